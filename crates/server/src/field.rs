@@ -1,0 +1,193 @@
+//! Field errors: what is wrong with which field, in the words that Kubernetes users know.
+//!
+//! A [`FieldError`] becomes one entry of `details.causes` in a 422 answer. This room only builds
+//! them; it decides nothing.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Where a field is, as users read it: `spec.containers[0].ports[1].hostPort`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path(String);
+
+impl Path {
+    /// The path of a top-level field. An empty name is the object itself.
+    pub fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// A member of the object at this path.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() {
+            return Self::new(name);
+        }
+        Self(format!("{}.{name}", self.0))
+    }
+
+    /// An element of the list at this path.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// An entry of the map at this path.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+    }
+}
+
+/// What kind of mistake a field error reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// A value is missing.
+    Required,
+    /// A value does not fit.
+    Invalid,
+    /// A value is none of those that are supported.
+    NotSupported,
+    /// A value may not be given here at all.
+    Forbidden,
+    /// A value that must be unique is there twice.
+    Duplicate,
+    /// A value that must refer to something refers to nothing.
+    NotFound,
+    /// A value has the wrong JSON type.
+    TypeInvalid,
+    /// A value is longer than allowed.
+    TooLong,
+    /// A list has more items than allowed.
+    TooMany,
+}
+
+impl Mistake {
+    /// The machine-readable reason in `details.causes`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::NotFound => "FieldValueNotFound",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::Duplicate => "Duplicate value",
+            Self::NotFound => "Not found",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+        }
+    }
+}
+
+/// One mistake in one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The kind of mistake.
+    pub mistake: Mistake,
+    /// The field's path.
+    pub field: String,
+    /// Everything after the path: `Invalid value: -1: must be greater than or equal to 0`.
+    pub message: String,
+}
+
+impl FieldError {
+    fn new(mistake: Mistake, path: &Path, shown: Option<String>, detail: &str) -> Self {
+        let mut message = mistake.words().to_owned();
+        if let Some(shown) = shown {
+            message.push_str(": ");
+            message.push_str(&shown);
+        }
+        if !detail.is_empty() {
+            message.push_str(": ");
+            message.push_str(detail);
+        }
+        Self {
+            mistake,
+            field: path.to_string(),
+            message,
+        }
+    }
+
+    /// A value is missing. The detail may be empty.
+    pub fn required(path: &Path, detail: &str) -> Self {
+        Self::new(Mistake::Required, path, None, detail)
+    }
+
+    /// A value does not fit. Strings are shown quoted, everything else as JSON.
+    pub fn invalid(path: &Path, value: &Value, detail: &str) -> Self {
+        Self::new(Mistake::Invalid, path, Some(value.to_string()), detail)
+    }
+
+    /// A value has the wrong JSON type.
+    pub fn type_invalid(path: &Path, value: &Value, detail: &str) -> Self {
+        Self::new(Mistake::TypeInvalid, path, Some(value.to_string()), detail)
+    }
+
+    /// A value is none of the supported ones, which are listed in the order given.
+    pub fn not_supported(path: &Path, value: &Value, supported: &[&str]) -> Self {
+        let list: Vec<String> = supported.iter().map(|s| format!("\"{s}\"")).collect();
+        let detail = if list.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", list.join(", "))
+        };
+        Self::new(
+            Mistake::NotSupported,
+            path,
+            Some(value.to_string()),
+            &detail,
+        )
+    }
+
+    /// A value may not be given here.
+    pub fn forbidden(path: &Path, detail: &str) -> Self {
+        Self::new(Mistake::Forbidden, path, None, detail)
+    }
+
+    /// A value that must be unique is there twice.
+    pub fn duplicate(path: &Path, value: &Value) -> Self {
+        Self::new(Mistake::Duplicate, path, Some(value.to_string()), "")
+    }
+
+    /// A value refers to nothing.
+    pub fn not_found(path: &Path, value: &Value) -> Self {
+        Self::new(Mistake::NotFound, path, Some(value.to_string()), "")
+    }
+
+    /// A value is longer than `max` bytes.
+    pub fn too_long(path: &Path, max: usize) -> Self {
+        let detail = format!("may not be more than {max} bytes");
+        Self::new(Mistake::TooLong, path, None, &detail)
+    }
+
+    /// A list of `actual` items has more than `max`.
+    pub fn too_many(path: &Path, actual: usize, max: usize) -> Self {
+        let detail = format!("must have at most {max} items");
+        Self::new(Mistake::TooMany, path, Some(actual.to_string()), &detail)
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}

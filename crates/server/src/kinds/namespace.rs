@@ -1,0 +1,9 @@
+//! The rules of Namespace.
+
+use super::Strategy;
+
+/// The rules of Namespace.
+#[derive(Debug)]
+pub struct Namespace;
+
+impl Strategy for Namespace {}

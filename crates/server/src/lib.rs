@@ -1,0 +1,32 @@
+//! The Kubernetes API over a store.
+//!
+//! A request comes in through [`http`], is understood by [`request`], finds its row in
+//! [`registry`], and is carried out by [`verbs`] with the help of the rooms below:
+//!
+//! ```text
+//!  http ─▶ request ─▶ verbs ─▶ schema (decode, strict, prune) ─▶ kinds (default, validate)
+//!                       │                                            │
+//!                       │          patch (json, merge, strategic)    admit
+//!                       ▼                                            ▼
+//!                     table, discovery, openapi                 store.txn ─▶ watch
+//! ```
+//!
+//! This crate must never import `control` or `node`: they are clients like any other.
+
+pub mod admit;
+pub mod discovery;
+pub mod field;
+pub mod http;
+pub mod kinds;
+pub mod names;
+pub mod object;
+pub mod openapi;
+pub mod patch;
+pub mod pki;
+pub mod registry;
+pub mod request;
+pub mod schema;
+pub mod status;
+pub mod table;
+pub mod verbs;
+pub mod watch;
