@@ -1,1 +1,417 @@
-//! (being written)
+//! Whether a string is a name of some form, in the words Kubernetes users know.
+//!
+//! Each check takes a string and returns what is wrong with it: nothing when it is fine, one
+//! sentence per mistake otherwise. The sentences carry no path and no value; the caller adds both.
+//! This room knows forms only. It must not know kinds, fields or objects.
+
+mod address;
+
+pub use address::{cidr, ip, ip_address, ipv4, ipv6, parse_cidr, special_ip};
+
+/// The longest DNS-1123 subdomain.
+pub const SUBDOMAIN_LENGTH_MAX: usize = 253;
+/// The longest DNS label, and the longest label value.
+pub const LABEL_LENGTH_MAX: usize = 63;
+/// What generated names are made of: no vowels, so that they spell nothing, and no look-alikes.
+pub const GENERATED_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How many characters are appended to `generateName`.
+pub const GENERATED_LENGTH: usize = 5;
+
+/// A generated name is at most a label long, so this much of the prefix is kept.
+const GENERATED_PREFIX_MAX: usize = LABEL_LENGTH_MAX - GENERATED_LENGTH;
+const PORT_NAME_LENGTH_MAX: usize = 15;
+
+const LABEL_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const SUBDOMAIN_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const LABEL_KEY_FORM: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const LABEL_KEY_WORDS: &str = "must consist of alphanumeric characters, '-', '_' or '.', \
+     and must start and end with an alphanumeric character";
+
+/// The sentence for a string that does not have the form `form`.
+pub fn form_error(words: &str, form: &str, examples: &[&str]) -> String {
+    use std::fmt::Write as _;
+    let mut text = words.to_owned();
+    if examples.is_empty() {
+        let _infallible = write!(text, " (regex used for validation is '{form}')");
+        return text;
+    }
+    text.push_str(" (e.g. ");
+    for (i, example) in examples.iter().enumerate() {
+        // Upstream's separator really has two blanks.
+        let or = if i > 0 { " or " } else { "" };
+        let _infallible = write!(text, "{or}'{example}', ");
+    }
+    let _infallible = write!(text, "regex used for validation is '{form}')");
+    text
+}
+
+/// The sentence for a number outside `low..=high`.
+pub fn range_error(low: i64, high: i64) -> String {
+    format!("must be between {low} and {high}, inclusive")
+}
+
+/// The sentence for a DNS name or key longer than `max`.
+pub fn length_error(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
+fn lower_or_digit(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit()
+}
+
+/// Whether `text` starts and ends with `edge` and has only `inner` between.
+fn framed(text: &str, edge: fn(u8) -> bool, inner: fn(u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    match (bytes.first(), bytes.last()) {
+        (Some(first), Some(last)) => edge(*first) && edge(*last) && bytes.iter().all(|b| inner(*b)),
+        _ => false,
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    framed(text, lower_or_digit, |b| lower_or_digit(b) || b == b'-')
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+fn is_label_key_name(text: &str) -> bool {
+    framed(
+        text,
+        |b| b.is_ascii_alphanumeric(),
+        |b| b.is_ascii_alphanumeric() || b"-_.".contains(&b),
+    )
+}
+
+/// A DNS-1123 subdomain, such as `example.com`: what most objects are named by.
+pub fn dns1123_subdomain(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > SUBDOMAIN_LENGTH_MAX {
+        wrong.push(length_error(SUBDOMAIN_LENGTH_MAX));
+    }
+    if !is_subdomain(text) {
+        wrong.push(form_error(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '-' or '.', and must start and end with an alphanumeric character",
+            SUBDOMAIN_FORM,
+            &["example.com"],
+        ));
+    }
+    wrong
+}
+
+/// A DNS-1123 label, such as `my-name` or `123-abc`.
+pub fn dns1123_label(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > LABEL_LENGTH_MAX {
+        wrong.push(length_error(LABEL_LENGTH_MAX));
+    }
+    if !is_label(text) {
+        if is_subdomain(text) {
+            wrong.push("must not contain dots".to_owned());
+        } else {
+            wrong.push(form_error(
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
+                 or '-', and must start and end with an alphanumeric character",
+                LABEL_FORM,
+                &["my-name", "123-abc"],
+            ));
+        }
+    }
+    wrong
+}
+
+/// A DNS-1035 label, which unlike a DNS-1123 label cannot begin with a digit.
+pub fn dns1035_label(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > LABEL_LENGTH_MAX {
+        wrong.push(length_error(LABEL_LENGTH_MAX));
+    }
+    if !is_label(text) || text.starts_with(|c: char| c.is_ascii_digit()) {
+        wrong.push(form_error(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', \
+             start with an alphabetic character, and end with an alphanumeric character",
+            "[a-z]([-a-z0-9]*[a-z0-9])?",
+            &["my-name", "abc-123"],
+        ));
+    }
+    wrong
+}
+
+/// A wildcard DNS-1123 subdomain, such as `*.example.com`.
+pub fn wildcard_dns1123_subdomain(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > SUBDOMAIN_LENGTH_MAX {
+        wrong.push(length_error(SUBDOMAIN_LENGTH_MAX));
+    }
+    if !text.strip_prefix("*.").is_some_and(is_subdomain) {
+        wrong.push(form_error(
+            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS \
+             subdomain, which must consist of lower case alphanumeric characters, '-' or '.' \
+             and end with an alphanumeric character",
+            &format!("\\*\\.{SUBDOMAIN_FORM}"),
+            &["*.example.com"],
+        ));
+    }
+    wrong
+}
+
+/// A label key, also called qualified name: `name` or `example.com/name`.
+pub fn qualified_name(text: &str) -> Vec<String> {
+    let form = || {
+        form_error(
+            LABEL_KEY_WORDS,
+            LABEL_KEY_FORM,
+            &["MyName", "my.name", "123-abc"],
+        )
+    };
+    let mut wrong = Vec::new();
+    let name = match text.split('/').collect::<Vec<_>>()[..] {
+        [name] => name,
+        [prefix, name] => {
+            wrong.extend(prefix_errors(prefix));
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key {} with an optional DNS subdomain prefix and '/' \
+                 (e.g. 'example.com/MyName')",
+                form()
+            )];
+        }
+    };
+    if name.is_empty() {
+        wrong.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_LENGTH_MAX {
+        wrong.push(format!(
+            "name part must be no more than {LABEL_LENGTH_MAX} bytes"
+        ));
+    }
+    if !is_label_key_name(name) {
+        wrong.push(format!("name part {}", form()));
+    }
+    wrong
+}
+
+fn prefix_errors(prefix: &str) -> Vec<String> {
+    if prefix.is_empty() {
+        return vec!["prefix part must be non-empty".to_owned()];
+    }
+    // Label keys count bytes where names count characters; only the word differs.
+    let too_long = length_error(SUBDOMAIN_LENGTH_MAX);
+    dns1123_subdomain(prefix)
+        .into_iter()
+        .map(|text| match text == too_long {
+            true => format!("prefix part must be no more than {SUBDOMAIN_LENGTH_MAX} bytes"),
+            false => format!("prefix part {text}"),
+        })
+        .collect()
+}
+
+/// A label value: empty, or up to 63 characters that begin and end alphanumerically.
+pub fn label_value(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > LABEL_LENGTH_MAX {
+        wrong.push(format!("must be no more than {LABEL_LENGTH_MAX} bytes"));
+    }
+    if !text.is_empty() && !is_label_key_name(text) {
+        wrong.push(form_error(
+            &format!(
+                "a valid label must be an empty string or {}",
+                LABEL_KEY_WORDS.trim_start_matches("must ")
+            ),
+            &format!("({LABEL_KEY_FORM})?"),
+            &["MyValue", "my_value", "12345"],
+        ));
+    }
+    wrong
+}
+
+/// The name of an environment variable.
+pub fn env_var_name(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.is_empty() {
+        wrong.push("environment variable name must be non-empty".to_owned());
+    }
+    if !text
+        .bytes()
+        .all(|b| (b' '..=b'~').contains(&b) && b != b'=')
+    {
+        wrong.push(
+            "a valid environment variable name must consist only of printable ASCII characters \
+             other than '='"
+                .to_owned(),
+        );
+    }
+    wrong
+}
+
+/// A C identifier.
+pub fn c_identifier(text: &str) -> Vec<String> {
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let starts_well = text.bytes().next().is_some_and(|b| !b.is_ascii_digit());
+    if starts_well && text.bytes().all(word) {
+        return Vec::new();
+    }
+    vec![form_error(
+        "a valid C identifier must start with alphabetic character or '_', followed by a string \
+         of alphanumeric characters or '_'",
+        "[A-Za-z_][A-Za-z0-9_]*",
+        &["my_name", "MY_NAME", "MyName"],
+    )]
+}
+
+/// A key of a ConfigMap or Secret, which must also be a safe file name.
+pub fn config_map_key(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > SUBDOMAIN_LENGTH_MAX {
+        wrong.push(length_error(SUBDOMAIN_LENGTH_MAX));
+    }
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    if text.is_empty() || !text.bytes().all(allowed) {
+        wrong.push(form_error(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+            "[-._a-zA-Z0-9]+",
+            &["key.name", "KEY_NAME", "key-name"],
+        ));
+    }
+    match text {
+        "." => wrong.push("must not be '.'".to_owned()),
+        ".." => wrong.push("must not be '..'".to_owned()),
+        _ if text.starts_with("..") => wrong.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    wrong
+}
+
+/// The name of a port: an IANA service name in lower case.
+pub fn port_name(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut refuse = |broken: bool, words: &str| {
+        if broken {
+            wrong.push(words.to_owned());
+        }
+    };
+    refuse(
+        text.len() > PORT_NAME_LENGTH_MAX,
+        &length_error(PORT_NAME_LENGTH_MAX),
+    );
+    refuse(
+        text.is_empty() || !text.bytes().all(|b| lower_or_digit(b) || b == b'-'),
+        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+    );
+    refuse(
+        !text.bytes().any(|b| b.is_ascii_lowercase()),
+        "must contain at least one letter (a-z)",
+    );
+    refuse(text.contains("--"), "must not contain consecutive hyphens");
+    refuse(
+        text.starts_with('-') || text.ends_with('-'),
+        "must not begin or end with a hyphen",
+    );
+    wrong
+}
+
+/// The number of a port that can be listened on.
+pub fn is_valid_port_num(port: i64) -> Vec<String> {
+    in_range(port, 1, 65535)
+}
+
+/// A number in `low..=high`.
+pub fn in_range(value: i64, low: i64, high: i64) -> Vec<String> {
+    if (low..=high).contains(&value) {
+        return Vec::new();
+    }
+    vec![range_error(low, high)]
+}
+
+/// A percentage such as `93%`.
+pub fn percent(text: &str) -> Vec<String> {
+    let digits = text.strip_suffix('%').unwrap_or_default();
+    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Vec::new();
+    }
+    vec![form_error(
+        "a valid percent string must be a numeric string followed by an ending '%'",
+        "[0-9]+%",
+        &["1%", "93%"],
+    )]
+}
+
+/// The name of an HTTP header.
+pub fn http_header_name(text: &str) -> Vec<String> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    if !text.is_empty() && text.bytes().all(allowed) {
+        return Vec::new();
+    }
+    vec![form_error(
+        "a valid HTTP header must consist of alphanumeric characters or '-'",
+        "[-A-Za-z0-9]+",
+        &["X-Header-Name"],
+    )]
+}
+
+/// Anything that can be one segment of a URL path.
+pub fn path_segment_name(text: &str) -> Vec<String> {
+    if matches!(text, "." | "..") {
+        return vec![format!("may not be '{text}'")];
+    }
+    path_segment_prefix(text)
+}
+
+/// The beginning of something that can be one segment of a URL path.
+pub fn path_segment_prefix(text: &str) -> Vec<String> {
+    ["/", "%"]
+        .iter()
+        .filter(|part| text.contains(**part))
+        .map(|part| format!("may not contain '{part}'"))
+        .collect()
+}
+
+/// A domain name of at least two labels, with or without the final dot.
+pub fn fully_qualified_domain_name(text: &str) -> Vec<String> {
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let wrong = dns1123_subdomain(name);
+    if !wrong.is_empty() {
+        return vec![wrong.join(",")];
+    }
+    if !name.contains('.') {
+        return vec!["should be a domain with at least two segments separated by dots".to_owned()];
+    }
+    name.split('.')
+        .map(dns1123_label)
+        .find(|wrong| !wrong.is_empty())
+        .map(|wrong| vec![wrong.join(",")])
+        .unwrap_or_default()
+}
+
+/// A `generateName` prefix as it is judged: a trailing dash is fine, something will follow it.
+pub fn mask_trailing_dash(prefix: &str) -> String {
+    match prefix.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => {
+            let mut masked = rest.to_owned();
+            masked.pop();
+            masked.push('a');
+            masked
+        }
+        _ => prefix.to_owned(),
+    }
+}
+
+/// Completes a `generateName` prefix. `random` picks a number below the one it is given.
+pub fn generate_name(prefix: &str, mut random: impl FnMut(usize) -> usize) -> String {
+    let mut end = prefix.len().min(GENERATED_PREFIX_MAX);
+    while !prefix.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut name = prefix[..end].to_owned();
+    for _ in 0..GENERATED_LENGTH {
+        let pick = random(GENERATED_ALPHABET.len()) % GENERATED_ALPHABET.len();
+        name.push(char::from(GENERATED_ALPHABET[pick]));
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests;
