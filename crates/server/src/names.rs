@@ -202,9 +202,12 @@ fn prefix_errors(prefix: &str) -> Vec<String> {
     let too_long = length_error(SUBDOMAIN_LENGTH_MAX);
     dns1123_subdomain(prefix)
         .into_iter()
-        .map(|text| match text == too_long {
-            true => format!("prefix part must be no more than {SUBDOMAIN_LENGTH_MAX} bytes"),
-            false => format!("prefix part {text}"),
+        .map(|text| {
+            if text == too_long {
+                format!("prefix part must be no more than {SUBDOMAIN_LENGTH_MAX} bytes")
+            } else {
+                format!("prefix part {text}")
+            }
         })
         .collect()
 }
