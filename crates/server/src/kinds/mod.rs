@@ -25,6 +25,7 @@ pub mod runtimeclass;
 pub mod secret;
 pub mod service;
 pub mod serviceaccount;
+pub mod tree;
 
 use serde_json::Value;
 
