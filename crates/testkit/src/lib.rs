@@ -1,1 +1,20 @@
-//! Placeholder
+//! Fixtures for tests that speak to a live Kennel as users do. Never shipped.
+//!
+//! ```text
+//!  Kennel (a child process, a data directory of its own, a free port)
+//!    ▲ admin.kubeconfig
+//!    │
+//!  Kubectl (a real kubectl of a given version)     session (a file that reads like a terminal)
+//! ```
+//!
+//! Nothing here knows a rule of Kubernetes: it starts things, asks them, and compares what they say.
+//! A fixture that cannot do its work panics with what it saw, so that a test reads as a story.
+
+mod eventually;
+mod kubectl;
+mod process;
+pub mod session;
+
+pub use eventually::{Deadline, eventually};
+pub use kubectl::{Answer, Kubectl, Version};
+pub use process::Kennel;

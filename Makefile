@@ -1,0 +1,16 @@
+.PHONY: help run test bench fix
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: ## build, and start a control plane with three simulated nodes
+	cargo run --locked -p kennel -- up --simulate 3
+
+test: ## format check, lints, all tests; ends with "N passed, N failed"
+	@scripts/test.sh
+
+bench: ## measure a release build (takes minutes; prints a table)
+	cargo run --locked --release -p xtask -- bench
+
+fix: ## repair format and simple lints
+	@scripts/fix.sh

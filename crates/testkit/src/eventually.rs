@@ -1,0 +1,69 @@
+//! Waiting for a state that comes about on its own time: polling with a deadline, and nothing else.
+//! A test never sleeps for as long as something "should" take.
+
+use std::time::{Duration, Instant};
+
+/// How often a state is looked at. Short beside what is waited for, long beside one look.
+const POLL_EVERY: Duration = Duration::from_millis(50);
+
+/// A moment by which something must have happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// The deadline so many seconds from now.
+    pub fn seconds(seconds: u64) -> Self {
+        Self(Instant::now() + Duration::from_secs(seconds))
+    }
+
+    /// Whether it has passed.
+    pub fn passed(self) -> bool {
+        Instant::now() >= self.0
+    }
+
+    /// Waits for one poll interval. Only for loops that look at a state until this deadline.
+    pub fn pause(self) {
+        let left = self.0.saturating_duration_since(Instant::now());
+        std::thread::sleep(POLL_EVERY.min(left));
+    }
+}
+
+/// Looks until `look` returns `Ok`, and panics with its last error when the deadline passes first.
+/// It looks at least once.
+pub fn eventually<T, E: std::fmt::Display>(
+    deadline: Deadline,
+    mut look: impl FnMut() -> Result<T, E>,
+) -> T {
+    loop {
+        match look() {
+            Ok(seen) => return seen,
+            Err(error) => assert!(!deadline.passed(), "not in time: {error}"),
+        }
+        deadline.pause();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_until_the_state_is_there() {
+        let mut looks = 0;
+        let seen = eventually(Deadline::seconds(10), || {
+            looks += 1;
+            if looks == 3 {
+                Ok(looks)
+            } else {
+                Err("not yet")
+            }
+        });
+        assert_eq!(seen, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "not in time: still absent")]
+    fn gives_up_with_the_last_error() {
+        eventually(Deadline::seconds(0), || Err::<(), _>("still absent"));
+    }
+}

@@ -1,0 +1,175 @@
+//! A running `kennel`: a child process with a data directory of its own on a free port. It is asked to
+//! stop with SIGTERM as an operator would, and killed only when it is forgotten or does not answer.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::Deadline;
+
+/// From start to the line that says where it listens; making certificates takes most of it.
+const START_SECONDS: u64 = 60;
+/// From SIGTERM to the end of the process.
+const STOP_SECONDS: u64 = 30;
+
+/// A `kennel` process that serves.
+#[derive(Debug)]
+pub struct Kennel {
+    child: Child,
+    binary: PathBuf,
+    arguments: Vec<String>,
+    data: TempDir,
+    url: String,
+}
+
+impl Kennel {
+    /// `kennel server`: the API alone.
+    pub fn server(binary: impl AsRef<Path>) -> Self {
+        Self::start(binary, &["server"])
+    }
+
+    /// `kennel up --simulate n`: the API, the controllers and so many simulated nodes.
+    pub fn up(binary: impl AsRef<Path>, nodes: u32) -> Self {
+        Self::start(binary, &["up", "--simulate", &nodes.to_string()])
+    }
+
+    /// Any verb that serves, on a new data directory and a free port.
+    pub fn start(binary: impl AsRef<Path>, arguments: &[&str]) -> Self {
+        let data = TempDir::new().expect("a temporary directory can be made");
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        Self::launch(binary.as_ref().to_owned(), arguments, data)
+    }
+
+    fn launch(binary: PathBuf, arguments: Vec<String>, data: TempDir) -> Self {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(data.path().join("stderr.log"));
+        let mut child = Command::new(&binary)
+            .args(&arguments)
+            .arg("--data-dir")
+            .arg(data.path())
+            .args(["--listen", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log.expect("the log can be opened"))
+            .spawn()
+            .unwrap_or_else(|error| panic!("{} cannot be started: {error}", binary.display()));
+        let lines = read_lines(child.stdout.take().expect("stdout was piped"));
+        let mut kennel = Self {
+            child,
+            binary,
+            arguments,
+            data,
+            url: String::new(),
+        };
+        kennel.url = kennel.wait_for_url(&lines);
+        kennel
+    }
+
+    /// The first https address it prints: it prints it when it listens, so nothing else is awaited.
+    fn wait_for_url(&self, lines: &Receiver<String>) -> String {
+        let patience = Duration::from_secs(START_SECONDS);
+        loop {
+            let Ok(line) = lines.recv_timeout(patience) else {
+                panic!(
+                    "kennel did not say where it listens; its log:\n{}",
+                    self.log()
+                );
+            };
+            if let Some(start) = line.find("https://") {
+                let url = line[start..].split_whitespace().next().unwrap_or_default();
+                return url.trim_end_matches(['.', ',', '/']).to_owned();
+            }
+        }
+    }
+
+    /// Where it listens, as `https://127.0.0.1:<port>`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its data directory.
+    pub fn data_dir(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// The kubeconfig of its administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.data.path().join("admin.kubeconfig")
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has logged so far, in all its lives on this directory.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.data.path().join("stderr.log")).unwrap_or_default()
+    }
+
+    /// Stops it as an operator would, and starts it again on the same directory (on another port).
+    #[must_use = "dropping it ends it"]
+    pub fn restart(self) -> Self {
+        let (binary, arguments) = (self.binary.clone(), self.arguments.clone());
+        let (status, data) = self.stop_keeping_data();
+        assert!(status.success(), "kennel ended with {status}");
+        Self::launch(binary, arguments, data)
+    }
+
+    /// Asks it to stop with SIGTERM and waits for its end.
+    pub fn stop(self) -> ExitStatus {
+        self.stop_keeping_data().0
+    }
+
+    fn stop_keeping_data(mut self) -> (ExitStatus, TempDir) {
+        self.signal(Signal::TERM);
+        let deadline = Deadline::seconds(STOP_SECONDS);
+        let status = loop {
+            match self.child.try_wait().expect("the child can be waited for") {
+                Some(status) => break status,
+                None => assert!(!deadline.passed(), "no end after SIGTERM:\n{}", self.log()),
+            }
+            deadline.pause();
+        };
+        let elsewhere = TempDir::new().expect("a temporary directory can be made");
+        (status, std::mem::replace(&mut self.data, elsewhere))
+    }
+
+    /// Ends it at once, as a crash would, and waits for its end. The data directory stays.
+    pub fn kill(&mut self) {
+        // It may have ended already, which is what is asked for.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("our own child can be signalled");
+    }
+}
+
+impl Drop for Kennel {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Reads a child's output to its end on a thread of its own, so that the child never blocks on it.
+fn read_lines(stdout: ChildStdout) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Nobody listens any more once the address is known; the pipe is drained all the same.
+            let _unheard = sender.send(line);
+        }
+    });
+    receiver
+}

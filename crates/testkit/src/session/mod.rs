@@ -1,0 +1,34 @@
+//! Tests that read as a terminal session and are run against a live server.
+//!
+//! ```text
+//! # A comment.
+//! $ kubectl create -f - <<EOF
+//! > apiVersion: v1
+//! > kind: ConfigMap
+//! > metadata: {name: colours}
+//! > EOF
+//! configmap/colours created
+//!
+//! $ kubectl get configmap colours             # until
+//! NAME      DATA   AGE
+//! colours   0      [..]
+//!
+//! $ kubectl get configmap nothing             # only 1.32
+//! Error from server (NotFound): configmaps "nothing" not found
+//! ? 1
+//! ```
+//!
+//! - `$ ` starts a command for `sh`, `> ` continues it. `kubectl` is the kubectl under test.
+//! - The lines below, up to the next command, are what the terminal shows: output and errors together.
+//!   Blank lines at their end do not count; runs of blanks within a line count as one.
+//! - `[..]` stands for any text within a line, a line `...` for any number of lines.
+//! - `? 1` as the last line is the exit code, where it is not 0.
+//! - Marks after the command, separated by commas: `# until` repeats the command until it shows this,
+//!   with a deadline; `# only 1.20` leaves the command out with any other kubectl.
+//! - A line that starts with `# ` between commands is a comment.
+
+mod compare;
+mod parse;
+mod run;
+
+pub use run::run;

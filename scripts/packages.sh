@@ -1,0 +1,32 @@
+#!/bin/sh
+# Installs the Debian packages that building and testing need, and only those that are missing.
+# The Rust toolchain is not among them: Debian's is too old.
+set -eu
+
+# What is used, and by whom:
+#   gcc              the C parts of the build: SQLite, aws-lc, mimalloc (no cmake, no clang needed)
+#   libc6-dev        their headers
+#   ca-certificates  cargo's downloads
+#   strace           the store's test that no write is acknowledged before its sync
+#   util-linux       flock, in scripts/kubectls.sh
+#   diffutils        kubectl diff, in the sessions
+PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils"
+
+missing=
+for package in $PACKAGES; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+        missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+    echo "packages: installing$missing" >&2
+    sudo=
+    [ "$(id -u)" = 0 ] || sudo=sudo
+    $sudo apt-get -q update >&2
+    # shellcheck disable=SC2086 # a list of words on purpose
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends $missing >&2
+fi
+
+command -v cargo >/dev/null || {
+    echo "packages: cargo is missing; Kennel needs Rust 1.95 or later (https://rustup.rs)" >&2
+    exit 1
+}
