@@ -1,0 +1,113 @@
+//! `docs/reference/api.md` lists what the server serves. It is written from the server's own table of
+//! resources, and this test holds the two together. `KENNEL_WRITE_DOCS=1` writes the page anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use kennel_server::registry::{EMPTY, RESOURCES, Resource, Scope};
+
+const HEAD: &str = "\
+# The API: resources and verbs
+
+Kubernetes v1.36. This page is written from the server's table of resources; a test holds it to it.
+
+*All* verbs are create, delete, deletecollection, get, list, patch, update and watch. Any other verb on
+these resources is refused with 405.
+
+| group/version | resource | short | kind | scope | verbs | subresources |
+|---|---|---|---|---|---|---|
+";
+
+const EMPTY_HEAD: &str = "
+## Served empty
+
+Upstream's components insist on listing these. They are always empty, are not advertised in discovery,
+and refuse writes.
+
+| group/version | resource | kind | scope |
+|---|---|---|---|
+";
+
+fn scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Namespaced => "namespace",
+        Scope::Cluster => "cluster",
+    }
+}
+
+fn verbs(resource: &Resource) -> String {
+    const ALL: [&str; 8] = [
+        "create",
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "update",
+        "watch",
+    ];
+    let missing: Vec<&str> = ALL
+        .into_iter()
+        .filter(|verb| !resource.verbs.contains(verb))
+        .collect();
+    if missing.is_empty() {
+        "all".to_owned()
+    } else {
+        format!("all but {}", missing.join(", "))
+    }
+}
+
+fn subresources(resource: &Resource) -> String {
+    let each = resource.subresources.iter();
+    each.map(|sub| format!("{} ({})", sub.name, sub.verbs.join(", ")))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for row in RESOURCES {
+        let group = group_version(row.group, row.version);
+        let (short, scope) = (row.short_names.join(", "), scope(row.scope));
+        let (verbs, subresources) = (verbs(row), subresources(row));
+        let (plural, kind) = (row.plural, row.kind);
+        writeln!(
+            page,
+            "| {group} | {plural} | {short} | {kind} | {scope} | {verbs} | {subresources} |"
+        )
+        .expect("a string takes what is written");
+    }
+    page.push_str(EMPTY_HEAD);
+    for row in EMPTY {
+        let (group, scope) = (group_version(row.group, row.version), scope(row.scope));
+        writeln!(
+            page,
+            "| {group} | {} | {} | {scope} |",
+            row.plural, row.kind
+        )
+        .expect("a string takes what is written");
+    }
+    page
+}
+
+#[test]
+fn the_page_lists_what_is_served() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/api.md");
+    let page = page();
+    if std::env::var_os("KENNEL_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        written == page,
+        "docs/reference/api.md is out of date; it should read:\n{page}"
+    );
+}
