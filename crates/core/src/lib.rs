@@ -1,5 +1,16 @@
-//! The rules of Kennel as pure functions: given what is, what should be.
+//! The rules of Kennel as pure functions: what should be, given what is.
 //!
-//! Nothing here does I/O, reads a clock, waits or draws random numbers.
+//! ```text
+//!   query strings, LabelSelectors ─▶ selector      taints, tolerations ─▶ taint
+//!   node selector terms           ─▶ affinity      "25%", 3            ─▶ int_or_percent
+//!
+//!   DaemonSet, node, pod changed or gone ─▶ daemonset::plan ─▶ create, delete, write status
+//!                                              ▲
+//!                                        daemonset::fit (may this node run it?)
+//! ```
+//!
+//! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
+//! one do, and hand in what they saw.
 
 pub mod quantity;
+pub mod selector;
