@@ -1,0 +1,84 @@
+//! What discovery lists: the rows of the registry, and the resources that are only posted to.
+
+use crate::registry::{self, RESOURCES, Scope, Subresource};
+
+/// One listed resource.
+pub(super) struct Entry {
+    pub(super) plural: &'static str,
+    pub(super) singular: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) scope: Scope,
+    pub(super) verbs: &'static [&'static str],
+    pub(super) short_names: &'static [&'static str],
+    pub(super) categories: &'static [&'static str],
+    pub(super) subresources: Vec<Subresource>,
+}
+
+/// A resource that takes posts and stores nothing under its own name.
+struct CreateOnly {
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    kind: &'static str,
+    scope: Scope,
+}
+
+const CREATE_ONLY: &[CreateOnly] = &[CreateOnly {
+    group: "",
+    version: "v1",
+    plural: "bindings",
+    singular: "binding",
+    kind: "Binding",
+    scope: Scope::Namespaced,
+}];
+
+/// The resources of a group-version in upstream's order: by name, subresources too.
+pub(super) fn entries(group: &str, version: &str) -> Vec<Entry> {
+    let rows = RESOURCES
+        .iter()
+        .filter(|r| (r.group, r.version) == (group, version));
+    let stored = rows.map(|row| {
+        let mut subresources = row.subresources.to_vec();
+        subresources.sort_by_key(|s| s.name);
+        Entry {
+            plural: row.plural,
+            singular: row.singular,
+            kind: row.kind,
+            scope: row.scope,
+            verbs: row.verbs,
+            short_names: row.short_names,
+            categories: row.categories,
+            subresources,
+        }
+    });
+    let posted = CREATE_ONLY
+        .iter()
+        .filter(|c| (c.group, c.version) == (group, version));
+    let posted = posted.map(|row| Entry {
+        plural: row.plural,
+        singular: row.singular,
+        kind: row.kind,
+        scope: row.scope,
+        verbs: &["create"],
+        short_names: &[],
+        categories: &[],
+        subresources: Vec::new(),
+    });
+    let mut entries: Vec<Entry> = stored.chain(posted).collect();
+    entries.sort_by_key(|entry| entry.plural);
+    entries
+}
+
+/// The named groups with their versions, in the order of the rows. The core group is not one.
+pub(super) fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (group, version) in registry::group_versions() {
+        match groups.iter_mut().find(|(g, _)| *g == group) {
+            Some((_, versions)) => versions.push(version),
+            None if group.is_empty() => {}
+            None => groups.push((group, vec![version])),
+        }
+    }
+    groups
+}

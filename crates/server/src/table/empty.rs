@@ -1,0 +1,102 @@
+//! The columns of the collections that are always empty: a client that asks for a table of nothing
+//! still learns what it would have held.
+
+use super::column::{AGE, CREATED_AT, Column, NAME, boolean, integer, text as column, wide};
+use super::workload::{CONTAINERS, IMAGES, SELECTOR};
+
+const REPLICAS: &[Column] = &[
+    NAME,
+    integer("Desired", "How many pods there should be."),
+    integer("Current", "How many pods there are."),
+    integer("Ready", "How many pods are ready."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+const DEPLOYMENT: &[Column] = &[
+    NAME,
+    column("Ready", "Ready pods, of all."),
+    column("Up-to-date", "Pods with the newest template."),
+    column("Available", "Pods that have been ready for long enough."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+const STATEFUL_SET: &[Column] = &[
+    NAME,
+    column("Ready", "Ready pods, of all."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+];
+
+const QUOTA: &[Column] = &[
+    NAME,
+    column("Request", "What is requested, of what is allowed."),
+    column("Limit", "What is the limit, of what is allowed."),
+    AGE,
+];
+
+const DISRUPTION_BUDGET: &[Column] = &[
+    NAME,
+    column("Min Available", "How many pods must stay."),
+    column("Max Unavailable", "How many pods may be missing."),
+    integer("Allowed Disruptions", "How many pods may go now."),
+    AGE,
+];
+
+const STORAGE_CLASS: &[Column] = &[
+    NAME,
+    column("Provisioner", "Who makes its volumes."),
+    column("ReclaimPolicy", "What becomes of a released volume."),
+    column("VolumeBindingMode", "When a volume is made and bound."),
+    boolean("AllowVolumeExpansion", "Whether its volumes may grow."),
+    AGE,
+];
+
+const VOLUME_ATTACHMENT: &[Column] = &[
+    NAME,
+    column("Attacher", "The driver that attaches it."),
+    column("PV", "The volume to attach."),
+    column("Node", "The node to attach it to."),
+    boolean("Attached", "Whether it is attached."),
+    AGE,
+];
+
+const STORAGE_CAPACITY: &[Column] = &[
+    NAME,
+    wide("StorageClassName", "The class it is about."),
+    wide("Capacity", "How much there is."),
+];
+
+const RESOURCE_SLICE: &[Column] = &[
+    NAME,
+    column("Node", "The node its devices belong to."),
+    column("Driver", "The driver that publishes it."),
+    column("Pool", "The pool it is part of."),
+    AGE,
+];
+
+const RESOURCE_CLAIM: &[Column] = &[NAME, column("State", "What became of the claim."), AGE];
+
+/// The columns of a kind that is never stored, by the kind of its items.
+pub(super) fn columns(kind: &str) -> &'static [Column] {
+    match kind {
+        "ReplicationController" | "ReplicaSet" => REPLICAS,
+        "Deployment" => DEPLOYMENT,
+        "StatefulSet" => STATEFUL_SET,
+        "ResourceQuota" => QUOTA,
+        "PodDisruptionBudget" => DISRUPTION_BUDGET,
+        "StorageClass" => STORAGE_CLASS,
+        "VolumeAttachment" => VOLUME_ATTACHMENT,
+        "CSIStorageCapacity" => STORAGE_CAPACITY,
+        "ResourceSlice" => RESOURCE_SLICE,
+        "ResourceClaim" => RESOURCE_CLAIM,
+        "DeviceClass" => &[NAME, AGE],
+        _ => &[NAME, CREATED_AT],
+    }
+}

@@ -1,0 +1,217 @@
+//! How a pod prints. The status column is the one users read first: it names the most telling
+//! reason found in the containers, not just the phase.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::column::{AGE, Column, NAME, text as column, wide};
+use super::duration::since;
+use super::format::NONE;
+use super::read::{condition, flag, int, is_deleted, list, text, text_or, time};
+
+pub(super) const COLUMNS: &[Column] = &[
+    NAME,
+    column("Ready", "Containers that are ready, of all."),
+    column(
+        "Status",
+        "The most telling state of the pod and its containers.",
+    ),
+    column(
+        "Restarts",
+        "Restarts of its containers, and when the last one was.",
+    ),
+    AGE,
+    wide("IP", "The first address of the pod."),
+    wide("Node", "The node the pod is bound to."),
+    wide("Nominated Node", "The node being cleared for the pod."),
+    wide("Readiness Gates", "Readiness gates that are true, of all."),
+];
+
+pub(super) fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
+    let summary = Summary::of(pod);
+    vec![
+        json!(text(pod, "/metadata/name")),
+        json!(format!("{}/{}", summary.ready, summary.total)),
+        json!(summary.reason),
+        json!(summary.restarts.printed(now)),
+        json!(since(time(pod, "/metadata/creationTimestamp"), now)),
+        json!(address(pod)),
+        json!(text_or(pod, "/spec/nodeName", NONE)),
+        json!(text_or(pod, "/status/nominatedNodeName", NONE)),
+        json!(readiness_gates(pod)),
+    ]
+}
+
+/// The row conditions of a pod: a finished pod is `Completed`, which clients may grey out.
+pub(super) fn conditions(pod: &Value) -> Option<Value> {
+    let (reason, message) = match text(pod, "/status/phase") {
+        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+        "Failed" => ("Failed", "The pod failed."),
+        _ => return None,
+    };
+    Some(json!([
+        {"type": "Completed", "status": "True", "reason": reason, "message": message}
+    ]))
+}
+
+/// How often containers were restarted, and when the last of them ended.
+#[derive(Clone, Copy, Default)]
+struct Restarts {
+    count: i64,
+    last: Option<Timestamp>,
+}
+
+impl Restarts {
+    fn add(&mut self, status: &Value) {
+        self.count += int(status, "/restartCount");
+        let ended = time(status, "/lastState/terminated/finishedAt");
+        self.last = self.last.max(ended);
+    }
+
+    fn printed(self, now: Timestamp) -> String {
+        if self.count != 0 && self.last.is_some() {
+            return format!("{} ({} ago)", self.count, since(self.last, now));
+        }
+        self.count.to_string()
+    }
+}
+
+/// What the containers of a pod add up to.
+struct Summary {
+    ready: usize,
+    total: usize,
+    reason: String,
+    restarts: Restarts,
+    /// The restarts of sidecars: they count on when the init containers' no longer do.
+    sidecar_restarts: Restarts,
+}
+
+impl Summary {
+    fn of(pod: &Value) -> Self {
+        let mut summary = Self {
+            ready: 0,
+            total: list(pod, "/spec/containers").len() + sidecars(pod).count(),
+            reason: phase_reason(pod).to_owned(),
+            restarts: Restarts::default(),
+            sidecar_restarts: Restarts::default(),
+        };
+        let initializing = summary.read_init_containers(pod);
+        if !initializing || condition(pod, "Initialized") == Some("True") {
+            summary.read_containers(pod);
+        }
+        if is_deleted(pod) {
+            if text(pod, "/status/reason") == "NodeLost" {
+                summary.reason = "Unknown".to_owned();
+            } else if !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") {
+                summary.reason = "Terminating".to_owned();
+            }
+        }
+        summary
+    }
+
+    /// Reads init containers up to the one that is not through. Returns whether there is one.
+    fn read_init_containers(&mut self, pod: &Value) -> bool {
+        let statuses = list(pod, "/status/initContainerStatuses");
+        for (index, status) in statuses.iter().enumerate() {
+            let name = text(status, "/name");
+            let sidecar = sidecars(pod).any(|c| text(c, "/name") == name);
+            self.restarts.add(status);
+            if sidecar {
+                self.sidecar_restarts.add(status);
+            }
+            let terminated = status.pointer("/state/terminated");
+            if terminated.is_some_and(|t| int(t, "/exitCode") == 0) {
+                continue;
+            }
+            if sidecar && flag(status, "/started", false) {
+                self.ready += usize::from(flag(status, "/ready", false));
+                continue;
+            }
+            let waiting = text(status, "/state/waiting/reason");
+            self.reason = match terminated {
+                Some(terminated) => format!("Init:{}", ending(terminated)),
+                None if !matches!(waiting, "" | "PodInitializing") => format!("Init:{waiting}"),
+                None => format!("Init:{index}/{}", list(pod, "/spec/initContainers").len()),
+            };
+            return true;
+        }
+        false
+    }
+
+    /// Reads the containers from the last to the first, so that the first with a reason wins.
+    fn read_containers(&mut self, pod: &Value) {
+        self.restarts = self.sidecar_restarts;
+        let mut running = false;
+        for status in list(pod, "/status/containerStatuses").iter().rev() {
+            self.restarts.add(status);
+            let waiting = text(status, "/state/waiting/reason");
+            if !waiting.is_empty() {
+                waiting.clone_into(&mut self.reason);
+            } else if let Some(terminated) = status.pointer("/state/terminated") {
+                self.reason = ending(terminated);
+            } else if flag(status, "/ready", false) && status.pointer("/state/running").is_some() {
+                running = true;
+                self.ready += 1;
+            }
+        }
+        if self.reason == "Completed" && running {
+            let ready = condition(pod, "Ready") == Some("True");
+            self.reason = if ready { "Running" } else { "NotReady" }.to_owned();
+        }
+    }
+}
+
+/// The reason before any container is looked at.
+fn phase_reason(pod: &Value) -> &str {
+    const GATED: &str = "SchedulingGated";
+    let gated = list(pod, "/status/conditions")
+        .iter()
+        .any(|c| text(c, "/type") == "PodScheduled" && text(c, "/reason") == GATED);
+    if gated {
+        return GATED;
+    }
+    text_or(pod, "/status/reason", text(pod, "/status/phase"))
+}
+
+/// Init containers that keep running beside the others.
+fn sidecars(pod: &Value) -> impl Iterator<Item = &Value> {
+    list(pod, "/spec/initContainers")
+        .iter()
+        .filter(|c| text(c, "/restartPolicy") == "Always")
+}
+
+/// Why a container ended: its reason, else its signal, else its exit code.
+fn ending(terminated: &Value) -> String {
+    let reason = text(terminated, "/reason");
+    if !reason.is_empty() {
+        return reason.to_owned();
+    }
+    match int(terminated, "/signal") {
+        0 => format!("ExitCode:{}", int(terminated, "/exitCode")),
+        signal => format!("Signal:{signal}"),
+    }
+}
+
+fn address(pod: &Value) -> &str {
+    let first = text(pod, "/status/podIPs/0/ip");
+    if first.is_empty() {
+        return text_or(pod, "/status/podIP", NONE);
+    }
+    first
+}
+
+fn readiness_gates(pod: &Value) -> String {
+    let gates = list(pod, "/spec/readinessGates");
+    if gates.is_empty() {
+        return NONE.to_owned();
+    }
+    let open = gates
+        .iter()
+        .filter(|gate| condition(pod, text(gate, "/conditionType")) == Some("True"))
+        .count();
+    format!("{open}/{}", gates.len())
+}
+
+#[cfg(test)]
+#[path = "pod_tests.rs"]
+mod tests;
