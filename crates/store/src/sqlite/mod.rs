@@ -1,0 +1,153 @@
+//! The embedded engine: memory for reads, one SQLite file for durability.
+
+mod batch;
+mod database;
+mod directory;
+mod load;
+mod options;
+mod queue;
+mod stats;
+mod writer;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+
+pub use self::database::DATABASE_FILE;
+pub use self::directory::LOCK_FILE;
+pub use self::options::Options;
+pub use self::stats::Stats;
+
+use self::database::Database;
+use self::directory::Directory;
+use self::queue::{Queue, Request};
+use self::stats::Counters;
+use self::writer::Writer;
+use crate::api::Store;
+use crate::error::{Compacted, OpenError, RangeAtError, WriteError};
+use crate::memory::{Memory, Watch};
+use crate::record::{Op, Page, Record, Revision, Written};
+
+/// A store in one directory. See the crate's documentation for how it works.
+pub struct SqliteStore<H: Send + Sync + 'static> {
+    memory: Arc<Memory<H>>,
+    queue: Arc<Queue<H>>,
+    counters: Arc<Counters>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl<H: Send + Sync + 'static> SqliteStore<H> {
+    /// Opens or creates the store in `options.dir`. `decode` parses the head of each stored value,
+    /// once per record and on several threads.
+    pub fn open(
+        options: Options,
+        decode: impl Fn(&str, &Bytes) -> H + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, OpenError> {
+        let directory = Directory::acquire(&options.dir)?;
+        let mut database = Database::open(&options.dir)?;
+        let records = load::load(&mut database, &decode)?;
+        let revision = database.revision();
+        let memory = Memory::new(&options.collections, records, revision, options.limits());
+        let memory = Arc::new(memory);
+        let queue = Arc::new(Queue::new(options.write_queue));
+        let counters = Arc::new(Counters::default());
+        let writer = Writer {
+            memory: Arc::clone(&memory),
+            queue: Arc::clone(&queue),
+            counters: Arc::clone(&counters),
+            database,
+            directory,
+            lazy_flush: options.lazy_flush,
+        };
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || writer.run())
+            .map_err(|source| OpenError::File {
+                path: options.dir,
+                source,
+            })?;
+        Ok(Arc::new(Self {
+            memory,
+            queue,
+            counters,
+            writer: Mutex::new(Some(thread)),
+        }))
+    }
+
+    /// Finishes queued writes, writes what was lazy, and releases the directory. Reads still work
+    /// afterwards; writes are refused and watches end.
+    pub async fn close(&self) {
+        let (done, closed) = oneshot::channel();
+        self.queue.close(Some(done));
+        // An error means that the writer is gone already, which is what was asked for.
+        closed.await.unwrap_or_default();
+    }
+
+    /// What the writer has done so far.
+    pub fn stats(&self) -> Stats {
+        self.counters.read()
+    }
+}
+
+impl<H: Send + Sync + 'static> Drop for SqliteStore<H> {
+    fn drop(&mut self) {
+        self.queue.close(None);
+        let writer = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(writer) = writer
+            && writer.join().is_err()
+        {
+            tracing::error!("the store's writer thread had panicked");
+        }
+    }
+}
+
+impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
+    fn revision(&self) -> Revision {
+        self.memory.revision()
+    }
+
+    fn get(&self, key: &str) -> Option<Arc<Record<H>>> {
+        self.memory.get(key)
+    }
+
+    fn range(&self, prefix: &str, after: Option<&str>, limit: Option<usize>) -> Page<H> {
+        self.memory.range(prefix, after, limit)
+    }
+
+    fn range_at(
+        &self,
+        prefix: &str,
+        revision: Revision,
+        after: Option<&str>,
+        limit: Option<usize>,
+    ) -> Result<Page<H>, RangeAtError> {
+        self.memory.range_at(prefix, revision, after, limit)
+    }
+
+    fn write(&self, op: Op<H>) -> BoxFuture<'static, Result<Written<H>, WriteError<H>>> {
+        let queue = Arc::clone(&self.queue);
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            queue
+                .push(Request { op, answer })
+                .await
+                .map_err(|queue::Closed| WriteError::Closed)?;
+            answered.await.unwrap_or(Err(WriteError::Closed))
+        })
+    }
+
+    fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
+        self.memory.watch(prefix, after)
+    }
+
+    fn compact(&self, revision: Revision) {
+        self.memory.compact(revision);
+    }
+}

@@ -1,0 +1,234 @@
+//! The one thread that writes: it drains the queue into one transaction, makes the batch visible
+//! after the sync, and then answers everyone in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::ErrorCode;
+
+use super::batch::Batch;
+use super::database::{Database, sqlite_code};
+use super::directory::Directory;
+use super::queue::{Queue, Request, Work};
+use super::stats::{Counters, add};
+use crate::memory::Memory;
+use crate::record::{Event, Record, Revision};
+
+/// Writes in one transaction: beyond this a sync is spread thin enough already, and callers at the
+/// front would wait for those behind.
+const BATCH_OPS: usize = 1024;
+
+/// Value bytes in one transaction, so that a batch of large values does not grow without bound.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// How often history is searched for events past their age. Being this much late does no harm.
+const EXPIRE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the writer thread owns.
+pub(super) struct Writer<H: Send + Sync + 'static> {
+    pub(super) memory: Arc<Memory<H>>,
+    pub(super) queue: Arc<Queue<H>>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) database: Database,
+    pub(super) directory: Directory,
+    pub(super) lazy_flush: Duration,
+}
+
+/// What the writer has to remember between batches.
+struct Progress<H> {
+    /// The last revision given out, visible or not.
+    last: Revision,
+    /// Lazy records not on disk yet.
+    dirty: BTreeMap<Arc<str>, Arc<Record<H>>>,
+    /// When they are due.
+    flush_at: Option<Instant>,
+    expire_at: Instant,
+}
+
+/// Leaves the queue closed however the thread ends.
+struct FinishQueue<H>(Arc<Queue<H>>);
+
+impl<H> Drop for FinishQueue<H> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+impl<H: Send + Sync + 'static> Writer<H> {
+    /// Works until the queue is closed and empty.
+    pub(super) fn run(mut self) {
+        // Dropped last, so that whoever waits for the end finds the directory free.
+        let _finish = FinishQueue(Arc::clone(&self.queue));
+        let mut progress = Progress {
+            last: self.memory.revision(),
+            dirty: BTreeMap::new(),
+            flush_at: None,
+            expire_at: Instant::now() + EXPIRE_INTERVAL,
+        };
+        while let Work::Requests(requests) = self.queue.take(Some(progress.deadline())) {
+            for batch in cut(requests) {
+                self.perform(batch, &mut progress);
+            }
+            self.housekeeping(&mut progress);
+        }
+        self.shut_down(&mut progress);
+    }
+
+    fn perform(&mut self, requests: Vec<Request<H>>, progress: &mut Progress<H>) {
+        // Concurrent writes have no order yet, so the lazy ones may go first and need not wait for
+        // the disk.
+        let (lazy, synced): (Vec<_>, Vec<_>) = requests
+            .into_iter()
+            .partition(|request| request.op.is_lazy());
+        if !lazy.is_empty() {
+            self.perform_lazy(lazy, progress);
+        }
+        if !synced.is_empty() {
+            self.perform_synced(synced, progress);
+        }
+    }
+
+    fn perform_lazy(&mut self, requests: Vec<Request<H>>, progress: &mut Progress<H>) {
+        let batch = Batch::decide(requests, &self.memory, progress.last);
+        let Some(last) = batch.last() else {
+            return batch.answer();
+        };
+        match self.database.reserve(last) {
+            Ok(committed) => add(&self.counters.batches, usize::from(committed)),
+            Err(error) => return batch.fail(&self.complaint(&error)),
+        }
+        progress.last = last;
+        for record in batch.events.iter().filter_map(|event| event.after.as_ref()) {
+            progress
+                .dirty
+                .insert(Arc::clone(&record.key), Arc::clone(record));
+        }
+        progress
+            .flush_at
+            .get_or_insert_with(|| Instant::now() + self.lazy_flush);
+        add(&self.counters.lazy_writes, batch.events.len());
+        self.publish(batch, last);
+    }
+
+    fn perform_synced(&mut self, requests: Vec<Request<H>>, progress: &mut Progress<H>) {
+        let batch = Batch::decide(requests, &self.memory, progress.last);
+        let Some(last) = batch.last() else {
+            return batch.answer();
+        };
+        if let Err(error) = self.database.commit(&batch.events) {
+            // A full disk stops a batch at a write, so its end never got there. After other errors
+            // (a failed sync) the batch may turn up after a crash: its revisions are not used again.
+            if sqlite_code(&error) != Some(ErrorCode::DiskFull) {
+                progress.last = last;
+            }
+            return batch.fail(&self.complaint(&error));
+        }
+        progress.last = last;
+        progress.settle(&batch.events);
+        add(&self.counters.batches, 1);
+        self.publish(batch, last);
+        self.checkpoint();
+    }
+
+    fn publish(&self, batch: Batch<H>, last: Revision) {
+        add(&self.counters.writes, batch.events.len());
+        self.memory.publish(&batch.events, last, Instant::now());
+        batch.answer();
+    }
+
+    fn checkpoint(&mut self) {
+        match self.database.checkpoint_if_long() {
+            Ok(done) => add(&self.counters.checkpoints, usize::from(done)),
+            // Nothing is lost: the log stays and the next attempt copies it.
+            Err(error) => tracing::warn!("{}", self.complaint(&error)),
+        }
+    }
+
+    fn housekeeping(&mut self, progress: &mut Progress<H>) {
+        let now = Instant::now();
+        if progress.flush_at.is_some_and(|due| due <= now) {
+            self.flush(progress, now);
+        }
+        if progress.expire_at <= now {
+            self.memory.expire(now);
+            progress.expire_at = now + EXPIRE_INTERVAL;
+        }
+    }
+
+    fn flush(&mut self, progress: &mut Progress<H>, now: Instant) {
+        match self.database.commit_lazy(progress.dirty.values()) {
+            Ok(()) => {
+                add(&self.counters.batches, 1);
+                progress.dirty.clear();
+                progress.flush_at = None;
+                self.checkpoint();
+            }
+            Err(error) => {
+                tracing::warn!("lazy writes stay in memory: {}", self.complaint(&error));
+                progress.flush_at = Some(now + self.lazy_flush);
+            }
+        }
+    }
+
+    fn shut_down(mut self, progress: &mut Progress<H>) {
+        if !progress.dirty.is_empty() {
+            self.flush(progress, Instant::now());
+        }
+        self.memory.close();
+        let path = self.database.path().to_owned();
+        if let Err(error) = self.database.close(progress.last) {
+            tracing::warn!("closing {}: {error}", path.display());
+        }
+        drop(self.directory);
+    }
+
+    /// What callers are told when SQLite refuses.
+    fn complaint(&self, error: &rusqlite::Error) -> String {
+        let file = self.database.path().display();
+        match sqlite_code(error) {
+            Some(ErrorCode::DiskFull) => format!("no space left on the disk of {file}"),
+            _ => format!("cannot write {file}: {error}"),
+        }
+    }
+}
+
+impl<H> Progress<H> {
+    fn deadline(&self) -> Instant {
+        self.flush_at
+            .map_or(self.expire_at, |flush_at| flush_at.min(self.expire_at))
+    }
+
+    /// What a synced write stored, or removed, no longer waits for the disk.
+    fn settle(&mut self, events: &[Arc<Event<H>>]) {
+        if !self.dirty.is_empty() {
+            for event in events {
+                self.dirty.remove(&event.key);
+            }
+        }
+        if self.dirty.is_empty() {
+            self.flush_at = None;
+        }
+    }
+}
+
+/// Cuts what was queued into batches.
+fn cut<H>(requests: Vec<Request<H>>) -> Vec<Vec<Request<H>>> {
+    let mut batches: Vec<Vec<Request<H>>> = Vec::new();
+    let mut bytes = 0;
+    for request in requests {
+        let more = request.op.value_bytes();
+        let full = bytes + more > BATCH_BYTES;
+        match batches.last_mut() {
+            Some(batch) if batch.len() < BATCH_OPS && !full => {
+                bytes += more;
+                batch.push(request);
+            }
+            _ => {
+                bytes = more;
+                batches.push(vec![request]);
+            }
+        }
+    }
+    batches
+}

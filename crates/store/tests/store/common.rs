@@ -1,0 +1,127 @@
+//! What the store's tests share: opening stores over plain bytes and doing one write at a time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kennel_store::{
+    Durability, Event, Op, Options, Revision, SqliteStore, Store, WriteError, Written,
+};
+
+/// The head used in tests: how long the value was when it was parsed.
+pub(crate) type Head = usize;
+/// The store under test.
+pub(crate) type TestStore = Arc<SqliteStore<Head>>;
+
+/// Two collections, of which one lies within the other, and everything else.
+pub(crate) fn options(dir: &Path) -> Options {
+    let collections = vec!["/a/".to_owned(), "/a/b/".to_owned()];
+    Options {
+        collections,
+        ..Options::new(dir)
+    }
+}
+
+pub(crate) fn open(dir: &Path) -> TestStore {
+    open_with(options(dir))
+}
+
+pub(crate) fn open_with(options: Options) -> TestStore {
+    SqliteStore::open(options, |_, value| value.len()).expect("the store opens")
+}
+
+pub(crate) fn create_op(key: &str, value: &str) -> Op<Head> {
+    let value = Bytes::copy_from_slice(value.as_bytes());
+    Op::Create {
+        key: key.to_owned(),
+        head: value.len(),
+        value,
+    }
+}
+
+pub(crate) fn update_op(
+    key: &str,
+    expected: Revision,
+    value: &str,
+    durability: Durability,
+) -> Op<Head> {
+    let value = Bytes::copy_from_slice(value.as_bytes());
+    Op::Update {
+        key: key.to_owned(),
+        expected,
+        head: value.len(),
+        value,
+        durability,
+    }
+}
+
+pub(crate) fn delete_op(key: &str, expected: Revision) -> Op<Head> {
+    Op::Delete {
+        key: key.to_owned(),
+        expected,
+    }
+}
+
+pub(crate) type Outcome = Result<Written<Head>, WriteError<Head>>;
+
+pub(crate) async fn create(store: &TestStore, key: &str, value: &str) -> Outcome {
+    store.write(create_op(key, value)).await
+}
+
+pub(crate) async fn update(
+    store: &TestStore,
+    key: &str,
+    expected: Revision,
+    value: &str,
+) -> Outcome {
+    store
+        .write(update_op(key, expected, value, Durability::Synced))
+        .await
+}
+
+pub(crate) async fn renew(
+    store: &TestStore,
+    key: &str,
+    expected: Revision,
+    value: &str,
+) -> Outcome {
+    store
+        .write(update_op(key, expected, value, Durability::Lazy))
+        .await
+}
+
+pub(crate) async fn delete(store: &TestStore, key: &str, expected: Revision) -> Outcome {
+    store.write(delete_op(key, expected)).await
+}
+
+pub(crate) fn value(store: &TestStore, key: &str) -> Option<String> {
+    store.get(key).map(|record| text(&record.value))
+}
+
+pub(crate) fn text(bytes: &Bytes) -> String {
+    String::from_utf8(bytes.to_vec()).expect("test values are text")
+}
+
+/// An event on one line: `5 /a/x old -> new`.
+pub(crate) fn line(event: &Event<Head>) -> String {
+    let side = |record: &Option<Arc<kennel_store::Record<Head>>>| {
+        record
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), |record| text(&record.value))
+    };
+    format!(
+        "{} {} {} -> {}",
+        event.revision,
+        event.key,
+        side(&event.before),
+        side(&event.after)
+    )
+}
+
+/// The keys of a page.
+pub(crate) fn keys(page: &kennel_store::Page<Head>) -> Vec<String> {
+    page.records
+        .iter()
+        .map(|record| record.key.to_string())
+        .collect()
+}

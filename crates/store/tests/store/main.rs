@@ -1,0 +1,4 @@
+//! The store's tests against its public face, in one binary so that they link once.
+
+mod basics;
+mod common;
