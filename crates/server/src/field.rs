@@ -3,45 +3,101 @@
 //! A [`FieldError`] becomes one entry of `details.causes` in a 422 answer. This room only builds
 //! them; it decides nothing.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 /// Where a field is, as users read it: `spec.containers[0].ports[1].hostPort`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Path(String);
+///
+/// Most paths are built and never shown, since most objects are right. So a path is a chain of
+/// its steps and becomes text only when an error needs it.
+#[derive(Clone, Debug, Default)]
+pub struct Path(Option<Arc<Step>>);
+
+#[derive(Debug)]
+struct Step {
+    parent: Path,
+    segment: Segment,
+}
+
+#[derive(Debug)]
+enum Segment {
+    Name(Cow<'static, str>),
+    Index(usize),
+    Key(Box<str>),
+}
 
 impl Path {
     /// The path of a top-level field. An empty name is the object itself.
-    pub fn new(name: &str) -> Self {
-        Self(name.to_owned())
+    pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
+        Self(None).child(name)
     }
 
     /// A member of the object at this path.
     #[must_use]
-    pub fn child(&self, name: &str) -> Self {
-        if self.0.is_empty() {
-            return Self::new(name);
+    pub fn child(&self, name: impl Into<Cow<'static, str>>) -> Self {
+        let name = name.into();
+        if name.is_empty() {
+            return self.clone();
         }
-        Self(format!("{}.{name}", self.0))
+        self.step(Segment::Name(name))
     }
 
     /// An element of the list at this path.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        Self(format!("{}[{index}]", self.0))
+        self.step(Segment::Index(index))
     }
 
     /// An entry of the map at this path.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        Self(format!("{}[{key}]", self.0))
+        self.step(Segment::Key(key.into()))
+    }
+
+    fn step(&self, segment: Segment) -> Self {
+        let parent = self.clone();
+        Self(Some(Arc::new(Step { parent, segment })))
+    }
+
+    fn write(&self, out: &mut String) {
+        let Some(step) = &self.0 else { return };
+        step.parent.write(out);
+        match &step.segment {
+            Segment::Name(name) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Segment::Index(index) => out.push_str(&format!("[{index}]")),
+            Segment::Key(key) => {
+                out.push('[');
+                out.push_str(key);
+                out.push(']');
+            }
+        }
     }
 }
 
+impl PartialEq for Path {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Path {}
+
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+        if self.0.is_none() {
+            return f.write_str("<nil>");
+        }
+        let mut text = String::new();
+        self.write(&mut text);
+        f.write_str(&text)
     }
 }
 
@@ -189,5 +245,25 @@ impl FieldError {
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_read_as_users_write_them() {
+        let port = Path::new("spec")
+            .child("containers")
+            .index(0)
+            .child("ports");
+        assert_eq!(
+            port.index(1).child("hostPort").to_string(),
+            "spec.containers[0].ports[1].hostPort"
+        );
+        assert_eq!(Path::new("data").key("a.b").to_string(), "data[a.b]");
+        assert_eq!(Path::new("").child("revision").to_string(), "revision");
+        assert_eq!(Path::default().to_string(), "<nil>");
     }
 }

@@ -23,6 +23,7 @@ pub mod priorityclass;
 pub mod rbac;
 pub mod runtimeclass;
 pub mod secret;
+pub mod selector;
 pub mod service;
 pub mod serviceaccount;
 pub mod tree;
