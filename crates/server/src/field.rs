@@ -193,6 +193,11 @@ impl FieldError {
         Self::new(Mistake::Invalid, path, Some(value.to_string()), detail)
     }
 
+    /// A value does not fit, shown as given: for values whose upstream spelling is not plain JSON.
+    pub fn invalid_shown(path: &Path, shown: String, detail: &str) -> Self {
+        Self::new(Mistake::Invalid, path, Some(shown), detail)
+    }
+
     /// A value has the wrong JSON type.
     pub fn type_invalid(path: &Path, value: &Value, detail: &str) -> Self {
         Self::new(Mistake::TypeInvalid, path, Some(value.to_string()), detail)
