@@ -12,5 +12,9 @@
 //! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
 //! one do, and hand in what they saw.
 
+pub mod affinity;
+pub mod daemonset;
+pub mod int_or_percent;
 pub mod quantity;
 pub mod selector;
+pub mod taint;

@@ -1,0 +1,203 @@
+//! Node selectors: `nodeSelectorTerms`, as required node affinity uses them.
+//!
+//! Terms are parsed once and matched often. Preferences and pod affinity are not here.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::selector::{Operator, Requirement};
+
+/// The only field that node selector terms know.
+pub const NAME_FIELD: &str = "metadata.name";
+
+/// A parsed node selector: matches if any of its terms does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSelector {
+    terms: Vec<Term>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    labels: Vec<Requirement>,
+    fields: Vec<FieldRequirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FieldRequirement {
+    key: String,
+    value: String,
+    negated: bool,
+}
+
+impl NodeSelector {
+    /// Parses a `NodeSelector` object. Terms that are empty or make no sense match nothing.
+    pub fn parse(object: &Value) -> Self {
+        let terms = list(object, "nodeSelectorTerms");
+        Self {
+            terms: terms.iter().filter_map(Term::parse).collect(),
+        }
+    }
+
+    /// Does a node of this name with these labels match?
+    pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.terms.iter().any(|term| term.matches(name, labels))
+    }
+
+    /// The one node that can match, if the terms say so by name: what pins a daemon pod, and what
+    /// lets a scheduler look at one node alone.
+    pub fn pinned(&self) -> Option<&str> {
+        let [term] = self.terms.as_slice() else {
+            return None;
+        };
+        let by_name = |f: &&FieldRequirement| f.key == NAME_FIELD && !f.negated;
+        term.fields.iter().find(by_name).map(|f| f.value.as_str())
+    }
+}
+
+fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
+    object
+        .get(name)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+    object.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Term {
+    fn parse(object: &Value) -> Option<Self> {
+        let expressions = list(object, "matchExpressions");
+        let fields = list(object, "matchFields");
+        if expressions.is_empty() && fields.is_empty() {
+            return None;
+        }
+        Some(Self {
+            labels: expressions.iter().map(expression).collect::<Option<_>>()?,
+            fields: fields.iter().map(field).collect::<Option<_>>()?,
+        })
+    }
+
+    fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        let label = |key: &str| labels.get(key).map(String::as_str);
+        self.labels.iter().all(|r| r.accepts(label(r.key())))
+            && self.fields.iter().all(|f| f.accepts(name))
+    }
+}
+
+impl FieldRequirement {
+    fn accepts(&self, name: &str) -> bool {
+        let found = if self.key == NAME_FIELD { name } else { "" };
+        (found == self.value) != self.negated
+    }
+}
+
+fn expression(object: &Value) -> Option<Requirement> {
+    let operator = match text(object, "operator") {
+        "In" => Operator::In,
+        "NotIn" => Operator::NotIn,
+        "Exists" => Operator::Exists,
+        "DoesNotExist" => Operator::DoesNotExist,
+        "Gt" => Operator::GreaterThan,
+        "Lt" => Operator::LessThan,
+        _ => return None,
+    };
+    let values = list(object, "values").iter().filter_map(Value::as_str);
+    Requirement::new(text(object, "key"), operator, values.map(str::to_owned)).ok()
+}
+
+fn field(object: &Value) -> Option<FieldRequirement> {
+    let negated = match text(object, "operator") {
+        "In" => false,
+        "NotIn" => true,
+        _ => return None,
+    };
+    let [Value::String(value)] = list(object, "values") else {
+        return None;
+    };
+    Some(FieldRequirement {
+        key: text(object, "key").to_owned(),
+        value: value.clone(),
+        negated,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(terms: &Value, expected: bool) {
+        let selector = NodeSelector::parse(&json!({ "nodeSelectorTerms": terms }));
+        let labels = BTreeMap::from([
+            ("zone".to_owned(), "a".to_owned()),
+            ("cores".to_owned(), "8".to_owned()),
+        ]);
+        assert_eq!(selector.matches("n1", &labels), expected, "{terms}");
+    }
+
+    fn label(key: &str, operator: &str, values: &[&str]) -> Value {
+        json!([{"matchExpressions": [{"key": key, "operator": operator, "values": values}]}])
+    }
+
+    fn name(operator: &str, values: &[&str]) -> Value {
+        json!([{"matchFields": [{"key": NAME_FIELD, "operator": operator, "values": values}]}])
+    }
+
+    #[test]
+    fn s2_2_3_each_operator() {
+        check(&label("zone", "In", &["a", "b"]), true);
+        check(&label("zone", "NotIn", &["a"]), false);
+        check(&label("rack", "NotIn", &["a"]), true);
+        check(&label("zone", "Exists", &[]), true);
+        check(&label("rack", "DoesNotExist", &[]), true);
+        check(&label("zone", "DoesNotExist", &[]), false);
+        check(&label("cores", "Gt", &["7"]), true);
+        check(&label("cores", "Gt", &["8"]), false);
+        check(&label("cores", "Lt", &["9"]), true);
+        check(&label("zone", "Lt", &["9"]), false);
+        check(&name("In", &["n1"]), true);
+        check(&name("In", &["n2"]), false);
+        check(&name("NotIn", &["n2"]), true);
+    }
+
+    #[test]
+    fn s2_2_3_terms_are_ored_and_their_parts_anded() {
+        let wrong =
+            json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]});
+        let right =
+            json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]});
+        check(&json!([wrong, right]), true);
+        let both = json!([{
+            "matchExpressions": [{"key": "zone", "operator": "Exists"}],
+            "matchFields": [{"key": NAME_FIELD, "operator": "In", "values": ["n2"]}]}]);
+        check(&both, false);
+    }
+
+    #[test]
+    fn s2_2_3_empty_and_senseless_terms_match_nothing() {
+        check(&json!([]), false);
+        check(&json!([{}]), false);
+        check(&label("zone", "In", &[]), false);
+        check(&label("zone", "Near", &["a"]), false);
+        check(&label("cores", "Gt", &["many"]), false);
+        check(&name("In", &["n1", "n2"]), false);
+        check(&name("Exists", &[]), false);
+        let senseless = label("zone", "Near", &["a"])[0].clone();
+        check(&json!([senseless, name("In", &["n1"])[0]]), true);
+    }
+
+    #[test]
+    fn a_single_name_pins() {
+        let pinned = |terms: Value| {
+            let selector = NodeSelector::parse(&json!({ "nodeSelectorTerms": terms }));
+            selector.pinned().map(str::to_owned)
+        };
+        assert_eq!(pinned(name("In", &["n1"])).as_deref(), Some("n1"));
+        assert_eq!(pinned(name("NotIn", &["n1"])), None);
+        assert_eq!(pinned(label("zone", "Exists", &[])), None);
+        let two = json!([name("In", &["n1"])[0], name("In", &["n2"])[0]]);
+        assert_eq!(pinned(two), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! Small DaemonSets, nodes and pods for tests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::status::Counters;
+use super::super::view::{DaemonSetView, NodeView, PodView};
+use crate::selector::Selector;
+
+/// A DaemonSet that selects `app=<name>` and runs everywhere. Its uid is `uid-<name>`.
+pub(in super::super) fn daemon_set(name: &str) -> DaemonSetView {
+    DaemonSetView {
+        namespace: "default".into(),
+        name: name.into(),
+        uid: format!("uid-{name}").into(),
+        generation: 1,
+        template_generation: Some(1),
+        terminating: false,
+        selector: Selector::parse(&format!("app={name}")).unwrap(),
+        template: Arc::new(json!({"metadata": {"labels": {"app": name}}, "spec": {}})),
+        min_ready_seconds: 0,
+        collision_count: None,
+        status: Counters::default(),
+    }
+}
+
+/// A node without labels and taints.
+pub(in super::super) fn node(name: &str) -> NodeView {
+    NodeView {
+        name: name.into(),
+        labels: BTreeMap::new(),
+        taints: Vec::new(),
+        unschedulable: false,
+    }
+}
+
+/// A pod of a DaemonSet, bound to a node, not ready. Its uid is `uid-<name>`.
+pub(in super::super) fn pod(name: &str, daemon_set: &str, node: &str) -> PodView {
+    PodView {
+        namespace: "default".into(),
+        name: name.into(),
+        uid: format!("uid-{name}").into(),
+        controller: Some(format!("uid-{daemon_set}").into()),
+        labels: BTreeMap::from([("app".to_owned(), daemon_set.to_owned())]),
+        bound_to: Some(node.into()),
+        pinned_to: None,
+        created: 0,
+        terminating: false,
+        terminal: false,
+        ready_since: None,
+    }
+}
