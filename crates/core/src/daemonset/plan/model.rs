@@ -103,10 +103,11 @@ impl Model {
         if !self.writing.contains(&view.uid) {
             self.reported.insert(view.uid.clone(), view.status);
         }
-        let old = self.sets.insert(view.uid.clone(), view.clone());
-        if old.is_some_and(|old| old.template != view.template) {
+        let (uid, template) = (view.uid.clone(), view.template.clone());
+        let old = self.sets.insert(uid.clone(), view);
+        if old.is_some_and(|old| old.template != template) {
             self.creating
-                .retain(|(set, _), wait| *set != view.uid || wait.in_flight);
+                .retain(|(set, _), wait| *set != uid || wait.in_flight);
         }
     }
 
