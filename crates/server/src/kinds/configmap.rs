@@ -1,9 +1,145 @@
 //! The rules of ConfigMap.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
 use super::Strategy;
+use super::meta::invalid_each;
+use super::show::whole_object;
+use super::tree::{at, flag, map, same};
+use crate::field::{FieldError, Path};
+use crate::names;
+
+/// How many bytes the values of a ConfigMap or Secret may have together.
+pub const DATA_SIZE_MAX: usize = 1 << 20;
+
+const SEALED: &str = "field is immutable when `immutable` is set";
 
 /// The rules of ConfigMap.
 #[derive(Debug)]
 pub struct ConfigMap;
 
-impl Strategy for ConfigMap {}
+impl Strategy for ConfigMap {
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let path = Path::new("data");
+        for key in map(object, "data").keys() {
+            errors.extend(key_errors(key, &path));
+            if map(object, "binaryData").contains_key(key) {
+                let words = "duplicate of key present in binaryData";
+                errors.push(FieldError::invalid(&path.key(key), &json!(key), words));
+            }
+        }
+        let path = Path::new("binaryData");
+        for key in map(object, "binaryData").keys() {
+            errors.extend(key_errors(key, &path));
+        }
+        let text_size: usize = map(object, "data").values().map(text_length).sum();
+        let binary_size: usize = map(object, "binaryData").values().map(decoded_length).sum();
+        if text_size + binary_size > DATA_SIZE_MAX {
+            errors.push(FieldError::too_long(&whole_object(), DATA_SIZE_MAX));
+        }
+        errors
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = sealed_errors(new, old, &["data", "binaryData"]);
+        errors.extend(self.validate_create(new));
+        errors
+    }
+}
+
+/// What is wrong with a key of a ConfigMap or Secret.
+pub fn key_errors(key: &str, path: &Path) -> Vec<FieldError> {
+    invalid_each(&path.key(key), &json!(key), names::config_map_key(key))
+}
+
+/// What an update changes though `immutable` is set. It can never be unset.
+pub fn sealed_errors(new: &Value, old: &Value, fields: &[&str]) -> Vec<FieldError> {
+    if !flag(old, "immutable") {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    if !flag(new, "immutable") {
+        errors.push(FieldError::forbidden(&Path::new("immutable"), SEALED));
+    }
+    for field in fields {
+        if !same(at(new, field), at(old, field)) {
+            errors.push(FieldError::forbidden(&Path::new(field), SEALED));
+        }
+    }
+    errors
+}
+
+fn text_length(value: &Value) -> usize {
+    value.as_str().map_or(0, str::len)
+}
+
+/// The length of a base64 value once decoded.
+pub fn decoded_length(value: &Value) -> usize {
+    let text = value.as_str().unwrap_or_default();
+    STANDARD
+        .decode(text)
+        .map_or(text.len(), |bytes| bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_create, check_update};
+    use super::*;
+
+    #[test]
+    fn keys_are_file_names_and_stand_once() {
+        check_create(&ConfigMap, &json!({"data": {"a.b": "x"}}), &[]);
+        check_create(
+            &ConfigMap,
+            &json!({"data": {"a b": "x"}}),
+            &[
+                "data[a b]: Invalid value: \"a b\": a valid config key must consist of \
+               alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or \
+               'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+            ],
+        );
+        check_create(
+            &ConfigMap,
+            &json!({"data": {"a": "x"}, "binaryData": {"a": "eA==", "..": ""}}),
+            &[
+                "data[a]: Invalid value: \"a\": duplicate of key present in binaryData",
+                "binaryData[..]: Invalid value: \"..\": must not be '..'",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_mebibyte_is_the_most() {
+        let half = "x".repeat(DATA_SIZE_MAX / 2);
+        check_create(&ConfigMap, &json!({"data": {"a": half, "b": half}}), &[]);
+        check_create(
+            &ConfigMap,
+            &json!({"data": {"a": half, "b": half}, "binaryData": {"c": "eA=="}}),
+            &["[]: Too long: may not be more than 1048576 bytes"],
+        );
+    }
+
+    #[test]
+    fn immutable_means_it() {
+        let old = json!({"immutable": true, "data": {"a": "b"}});
+        check_update(&ConfigMap, &old, &old, &[]);
+        check_update(
+            &ConfigMap,
+            &json!({"data": {"a": "c"}}),
+            &old,
+            &[
+                "immutable: Forbidden: field is immutable when `immutable` is set",
+                "data: Forbidden: field is immutable when `immutable` is set",
+            ],
+        );
+        check_update(
+            &ConfigMap,
+            &json!({"data": {"a": "c"}}),
+            &json!({"data": {}}),
+            &[],
+        );
+    }
+}

@@ -26,6 +26,9 @@ pub mod secret;
 pub mod selector;
 pub mod service;
 pub mod serviceaccount;
+pub mod show;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod tree;
 
 use serde_json::Value;

@@ -1,9 +1,183 @@
 //! The rules of Namespace.
+//!
+//! A namespace stays until two lists of finalizers are empty: its `spec.finalizers`, which only
+//! the `finalize` subresource may change, and its `metadata.finalizers`. Whether its contents are
+//! gone is the control plane's business, not this file's.
+
+use serde_json::{Value, json};
 
 use super::Strategy;
+use super::meta::finalizer_name;
+use super::tree::{carry, has, list, map, set, text, texts};
+use crate::field::{FieldError, Path};
+
+/// The label that carries a namespace's own name, so that selectors can use it.
+pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+/// The finalizer every namespace is born with.
+pub const FINALIZER: &str = "kubernetes";
 
 /// The rules of Namespace.
 #[derive(Debug)]
 pub struct Namespace;
 
-impl Strategy for Namespace {}
+impl Strategy for Namespace {
+    fn default(&self, object: &mut Value) {
+        let name = text(object, "metadata.name").to_owned();
+        if !name.is_empty() {
+            let mut labels = map(object, "metadata.labels").clone();
+            labels.insert(NAME_LABEL.to_owned(), json!(name));
+            set(object, "metadata.labels", Value::Object(labels));
+        }
+        super::tree::default_to(object, "status.phase", "Active");
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        set(object, "status", json!({"phase": "Active"}));
+        if !texts(object, "spec.finalizers").contains(&FINALIZER) {
+            let mut finalizers = list(object, "spec.finalizers").to_vec();
+            finalizers.push(json!(FINALIZER));
+            set(object, "spec.finalizers", Value::Array(finalizers));
+        }
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        carry(new, old, "spec.finalizers");
+        carry(new, old, "status");
+    }
+
+    fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        carry(new, old, "spec");
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let path = Path::new("spec").child("finalizers");
+        texts(object, "spec.finalizers")
+            .into_iter()
+            .flat_map(|name| finalizer_name(name, &path))
+            .collect()
+    }
+
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
+        let (phase, words) = if has(new, "metadata.deletionTimestamp") {
+            (
+                "Terminating",
+                "may only be 'Terminating' if `deletionTimestamp` is not empty",
+            )
+        } else {
+            (
+                "Active",
+                "may only be 'Active' if `deletionTimestamp` is empty",
+            )
+        };
+        let shown = text(new, "status.phase");
+        if shown == phase {
+            return Vec::new();
+        }
+        let path = Path::new("status").child("Phase");
+        vec![FieldError::invalid(&path, &json!(shown), words)]
+    }
+}
+
+/// What a write to the `finalize` subresource may not touch comes from `old`.
+pub fn prepare_finalize_update(new: &mut Value, old: &Value) {
+    carry(new, old, "status");
+}
+
+/// What is wrong with `new` as the result of a write to the `finalize` subresource.
+pub fn validate_finalize_update(new: &Value) -> Vec<FieldError> {
+    let path = Path::new("spec").child("finalizers");
+    texts(new, "spec.finalizers")
+        .iter()
+        .enumerate()
+        .flat_map(|(i, name)| finalizer_name(name, &path.index(i)))
+        .collect()
+}
+
+/// Marks a namespace whose deletion has begun. The caller sets the deletion timestamp.
+pub fn begin_deletion(object: &mut Value) {
+    set(object, "status.phase", json!("Terminating"));
+}
+
+/// Whether nothing keeps a namespace that is being deleted any more.
+pub fn is_finalized(object: &Value) -> bool {
+    list(object, "spec.finalizers").is_empty() && list(object, "metadata.finalizers").is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check, check_create, created, updated};
+    use super::*;
+
+    #[test]
+    fn a_new_namespace_is_active_and_has_its_finalizer_and_label() {
+        let object = json!({"metadata": {"name": "a", "labels": {"x": "y", NAME_LABEL: "b"}},
+            "status": {"phase": "Terminating"}});
+        assert_eq!(
+            created(&Namespace, &object),
+            json!({"metadata": {"name": "a", "labels": {"x": "y", NAME_LABEL: "a"}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}})
+        );
+    }
+
+    #[test]
+    fn finalizers_of_the_spec_say_whose_they_are() {
+        check_create(
+            &Namespace,
+            &json!({"metadata": {"name": "a"}, "spec": {"finalizers": ["mine"]}}),
+            &[
+                "spec.finalizers: Invalid value: \"mine\": name is neither a standard finalizer \
+                 name nor is it fully qualified",
+            ],
+        );
+        check(
+            &validate_finalize_update(&json!({"spec": {"finalizers": ["a.b/c", "mine"]}})),
+            &[
+                "spec.finalizers[1]: Invalid value: \"mine\": name is neither a standard \
+                 finalizer name nor is it fully qualified",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_update_keeps_finalizers_and_status() {
+        let old = created(&Namespace, &json!({"metadata": {"name": "a"}}));
+        let new = json!({"metadata": {"name": "a"}, "spec": {}, "status": {"phase": "x"}});
+        let new = updated(&Namespace, &new, &old);
+        assert_eq!(new, old);
+    }
+
+    #[test]
+    fn the_phase_follows_the_deletion() {
+        let status = |meta: Value, phase: &str| {
+            let new = json!({"metadata": meta, "status": {"phase": phase}});
+            Namespace.validate_status_update(&new, &json!({}))
+        };
+        check(&status(json!({}), "Active"), &[]);
+        check(
+            &status(json!({}), "Terminating"),
+            &[
+                "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if \
+               `deletionTimestamp` is empty",
+            ],
+        );
+        check(
+            &status(json!({"deletionTimestamp": "t"}), "Active"),
+            &[
+                "status.Phase: Invalid value: \"Active\": may only be 'Terminating' if \
+               `deletionTimestamp` is not empty",
+            ],
+        );
+    }
+
+    #[test]
+    fn deletion_ends_when_both_lists_are_empty() {
+        let mut object = created(&Namespace, &json!({"metadata": {"name": "a"}}));
+        begin_deletion(&mut object);
+        assert_eq!(object["status"]["phase"], "Terminating");
+        assert!(!is_finalized(&object));
+        object["spec"]["finalizers"] = json!([]);
+        assert!(is_finalized(&object));
+        object["metadata"]["finalizers"] = json!(["a.b/c"]);
+        assert!(!is_finalized(&object));
+    }
+}
