@@ -56,7 +56,7 @@ pub fn key_errors(key: &str, path: &Path) -> Vec<FieldError> {
 }
 
 /// What an update changes though `immutable` is set. It can never be unset.
-pub fn sealed_errors(new: &Value, old: &Value, fields: &[&str]) -> Vec<FieldError> {
+pub fn sealed_errors(new: &Value, old: &Value, fields: &[&'static str]) -> Vec<FieldError> {
     if !flag(old, "immutable") {
         return Vec::new();
     }
@@ -66,7 +66,7 @@ pub fn sealed_errors(new: &Value, old: &Value, fields: &[&str]) -> Vec<FieldErro
     }
     for field in fields {
         if !same(at(new, field), at(old, field)) {
-            errors.push(FieldError::forbidden(&Path::new(field), SEALED));
+            errors.push(FieldError::forbidden(&Path::new(*field), SEALED));
         }
     }
     errors

@@ -21,7 +21,7 @@ impl Strategy for Lease {
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let path = Path::new("spec");
         let mut errors = Vec::new();
-        let mut at_least = |field: &str, least: i64, words: &str| {
+        let mut at_least = |field: &'static str, least: i64, words: &str| {
             let value = at(object, "spec").get(field).and_then(Value::as_i64);
             if let Some(value) = value.filter(|value| *value < least) {
                 errors.push(FieldError::invalid(

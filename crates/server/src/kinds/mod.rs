@@ -4,6 +4,7 @@
 //! come here are already decoded and pruned: field types are right, unknown fields and nulls are
 //! gone. This room reads no store and no clock; what needs either lives in `admit` and `verbs`.
 
+pub mod amount;
 pub mod configmap;
 pub mod controllerrevision;
 pub mod csi;

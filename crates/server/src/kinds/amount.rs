@@ -1,0 +1,87 @@
+//! Maps of quantities, such as a node's capacity: what is wrong with each entry.
+
+use kennel_core::quantity::Quantity;
+use serde_json::{Value, json};
+
+use crate::field::{FieldError, Path};
+
+/// Resources that are counted, so that a part of one makes no sense.
+const WHOLE: [&str; 10] = [
+    "pods",
+    "services",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+    "count",
+];
+
+/// The quantity a field holds.
+pub fn quantity(value: &Value) -> Option<Quantity> {
+    match value {
+        Value::String(text) => Quantity::parse(text).ok(),
+        Value::Number(number) => Quantity::parse(&number.to_string()).ok(),
+        _ => None,
+    }
+}
+
+/// What is wrong with the amount of the resource `name`.
+pub fn resource_errors(name: &str, value: &Value, path: &Path) -> Vec<FieldError> {
+    let Some(amount) = quantity(value) else {
+        return Vec::new();
+    };
+    let shown = json!(amount.to_string());
+    let mut errors = Vec::new();
+    if amount.sign() < 0 {
+        let words = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(path, &shown, words));
+    }
+    if is_counted(name) && !amount.is_whole() {
+        errors.push(FieldError::invalid(path, &shown, "must be an integer"));
+    }
+    errors
+}
+
+/// The error for an amount that must be more than nothing.
+pub fn positive_error(value: &Value, path: &Path) -> Option<FieldError> {
+    let amount = quantity(value)?;
+    let words = "must be greater than zero";
+    (amount.sign() <= 0).then(|| FieldError::invalid(path, &json!(amount.to_string()), words))
+}
+
+/// Extended resources, which devices provide, are counted too.
+fn is_counted(name: &str) -> bool {
+    let extended = name
+        .split_once('/')
+        .is_some_and(|(domain, _)| !domain.ends_with("kubernetes.io"));
+    extended || WHOLE.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::*;
+
+    #[test]
+    fn amounts() {
+        let path = Path::new("status").child("capacity").child("x");
+        let judge = |name: &str, value: Value, expected: &[&str]| {
+            check(&resource_errors(name, &value, &path), expected);
+        };
+        judge("cpu", json!("1500m"), &[]);
+        judge("pods", json!(110), &[]);
+        judge(
+            "cpu",
+            json!("-1"),
+            &["status.capacity.x: Invalid value: \"-1\": must be greater than or equal to 0"],
+        );
+        judge(
+            "example.com/gpu",
+            json!("500m"),
+            &["status.capacity.x: Invalid value: \"500m\": must be an integer"],
+        );
+    }
+}
