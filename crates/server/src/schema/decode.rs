@@ -1,0 +1,172 @@
+//! Bytes into a JSON tree, remembering members that were given twice.
+//!
+//! This room knows JSON, not the API: types are checked by [`super::conform`]. It must not panic
+//! on any input, and the depth of a tree it returns is bounded, so that walks may recurse.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
+
+use super::go;
+use super::syntax;
+use super::trail::{Step, Trail};
+
+/// How many findings are reported at most. More would only bury the first.
+pub(super) const MOST_FINDINGS: usize = 100;
+
+/// A decoded body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// The tree. Of members given twice, it holds the last.
+    pub value: Value,
+    /// One finding per member given twice: `duplicate field "spec.x"`.
+    pub duplicates: Vec<String>,
+}
+
+/// Decodes a body. Fails with what is wrong with the JSON.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
+    let duplicates = RefCell::new(Vec::new());
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let tree = Tree {
+        trail: &Trail::default(),
+        duplicates: &duplicates,
+    };
+    let value = tree
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| syntax::explain(bytes).unwrap_or_else(|| error.to_string()))?;
+    Ok(Parsed {
+        value,
+        duplicates: duplicates.into_inner(),
+    })
+}
+
+/// The text of one member of the object in `bytes`, exactly as it was written. For members whose
+/// bytes must survive (`ControllerRevision.data`), which a tree cannot promise. Of members given
+/// twice it is the last, as in [`parse`].
+pub fn raw_member<'a>(bytes: &'a [u8], name: &str) -> Option<&'a str> {
+    struct Member<'n>(&'n str);
+
+    impl<'de> Visitor<'de> for Member<'_> {
+        type Value = Option<&'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(key) = map.next_key::<String>()? {
+                let value = map.next_value::<&RawValue>()?;
+                if key == self.0 {
+                    found = Some(value);
+                }
+            }
+            Ok(found)
+        }
+    }
+
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let found = deserializer.deserialize_map(Member(name)).ok()?;
+    found.map(RawValue::get)
+}
+
+/// Builds one value of the tree.
+#[derive(Clone, Copy)]
+struct Tree<'a> {
+    trail: &'a Trail<'a>,
+    duplicates: &'a RefCell<Vec<String>>,
+}
+
+impl Tree<'_> {
+    fn report_duplicate(&self, key: &str) {
+        let mut findings = self.duplicates.borrow_mut();
+        if findings.len() >= MOST_FINDINGS {
+            return;
+        }
+        let path = self.trail.then(Step::Key(key)).to_string();
+        let finding = format!("duplicate field {}", go::quote(&path));
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            let trail = self.trail.then(Step::Index(list.len()));
+            let tree = Tree {
+                trail: &trail,
+                duplicates: self.duplicates,
+            };
+            match items.next_element_seed(tree)? {
+                Some(item) => list.push(item),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if map.contains_key(&key) {
+                self.report_duplicate(&key);
+            }
+            let trail = self.trail.then(Step::Key(&key));
+            let tree = Tree {
+                trail: &trail,
+                duplicates: self.duplicates,
+            };
+            let value = members.next_value_seed(tree)?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}

@@ -1,0 +1,5 @@
+//! What decoding and conforming do to bodies.
+
+use serde_json::json;
+
+use super::*;

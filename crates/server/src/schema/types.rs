@@ -1,0 +1,264 @@
+//! What the schema table is made of: types, their fields, and how a field behaves.
+//!
+//! Only descriptions live here. Whoever walks a tree by them lives elsewhere.
+
+use std::fmt;
+
+/// A type of the API, such as `core.v1.PodSpec`.
+pub struct Type {
+    /// Its name: group, version and Go name.
+    pub name: &'static str,
+    /// Its members in JSON, sorted by name. Members of inlined messages stand among them.
+    pub fields: &'static [Field],
+    /// Messages that protobuf nests and JSON inlines.
+    pub inlined: &'static [Field],
+    /// Whether it is a kind: an object with `apiVersion` and `kind`.
+    pub is_kind: bool,
+    /// Whether server-side apply treats it as one value.
+    pub is_atomic: bool,
+}
+
+impl Type {
+    /// The member of that name. Case matters.
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        let fields = self.fields;
+        let found = fields.binary_search_by(|field| field.name.cmp(name));
+        found.ok().map(|index| &fields[index])
+    }
+
+    /// The name without group and version: `PodSpec`.
+    pub fn go_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
+    pub(super) const fn inlining(mut self, inlined: &'static [Field]) -> Self {
+        self.inlined = inlined;
+        self
+    }
+
+    pub(super) const fn kind(mut self) -> Self {
+        self.is_kind = true;
+        self
+    }
+
+    pub(super) const fn atomic(mut self) -> Self {
+        self.is_atomic = true;
+        self
+    }
+}
+
+/// Types refer to each other in circles, so only the name is shown.
+impl fmt::Debug for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Type({})", self.name)
+    }
+}
+
+/// What one value of a field is.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Any string.
+    String,
+    /// True or false.
+    Bool,
+    /// A whole number of 32 bits.
+    Int32,
+    /// A whole number of 64 bits.
+    Int64,
+    /// Bytes, in JSON as base64.
+    Bytes,
+    /// A resource quantity.
+    Quantity,
+    /// A number or a string.
+    IntOrString,
+    /// A point in time in whole seconds.
+    Time,
+    /// A point in time in microseconds.
+    MicroTime,
+    /// Any JSON, kept as it is.
+    Raw,
+    /// A list of strings (the values of `extra` maps).
+    Strings,
+    /// An object of a type of the table.
+    Object(&'static Type),
+}
+
+/// How many values a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One value.
+    One,
+    /// A list of values.
+    List,
+    /// Values by free keys.
+    Map,
+}
+
+/// How server-side apply sees a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// As one value.
+    Atomic,
+    /// As a set of scalars.
+    Set,
+    /// As objects by the values of their `list_map_keys`.
+    Map,
+}
+
+/// How a strategic merge patch treats a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Objects are merged, lists are replaced.
+    Default,
+    /// Whatever it is, it is replaced.
+    Replace,
+    /// Lists are merged, too.
+    Merge,
+}
+
+/// A member of a type.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// Its number in protobuf; 0 if it is known to JSON alone.
+    pub number: u32,
+    /// The number of the inlined message that holds it in protobuf; 0 if it stands in the type itself.
+    pub within: u32,
+    /// What one value is.
+    pub kind: Kind,
+    /// How many values there are.
+    pub shape: Shape,
+    /// Whether it is always written, even when it is zero.
+    pub is_required: bool,
+    /// Whether zero differs from absent.
+    pub is_pointer: bool,
+    /// Whether an empty value is written though the field may be absent.
+    pub keeps_empty: bool,
+    /// Whether server-side apply treats its object as one value.
+    pub is_atomic: bool,
+    /// How server-side apply sees a list.
+    pub list_type: Option<ListType>,
+    /// The members by which server-side apply tells list items apart.
+    pub list_map_keys: &'static [&'static str],
+    /// How a strategic merge patch treats it.
+    pub strategy: Strategy,
+    /// The member by which a strategic merge patch tells list items apart.
+    pub merge_key: Option<&'static str>,
+    /// Whether patches of its items may name the keys to retain.
+    pub retains_keys: bool,
+    /// The default that the API documents.
+    pub default: Option<&'static str>,
+    /// Go's name of its type, where that is not the plain one.
+    pub go_type: Option<&'static str>,
+}
+
+/// A type with those members.
+pub(super) const fn ty(name: &'static str, fields: &'static [Field]) -> Type {
+    Type {
+        name,
+        fields,
+        inlined: &[],
+        is_kind: false,
+        is_atomic: false,
+    }
+}
+
+/// A plain field; the methods below add what is special about it.
+pub(super) const fn f(name: &'static str, number: u32, kind: Kind) -> Field {
+    Field {
+        name,
+        number,
+        within: 0,
+        kind,
+        shape: Shape::One,
+        is_required: false,
+        is_pointer: false,
+        keeps_empty: false,
+        is_atomic: false,
+        list_type: None,
+        list_map_keys: &[],
+        strategy: Strategy::Default,
+        merge_key: None,
+        retains_keys: false,
+        default: None,
+        go_type: None,
+    }
+}
+
+impl Field {
+    pub(super) const fn list(mut self) -> Self {
+        self.shape = Shape::List;
+        self
+    }
+
+    pub(super) const fn map(mut self) -> Self {
+        self.shape = Shape::Map;
+        self
+    }
+
+    pub(super) const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+
+    pub(super) const fn pointer(mut self) -> Self {
+        self.is_pointer = true;
+        self
+    }
+
+    pub(super) const fn keep_empty(mut self) -> Self {
+        self.keeps_empty = true;
+        self
+    }
+
+    pub(super) const fn atomic(mut self) -> Self {
+        self.is_atomic = true;
+        self
+    }
+
+    pub(super) const fn list_type(
+        mut self,
+        list_type: ListType,
+        keys: &'static [&'static str],
+    ) -> Self {
+        self.list_type = Some(list_type);
+        self.list_map_keys = keys;
+        self
+    }
+
+    pub(super) const fn replaced(mut self) -> Self {
+        self.strategy = Strategy::Replace;
+        self
+    }
+
+    pub(super) const fn merged(mut self) -> Self {
+        self.strategy = Strategy::Merge;
+        self
+    }
+
+    pub(super) const fn retaining_keys(mut self) -> Self {
+        self.retains_keys = true;
+        self
+    }
+
+    pub(super) const fn by(mut self, merge_key: &'static str) -> Self {
+        self.merge_key = Some(merge_key);
+        self
+    }
+
+    pub(super) const fn default(mut self, default: &'static str) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    pub(super) const fn go(mut self, go_type: &'static str) -> Self {
+        self.go_type = Some(go_type);
+        self
+    }
+
+    pub(super) const fn within(mut self, number: u32) -> Self {
+        self.within = number;
+        self
+    }
+}
