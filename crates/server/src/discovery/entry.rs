@@ -3,15 +3,15 @@
 use crate::registry::{self, RESOURCES, Scope, Subresource};
 
 /// One listed resource.
-pub(super) struct Entry {
-    pub(super) plural: &'static str,
-    pub(super) singular: &'static str,
-    pub(super) kind: &'static str,
-    pub(super) scope: Scope,
-    pub(super) verbs: &'static [&'static str],
-    pub(super) short_names: &'static [&'static str],
-    pub(super) categories: &'static [&'static str],
-    pub(super) subresources: Vec<Subresource>,
+pub(crate) struct Entry {
+    pub(crate) plural: &'static str,
+    pub(crate) singular: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) scope: Scope,
+    pub(crate) verbs: &'static [&'static str],
+    pub(crate) short_names: &'static [&'static str],
+    pub(crate) categories: &'static [&'static str],
+    pub(crate) subresources: Vec<Subresource>,
 }
 
 /// A resource that takes posts and stores nothing under its own name.
@@ -34,7 +34,7 @@ const CREATE_ONLY: &[CreateOnly] = &[CreateOnly {
 }];
 
 /// The resources of a group-version in upstream's order: by name, subresources too.
-pub(super) fn entries(group: &str, version: &str) -> Vec<Entry> {
+pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
     let rows = RESOURCES
         .iter()
         .filter(|r| (r.group, r.version) == (group, version));

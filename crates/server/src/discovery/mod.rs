@@ -4,8 +4,8 @@
 //! may be listed here that is not served: upstream's garbage collector watches whatever it is told.
 
 mod aggregated;
-mod document;
-mod entry;
+pub(crate) mod document;
+pub(crate) mod entry;
 mod legacy;
 mod version;
 

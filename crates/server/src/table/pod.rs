@@ -101,9 +101,9 @@ impl Summary {
         }
         if is_deleted(pod) {
             if text(pod, "/status/reason") == "NodeLost" {
-                summary.reason = "Unknown".to_owned();
+                "Unknown".clone_into(&mut summary.reason);
             } else if !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") {
-                summary.reason = "Terminating".to_owned();
+                "Terminating".clone_into(&mut summary.reason);
             }
         }
         summary
@@ -156,7 +156,8 @@ impl Summary {
         }
         if self.reason == "Completed" && running {
             let ready = condition(pod, "Ready") == Some("True");
-            self.reason = if ready { "Running" } else { "NotReady" }.to_owned();
+            let reason = if ready { "Running" } else { "NotReady" };
+            reason.clone_into(&mut self.reason);
         }
     }
 }

@@ -1,5 +1,10 @@
 //! What pods print in every state that users meet.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "tables of cases read better without borrows"
+)]
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -1,5 +1,10 @@
 //! What the tests of the printers share: a fixed time and a way to compare cells.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "tables of cases read better without borrows"
+)]
+
 use jiff::Timestamp;
 use serde_json::Value;
 
