@@ -1,0 +1,321 @@
+//! The served paths and what each takes, from the entries of discovery.
+
+use serde_json::{Value, json};
+
+use crate::discovery::entry::{Entry, entries};
+use crate::registry::{Scope, Subresource};
+
+/// A kind with its group and version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GroupVersionKind {
+    pub(super) group: &'static str,
+    pub(super) version: &'static str,
+    pub(super) kind: &'static str,
+}
+
+impl GroupVersionKind {
+    /// As it stands in `x-kubernetes-group-version-kind`.
+    pub(super) fn to_json(self) -> Value {
+        json!({"group": self.group, "version": self.version, "kind": self.kind})
+    }
+}
+
+/// What an operation does, in upstream's words (`x-kubernetes-action`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    List,
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Action {
+    /// The verb of discovery, the HTTP method, the action, and the word that operation ids begin with.
+    fn words(self) -> [&'static str; 4] {
+        match self {
+            Self::List => ["list", "get", "list", "list"],
+            Self::Get => ["get", "get", "get", "read"],
+            Self::Post => ["create", "post", "post", "create"],
+            Self::Put => ["update", "put", "put", "replace"],
+            Self::Patch => ["patch", "patch", "patch", "patch"],
+            Self::Delete => ["delete", "delete", "delete", "delete"],
+            Self::DeleteCollection => [
+                "deletecollection",
+                "delete",
+                "deletecollection",
+                "deleteCollection",
+            ],
+        }
+    }
+
+    /// The HTTP method in lower case.
+    pub(super) fn method(self) -> &'static str {
+        self.words()[1]
+    }
+
+    /// The value of `x-kubernetes-action`.
+    pub(super) fn name(self) -> &'static str {
+        self.words()[2]
+    }
+}
+
+/// One operation on a path.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) action: Action,
+    pub(super) kind: GroupVersionKind,
+    pub(super) id: String,
+}
+
+/// A path with its operations.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) path: String,
+    pub(super) operations: Vec<Operation>,
+}
+
+impl Path {
+    /// The parameters that stand in the path itself.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        let named = ["name", "namespace"].into_iter();
+        named.filter(|name| self.path.contains(&format!("{{{name}}}")))
+    }
+}
+
+/// The root of a group-version: `api/v1` or `apis/apps/v1`.
+pub(super) fn root(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        return format!("api/{version}");
+    }
+    format!("apis/{group}/{version}")
+}
+
+/// The paths of a group-version.
+pub(super) fn paths(group: &'static str, version: &'static str) -> Vec<Path> {
+    let entries = entries(group, version);
+    let paths = entries.iter().flat_map(|entry| {
+        let resource = ResourcePaths {
+            group,
+            version,
+            entry,
+        };
+        resource.paths()
+    });
+    paths.filter(|path| !path.operations.is_empty()).collect()
+}
+
+/// The kinds that the operations of a group-version are about, each once.
+pub(super) fn kinds(paths: &[Path]) -> Vec<GroupVersionKind> {
+    let mut kinds = Vec::new();
+    for operation in paths.iter().flat_map(|path| &path.operations) {
+        if !kinds.contains(&operation.kind) {
+            kinds.push(operation.kind);
+        }
+    }
+    kinds
+}
+
+struct ResourcePaths<'a> {
+    group: &'static str,
+    version: &'static str,
+    entry: &'a Entry,
+}
+
+impl ResourcePaths<'_> {
+    fn paths(&self) -> Vec<Path> {
+        use Action::{Delete, DeleteCollection, Get, List, Patch, Post, Put};
+        let (root, plural) = (root(self.group, self.version), self.entry.plural);
+        let everywhere = format!("/{root}/{plural}");
+        let collection = match self.entry.scope {
+            Scope::Namespaced => format!("/{root}/namespaces/{{namespace}}/{plural}"),
+            Scope::Cluster => everywhere.clone(),
+        };
+        let one = format!("{collection}/{{name}}");
+        let (kind, verbs) = (self.kind(), self.entry.verbs);
+        let mut paths = vec![
+            self.path(collection, &[List, Post, DeleteCollection], kind, verbs, ""),
+            self.path(one.clone(), &[Get, Put, Patch, Delete], kind, verbs, ""),
+        ];
+        for sub in &self.entry.subresources {
+            let path = format!("{one}/{}", sub.name);
+            let kind = self.kind_of(sub);
+            paths.push(self.path(path, &[Get, Post, Put, Patch], kind, sub.verbs, sub.name));
+        }
+        if self.entry.scope == Scope::Namespaced && verbs.contains(&"list") {
+            paths.push(Path {
+                path: everywhere,
+                operations: vec![Operation {
+                    action: List,
+                    kind,
+                    id: format!("list{}{}ForAllNamespaces", self.prefix(), kind.kind),
+                }],
+            });
+        }
+        paths
+    }
+
+    fn path(
+        &self,
+        path: String,
+        actions: &[Action],
+        kind: GroupVersionKind,
+        verbs: &[&str],
+        sub: &str,
+    ) -> Path {
+        let served = actions.iter().filter(|a| verbs.contains(&a.words()[0]));
+        let operations = served
+            .map(|action| Operation {
+                action: *action,
+                kind,
+                id: self.id(*action, sub),
+            })
+            .collect();
+        Path { path, operations }
+    }
+
+    fn kind(&self) -> GroupVersionKind {
+        GroupVersionKind {
+            group: self.group,
+            version: self.version,
+            kind: self.entry.kind,
+        }
+    }
+
+    fn kind_of(&self, sub: &Subresource) -> GroupVersionKind {
+        GroupVersionKind {
+            group: sub.group.unwrap_or(self.group),
+            version: sub.version.unwrap_or(self.version),
+            kind: sub.kind,
+        }
+    }
+
+    /// Upstream's way to name operations: `replaceAppsV1NamespacedDaemonSetStatus`.
+    fn id(&self, action: Action, sub: &str) -> String {
+        let scope = match self.entry.scope {
+            Scope::Namespaced => "Namespaced",
+            Scope::Cluster => "",
+        };
+        let (prefix, kind) = (self.prefix(), self.entry.kind);
+        format!(
+            "{}{prefix}{scope}{kind}{}",
+            action.words()[3],
+            capitalised(sub)
+        )
+    }
+
+    fn prefix(&self) -> String {
+        let group = match self.group.trim_end_matches(".k8s.io") {
+            "" => "Core".to_owned(),
+            group => group.split('.').map(capitalised).collect(),
+        };
+        format!("{group}{}", capitalised(self.version))
+    }
+}
+
+fn capitalised(word: &str) -> String {
+    let mut characters = word.chars();
+    match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::registry::group_versions;
+
+    fn listed(group: &'static str, path: &str) -> Vec<(&'static str, String)> {
+        let paths = paths(group, "v1");
+        let path = paths.iter().find(|p| p.path == path);
+        let operations = path.into_iter().flat_map(|p| &p.operations);
+        operations
+            .map(|o| (o.action.name(), o.id.clone()))
+            .collect()
+    }
+
+    fn check(group: &'static str, path: &str, expected: &[(&str, &str)]) {
+        let listed = listed(group, path);
+        let listed: Vec<(&str, &str)> = listed.iter().map(|(a, id)| (*a, id.as_str())).collect();
+        assert_eq!(listed, expected, "{path}");
+    }
+
+    #[test]
+    fn paths_offer_the_verbs_of_their_rows() {
+        check(
+            "apps",
+            "/apis/apps/v1/daemonsets",
+            &[("list", "listAppsV1DaemonSetForAllNamespaces")],
+        );
+        check(
+            "apps",
+            "/apis/apps/v1/namespaces/{namespace}/daemonsets",
+            &[
+                ("list", "listAppsV1NamespacedDaemonSet"),
+                ("post", "createAppsV1NamespacedDaemonSet"),
+                (
+                    "deletecollection",
+                    "deleteCollectionAppsV1NamespacedDaemonSet",
+                ),
+            ],
+        );
+        check(
+            "apps",
+            "/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}/status",
+            &[
+                ("get", "readAppsV1NamespacedDaemonSetStatus"),
+                ("put", "replaceAppsV1NamespacedDaemonSetStatus"),
+                ("patch", "patchAppsV1NamespacedDaemonSetStatus"),
+            ],
+        );
+        // Namespaces are not deleted together, and bindings are only posted.
+        check(
+            "",
+            "/api/v1/namespaces",
+            &[
+                ("list", "listCoreV1Namespace"),
+                ("post", "createCoreV1Namespace"),
+            ],
+        );
+        check(
+            "",
+            "/api/v1/namespaces/{namespace}/bindings",
+            &[("post", "createCoreV1NamespacedBinding")],
+        );
+        check("", "/api/v1/bindings", &[]);
+        check(
+            "",
+            "/api/v1/namespaces/{namespace}/pods/{name}/eviction",
+            &[("post", "createCoreV1NamespacedPodEviction")],
+        );
+    }
+
+    #[test]
+    fn operation_ids_are_unique() {
+        let mut seen = BTreeSet::new();
+        for (group, version) in group_versions() {
+            for operation in paths(group, version).into_iter().flat_map(|p| p.operations) {
+                assert!(seen.insert(operation.id.clone()), "{}", operation.id);
+            }
+        }
+    }
+
+    #[test]
+    fn subresources_may_take_another_groups_kind() {
+        let paths = paths("", "v1");
+        let eviction = paths
+            .iter()
+            .find(|p| p.path.ends_with("/eviction"))
+            .expect("eviction");
+        assert_eq!(eviction.operations[0].kind.group, "policy");
+        assert_eq!(
+            eviction.parameters().collect::<Vec<_>>(),
+            ["name", "namespace"]
+        );
+    }
+}

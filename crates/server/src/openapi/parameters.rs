@@ -1,0 +1,159 @@
+//! Operations as they stand in a document: query parameters, bodies, answers.
+
+use serde_json::{Map, Value, json};
+
+use super::Dialect;
+use super::operations::{Action, Operation, Path};
+use super::schemas::definition_name;
+
+/// A query parameter: its name and its type.
+type Parameter = (&'static str, &'static str);
+
+const DRY_RUN: Parameter = ("dryRun", "string");
+const WRITE: &[Parameter] = &[
+    DRY_RUN,
+    ("fieldManager", "string"),
+    ("fieldValidation", "string"),
+    ("pretty", "string"),
+];
+const DELETE: &[Parameter] = &[
+    DRY_RUN,
+    ("gracePeriodSeconds", "integer"),
+    ("orphanDependents", "boolean"),
+    ("pretty", "string"),
+    ("propagationPolicy", "string"),
+];
+const SELECT: &[Parameter] = &[
+    ("continue", "string"),
+    ("fieldSelector", "string"),
+    ("labelSelector", "string"),
+    ("limit", "integer"),
+    ("resourceVersion", "string"),
+    ("resourceVersionMatch", "string"),
+    ("sendInitialEvents", "boolean"),
+    ("timeoutSeconds", "integer"),
+];
+const WATCH: &[Parameter] = &[
+    ("allowWatchBookmarks", "boolean"),
+    ("pretty", "string"),
+    ("watch", "boolean"),
+];
+
+fn query_parameters(action: Action) -> impl Iterator<Item = Parameter> {
+    let (first, second): (&[Parameter], &[Parameter]) = match action {
+        Action::Get => (&[("pretty", "string")], &[]),
+        Action::List => (SELECT, WATCH),
+        Action::Post | Action::Put => (WRITE, &[]),
+        Action::Patch => (WRITE, &[("force", "boolean")]),
+        Action::Delete => (DELETE, &[]),
+        Action::DeleteCollection => (DELETE, SELECT),
+    };
+    first.iter().chain(second).copied()
+}
+
+/// A path as it stands below `paths`.
+pub(super) fn path_item(path: &Path, dialect: Dialect) -> Value {
+    let mut item = Map::new();
+    for operation in &path.operations {
+        item.insert(
+            operation.action.method().to_owned(),
+            rendered(operation, dialect),
+        );
+    }
+    let parameters: Vec<Value> = path
+        .parameters()
+        .map(|name| parameter("path", (name, "string"), dialect))
+        .collect();
+    if !parameters.is_empty() {
+        item.insert("parameters".to_owned(), json!(parameters));
+    }
+    Value::Object(item)
+}
+
+fn rendered(operation: &Operation, dialect: Dialect) -> Value {
+    let parameters: Vec<Value> = query_parameters(operation.action)
+        .map(|query| parameter("query", query, dialect))
+        .collect();
+    let mut rendered = json!({
+        "operationId": operation.id,
+        "parameters": parameters,
+        "responses": {"200": {"description": "OK"}},
+        "x-kubernetes-action": operation.action.name(),
+        "x-kubernetes-group-version-kind": operation.kind.to_json(),
+    });
+    if dialect == Dialect::V3 {
+        add_contents(&mut rendered, operation);
+    }
+    rendered
+}
+
+/// Which definition comes in and goes out, where that is the kind itself.
+fn add_contents(rendered: &mut Value, operation: &Operation) {
+    let Some(schema) = operation.kind.schema() else {
+        return;
+    };
+    let reference = Dialect::V3.reference(&definition_name(schema.name));
+    let content = json!({"application/json": {"schema": {"$ref": reference}}});
+    if matches!(operation.action, Action::Post | Action::Put) {
+        rendered["requestBody"] = json!({"content": content, "required": true});
+    }
+    let answers_itself = matches!(operation.action, Action::Get | Action::Put | Action::Patch);
+    if answers_itself {
+        rendered["responses"]["200"]["content"] = content;
+    }
+}
+
+fn parameter(place: &str, (name, kind): Parameter, dialect: Dialect) -> Value {
+    let mut parameter = json!({"in": place, "name": name});
+    if place == "path" {
+        parameter["required"] = json!(true);
+    }
+    match dialect {
+        Dialect::V2 => parameter["type"] = json!(kind),
+        Dialect::V3 => parameter["schema"] = json!({"type": kind}),
+    }
+    parameter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operations::paths;
+    use super::*;
+
+    #[test]
+    fn a_patch_names_its_parameters_and_not_its_body() {
+        let paths = paths("apps", "v1");
+        let path = paths
+            .iter()
+            .find(|p| p.path == "/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}")
+            .expect("served");
+        let item = path_item(path, Dialect::V3);
+        let patch = &item["patch"];
+        assert_eq!(patch.get("requestBody"), None);
+        assert_eq!(
+            patch["x-kubernetes-group-version-kind"],
+            json!({"group": "apps", "version": "v1", "kind": "DaemonSet"})
+        );
+        assert_eq!(patch["x-kubernetes-action"], "patch");
+        let parameters = patch["parameters"].as_array().expect("parameters");
+        for name in ["dryRun", "fieldValidation", "fieldManager", "force"] {
+            let found = parameters.iter().find(|p| p["name"] == name).expect(name);
+            assert_eq!(found["in"], "query");
+        }
+        assert_eq!(item["parameters"][1]["name"], "namespace");
+        assert_eq!(item["put"]["requestBody"]["required"], true);
+    }
+
+    #[test]
+    fn older_documents_put_the_type_beside_the_name() {
+        let old = parameter("query", DRY_RUN, Dialect::V2);
+        assert_eq!(
+            old,
+            json!({"in": "query", "name": "dryRun", "type": "string"})
+        );
+        let new = parameter("path", ("name", "string"), Dialect::V3);
+        let expected =
+            json!({"in": "path", "name": "name", "required": true, "schema": {"type": "string"}});
+        assert_eq!(new, expected);
+    }
+}

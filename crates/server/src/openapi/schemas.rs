@@ -1,0 +1,251 @@
+//! Definitions: the types of the schema table in the words of JSON schema, under upstream's names.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::Dialect;
+use super::operations::GroupVersionKind;
+use crate::schema::{self, Field, Kind, ListType, Shape, Strategy, Type};
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
+const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
+
+/// Upstream's name of a type of the table: `apps.v1.DaemonSet` is `io.k8s.api.apps.v1.DaemonSet`.
+pub(super) fn definition_name(schema: &str) -> String {
+    match schema.strip_prefix("meta.v1.") {
+        Some(name) => format!("{META}.{name}"),
+        None => format!("io.k8s.api.{schema}"),
+    }
+}
+
+/// The table's name of a kind: the first word of the group, the version, the kind.
+pub(super) fn schema_name(group: &str, version: &str, kind: &str) -> String {
+    let group = match group.split('.').next() {
+        None | Some("") => "core",
+        Some(word) => word,
+    };
+    format!("{group}.{version}.{kind}")
+}
+
+/// Every definition that some kinds need, by name. Kinds that are not in the table are left out.
+pub(super) fn definitions(kinds: &[GroupVersionKind], dialect: Dialect) -> BTreeMap<String, Value> {
+    let mut found: BTreeMap<String, Value> = BTreeMap::new();
+    let mut pending: Vec<&'static Type> =
+        kinds.iter().filter_map(GroupVersionKind::schema).collect();
+    while let Some(next) = pending.pop() {
+        let name = definition_name(next.name);
+        if found.contains_key(&name) {
+            continue;
+        }
+        let own = |kind: &&GroupVersionKind| kind.schema().is_some_and(|t| t.name == next.name);
+        let own = kinds.iter().find(own);
+        found.insert(name, definition(next, own, dialect));
+        pending.extend(next.fields.iter().filter_map(|field| match field.kind {
+            Kind::Object(target) => Some(target),
+            _ => None,
+        }));
+    }
+    for (name, leaf) in leaves(dialect) {
+        found.insert(name.to_owned(), leaf);
+    }
+    found
+}
+
+/// Scalars that have names of their own, because users read them in `kubectl explain`.
+fn leaves(dialect: Dialect) -> [(&'static str, Value); 4] {
+    let time = json!({"type": "string", "format": "date-time"});
+    let (quantity, int_or_string) = match dialect {
+        Dialect::V2 => (
+            json!({"type": "string"}),
+            json!({"type": "string", "format": "int-or-string"}),
+        ),
+        Dialect::V3 => (
+            json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
+            json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}),
+        ),
+    };
+    [
+        (QUANTITY, quantity),
+        (INT_OR_STRING, int_or_string),
+        (TIME, time.clone()),
+        (MICRO_TIME, time),
+    ]
+}
+
+fn definition(of: &Type, kind: Option<&GroupVersionKind>, dialect: Dialect) -> Value {
+    let mut definition = json!({"type": "object"});
+    let properties: Map<String, Value> = of
+        .fields
+        .iter()
+        .map(|field| (field.name.to_owned(), property(field, dialect)))
+        .collect();
+    if !properties.is_empty() {
+        definition["properties"] = Value::Object(properties);
+    }
+    let required = of.fields.iter().filter(|f| f.is_required);
+    let required: Vec<&str> = required.map(|f| f.name).collect();
+    if !required.is_empty() {
+        definition["required"] = json!(required);
+    }
+    if of.is_atomic {
+        definition["x-kubernetes-map-type"] = json!("atomic");
+    }
+    if let Some(kind) = kind {
+        definition["x-kubernetes-group-version-kind"] = json!([kind.to_json()]);
+    }
+    definition
+}
+
+fn property(field: &Field, dialect: Dialect) -> Value {
+    let one = value(field.kind, dialect);
+    let mut property = match field.shape {
+        Shape::One => one,
+        Shape::List => json!({"type": "array", "items": one}),
+        Shape::Map => json!({"type": "object", "additionalProperties": one}),
+    };
+    extend(&mut property, field);
+    property
+}
+
+/// The documented default and how patches treat the field.
+fn extend(property: &mut Value, field: &Field) {
+    if let Some(default) = field.default {
+        property["default"] = match field.kind {
+            Kind::String => json!(default),
+            _ => serde_json::from_str(default).unwrap_or_else(|_| json!(default)),
+        };
+    }
+    if let Some(list_type) = field.list_type {
+        property["x-kubernetes-list-type"] = json!(match list_type {
+            ListType::Atomic => "atomic",
+            ListType::Set => "set",
+            ListType::Map => "map",
+        });
+    }
+    if !field.list_map_keys.is_empty() {
+        property["x-kubernetes-list-map-keys"] = json!(field.list_map_keys);
+    }
+    if field.is_atomic {
+        property["x-kubernetes-map-type"] = json!("atomic");
+    }
+    if let Some(strategy) = patch_strategy(field) {
+        property["x-kubernetes-patch-strategy"] = json!(strategy);
+    }
+    if let Some(key) = field.merge_key {
+        property["x-kubernetes-patch-merge-key"] = json!(key);
+    }
+}
+
+fn patch_strategy(field: &Field) -> Option<&'static str> {
+    match (field.strategy, field.retains_keys) {
+        (Strategy::Merge, true) => Some("merge,retainKeys"),
+        (Strategy::Merge, false) => Some("merge"),
+        (Strategy::Replace, _) => Some("replace"),
+        (Strategy::Default, true) => Some("retainKeys"),
+        (Strategy::Default, false) => None,
+    }
+}
+
+fn value(kind: Kind, dialect: Dialect) -> Value {
+    match kind {
+        Kind::String => json!({"type": "string"}),
+        Kind::Bool => json!({"type": "boolean"}),
+        Kind::Int32 => json!({"type": "integer", "format": "int32"}),
+        Kind::Int64 => json!({"type": "integer", "format": "int64"}),
+        Kind::Bytes => json!({"type": "string", "format": "byte"}),
+        Kind::Strings => json!({"type": "array", "items": {"type": "string"}}),
+        Kind::Raw => json!({"type": "object"}),
+        Kind::Quantity => reference(QUANTITY, dialect),
+        Kind::IntOrString => reference(INT_OR_STRING, dialect),
+        Kind::Time => reference(TIME, dialect),
+        Kind::MicroTime => reference(MICRO_TIME, dialect),
+        Kind::Object(target) => reference(&definition_name(target.name), dialect),
+    }
+}
+
+/// A reference; in 3.0 wrapped, since there nothing may stand beside it.
+fn reference(name: &str, dialect: Dialect) -> Value {
+    let reference = json!({"$ref": dialect.reference(name)});
+    match dialect {
+        Dialect::V2 => reference,
+        Dialect::V3 => json!({"allOf": [reference]}),
+    }
+}
+
+impl GroupVersionKind {
+    /// The type of the schema table that describes the kind.
+    pub(super) fn schema(&self) -> Option<&'static Type> {
+        schema::find(&schema_name(self.group, self.version, self.kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::RESOURCES;
+
+    const DAEMON_SET: GroupVersionKind = GroupVersionKind {
+        group: "apps",
+        version: "v1",
+        kind: "DaemonSet",
+    };
+
+    #[test]
+    fn kinds_are_found_under_the_names_of_their_rows() {
+        for row in RESOURCES {
+            assert_eq!(schema_name(row.group, row.version, row.kind), row.schema);
+            assert!(schema::find(row.schema).is_some(), "{}", row.schema);
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn references<'a>(tree: &'a Value, found: &mut Vec<&'a str>) {
+            match tree {
+                Value::Object(map) => {
+                    found.extend(map.get("$ref").and_then(Value::as_str));
+                    map.values().for_each(|v| references(v, found));
+                }
+                Value::Array(list) => list.iter().for_each(|v| references(v, found)),
+                _ => {}
+            }
+        }
+        for dialect in [Dialect::V2, Dialect::V3] {
+            let all = definitions(&[DAEMON_SET], dialect);
+            let mut found = Vec::new();
+            for definition in all.values() {
+                references(definition, &mut found);
+            }
+            assert!(found.len() > 100, "{}", found.len());
+            for reference in found {
+                let name = reference.rsplit('/').next().expect("a last part");
+                assert!(all.contains_key(name), "{reference}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_definition_has_what_clients_read() {
+        let all = definitions(&[DAEMON_SET], Dialect::V3);
+        let kind = &all["io.k8s.api.apps.v1.DaemonSet"];
+        assert_eq!(
+            kind["x-kubernetes-group-version-kind"],
+            json!([{"group": "apps", "version": "v1", "kind": "DaemonSet"}])
+        );
+        let spec = &all["io.k8s.api.apps.v1.DaemonSetSpec"];
+        assert_eq!(spec["required"], json!(["selector", "template"]));
+        assert_eq!(spec["properties"]["minReadySeconds"]["format"], "int32");
+        let pod = &all["io.k8s.api.core.v1.PodSpec"];
+        let containers = &pod["properties"]["containers"];
+        assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+        assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
+        assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
+        let name = "#/components/schemas/io.k8s.api.core.v1.Container";
+        assert_eq!(containers["items"]["allOf"][0]["$ref"], name);
+        assert!(spec.get("x-kubernetes-group-version-kind").is_none());
+    }
+}

@@ -1,0 +1,88 @@
+//! Swagger 2.0: one document for everything. kubectl 1.20 validates manifests by its definitions,
+//! so a definition is complete or absent.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::Dialect;
+use super::operations::{Path, kinds, paths};
+use super::parameters::path_item;
+use super::schemas::definitions;
+use super::v3::{write, write_members};
+use crate::discovery::Document;
+use crate::registry::group_versions;
+
+/// `GET /openapi/v2` as JSON, for clients that ask for it.
+pub fn v2_json() -> Document {
+    let paths = all_paths();
+    let mut out = Vec::with_capacity(256 * 1024);
+    out.extend_from_slice(b"{\"swagger\":\"2.0\",\"info\":");
+    write(&mut out, &super::info());
+    out.extend_from_slice(b",\"paths\":{");
+    let items = paths
+        .iter()
+        .map(|p| (p.path.as_str(), path_item(p, Dialect::V2)));
+    write_members(&mut out, items);
+    out.extend_from_slice(b"},\"definitions\":{");
+    write_members(&mut out, all_definitions(&paths).iter());
+    out.extend_from_slice(b"}}");
+    Document::from_bytes(out)
+}
+
+/// The `ETag` of [`v2_json`], known after the first time without making the document again.
+pub fn v2_etag() -> &'static str {
+    static ETAG: LazyLock<String> = LazyLock::new(|| v2_json().etag);
+    &ETAG
+}
+
+/// The paths of all group-versions.
+pub(super) fn all_paths() -> Vec<Path> {
+    let served = group_versions().into_iter();
+    served
+        .flat_map(|(group, version)| paths(group, version))
+        .collect()
+}
+
+/// The definitions that the paths need.
+pub(super) fn all_definitions(paths: &[Path]) -> BTreeMap<String, Value> {
+    definitions(&kinds(paths), Dialect::V2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::RESOURCES;
+
+    #[test]
+    fn every_kind_is_patched_with_a_dry_run_and_defined() {
+        let document: Value = serde_json::from_slice(&v2_json().body).expect("JSON");
+        assert_eq!(document["swagger"], "2.0");
+        let paths = document["paths"].as_object().expect("paths");
+        for row in RESOURCES {
+            let about =
+                serde_json::json!({"group": row.group, "version": row.version, "kind": row.kind});
+            let of_kind: Vec<&Value> = paths
+                .values()
+                .map(|item| &item["patch"])
+                .filter(|patch| patch["x-kubernetes-group-version-kind"] == about)
+                .collect();
+            assert!(!of_kind.is_empty(), "{}", row.kind);
+            for patch in of_kind {
+                let parameters = patch["parameters"].as_array().expect("parameters");
+                assert!(
+                    parameters.iter().any(|p| p["name"] == "dryRun"),
+                    "{}",
+                    row.kind
+                );
+            }
+            let definitions = document["definitions"].as_object().expect("definitions");
+            let defined = definitions
+                .values()
+                .any(|definition| definition["x-kubernetes-group-version-kind"][0] == about);
+            assert!(defined, "{}", row.kind);
+        }
+        assert_eq!(v2_etag(), v2_json().etag);
+    }
+}

@@ -1,0 +1,142 @@
+//! OpenAPI 3.0: an index, and one document per group-version.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::Dialect;
+use super::operations::{kinds, paths, root};
+use super::parameters::path_item;
+use super::schemas::definitions;
+use crate::discovery::Document;
+use crate::discovery::document::hash;
+use crate::registry::group_versions;
+
+/// The fingerprints of the documents, by group and version. Each document is made once to be
+/// hashed, and let go.
+static HASHES: LazyLock<BTreeMap<(&str, &str), String>> = LazyLock::new(|| {
+    let served = group_versions().into_iter();
+    served
+        .map(|(group, version)| ((group, version), hash(&body(group, version))))
+        .collect()
+});
+
+/// `GET /openapi/v3`: where each document is.
+pub fn v3_index() -> &'static Document {
+    static INDEX: LazyLock<Document> = LazyLock::new(|| {
+        let paths: BTreeMap<String, Value> = HASHES
+            .iter()
+            .map(|((group, version), hash)| {
+                let root = root(group, version);
+                let url = format!("/openapi/v3/{root}?hash={hash}");
+                (root, json!({"serverRelativeURL": url}))
+            })
+            .collect();
+        Document::new(&json!({"paths": paths}))
+    });
+    &INDEX
+}
+
+/// `GET /openapi/v3/api/v1` (empty group) and `GET /openapi/v3/apis/<group>/<version>`.
+pub fn v3_document(group: &str, version: &str) -> Option<Document> {
+    let served = group_versions();
+    let (group, version) = served.into_iter().find(|gv| *gv == (group, version))?;
+    Some(Document::from_bytes(body(group, version)))
+}
+
+/// The fingerprint a document has in the index, which is also its `ETag` without the quotes.
+pub fn v3_hash(group: &str, version: &str) -> Option<&'static str> {
+    let mut hashes = HASHES.iter();
+    let found = hashes.find(|(served, _)| **served == (group, version));
+    found.map(|(_, hash)| hash.as_str())
+}
+
+/// The document, put together part by part so that no tree of the whole is ever held.
+fn body(group: &'static str, version: &'static str) -> Vec<u8> {
+    let paths = paths(group, version);
+    let kinds = kinds(&paths);
+    let mut out = Vec::with_capacity(64 * 1024);
+    out.extend_from_slice(b"{\"openapi\":\"3.0.0\",\"info\":");
+    write(&mut out, &super::info());
+    out.extend_from_slice(b",\"paths\":{");
+    let items = paths
+        .iter()
+        .map(|p| (p.path.as_str(), path_item(p, Dialect::V3)));
+    write_members(&mut out, items);
+    out.extend_from_slice(b"},\"components\":{\"schemas\":{");
+    let definitions = definitions(&kinds, Dialect::V3);
+    write_members(&mut out, definitions.iter());
+    out.extend_from_slice(b"}}}");
+    out
+}
+
+/// Writes the members of an object, without its braces.
+pub(super) fn write_members(
+    out: &mut Vec<u8>,
+    members: impl Iterator<Item = (impl serde::Serialize, impl serde::Serialize)>,
+) {
+    for (index, (name, value)) in members.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(out, &name);
+        out.push(b':');
+        write(out, &value);
+    }
+}
+
+pub(super) fn write(out: &mut Vec<u8>, value: &impl serde::Serialize) {
+    serde_json::to_writer(out, value).expect("trees always serialise into memory");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(document: &Document) -> Value {
+        serde_json::from_slice(&document.body).expect("a document is JSON")
+    }
+
+    #[test]
+    fn the_index_leads_to_every_document() {
+        let index = parse(v3_index());
+        let paths = index["paths"].as_object().expect("paths");
+        assert_eq!(paths.len(), group_versions().len());
+        for (group, version) in group_versions() {
+            let document = v3_document(group, version).expect("served");
+            let hash = document.etag.trim_matches('"');
+            let root = root(group, version);
+            let url = format!("/openapi/v3/{root}?hash={hash}");
+            assert_eq!(paths[&root]["serverRelativeURL"], url);
+            assert_eq!(v3_hash(group, version), Some(hash));
+            let parsed = parse(&document);
+            assert_eq!(parsed["openapi"], "3.0.0");
+            assert!(
+                !parsed["paths"].as_object().expect("paths").is_empty(),
+                "{root}"
+            );
+        }
+        assert!(v3_document("batch", "v1").is_none());
+        assert!(v3_document("apps", "v2").is_none());
+        assert_eq!(v3_hash("batch", "v1"), None);
+    }
+
+    #[test]
+    fn a_document_describes_its_kinds() {
+        let apps = parse(&v3_document("apps", "v1").expect("served"));
+        let schemas = &apps["components"]["schemas"];
+        let spec = &schemas["io.k8s.api.apps.v1.DaemonSetSpec"]["properties"];
+        assert!(spec.get("updateStrategy").is_some());
+        assert!(
+            apps["paths"]
+                .get("/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}")
+                .is_some()
+        );
+        // Every kind an operation names can be explained.
+        let core = parse(&v3_document("", "v1").expect("served"));
+        let schemas = &core["components"]["schemas"];
+        assert!(schemas.get("io.k8s.api.policy.v1.Eviction").is_some());
+        assert!(schemas.get("io.k8s.api.core.v1.Binding").is_some());
+    }
+}
