@@ -1,7 +1,8 @@
 //! Discovery: what is served, told from the rows of the registry, and `/version`.
 //!
-//! Two forms of the same facts: [`legacy`] for every client, [`aggregated`] for newer ones. Nothing
-//! may be listed here that is not served: upstream's garbage collector watches whatever it is told.
+//! Two forms of the same facts: one answer per group-version for every client, and everything in two
+//! answers for newer ones. Nothing may be listed here that is not served: upstream's garbage collector
+//! watches whatever it is told.
 
 mod aggregated;
 pub(crate) mod document;

@@ -1,6 +1,6 @@
 //! Tables: what `kubectl get` prints, and the metadata-only forms.
 //!
-//! One [`Printer`] per resource says which columns there are and how an object becomes cells. All
+//! One printer per resource says which columns there are and how an object becomes cells. All
 //! cells are always made, wide ones too; the client leaves out what it was not asked for. This room
 //! reads trees and a given time, nothing else, and never fails on an odd object.
 
