@@ -7,6 +7,8 @@
 //!   DaemonSet, node, pod changed or gone ─▶ daemonset::plan ─▶ create, delete, write status
 //!                                              ▲
 //!                                        daemonset::fit (may this node run it?)
+//!
+//!   pending pod, node changed ─▶ schedule ─▶ bind
 //! ```
 //!
 //! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
@@ -16,5 +18,6 @@ pub mod affinity;
 pub mod daemonset;
 pub mod int_or_percent;
 pub mod quantity;
+pub mod schedule;
 pub mod selector;
 pub mod taint;

@@ -1,0 +1,82 @@
+//! Writes to the API as plain JSON, so that fields we do not know survive.
+//!
+//! Answers are checked for errors and otherwise thrown away: what came of a write is seen in a
+//! watch.
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
+use kube::{Client, Error};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+/// Path of a collection in a namespace of the core group: `pods`, say.
+pub fn core_path(namespace: &str, plural: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/{plural}")
+}
+
+/// Path of a collection of the core group outside namespaces: `nodes`, say.
+pub fn cluster_path(plural: &str) -> String {
+    format!("/api/v1/{plural}")
+}
+
+/// Path of a collection in a namespace of a named group.
+pub fn group_path(group_version: &str, namespace: &str, plural: &str) -> String {
+    format!("/apis/{group_version}/namespaces/{namespace}/{plural}")
+}
+
+/// POST to a collection, or to a subresource given in the path.
+pub async fn create(client: &Client, path: &str, body: &Value) -> Result<(), Error> {
+    let request = Request::new(path)
+        .create(&PostParams::default(), body.to_string().into_bytes())
+        .map_err(Error::BuildRequest)?;
+    client.request::<IgnoredAny>(request).await.map(drop)
+}
+
+/// JSON merge PATCH of an object, or of one of its subresources.
+pub async fn merge(
+    client: &Client,
+    path: &str,
+    name: &str,
+    subresource: Option<&str>,
+    patch: &Value,
+) -> Result<(), Error> {
+    let (request, patch) = (Request::new(path), Patch::Merge(patch));
+    let parameters = PatchParams::default();
+    let request = match subresource {
+        Some(sub) => request.patch_subresource(sub, name, &parameters, &patch),
+        None => request.patch(name, &parameters, &patch),
+    };
+    let request = request.map_err(Error::BuildRequest)?;
+    client.request::<IgnoredAny>(request).await.map(drop)
+}
+
+/// DELETE of the object with this uid; `grace_seconds` of `None` leaves the object's own.
+pub async fn delete(
+    client: &Client,
+    path: &str,
+    name: &str,
+    uid: &str,
+    grace_seconds: Option<u32>,
+) -> Result<(), Error> {
+    let mut parameters = DeleteParams::default().preconditions(Preconditions {
+        uid: Some(uid.to_owned()),
+        resource_version: None,
+    });
+    parameters.grace_period_seconds = grace_seconds;
+    let request = Request::new(path)
+        .delete(name, &parameters)
+        .map_err(Error::BuildRequest)?;
+    client.request::<IgnoredAny>(request).await.map(drop)
+}
+
+/// The HTTP code of an error that the API answered with.
+pub fn code(error: &Error) -> Option<u16> {
+    match error {
+        Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// A deletion that found the object gone, or another one under its name, has nothing left to do.
+pub fn already_gone(error: &Error) -> bool {
+    matches!(code(error), Some(404 | 409))
+}

@@ -1,0 +1,178 @@
+//! A watch as a plain sequence of changes.
+//!
+//! Knows which objects exist, so that what vanished while the watch was broken, or came back under
+//! the same name, is reported as gone. Keeps no objects.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures_util::stream::{self, BoxStream, StreamExt};
+use kube::api::Api;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Config, Event};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+/// Which object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Namespace; empty for objects outside namespaces.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// Uid.
+    pub uid: Arc<str>,
+}
+
+impl Identity {
+    /// Of an object.
+    pub fn of<K: ResourceExt>(object: &K) -> Self {
+        Self {
+            namespace: object.namespace().unwrap_or_default().into(),
+            name: object.name_any().into(),
+            uid: object.uid().unwrap_or_default().into(),
+        }
+    }
+}
+
+/// What a watch saw.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Change<K> {
+    /// The object is there or has changed.
+    Applied(K),
+    /// The object is gone.
+    Gone(Identity),
+    /// All there was has been delivered.
+    Synced,
+}
+
+/// Watches for ever: interruptions are retried with backoff and never seen by the caller.
+pub fn watch<K>(api: Api<K>, config: Config, what: &'static str) -> BoxStream<'static, Change<K>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut roll = Roll::default();
+    watcher::watcher(api, config)
+        .default_backoff()
+        .map(move |event| match event {
+            Ok(event) => stream::iter(roll.take(event)),
+            Err(error) => {
+                tracing::warn!(%error, "watching {what} was interrupted");
+                stream::iter(Vec::new())
+            }
+        })
+        .flatten()
+        .boxed()
+}
+
+type Names = BTreeMap<(Arc<str>, Arc<str>), Arc<str>>;
+
+/// The objects that exist, as far as was seen.
+#[derive(Default)]
+struct Roll {
+    known: Names,
+    /// Those seen in the listing that is going on.
+    listed: Option<Names>,
+}
+
+impl Roll {
+    fn take<K: ResourceExt>(&mut self, event: Event<K>) -> Vec<Change<K>> {
+        match event {
+            Event::Init => {
+                self.listed = Some(Names::new());
+                Vec::new()
+            }
+            Event::InitApply(object) | Event::Apply(object) => self.applied(object),
+            Event::InitDone => self.listed_all(),
+            Event::Delete(object) => {
+                let id = Identity::of(&object);
+                self.known.remove(&(id.namespace.clone(), id.name.clone()));
+                vec![Change::Gone(id)]
+            }
+        }
+    }
+
+    fn applied<K: ResourceExt>(&mut self, object: K) -> Vec<Change<K>> {
+        let Identity {
+            namespace,
+            name,
+            uid,
+        } = Identity::of(&object);
+        let key = (namespace.clone(), name.clone());
+        if let Some(listed) = &mut self.listed {
+            listed.insert(key.clone(), uid.clone());
+        }
+        let before = self.known.insert(key, uid.clone());
+        let replaced = before.filter(|old| *old != uid);
+        let gone = replaced.map(|uid| {
+            Change::Gone(Identity {
+                namespace,
+                name,
+                uid,
+            })
+        });
+        gone.into_iter().chain([Change::Applied(object)]).collect()
+    }
+
+    fn listed_all<K>(&mut self) -> Vec<Change<K>> {
+        let listed = self.listed.take().unwrap_or_default();
+        let before = std::mem::take(&mut self.known);
+        let gone = before
+            .into_iter()
+            .filter(|(key, _)| !listed.contains_key(key));
+        let gone = gone.map(|((namespace, name), uid)| {
+            Change::Gone(Identity {
+                namespace,
+                name,
+                uid,
+            })
+        });
+        let changes = gone.chain([Change::Synced]).collect();
+        self.known = listed;
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    fn pod(name: &str, uid: &str) -> Pod {
+        let object = json!({"metadata": {"namespace": "ns", "name": name, "uid": uid}});
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn seen(roll: &mut Roll, event: Event<Pod>) -> Vec<String> {
+        let show = |change: Change<Pod>| match change {
+            Change::Applied(pod) => format!("+{}", pod.uid().unwrap()),
+            Change::Gone(id) => format!("-{}", id.uid),
+            Change::Synced => "synced".to_owned(),
+        };
+        roll.take(event).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn what_vanished_during_an_interruption_is_reported_gone() {
+        let mut roll = Roll::default();
+        assert!(seen(&mut roll, Event::Init).is_empty());
+        assert_eq!(seen(&mut roll, Event::InitApply(pod("a", "1"))), ["+1"]);
+        assert_eq!(seen(&mut roll, Event::InitApply(pod("b", "2"))), ["+2"]);
+        assert_eq!(seen(&mut roll, Event::InitDone), ["synced"]);
+        assert_eq!(seen(&mut roll, Event::Apply(pod("c", "3"))), ["+3"]);
+        assert_eq!(seen(&mut roll, Event::Delete(pod("c", "3"))), ["-3"]);
+        assert!(seen(&mut roll, Event::Init).is_empty());
+        assert_eq!(seen(&mut roll, Event::InitApply(pod("b", "2"))), ["+2"]);
+        assert_eq!(seen(&mut roll, Event::InitDone), ["-1", "synced"]);
+    }
+
+    #[test]
+    fn an_object_that_came_back_under_its_name_is_first_reported_gone() {
+        let mut roll = Roll::default();
+        assert_eq!(seen(&mut roll, Event::Apply(pod("a", "1"))), ["+1"]);
+        assert_eq!(seen(&mut roll, Event::Apply(pod("a", "1"))), ["+1"]);
+        assert_eq!(seen(&mut roll, Event::Apply(pod("a", "2"))), ["-1", "+2"]);
+    }
+}
