@@ -64,7 +64,7 @@ const HEADER: &str = "\
 //! The fields of every type of the API. Written by `cargo xtask codegen` from `fields.json`:
 //! change the facts there, never this file.
 
-use super::types::{Field, Kind, ListType, Type, f, ty};
+use super::types::{Kind, ListType, Type, f, ty};
 
 ";
 

@@ -37,11 +37,22 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     let value = tree
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| syntax::explain(bytes).unwrap_or_else(|| error.to_string()))?;
+        .map_err(|error| explain(bytes, &error))?;
     Ok(Parsed {
         value,
         duplicates: duplicates.into_inner(),
     })
+}
+
+fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
+    if std::str::from_utf8(bytes).is_err() {
+        return "invalid UTF-8 in JSON".to_owned();
+    }
+    let message = error.to_string();
+    if message.starts_with("recursion limit exceeded") {
+        return "exceeded max depth".to_owned();
+    }
+    syntax::explain(bytes).unwrap_or(message)
 }
 
 /// The text of one member of the object in `bytes`, exactly as it was written. For members whose

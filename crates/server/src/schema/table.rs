@@ -1,7 +1,7 @@
 //! The fields of every type of the API. Written by `cargo xtask codegen` from `fields.json`:
 //! change the facts there, never this file.
 
-use super::types::{Field, Kind, ListType, Type, f, ty};
+use super::types::{Kind, ListType, Type, f, ty};
 
 static APPS_V1_CONTROLLER_REVISION: Type = ty("apps.v1.ControllerRevision", &[
     f("apiVersion", 0, Kind::String),
