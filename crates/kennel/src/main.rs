@@ -1,1 +1,25 @@
-fn main() {}
+//! One daemon on every node: the command line.
+
+mod args;
+mod inprocess;
+mod logging;
+mod verb;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    logging::start(args.log.as_deref());
+    match verb::run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            logging::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

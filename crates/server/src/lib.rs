@@ -14,18 +14,25 @@
 //! This crate must never import `control` or `node`: they are clients like any other.
 
 pub mod admit;
+pub mod api;
+mod authorize;
+mod bootstrap;
+mod continuation;
 pub mod discovery;
 pub mod field;
 pub mod http;
 pub mod kinds;
+mod metrics;
 pub mod names;
 pub mod object;
 pub mod openapi;
 pub mod patch;
 pub mod pki;
+pub mod present;
 pub mod registry;
 pub mod request;
 pub mod schema;
+pub mod server;
 pub mod status;
 pub mod table;
 pub mod verbs;

@@ -1,1 +1,292 @@
-//! (being written)
+//! `Status` objects: every failure a client can see, with the reasons and words that client
+//! libraries and kubectl users know. This room builds answers; it decides nothing.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::FieldError;
+use crate::registry::{EmptyCollection, Resource};
+
+/// A failed request, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct ApiError {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The machine-readable reason clients decide on.
+    pub reason: &'static str,
+    /// The words for people.
+    pub message: String,
+    /// `details` of the Status; null when there is nothing to say.
+    pub details: Value,
+    /// When to come back, in seconds.
+    pub retry_after_seconds: Option<u32>,
+    /// `metadata.continue`: how to go on with an expired list.
+    pub continue_token: Option<String>,
+}
+
+/// What most of the server returns.
+pub type Result<T, E = ApiError> = std::result::Result<T, E>;
+
+impl ApiError {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Value::Null,
+            retry_after_seconds: None,
+            continue_token: None,
+        }
+    }
+
+    fn about(mut self, row: &Resource, name: &str) -> Self {
+        let mut details = Map::new();
+        if !name.is_empty() {
+            details.insert("name".into(), name.into());
+        }
+        if !row.group.is_empty() {
+            details.insert("group".into(), row.group.into());
+        }
+        details.insert("kind".into(), row.plural.into());
+        self.details = Value::Object(details);
+        self
+    }
+
+    /// 400: the request makes no sense.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 401: who are you?
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// 403: this object may not be treated so.
+    pub fn forbidden(row: &Resource, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{} is forbidden: {why}", row.qualified())
+        } else {
+            format!("{} \"{name}\" is forbidden: {why}", row.qualified())
+        };
+        Self::new(403, "Forbidden", message).about(row, name)
+    }
+
+    /// 403 that is about no object.
+    pub fn forbidden_path(user: &str, verb: &str, path: &str) -> Self {
+        let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"");
+        let mut error = Self::new(403, "Forbidden", message);
+        error.details = json!({});
+        error
+    }
+
+    /// 404: there is no such object.
+    pub fn not_found(row: &Resource, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", row.qualified());
+        Self::new(404, "NotFound", message).about(row, name)
+    }
+
+    /// 404 in a collection that is always empty.
+    pub fn not_found_in(collection: &EmptyCollection, name: &str) -> Self {
+        let kind = collection.plural;
+        let message = if collection.group.is_empty() {
+            format!("{kind} \"{name}\" not found")
+        } else {
+            format!("{kind}.{} \"{name}\" not found", collection.group)
+        };
+        let mut error = Self::new(404, "NotFound", message);
+        error.details = json!({"name": name, "group": collection.group, "kind": kind});
+        error
+    }
+
+    /// 404: there is no such resource at all.
+    pub fn no_such_resource() -> Self {
+        let mut error = Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
+        error.details = json!({});
+        error
+    }
+
+    /// 405: this resource knows no such verb.
+    pub fn method_not_allowed(kind: &str, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind \"{kind}\"");
+        let mut error = Self::new(405, "MethodNotAllowed", message);
+        error.details = json!({"kind": kind});
+        error
+    }
+
+    /// 406: nothing we can say is acceptable.
+    pub fn not_acceptable() -> Self {
+        let message = "only the following media types are accepted: application/json, \
+                       application/json;stream=watch";
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    /// 409: the name is taken.
+    pub fn already_exists(row: &Resource, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", row.qualified());
+        Self::new(409, "AlreadyExists", message).about(row, name)
+    }
+
+    /// 409: the object is not as the client believes.
+    pub fn conflict(row: &Resource, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            row.qualified()
+        );
+        Self::new(409, "Conflict", message).about(row, name)
+    }
+
+    /// 409: the object was changed since the client read it.
+    pub fn stale(row: &Resource, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version \
+                   and try again";
+        Self::conflict(row, name, why)
+    }
+
+    /// 410: that much history is not kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 413: the body is larger than we take.
+    pub fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 413: the request asks for more than one request may.
+    pub fn too_large_because(message: impl Into<String>) -> Self {
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 415: we do not read this format here.
+    pub fn unsupported_media_type(accepted: &[&str]) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// 422: the object breaks rules of its kind.
+    pub fn invalid(row: &Resource, name: &str, errors: &[FieldError]) -> Self {
+        Self::invalid_kind(row.group, row.kind, name, errors)
+    }
+
+    /// 422 for a kind that has no row, such as `DeleteOptions`.
+    pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
+        let listed: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let words = if let [one] = &listed[..] {
+            one.clone()
+        } else {
+            format!("[{}]", listed.join(", "))
+        };
+        let message = format!("{qualified} \"{name}\" is invalid: {words}");
+        let causes: Vec<Value> = errors
+            .iter()
+            .map(|e| json!({"reason": e.mistake.reason(), "message": e.message, "field": e.field}))
+            .collect();
+        let mut details = Map::new();
+        details.insert("name".into(), name.into());
+        if !group.is_empty() {
+            details.insert("group".into(), group.into());
+        }
+        details.insert("kind".into(), kind.into());
+        details.insert("causes".into(), causes.into());
+        let mut error = Self::new(422, "Invalid", message);
+        error.details = Value::Object(details);
+        error
+    }
+
+    /// 422 without a field: a patch that does not apply.
+    pub fn unprocessable(message: impl Into<String>) -> Self {
+        Self::new(422, "Invalid", message)
+    }
+
+    /// 500: our fault.
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        let mut error = Self::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        );
+        error.details = json!({"causes": [{"message": message.to_string()}]});
+        error
+    }
+
+    /// 503: not now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        let mut error = Self::new(503, "ServiceUnavailable", message);
+        error.retry_after_seconds = Some(1);
+        error
+    }
+
+    /// 504: the client has seen a revision that this server has not reached.
+    pub fn revision_too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        let mut error = Self::new(504, "Timeout", &*message);
+        error.details = json!({
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        });
+        error.retry_after_seconds = Some(1);
+        error
+    }
+
+    /// Adds one cause to the details.
+    #[must_use]
+    pub fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Self {
+        let mut cause = json!({"reason": reason, "message": message});
+        if !field.is_empty() {
+            cause["field"] = field.into();
+        }
+        if !self.details.is_object() {
+            self.details = json!({});
+        }
+        self.details["causes"] = json!([cause]);
+        self
+    }
+
+    /// The Status object itself.
+    pub fn to_value(&self) -> Value {
+        let mut metadata = Map::new();
+        if let Some(token) = &self.continue_token {
+            metadata.insert("continue".into(), token.as_str().into());
+        }
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+        });
+        if !self.details.is_null() {
+            status["details"] = self.details.clone();
+        }
+        status
+    }
+}
+
+/// The Status that says a deletion was carried out.
+pub fn deleted(row: &Resource, name: &str, uid: &str) -> Value {
+    let mut details = json!({"name": name, "kind": row.plural, "uid": uid});
+    if !row.group.is_empty() {
+        details["group"] = row.group.into();
+    }
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": details,
+    })
+}
+
+/// The Status that says something was created that has no object of its own.
+pub fn created() -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+    })
+}

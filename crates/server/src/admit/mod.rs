@@ -1,1 +1,65 @@
-//! (being written)
+//! Admission: what depends on other objects. It fills in what a cluster decides for its users
+//! (priorities, tolerations, service accounts, cluster IPs) and refuses what the rest of the
+//! cluster does not allow. It reads the store and never writes it.
+
+mod namespace;
+pub mod pod;
+pub mod service;
+
+use serde_json::Value;
+use tokio::sync::MutexGuard;
+
+use crate::api::Api;
+use crate::registry::Resource;
+use crate::request::User;
+use crate::status::Result;
+
+/// Writes that must come one after the other (cluster IPs are unique) hold this meanwhile.
+pub(crate) async fn hold<'a>(api: &'a Api, row: &Resource) -> Option<MutexGuard<'a, ()>> {
+    if row.kind == "Service" {
+        Some(api.services.lock().await)
+    } else {
+        None
+    }
+}
+
+/// Admits a new object.
+pub(crate) fn create(
+    api: &Api,
+    _user: &User,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    tree: &mut Value,
+) -> Result<()> {
+    if let Some(namespace) = namespace {
+        namespace::check_open(api, row, namespace, tree)?;
+    }
+    match row.kind {
+        "Pod" => pod::admit(api, row, namespace.unwrap_or_default(), tree),
+        "Service" => service::allocate(api, row, tree, None),
+        _ => Ok(()),
+    }
+}
+
+/// Admits a new version of an object.
+pub(crate) fn update(
+    api: &Api,
+    _user: &User,
+    row: &'static Resource,
+    new: &mut Value,
+    old: &Value,
+) -> Result<()> {
+    match row.kind {
+        "Service" => service::allocate(api, row, new, Some(old)),
+        _ => Ok(()),
+    }
+}
+
+/// Admits a deletion.
+pub(crate) fn delete(row: &'static Resource, name: &str) -> Result<()> {
+    if row.kind == "Namespace" {
+        namespace::check_deletable(row, name)
+    } else {
+        Ok(())
+    }
+}

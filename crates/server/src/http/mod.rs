@@ -1,1 +1,7 @@
-//! (being written)
+//! From a socket to the API and back: TLS, HTTP/1.1 and HTTP/2, limits, orderly shutdown.
+
+pub mod body;
+pub mod connection;
+pub mod limits;
+pub mod listen;
+pub mod tls;

@@ -1,1 +1,53 @@
-//! (being written)
+//! Certificates and keys: a CA made at first start, a serving certificate, an administrator's
+//! certificate and kubeconfig, and the key that signs service-account tokens.
+//!
+//! Everything lives below `pki/` in the data directory; private files have mode 0600.
+
+pub mod files;
+pub mod issue;
+pub mod kubeconfig;
+pub mod token;
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use files::PkiError;
+use issue::Authority;
+
+/// The name in the administrator's certificate.
+pub const ADMIN: &str = "kennel-admin";
+
+/// The certificates a server runs with.
+pub struct Pki {
+    /// The CA's certificate.
+    pub ca_pem: String,
+    /// The serving certificate.
+    pub server_cert_pem: String,
+    /// The serving key.
+    pub server_key_pem: String,
+    /// The administrator's certificate.
+    pub admin_cert_pem: String,
+    /// The administrator's key.
+    pub admin_key_pem: String,
+    /// The key that signs service-account tokens.
+    pub tokens: token::TokenSigner,
+}
+
+impl Pki {
+    /// Opens the certificates of a data directory, making what is missing or about to expire.
+    pub fn open(data_dir: &Path, names: &[String], addresses: &[IpAddr]) -> Result<Self, PkiError> {
+        let dir = data_dir.join("pki");
+        files::make_dir(&dir)?;
+        let authority = Authority::open(&dir)?;
+        let server = authority.server(&dir, names, addresses)?;
+        let admin = authority.client(&dir, "admin", ADMIN, &["system:masters"])?;
+        Ok(Self {
+            ca_pem: authority.cert_pem.clone(),
+            server_cert_pem: server.0,
+            server_key_pem: server.1,
+            admin_cert_pem: admin.0,
+            admin_key_pem: admin.1,
+            tokens: token::TokenSigner::open(&dir)?,
+        })
+    }
+}

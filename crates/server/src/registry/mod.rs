@@ -121,6 +121,16 @@ pub struct EmptyCollection {
     pub scope: Scope,
 }
 
+impl EmptyCollection {
+    /// `apiVersion` as it stands in bodies.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            return self.version.to_owned();
+        }
+        format!("{}/{}", self.group, self.version)
+    }
+}
+
 /// The row of a resource, by group, version and plural.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
     RESOURCES
@@ -133,6 +143,15 @@ pub fn find_empty(group: &str, version: &str, plural: &str) -> Option<&'static E
     EMPTY
         .iter()
         .find(|r| r.plural == plural && r.group == group && r.version == version)
+}
+
+/// The row in whose form objects of this row are stored: its own, unless it shares the storage of
+/// an older version.
+pub fn stored_row(row: &'static Resource) -> &'static Resource {
+    RESOURCES
+        .iter()
+        .find(|r| r.storage == row.storage)
+        .unwrap_or(row)
 }
 
 /// The served group-versions, core first, in the order of their rows.

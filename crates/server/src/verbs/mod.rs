@@ -1,1 +1,174 @@
-//! (being written)
+//! The verbs of the API: what a request does to objects.
+//!
+//! ```text
+//!  create ─┐
+//!  update ─┼─▶ write: decode ─▶ default ─▶ prepare ─▶ admit ─▶ validate ─▶ store
+//!  patch  ─┘
+//!  read: get, list        watch: subscribe, past, live        delete: grace, finalizers, gone
+//! ```
+//!
+//! Everything here works on one [`Call`]: a request whose body has been read.
+
+mod call;
+mod create;
+mod decode;
+mod delete;
+mod meta;
+mod options;
+mod patch;
+mod read;
+mod subresource;
+mod update;
+mod watching;
+
+pub use call::{Call, Reply};
+
+use crate::api::Api;
+use crate::object::Document;
+use crate::registry::{EmptyCollection, Resource};
+use crate::request::User;
+use crate::request::path::{Place, Route};
+use crate::status::{ApiError, Result};
+
+/// What a request wants done, as authorisation and discovery name it.
+pub fn verb(method: &http::Method, route: &Route, watching: bool) -> &'static str {
+    let named = match route {
+        Route::Objects(place) => place.name.is_some(),
+        Route::Empty(_, name) => name.is_some(),
+        _ => true,
+    };
+    match *method {
+        http::Method::GET | http::Method::HEAD if watching => "watch",
+        http::Method::GET | http::Method::HEAD if named => "get",
+        http::Method::GET | http::Method::HEAD => "list",
+        http::Method::POST => "create",
+        http::Method::PUT => "update",
+        http::Method::PATCH => "patch",
+        http::Method::DELETE if named => "delete",
+        http::Method::DELETE => "deletecollection",
+        _ => "",
+    }
+}
+
+/// Carries out a request about objects of a resource.
+pub async fn objects(api: &Api, call: &Call, place: &Place, verb: &str) -> Result<Reply> {
+    let row = place.row;
+    if let Some(subresource) = &place.subresource {
+        let served = row.subresources.iter().find(|s| s.name == subresource);
+        let served = served.ok_or_else(ApiError::no_such_resource)?;
+        if !served.verbs.contains(&verb) {
+            return Err(ApiError::method_not_allowed(served.kind, verb));
+        }
+        return subresource::serve(api, call, place, served, verb).await;
+    }
+    if !row.verbs.contains(&verb) || (verb == "create" && misplaced(place)) {
+        return Err(ApiError::method_not_allowed(row.kind, verb));
+    }
+    match verb {
+        "get" => read::get(api, call, place),
+        "list" => read::list(api, call, place).await,
+        "watch" => watching::watch(api, call, place).await,
+        "create" => create::create(api, call, place).await,
+        "update" => update::update(api, call, place).await,
+        "patch" => patch::patch(api, call, place).await,
+        "delete" => delete::delete(api, call, place).await,
+        _ => delete::delete_collection(api, call, place).await,
+    }
+}
+
+/// `POST /api/v1/namespaces/<namespace>/bindings`: binds the pod that the body names.
+pub async fn bindings(api: &Api, call: &Call, namespace: &str) -> Result<Reply> {
+    subresource::binding::create_by_body(api, call, namespace).await
+}
+
+/// Creates an object on the server's own behalf.
+pub(crate) async fn insert(
+    api: &Api,
+    user: &User,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    document: Document,
+) -> Result<()> {
+    create::insert(api, user, row, namespace, document, false, &mut Vec::new())
+        .await
+        .map(drop)
+}
+
+/// Replaces an object on the server's own behalf, whatever it is now.
+pub(crate) async fn overwrite(
+    api: &Api,
+    row: &'static Resource,
+    namespace: &str,
+    name: &str,
+    tree: serde_json::Value,
+) -> Result<()> {
+    let user = User::master("system:kennel");
+    let at = At {
+        row,
+        namespace: Some(namespace),
+        name,
+    };
+    let change = update::Change {
+        at,
+        user: &user,
+        part: update::Part::Main,
+        dry_run: false,
+    };
+    let edit = |_: &Document| {
+        let document = Document::new(tree.clone());
+        Ok(update::Edit {
+            document,
+            expected: None,
+            warnings: Vec::new(),
+        })
+    };
+    update::modify(api, change, edit).await.map(drop)
+}
+
+/// Reads of a collection that is always empty.
+pub fn empty(
+    call: &Call,
+    collection: &'static EmptyCollection,
+    name: Option<&str>,
+    verb: &str,
+) -> Result<Reply> {
+    match (verb, name) {
+        ("list" | "deletecollection", None) => read::empty_list(call, collection),
+        ("watch", None) => watching::empty_watch(call, collection),
+        ("get", Some(name)) => Err(read::empty_not_found(collection, name)),
+        _ => Err(ApiError::method_not_allowed(collection.kind, verb)),
+    }
+}
+
+/// A create needs the collection the object will live in.
+fn misplaced(place: &Place) -> bool {
+    place.row.namespaced() != place.namespace.is_some()
+}
+
+/// The name in the path; the router only comes here when there is one.
+fn name_in(place: &Place) -> Result<&str> {
+    place.name.as_deref().ok_or_else(ApiError::no_such_resource)
+}
+
+/// Where an object is: its row, namespace and name.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) row: &'static Resource,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+}
+
+impl<'a> At<'a> {
+    fn of(place: &'a Place) -> Result<Self> {
+        let name = name_in(place)?;
+        Ok(Self {
+            row: place.row,
+            namespace: place.namespace.as_deref(),
+            name,
+        })
+    }
+
+    pub(crate) fn key(&self) -> String {
+        crate::object::key(self.row, self.namespace, self.name)
+    }
+}

@@ -1,0 +1,84 @@
+//! What can be said on the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use kennel_server::admit::service::Cidr;
+
+/// One daemon on every node: the Kubernetes DaemonSet, whole and small.
+#[derive(Debug, Parser)]
+#[command(name = "kennel", version, about, max_term_width = 100)]
+pub(crate) struct Args {
+    /// What to log: error, warn, info, debug, or a filter such as `kennel::request=debug`
+    #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Serve the Kubernetes API
+    ///
+    /// Makes a CA, certificates and an admin kubeconfig at first start; everything lives in the
+    /// data directory. Try:
+    ///
+    ///   kennel server --data-dir ./kennel &
+    ///   kubectl --kubeconfig ./kennel/admin.kubeconfig get namespaces
+    #[command(verbatim_doc_comment)]
+    Server(ServerArgs),
+
+    /// Serve the API, run the controllers, and simulate nodes, all in one process
+    ///
+    /// Try:
+    ///
+    ///   kennel up --simulate 3 --data-dir ./kennel &
+    ///   kubectl --kubeconfig ./kennel/admin.kubeconfig apply -f daemonset.yaml
+    ///   kubectl --kubeconfig ./kennel/admin.kubeconfig get daemonsets,pods -o wide
+    #[command(verbatim_doc_comment)]
+    Up(UpArgs),
+}
+
+/// How to serve.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct ServerArgs {
+    /// Where to keep objects, certificates and the admin kubeconfig
+    #[arg(
+        long,
+        env = "KENNEL_DATA_DIR",
+        default_value = "kennel-data",
+        value_name = "DIR"
+    )]
+    pub(crate) data_dir: PathBuf,
+
+    /// Where to listen; port 0 chooses a free one
+    #[arg(
+        long,
+        env = "KENNEL_LISTEN",
+        default_value = "127.0.0.1:6443",
+        value_name = "ADDRESS"
+    )]
+    pub(crate) listen: SocketAddr,
+
+    /// Another name or address for the serving certificate (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tls_san: Vec<String>,
+
+    /// The range that services get their cluster IPs from
+    #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
+    pub(crate) service_cidr: Cidr,
+}
+
+/// How to run everything.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct UpArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+
+    /// How many nodes to simulate
+    #[arg(long, default_value_t = 0, value_name = "NODES")]
+    pub(crate) simulate: usize,
+}

@@ -1,0 +1,328 @@
+//! The API as one value: what all requests share, and the way of a request through it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::{HeaderValue, Method, Request, Response, header};
+use kennel_store::Store;
+use serde_json::json;
+
+use crate::authorize;
+use crate::discovery::{self, Document, Page};
+use crate::http::body::Body;
+use crate::metrics::Metrics;
+use crate::object::Head;
+use crate::openapi;
+use crate::pki::token::TokenSigner;
+use crate::request::User;
+use crate::request::accept;
+use crate::request::path::{self, Route};
+use crate::request::query::Query;
+use crate::status::{ApiError, Result};
+use crate::verbs::{self, Call, Reply};
+use crate::watch::Hubs;
+
+/// What the API needs to know about the world it is served in.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The certificate authority's certificate, as PEM: what pods trust.
+    pub ca_pem: String,
+    /// The address clients reach this server at, `host:port`.
+    pub address: std::net::SocketAddr,
+    /// Where cluster IPs come from.
+    pub service_cidr: crate::admit::service::Cidr,
+}
+
+/// The API.
+pub struct Api {
+    pub(crate) store: Arc<dyn Store<Head>>,
+    pub(crate) hubs: Hubs,
+    pub(crate) tokens: TokenSigner,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Metrics,
+    /// Held while a service is written: cluster IPs must be handed out one after the other.
+    pub(crate) services: tokio::sync::Mutex<()>,
+}
+
+impl Api {
+    /// An API over a store. Call within a runtime: it starts the tasks that feed the watches.
+    pub fn new(store: Arc<dyn Store<Head>>, tokens: TokenSigner, settings: Settings) -> Arc<Self> {
+        let hubs = Hubs::new(store.revision());
+        hubs.start(&store);
+        Arc::new(Self {
+            store,
+            hubs,
+            tokens,
+            settings,
+            metrics: Metrics::default(),
+            services: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Ends all watches and refuses new ones.
+    pub fn end_watches(&self) {
+        self.hubs.close();
+    }
+
+    /// Answers a request whose body has been read.
+    pub async fn serve(
+        self: &Arc<Self>,
+        request: Request<bytes::Bytes>,
+        user: User,
+    ) -> Response<Body> {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let uri = parts.uri.clone();
+        let agent = parts.headers.get(header::USER_AGENT).cloned();
+        let query = Query::parse(parts.uri.query());
+        let pretty = wants_pretty(&query, agent.as_ref());
+        let call = Call {
+            user,
+            headers: parts.headers,
+            query,
+            body,
+        };
+        let outcome = self.route(&parts.method, uri.path(), &call).await;
+        let reply = outcome.unwrap_or_else(|error| Reply::from(&error));
+        self.metrics
+            .count(&parts.method, reply.code, started.elapsed());
+        log(
+            &parts.method,
+            &uri,
+            &call.user,
+            agent.as_ref(),
+            reply.code,
+            started,
+        );
+        respond(reply, pretty)
+    }
+
+    async fn route(self: &Arc<Self>, method: &Method, path: &str, call: &Call) -> Result<Reply> {
+        let route = path::parse(path).ok_or_else(ApiError::no_such_resource)?;
+        let watching = *method == Method::GET && call.query.flag("watch")?;
+        let verb = verbs::verb(method, &route, watching);
+        authorize::check(&call.user, verb, &route, path)?;
+        let reading = matches!(*method, Method::GET | Method::HEAD);
+        match route {
+            Route::Objects(place) => verbs::objects(self, call, &place, verb).await,
+            Route::Empty(collection, name) => verbs::empty(call, collection, name.as_deref(), verb),
+            Route::Bindings(namespace) if *method == Method::POST => {
+                verbs::bindings(self, call, &namespace).await
+            }
+            _ if !reading => Err(ApiError::method_not_allowed(path, method.as_str())),
+            Route::Health(check) => self.health(&check, call),
+            Route::Metrics => Ok(self.metrics.reply(self)),
+            Route::Root => Ok(Reply::value(200, &json!({"paths": discovery_paths()}))),
+            other => discover(self, &other, call),
+        }
+    }
+
+    fn health(&self, check: &str, call: &Call) -> Result<Reply> {
+        if !matches!(check, "" | "ping" | "store" | "etcd") {
+            return Err(ApiError::no_such_resource());
+        }
+        let text = if call.query.raw("verbose").is_some() {
+            format!(
+                "[+]ping ok\n[+]store ok (revision {})\nhealthz check passed\n",
+                self.store.revision()
+            )
+        } else {
+            "ok".to_owned()
+        };
+        Ok(Reply::text(200, "text/plain; charset=utf-8", text))
+    }
+}
+
+/// Answers discovery and OpenAPI requests.
+fn discover(api: &Api, route: &Route, call: &Call) -> Result<Reply> {
+    let accept = call.header(header::ACCEPT);
+    let page = match route {
+        Route::Version => Page::Version,
+        Route::Groups(core) => match accept::aggregated_discovery(accept) {
+            Some(version) => {
+                let page = discovery::page(Page::Aggregated {
+                    core: *core,
+                    version,
+                });
+                let document = page.ok_or_else(ApiError::no_such_resource)?;
+                let content_type = aggregated_type(version);
+                return Ok(document_reply(document, content_type, call));
+            }
+            None if *core => {
+                let address = api.settings.address.to_string();
+                return Ok(Reply::value(200, &discovery::api_versions(&address)));
+            }
+            None => Page::Groups,
+        },
+        Route::Group(group) => Page::Group(group),
+        Route::GroupVersion(group, version) => Page::Resources(group, version),
+        other => return describe(other, call),
+    };
+    let document = discovery::page(page).ok_or_else(ApiError::no_such_resource)?;
+    Ok(document_reply(document, "application/json", call))
+}
+
+fn aggregated_type(version: &str) -> &'static str {
+    if version == "v2" {
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    } else {
+        "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+    }
+}
+
+/// Answers OpenAPI requests.
+fn describe(route: &Route, call: &Call) -> Result<Reply> {
+    let reply = |document: &Document, content_type| document_reply(document, content_type, call);
+    match route {
+        Route::OpenApiV3 => Ok(reply(openapi::v3_index(), openapi::JSON_CONTENT_TYPE)),
+        Route::OpenApiV3Document(group, version) => {
+            let document = openapi::v3_document(group, version);
+            let document = document.ok_or_else(ApiError::no_such_resource)?;
+            Ok(reply(&document, openapi::JSON_CONTENT_TYPE))
+        }
+        Route::OpenApiV2 => {
+            let accept = call.header(header::ACCEPT).unwrap_or_default();
+            if accept.contains("protobuf") {
+                return Ok(reply(
+                    &openapi::v2_protobuf(),
+                    openapi::V2_PROTOBUF_CONTENT_TYPE,
+                ));
+            }
+            Ok(reply(&openapi::v2_json(), openapi::JSON_CONTENT_TYPE))
+        }
+        _ => Err(ApiError::no_such_resource()),
+    }
+}
+
+/// A document that clients may have cached.
+pub(crate) fn document_reply(
+    document: &Document,
+    content_type: &'static str,
+    call: &Call,
+) -> Reply {
+    let known = call
+        .header(header::IF_NONE_MATCH)
+        .is_some_and(|tags| document.matches(tags));
+    let mut reply = if known {
+        Reply::json(304, bytes::Bytes::new())
+    } else {
+        Reply::json(200, document.body.clone())
+    };
+    reply.content_type = content_type;
+    if let Ok(etag) = HeaderValue::from_str(&document.etag) {
+        reply.headers.push((header::ETAG, etag));
+    }
+    reply
+        .headers
+        .push((header::VARY, HeaderValue::from_static("Accept")));
+    reply
+}
+
+fn discovery_paths() -> Vec<String> {
+    let mut paths: Vec<String> = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for (group, version) in crate::registry::group_versions() {
+        if !group.is_empty() {
+            paths.push(format!("/apis/{group}"));
+            paths.push(format!("/apis/{group}/{version}"));
+        }
+    }
+    paths.sort();
+    paths
+}
+
+/// People read pretty JSON; machines get it compact.
+fn wants_pretty(query: &Query, agent: Option<&HeaderValue>) -> bool {
+    match query.raw("pretty") {
+        Some(value) => matches!(value, "" | "true" | "1"),
+        None => agent.and_then(|a| a.to_str().ok()).is_some_and(|agent| {
+            agent.starts_with("curl/")
+                || agent.starts_with("Wget/")
+                || agent.starts_with("Mozilla/")
+        }),
+    }
+}
+
+pub(crate) fn respond(reply: Reply, pretty: bool) -> Response<Body> {
+    let mut response = Response::new(prettified(
+        reply.body,
+        pretty && reply.content_type == "application/json",
+    ));
+    *response.status_mut() =
+        http::StatusCode::from_u16(reply.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    // A 304 has no body, so it has no type either.
+    if reply.code != 304 {
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(reply.content_type),
+        );
+    }
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
+    for warning in &reply.warnings {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", quoted(warning))) {
+            headers.append(header::WARNING, value);
+        }
+    }
+    for (name, value) in reply.headers {
+        headers.insert(name, value);
+    }
+    response
+}
+
+fn prettified(body: Body, pretty: bool) -> Body {
+    let Body::Whole(Some(bytes)) = &body else {
+        return body;
+    };
+    if !pretty {
+        return body;
+    }
+    let parsed: std::result::Result<serde_json::Value, _> = serde_json::from_slice(bytes);
+    match parsed.and_then(|value| serde_json::to_vec_pretty(&value)) {
+        Ok(mut text) => {
+            text.push(b'\n');
+            Body::from(bytes::Bytes::from(text))
+        }
+        Err(_) => body,
+    }
+}
+
+fn quoted(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace(['\n', '\r'], " ")
+}
+
+/// One line per request, in an order that suits grep.
+fn log(
+    method: &Method,
+    uri: &http::Uri,
+    user: &User,
+    agent: Option<&HeaderValue>,
+    code: u16,
+    started: Instant,
+) {
+    let path = uri.path_and_query().map_or("", |p| p.as_str());
+    let agent = agent.and_then(|a| a.to_str().ok()).unwrap_or("-");
+    let agent = agent.split(' ').next().unwrap_or("-");
+    let milliseconds = started.elapsed().as_secs_f64() * 1e3;
+    tracing::info!(
+        target: "kennel::request",
+        "{method} {path} {code} {milliseconds:.1}ms user={} agent={agent}", user.name
+    );
+}

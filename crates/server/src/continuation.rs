@@ -1,0 +1,61 @@
+//! Continue tokens: where a paged list goes on, and in which state of the world.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::status::{ApiError, Result};
+
+/// The position after the last item of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Continuation {
+    /// The revision of the whole list.
+    pub(crate) revision: u64,
+    /// The key of the last item sent.
+    pub(crate) after: String,
+}
+
+impl Continuation {
+    /// The opaque form.
+    pub(crate) fn encode(&self) -> String {
+        URL_SAFE_NO_PAD.encode(json!({"rv": self.revision, "start": self.after}).to_string())
+    }
+
+    /// Reads the opaque form.
+    pub(crate) fn decode(token: &str) -> Result<Self> {
+        let read = || {
+            let text = URL_SAFE_NO_PAD.decode(token).ok()?;
+            let value: Value = serde_json::from_slice(&text).ok()?;
+            Some(Self {
+                revision: value["rv"].as_u64()?,
+                after: value["start"].as_str()?.to_owned(),
+            })
+        };
+        read().ok_or_else(|| ApiError::bad_request("continue key is not valid"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_survive_the_way_to_the_client_and_back() {
+        let there = Continuation {
+            revision: 7,
+            after: "/registry/pods/a/b".to_owned(),
+        };
+        assert_eq!(Continuation::decode(&there.encode()).unwrap(), there);
+    }
+
+    #[test]
+    fn nonsense_is_a_bad_request() {
+        for token in ["", "x", "e30", "%%%"] {
+            assert_eq!(
+                Continuation::decode(token).unwrap_err().code,
+                400,
+                "{token}"
+            );
+        }
+    }
+}

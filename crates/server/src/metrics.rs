@@ -1,0 +1,66 @@
+//! Counters for `/metrics`, in the Prometheus text format.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::Method;
+
+use crate::api::Api;
+use crate::verbs::Reply;
+
+const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OTHER"];
+const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+
+/// What is counted.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    requests: [[AtomicU64; CLASSES.len()]; METHODS.len()],
+    microseconds: [AtomicU64; METHODS.len()],
+}
+
+impl Metrics {
+    /// Counts an answered request.
+    pub(crate) fn count(&self, method: &Method, code: u16, took: Duration) {
+        let method = METHODS
+            .iter()
+            .position(|m| *m == method.as_str())
+            .unwrap_or(METHODS.len() - 1);
+        let class = usize::from((code / 100).clamp(2, 5) - 2);
+        self.requests[method][class].fetch_add(1, Ordering::Relaxed);
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.microseconds[method].fetch_add(took, Ordering::Relaxed);
+    }
+
+    /// The text of `/metrics`.
+    pub(crate) fn reply(&self, api: &Api) -> Reply {
+        let mut out = String::new();
+        out.push_str("# HELP kennel_requests_total Requests answered.\n");
+        out.push_str("# TYPE kennel_requests_total counter\n");
+        for (m, method) in METHODS.iter().enumerate() {
+            for (c, class) in CLASSES.iter().enumerate() {
+                let count = self.requests[m][c].load(Ordering::Relaxed);
+                if count > 0 {
+                    let _ = writeln!(
+                        out,
+                        "kennel_requests_total{{method=\"{method}\",code=\"{class}\"}} {count}"
+                    );
+                }
+            }
+        }
+        out.push_str("# HELP kennel_request_microseconds_total Time to the start of answers.\n");
+        out.push_str("# TYPE kennel_request_microseconds_total counter\n");
+        for (m, method) in METHODS.iter().enumerate() {
+            let sum = self.microseconds[m].load(Ordering::Relaxed);
+            let _ = writeln!(
+                out,
+                "kennel_request_microseconds_total{{method=\"{method}\"}} {sum}"
+            );
+        }
+        out.push_str("# HELP kennel_watches Watches under way.\n# TYPE kennel_watches gauge\n");
+        let _ = writeln!(out, "kennel_watches {}", api.hubs.watchers());
+        out.push_str("# HELP kennel_store_revision The store's revision.\n# TYPE kennel_store_revision counter\n");
+        let _ = writeln!(out, "kennel_store_revision {}", api.store.revision());
+        Reply::text(200, "text/plain; version=0.0.4", out)
+    }
+}

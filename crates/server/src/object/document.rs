@@ -1,0 +1,206 @@
+//! A tree that is being worked on, and its way to stored bytes.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{Head, Stored};
+use crate::registry::Resource;
+
+/// An object as a tree.
+///
+/// `ControllerRevision.data` must survive byte for byte, since controllers compare it as bytes.
+/// So its raw text travels beside the tree; the tree has it parsed, for reading only.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The object.
+    pub tree: Value,
+    raw_data: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct RawData {
+    data: Option<Box<RawValue>>,
+}
+
+/// Whether the kind's `data` is kept as raw bytes.
+fn keeps_raw_data(row: &Resource) -> bool {
+    row.kind == "ControllerRevision"
+}
+
+impl Document {
+    /// A tree decoded from a client's body.
+    pub fn from_body(row: &Resource, tree: Value, body: &[u8]) -> Self {
+        Self {
+            tree,
+            raw_data: raw_data(row, body),
+        }
+    }
+
+    /// A tree without raw parts.
+    pub fn new(tree: Value) -> Self {
+        Self {
+            tree,
+            raw_data: None,
+        }
+    }
+
+    /// The tree of a stored object, its resourceVersion included.
+    pub fn from_stored(row: &Resource, stored: &Stored) -> serde_json::Result<Self> {
+        let mut tree: Value = serde_json::from_slice(&stored.value)?;
+        tree["metadata"]["resourceVersion"] = stored.modified.to_string().into();
+        Ok(Self {
+            tree,
+            raw_data: raw_data(row, &stored.value),
+        })
+    }
+
+    /// Takes over the raw parts of an older version where the tree still says the same.
+    pub fn keep_raw_of(&mut self, old: &Self) {
+        if old.raw_data.is_some() && self.tree.get("data") == old.tree.get("data") {
+            self.raw_data.clone_from(&old.raw_data);
+        }
+    }
+
+    /// The bytes to store, without resourceVersion, and the head that goes with them.
+    pub fn encode(&self, row: &Resource) -> serde_json::Result<(Bytes, Head)> {
+        let mut out = Vec::with_capacity(2048);
+        out.extend_from_slice(b"{\"apiVersion\":\"");
+        if !row.group.is_empty() {
+            out.extend_from_slice(row.group.as_bytes());
+            out.push(b'/');
+        }
+        out.extend_from_slice(row.version.as_bytes());
+        out.extend_from_slice(b"\",\"kind\":\"");
+        out.extend_from_slice(row.kind.as_bytes());
+        out.extend_from_slice(b"\",\"metadata\":{");
+        let splice = u32::try_from(out.len()).unwrap_or(0);
+        let empty = Map::new();
+        let metadata = self.tree["metadata"].as_object().unwrap_or(&empty);
+        put_members(
+            &mut out,
+            metadata,
+            &["resourceVersion", "managedFields", "selfLink"],
+        )?;
+        out.push(b'}');
+        for (key, value) in self.tree.as_object().unwrap_or(&empty) {
+            if matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
+                continue;
+            }
+            out.push(b',');
+            put_key(&mut out, key)?;
+            match &self.raw_data {
+                Some(raw) if key == "data" => out.extend_from_slice(raw.get().as_bytes()),
+                _ => serde_json::to_writer(&mut out, value)?,
+            }
+        }
+        out.push(b'}');
+        out.shrink_to_fit();
+        Ok((Bytes::from(out), Head::of(row, &self.tree, splice)))
+    }
+}
+
+fn put_members(
+    out: &mut Vec<u8>,
+    members: &Map<String, Value>,
+    left_out: &[&str],
+) -> serde_json::Result<()> {
+    let mut first = true;
+    for (key, value) in members {
+        if left_out.contains(&key.as_str()) {
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        put_key(out, key)?;
+        serde_json::to_writer(&mut *out, value)?;
+    }
+    Ok(())
+}
+
+fn put_key(out: &mut Vec<u8>, key: &str) -> serde_json::Result<()> {
+    serde_json::to_writer(&mut *out, key)?;
+    out.push(b':');
+    Ok(())
+}
+
+fn raw_data(row: &Resource, json: &[u8]) -> Option<Box<RawValue>> {
+    if !keeps_raw_data(row) {
+        return None;
+    }
+    let found: RawData = serde_json::from_slice(json).ok()?;
+    RawValue::from_string(compact(found.data?.get())).ok()
+}
+
+/// Drops blanks between tokens; strings, numbers and escapes stay as they are.
+fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut in_string = false;
+    let mut escaped = false;
+    for c in json.chars() {
+        if in_string {
+            in_string = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+        } else if c.is_ascii_whitespace() {
+            continue;
+        } else {
+            in_string = c == '"';
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::find;
+
+    #[test]
+    fn encodes_metadata_first_and_leaves_the_revision_out() {
+        let row = find("", "v1", "configmaps").unwrap();
+        let tree = json!({
+            "data": {"a": "b"}, "kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"name": "x", "namespace": "d", "resourceVersion": "7", "labels": {"b": "2", "a": "1"}},
+        });
+        let (bytes, head) = Document::new(tree).encode(row).unwrap();
+        assert_eq!(
+            std::str::from_utf8(&bytes).unwrap(),
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"a":"1","b":"2"},"name":"x","namespace":"d"},"data":{"a":"b"}}"#
+        );
+        assert_eq!(Head::read(row, &bytes).unwrap(), head);
+        assert_eq!(head.label("b"), Some("2"));
+    }
+
+    #[test]
+    fn heads_know_selectable_fields() {
+        let row = find("", "v1", "pods").unwrap();
+        let tree = json!({
+            "metadata": {"name": "p"},
+            "spec": {"nodeName": "n1"}, "status": {"phase": "Running", "podIPs": [{"ip": "10.0.0.1"}]},
+        });
+        let (bytes, head) = Document::new(tree).encode(row).unwrap();
+        assert_eq!(Head::read(row, &bytes).unwrap(), head);
+        assert_eq!(head.field(row, "spec.nodeName"), Some("n1"));
+        assert_eq!(head.field(row, "spec.hostNetwork"), Some("false"));
+        assert_eq!(head.field(row, "status.podIPs"), Some("10.0.0.1"));
+        assert_eq!(head.field(row, "spec.unknown"), None);
+    }
+
+    #[test]
+    fn revision_data_keeps_its_escapes() {
+        let row = find("apps", "v1", "controllerrevisions").unwrap();
+        let body = br#"{"metadata":{"name":"r"},"data": {"z":1, "a":"x \u0026\u0026 \"y\\"},"revision":1}"#;
+        let tree: Value = serde_json::from_slice(body).unwrap();
+        let (bytes, _) = Document::from_body(row, tree, body).encode(row).unwrap();
+        let text = std::str::from_utf8(&bytes).unwrap();
+        assert!(
+            text.contains(r#""data":{"z":1,"a":"x \u0026\u0026 \"y\\"},"#),
+            "{text}"
+        );
+    }
+}

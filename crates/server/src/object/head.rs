@@ -1,0 +1,151 @@
+//! The head of an object: what lists, watches and selectors ask about, kept parsed.
+
+use serde_json::Value;
+
+use super::wanted;
+use crate::registry::Resource;
+
+/// What is known of a stored object without reading its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.namespace`; empty for cluster-scoped objects.
+    pub namespace: Box<str>,
+    /// `metadata.uid`.
+    pub uid: Box<str>,
+    /// `metadata.labels`, sorted by key.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// The values of the row's `selectable` fields, in the row's order.
+    pub fields: Box<[Box<str>]>,
+    /// Where in the bytes `"resourceVersion":"…",` belongs.
+    pub splice: u32,
+}
+
+impl Head {
+    /// The head of a tree that was encoded with its splice point at `splice`.
+    pub fn of(row: &Resource, tree: &Value, splice: u32) -> Self {
+        let metadata = &tree["metadata"];
+        let fields = row.selectable.iter().map(|field| {
+            let value = tree
+                .pointer(&pointer(storage_path(field)))
+                .unwrap_or(&Value::Null);
+            text(field, value)
+        });
+        Self {
+            name: string(&metadata["name"]),
+            namespace: string(&metadata["namespace"]),
+            uid: string(&metadata["uid"]),
+            labels: labels(&metadata["labels"]),
+            fields: fields.collect(),
+            splice,
+        }
+    }
+
+    /// The head of stored bytes.
+    pub fn read(row: &Resource, bytes: &[u8]) -> serde_json::Result<Self> {
+        let mut paths = vec![
+            "metadata.name",
+            "metadata.namespace",
+            "metadata.uid",
+            "metadata.labels",
+        ];
+        paths.extend(
+            row.selectable
+                .iter()
+                .filter(|f| **f != "name")
+                .map(|f| storage_path(f)),
+        );
+        let found = wanted::pick(bytes, &paths)?;
+        let mut rest = found[4..].iter();
+        let fields = row.selectable.iter().map(|field| {
+            let value = if *field == "name" {
+                Some(&found[0])
+            } else {
+                rest.next()
+            };
+            text(field, value.unwrap_or(&Value::Null))
+        });
+        Ok(Self {
+            fields: fields.collect(),
+            name: string(&found[0]),
+            namespace: string(&found[1]),
+            uid: string(&found[2]),
+            labels: labels(&found[3]),
+            splice: splice_point(bytes),
+        })
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
+        Some(&self.labels[at].1)
+    }
+
+    /// The value of a field that selectors may ask for.
+    pub fn field(&self, row: &Resource, name: &str) -> Option<&str> {
+        match name {
+            "metadata.name" => Some(&self.name),
+            "metadata.namespace" => Some(&self.namespace),
+            _ => {
+                let at = row.selectable.iter().position(|f| *f == name)?;
+                self.fields.get(at).map(|v| &**v)
+            }
+        }
+    }
+}
+
+/// Where the stored form keeps a selectable field whose name is only an alias.
+fn storage_path(field: &str) -> &str {
+    match field {
+        "name" => "metadata.name",
+        "source" => "source.component",
+        other => other,
+    }
+}
+
+fn pointer(path: &str) -> String {
+    format!("/{}", path.replace('.', "/"))
+}
+
+/// A field's value as selectors compare it.
+fn text(field: &str, value: &Value) -> Box<str> {
+    match value {
+        Value::String(s) => s.as_str().into(),
+        Value::Bool(b) => b.to_string().into(),
+        Value::Number(n) => n.to_string().into(),
+        Value::Array(items) => {
+            let ips: Vec<&str> = items.iter().filter_map(|i| i["ip"].as_str()).collect();
+            ips.join(",").into()
+        }
+        // An absent boolean is false, and selectors say so.
+        _ if matches!(field, "spec.unschedulable" | "spec.hostNetwork") => "false".into(),
+        _ => "".into(),
+    }
+}
+
+fn string(value: &Value) -> Box<str> {
+    value.as_str().unwrap_or_default().into()
+}
+
+fn labels(value: &Value) -> Box<[(Box<str>, Box<str>)]> {
+    let Some(map) = value.as_object() else {
+        return Box::default();
+    };
+    let mut pairs: Vec<_> = map
+        .iter()
+        .map(|(k, v)| (k.as_str().into(), string(v)))
+        .collect();
+    pairs.sort();
+    pairs.into()
+}
+
+/// The splice point of bytes written by [`super::Document::encode`].
+fn splice_point(bytes: &[u8]) -> u32 {
+    const MARK: &[u8] = b"\"metadata\":{";
+    let at = bytes
+        .windows(MARK.len())
+        .position(|w| w == MARK)
+        .map_or(0, |p| p + MARK.len());
+    u32::try_from(at).unwrap_or(0)
+}

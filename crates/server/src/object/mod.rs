@@ -1,0 +1,81 @@
+//! Objects as the server keeps them: immutable JSON bytes with a parsed head beside them.
+//!
+//! The stored bytes start with `apiVersion`, `kind` and `metadata`, in this order, and carry no
+//! `resourceVersion`: the revision is known only at commit, so it is spliced in when the bytes go
+//! out. A tree is built only to patch, default or validate ([`Document`]).
+
+mod document;
+mod head;
+mod wanted;
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kennel_store::Record;
+
+pub use document::Document;
+pub use head::Head;
+
+use crate::registry::{RESOURCES, Resource};
+
+/// A stored object.
+pub type Stored = Arc<Record<Head>>;
+
+/// How many bytes a spliced `"resourceVersion":"…",` takes at most.
+const SPLICE_MAX: usize = 42;
+
+/// The key of an object.
+pub fn key(row: &Resource, namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("/registry/{}/{namespace}/{name}", row.storage),
+        None => format!("/registry/{}/{name}", row.storage),
+    }
+}
+
+/// The prefix of all keys of a resource, or of those in one namespace.
+pub fn prefix(row: &Resource, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!("/registry/{}/{namespace}/", row.storage),
+        None => format!("/registry/{}/", row.storage),
+    }
+}
+
+/// The prefixes of everything the server stores, each once.
+pub fn collections() -> Vec<String> {
+    let mut prefixes: Vec<String> = RESOURCES.iter().map(|row| prefix(row, None)).collect();
+    prefixes.dedup();
+    prefixes.sort();
+    prefixes.dedup();
+    prefixes
+}
+
+/// The row whose form the stored bytes under this key have.
+pub fn row_of_key(key: &str) -> Option<&'static Resource> {
+    let rest = key.strip_prefix("/registry/")?;
+    RESOURCES.iter().find(|row| {
+        rest.strip_prefix(row.storage)
+            .is_some_and(|below| below.starts_with('/'))
+    })
+}
+
+/// Writes an object with its resourceVersion.
+pub fn put(out: &mut BytesMut, stored: &Record<Head>, revision: u64) {
+    let at = stored.head.splice as usize;
+    out.reserve(stored.value.len() + SPLICE_MAX);
+    out.put_slice(&stored.value[..at]);
+    out.put_slice(b"\"resourceVersion\":\"");
+    out.put_slice(itoa(revision).as_bytes());
+    out.put_slice(b"\",");
+    out.put_slice(&stored.value[at..]);
+}
+
+/// An object's bytes with its resourceVersion.
+pub fn bytes(stored: &Record<Head>, revision: u64) -> Bytes {
+    let mut out = BytesMut::with_capacity(stored.value.len() + SPLICE_MAX);
+    put(&mut out, stored, revision);
+    out.freeze()
+}
+
+fn itoa(number: u64) -> String {
+    number.to_string()
+}

@@ -1,0 +1,208 @@
+//! The form an object takes on its way to a client: as stored, as another version of its kind, as
+//! a table row, or as its metadata alone.
+
+use bytes::{Bytes, BytesMut};
+use serde_json::{Map, Value, json};
+
+use crate::object::{self, Document, Stored};
+use crate::registry::Resource;
+use crate::request::accept::Form;
+use crate::status::{ApiError, Result};
+use crate::table::{self, Header, IncludeObject};
+
+/// Presents objects of one resource to one client.
+#[derive(Clone)]
+pub struct Presenter {
+    row: &'static Resource,
+    form: Form,
+    include: IncludeObject,
+    /// Table watches name their columns once.
+    columns_sent: bool,
+}
+
+impl Presenter {
+    /// A presenter for this form.
+    pub fn new(row: &'static Resource, form: Form, include: IncludeObject) -> Self {
+        Self {
+            row,
+            form,
+            include,
+            columns_sent: false,
+        }
+    }
+
+    /// Whether stored bytes go out as they are.
+    pub fn is_plain(&self) -> bool {
+        self.form == Form::Object && !is_view(self.row)
+    }
+
+    /// `apiVersion` and `kind` of what is presented.
+    pub fn type_meta(&self) -> (String, &'static str) {
+        match self.form {
+            Form::Object => (self.row.api_version(), self.row.kind),
+            Form::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata"),
+            Form::Table(version) => (format!("meta.k8s.io/{version}"), "Table"),
+        }
+    }
+
+    /// One object.
+    pub fn one(&self, stored: &Stored, revision: u64) -> Result<Bytes> {
+        if self.is_plain() {
+            return Ok(object::bytes(stored, revision));
+        }
+        self.tree(self.viewed(stored, revision)?)
+    }
+
+    /// One object that is a tree already, in the row's own version.
+    pub fn tree(&self, tree: Value) -> Result<Bytes> {
+        match self.form {
+            Form::Object => encode(self.row, tree),
+            Form::Metadata => Ok(table::partial_metadata(&tree).to_string().into()),
+            Form::Table(version) => {
+                let metadata = json!({"resourceVersion": tree["metadata"]["resourceVersion"]});
+                Ok(self.table(version, &metadata, &[tree], Header::Columns))
+            }
+        }
+    }
+
+    /// One object of a watch.
+    pub fn watched(&mut self, stored: &Stored, revision: u64) -> Result<Bytes> {
+        let Form::Table(version) = self.form else {
+            return self.one(stored, revision);
+        };
+        let known = std::mem::replace(&mut self.columns_sent, true);
+        let header = if known {
+            Header::Absent
+        } else {
+            Header::Columns
+        };
+        let metadata = json!({"resourceVersion": revision.to_string()});
+        Ok(self.table(
+            version,
+            &metadata,
+            &[self.viewed(stored, revision)?],
+            header,
+        ))
+    }
+
+    /// A list. `metadata` is that of the list.
+    pub fn list(&self, metadata: &Map<String, Value>, items: Vec<Stored>) -> Result<ListBody> {
+        let metadata = Value::Object(metadata.clone());
+        if self.is_plain() {
+            let head = format!(
+                "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
+                self.row.kind,
+                self.row.api_version(),
+            );
+            return Ok(ListBody::Pieces(head.into(), items));
+        }
+        let mut trees = Vec::with_capacity(items.len());
+        for stored in &items {
+            trees.push(self.viewed(stored, stored.modified)?);
+        }
+        let bytes = match self.form {
+            Form::Table(version) => self.table(version, &metadata, &trees, Header::Columns),
+            Form::Metadata => {
+                let items: Vec<Value> = trees.iter().map(table::partial_metadata).collect();
+                let list = json!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": metadata, "items": items,
+                });
+                list.to_string().into()
+            }
+            Form::Object => {
+                let list = json!({
+                    "kind": format!("{}List", self.row.kind), "apiVersion": self.row.api_version(),
+                    "metadata": metadata, "items": trees,
+                });
+                list.to_string().into()
+            }
+        };
+        Ok(ListBody::Whole(bytes))
+    }
+
+    fn table(&self, version: &str, metadata: &Value, trees: &[Value], header: Header) -> Bytes {
+        let now = jiff::Timestamp::now();
+        let rows = trees.iter().map(|tree| (tree, self.include));
+        table::render_event(self.row, version, metadata, rows, now, header).into()
+    }
+
+    /// The object as a tree, in the row's own version.
+    fn viewed(&self, stored: &Stored, revision: u64) -> Result<Value> {
+        let document = Document::from_stored(self.row, stored).map_err(ApiError::internal)?;
+        let mut tree = document.tree;
+        tree["metadata"]["resourceVersion"] = revision.to_string().into();
+        if is_view(self.row) {
+            to_view(self.row, &mut tree);
+        }
+        Ok(tree)
+    }
+}
+
+/// A list on its way out.
+pub enum ListBody {
+    /// All of it.
+    Whole(Bytes),
+    /// The start, and the items whose stored bytes follow.
+    Pieces(Bytes, Vec<Stored>),
+}
+
+/// How much of a list is put together at a time: enough to keep the connection busy, little
+/// enough that a list of a hundred thousand pods needs no memory of its own.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// The pieces of a plain list.
+pub fn list_pieces(head: Bytes, items: Vec<Stored>) -> impl Iterator<Item = Bytes> + Send {
+    let mut items = items.into_iter().enumerate();
+    let mut head = Some(head);
+    std::iter::from_fn(move || {
+        let mut out = BytesMut::new();
+        if let Some(head) = head.take() {
+            out.reserve(PIECE_BYTES);
+            out.extend_from_slice(&head);
+        } else if items.len() == 0 {
+            return None;
+        }
+        for (index, stored) in items.by_ref() {
+            if index > 0 {
+                out.extend_from_slice(b",");
+            }
+            object::put(&mut out, &stored, stored.modified);
+            if out.len() >= PIECE_BYTES {
+                break;
+            }
+        }
+        if items.len() == 0 {
+            out.extend_from_slice(b"]}");
+        }
+        Some(out.freeze())
+    })
+}
+
+/// Whether the row is another version of what is stored.
+pub fn is_view(row: &Resource) -> bool {
+    row.group == "events.k8s.io"
+}
+
+/// Turns the stored form into the row's own.
+pub fn to_view(row: &Resource, tree: &mut Value) {
+    if is_view(row) {
+        let _ = tree;
+    }
+}
+
+/// Turns the row's own form into the stored one.
+pub fn to_stored(row: &Resource, tree: &mut Value) {
+    if is_view(row) {
+        let _ = tree;
+    }
+}
+
+/// A tree as bytes, apiVersion and kind first, with whatever resourceVersion it has.
+fn encode(row: &Resource, mut tree: Value) -> Result<Bytes> {
+    tree["apiVersion"] = row.api_version().into();
+    tree["kind"] = row.kind.into();
+    serde_json::to_vec(&tree)
+        .map(Bytes::from)
+        .map_err(ApiError::internal)
+}

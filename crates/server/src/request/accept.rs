@@ -1,0 +1,128 @@
+//! What a client can read: the `Accept` header, clause by clause, first fit wins.
+
+use crate::status::{ApiError, Result};
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The object itself.
+    Object,
+    /// A `Table` of the given `meta.k8s.io` version.
+    Table(&'static str),
+    /// Only the metadata.
+    Metadata,
+}
+
+/// The form of an answer to a resource request.
+pub fn form(accept: Option<&str>) -> Result<Form> {
+    let Some(accept) = accept.filter(|a| !a.trim().is_empty()) else {
+        return Ok(Form::Object);
+    };
+    accept
+        .split(',')
+        .find_map(|clause| clause_form(clause.trim()))
+        .ok_or_else(ApiError::not_acceptable)
+}
+
+/// The version of aggregated discovery that a client asks for before the plain form.
+pub fn aggregated_discovery(accept: Option<&str>) -> Option<&'static str> {
+    for clause in accept.unwrap_or_default().split(',') {
+        let clause = Clause::parse(clause.trim());
+        if !clause.is_json() {
+            continue;
+        }
+        if clause.get("as") != Some("APIGroupDiscoveryList") {
+            return None;
+        }
+        match clause.get("v") {
+            Some("v2") => return Some("v2"),
+            Some("v2beta1") => return Some("v2beta1"),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn clause_form(text: &str) -> Option<Form> {
+    let clause = Clause::parse(text);
+    if !clause.is_json() {
+        return None;
+    }
+    match (clause.get("as"), clause.get("v")) {
+        (None, _) => Some(Form::Object),
+        (Some("Table"), Some("v1")) => Some(Form::Table("v1")),
+        (Some("Table"), Some("v1beta1")) => Some(Form::Table("v1beta1")),
+        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), _) => Some(Form::Metadata),
+        _ => None,
+    }
+}
+
+struct Clause<'a> {
+    media: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut parts = text.split(';').map(str::trim);
+        let media = parts.next().unwrap_or_default();
+        Self {
+            media,
+            parameters: parts.filter_map(|p| p.split_once('=')).collect(),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        self.parameters
+            .iter()
+            .find(|(k, _)| *k == name)
+            .map(|(_, v)| *v)
+    }
+
+    fn is_json(&self) -> bool {
+        matches!(self.media, "application/json" | "application/*" | "*/*")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(accept: &str, expected: Option<Form>) {
+        assert_eq!(form(Some(accept)).ok(), expected, "{accept}");
+    }
+
+    #[test]
+    fn takes_the_first_clause_it_can_serve() {
+        check(
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+            Some(Form::Table("v1")),
+        );
+        check(
+            "application/vnd.kubernetes.protobuf,application/json",
+            Some(Form::Object),
+        );
+        check(
+            "application/vnd.kubernetes.protobuf, */*",
+            Some(Form::Object),
+        );
+        check(
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
+             application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+            Some(Form::Metadata),
+        );
+        check("application/cbor", None);
+        check("", Some(Form::Object));
+        assert_eq!(form(None).ok(), Some(Form::Object));
+    }
+
+    #[test]
+    fn aggregated_discovery_is_asked_for_by_name() {
+        let modern = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
+                      application/json";
+        assert_eq!(aggregated_discovery(Some(modern)), Some("v2"));
+        assert_eq!(aggregated_discovery(Some("application/json")), None);
+        assert_eq!(aggregated_discovery(None), None);
+    }
+}

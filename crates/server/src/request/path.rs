@@ -1,0 +1,197 @@
+//! The path grammar: which part of the API a path names.
+
+use percent_encoding::percent_decode_str;
+
+use crate::registry::{self, EmptyCollection, Resource};
+
+/// What a path names.
+#[derive(Debug, Clone)]
+pub enum Route {
+    /// `/healthz`, `/livez`, `/readyz`, and one of their checks.
+    Health(String),
+    /// `/version`
+    Version,
+    /// `/metrics`
+    Metrics,
+    /// `/`: the list of paths.
+    Root,
+    /// `/api` (true) and `/apis` (false).
+    Groups(bool),
+    /// `/apis/<group>`
+    Group(String),
+    /// `/api/v1` and `/apis/<group>/<version>`
+    GroupVersion(String, String),
+    /// `/openapi/v2`
+    OpenApiV2,
+    /// `/openapi/v3`
+    OpenApiV3,
+    /// `/openapi/v3/<group version path>`
+    OpenApiV3Document(String, String),
+    /// Objects of a resource.
+    Objects(Place),
+    /// A collection that is always empty, or (with a name) an object that is never there.
+    Empty(&'static EmptyCollection, Option<String>),
+    /// `POST /api/v1/namespaces/<namespace>/bindings`
+    Bindings(String),
+}
+
+/// Where in the API an object or a collection is.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The resource.
+    pub row: &'static Resource,
+    /// The namespace, if the path names one.
+    pub namespace: Option<String>,
+    /// The object's name, if the path names one.
+    pub name: Option<String>,
+    /// The subresource, if the path names one.
+    pub subresource: Option<String>,
+}
+
+impl std::fmt::Debug for Resource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.qualified())
+    }
+}
+
+/// Paths are never longer in practice; more segments than this name nothing.
+const SEGMENTS_MAX: usize = 12;
+
+/// Understands a path. `None`: it names nothing that is served.
+pub fn parse(path: &str) -> Option<Route> {
+    let mut segments = Vec::new();
+    for segment in path.split('/').filter(|s| !s.is_empty()) {
+        if segments.len() == SEGMENTS_MAX {
+            return None;
+        }
+        segments.push(percent_decode_str(segment).decode_utf8().ok()?.into_owned());
+    }
+    let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+    match parts.as_slice() {
+        [] => Some(Route::Root),
+        ["healthz" | "livez" | "readyz", check @ ..] if check.len() <= 1 => Some(Route::Health(
+            check.first().copied().unwrap_or_default().to_owned(),
+        )),
+        ["version"] => Some(Route::Version),
+        ["metrics"] => Some(Route::Metrics),
+        ["openapi", "v2"] => Some(Route::OpenApiV2),
+        ["openapi", "v3"] => Some(Route::OpenApiV3),
+        ["openapi", "v3", "api", version] => Some(Route::OpenApiV3Document(
+            String::new(),
+            (*version).to_owned(),
+        )),
+        ["openapi", "v3", "apis", group, version] => Some(Route::OpenApiV3Document(
+            (*group).to_owned(),
+            (*version).to_owned(),
+        )),
+        ["api"] => Some(Route::Groups(true)),
+        ["apis"] => Some(Route::Groups(false)),
+        ["apis", group] => Some(Route::Group((*group).to_owned())),
+        ["api", version] => Some(Route::GroupVersion(String::new(), (*version).to_owned())),
+        ["apis", group, version] => Some(Route::GroupVersion(
+            (*group).to_owned(),
+            (*version).to_owned(),
+        )),
+        ["api", version, rest @ ..] => below("", version, rest),
+        ["apis", group, version, rest @ ..] => below(group, version, rest),
+        _ => None,
+    }
+}
+
+/// What is named below a group version.
+fn below(group: &str, version: &str, rest: &[&str]) -> Option<Route> {
+    match rest {
+        // `namespaces/x/status` is a subresource of the namespace, not a resource in it.
+        ["namespaces", namespace, plural, more @ ..]
+            if more.len() <= 2 && !matches!(*plural, "status" | "finalize") =>
+        {
+            if group.is_empty() && *plural == "bindings" && more.is_empty() {
+                return Some(Route::Bindings((*namespace).to_owned()));
+            }
+            place(group, version, plural, Some(namespace), more)
+        }
+        [plural, more @ ..] if more.len() <= 2 => place(group, version, plural, None, more),
+        _ => None,
+    }
+}
+
+fn place(
+    group: &str,
+    version: &str,
+    plural: &str,
+    namespace: Option<&str>,
+    more: &[&str],
+) -> Option<Route> {
+    let name = more.first().map(|s| (*s).to_owned());
+    if let Some(row) = registry::find(group, version, plural) {
+        if namespace.is_some() != row.namespaced() && (namespace.is_some() || name.is_some()) {
+            return None;
+        }
+        return Some(Route::Objects(Place {
+            row,
+            namespace: namespace.map(str::to_owned),
+            name,
+            subresource: more.get(1).map(|s| (*s).to_owned()),
+        }));
+    }
+    let empty = registry::find_empty(group, version, plural)?;
+    (more.len() < 2).then_some(Route::Empty(empty, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, expected: &str) {
+        let shown = match parse(path) {
+            Some(Route::Objects(place)) => format!(
+                "{} ns={} name={} sub={}",
+                place.row.qualified(),
+                place.namespace.as_deref().unwrap_or("-"),
+                place.name.as_deref().unwrap_or("-"),
+                place.subresource.as_deref().unwrap_or("-"),
+            ),
+            Some(Route::Empty(empty, name)) => format!("empty {} {name:?}", empty.plural),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(shown, expected, "{path}");
+    }
+
+    #[test]
+    fn names_collections_objects_and_subresources() {
+        check("/api/v1/pods", "pods ns=- name=- sub=-");
+        check(
+            "/api/v1/namespaces/a/pods/b/status",
+            "pods ns=a name=b sub=status",
+        );
+        check("/api/v1/namespaces/a", "namespaces ns=- name=a sub=-");
+        check(
+            "/api/v1/namespaces/a/finalize",
+            "namespaces ns=- name=a sub=finalize",
+        );
+        check(
+            "/apis/apps/v1/namespaces/a/daemonsets/b",
+            "daemonsets.apps ns=a name=b sub=-",
+        );
+        check("/api/v1/nodes/n%2D1", "nodes ns=- name=n-1 sub=-");
+        check("/apis/apps/v1/replicasets", "empty replicasets None");
+        check("/api/v1/namespaces/a/bindings", "Some(Bindings(\"a\"))");
+    }
+
+    #[test]
+    fn impossible_paths_name_nothing() {
+        for path in [
+            "/api/v1/pods/p",
+            "/api/v1/namespaces/a/nodes",
+            "/api/v1/namespaces/a/nodes/n",
+            "/apis/apps/v2/daemonsets",
+            "/api/v1/namespaces/a/pods/b/c/d",
+            "/healthz/a/b",
+            "/api/v1/nodes/%ff",
+            "/nothing",
+            "/a/b/c/d/e/f/g/h/i/j/k/l/m/n",
+        ] {
+            check(path, "None");
+        }
+    }
+}

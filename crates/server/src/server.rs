@@ -1,0 +1,203 @@
+//! A whole server: store, certificates, API and socket, put together and taken apart in order.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kennel_store::{OpenError, Options, SqliteStore, Store};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::admit::service::Cidr;
+use crate::api::{Api, Settings};
+use crate::http::{listen, tls};
+use crate::object::{self, Head};
+use crate::pki::{ADMIN, Pki, files, kubeconfig};
+use crate::{bootstrap, status};
+
+/// How to run a server.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Further names and addresses for the serving certificate.
+    pub tls_san: Vec<String>,
+    /// Where cluster IPs come from.
+    pub service_cidr: Cidr,
+}
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store could not be opened.
+    #[error("cannot open the store")]
+    Store(#[from] OpenError),
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// Certificates could not be made or read.
+    #[error("cannot prepare certificates")]
+    Pki(#[from] files::PkiError),
+    /// TLS could not be set up.
+    #[error("cannot prepare TLS")]
+    Tls(#[from] tls::TlsError),
+    /// The objects every cluster has could not be written.
+    #[error("cannot write the first objects: {0}")]
+    Bootstrap(String),
+}
+
+/// A running server.
+pub struct Server {
+    /// The API, for clients in the same process.
+    pub api: Arc<Api>,
+    /// The address it listens on.
+    pub address: SocketAddr,
+    /// The administrator's kubeconfig.
+    pub kubeconfig: PathBuf,
+    store: Arc<SqliteStore<Head>>,
+    stop: CancellationToken,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts a server.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let store = open_store(&config)?;
+        let listen_failed = |source| StartError::Listen {
+            address: config.listen,
+            source,
+        };
+        let listener = TcpListener::bind(config.listen)
+            .await
+            .map_err(listen_failed)?;
+        let address = listener.local_addr().map_err(listen_failed)?;
+        let (names, addresses) = subject_names(&config, address.ip());
+        let pki = Pki::open(&config.data_dir, &names, &addresses)?;
+        let tls = tls::config(&pki)?;
+        let kubeconfig = write_kubeconfig(&config, address, &pki)?;
+        let settings = Settings {
+            ca_pem: pki.ca_pem,
+            address: SocketAddr::new(reachable(address.ip()), address.port()),
+            service_cidr: config.service_cidr,
+        };
+        let store_dyn: Arc<dyn Store<Head>> = Arc::clone(&store) as _;
+        let api = Api::new(store_dyn, pki.tokens, settings);
+        let furnished = bootstrap::furnish(&api).await;
+        furnished.map_err(|e: status::ApiError| StartError::Bootstrap(e.message))?;
+        tokio::spawn(bootstrap::keep_furnished(Arc::clone(&api)));
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(listen::serve(listener, tls, Arc::clone(&api), stop.clone()));
+        Ok(Self {
+            api,
+            address,
+            kubeconfig,
+            store,
+            stop,
+            serving,
+        })
+    }
+
+    /// The address as a URL.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.api.settings.address)
+    }
+
+    /// What the store has counted.
+    pub fn store_stats(&self) -> kennel_store::Stats {
+        self.store.stats()
+    }
+
+    /// Stops in order: no new connections, watches ended, writes finished, store closed.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        if let Err(error) = self.serving.await {
+            tracing::warn!(%error, "the listener did not end in order");
+        }
+        self.store.close().await;
+    }
+}
+
+fn open_store(config: &Config) -> Result<Arc<SqliteStore<Head>>, OpenError> {
+    let mut options = Options::new(&config.data_dir);
+    options.collections = object::collections();
+    SqliteStore::open(options, |key, bytes| {
+        let row = object::row_of_key(key);
+        let head = row.and_then(|row| Head::read(row, bytes).ok());
+        head.unwrap_or_else(|| {
+            tracing::error!(
+                key,
+                "a stored object cannot be read; it will not be found by selectors"
+            );
+            Head::default()
+        })
+    })
+}
+
+/// The names and addresses the serving certificate is good for.
+fn subject_names(config: &Config, listening: IpAddr) -> (Vec<String>, Vec<IpAddr>) {
+    let mut names: Vec<String> = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let mut addresses = vec![
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        IpAddr::V4(config.service_cidr.first()),
+    ];
+    if !listening.is_unspecified() {
+        addresses.push(listening);
+    }
+    if let Ok(host) = rustix::system::uname().nodename().to_str() {
+        names.push(host.to_lowercase());
+    }
+    for san in &config.tls_san {
+        match san.parse() {
+            Ok(address) => addresses.push(address),
+            Err(_) => names.push(san.clone()),
+        }
+    }
+    addresses.dedup();
+    (names, addresses)
+}
+
+/// A server that listens everywhere is reached at home.
+fn reachable(listening: IpAddr) -> IpAddr {
+    if listening.is_unspecified() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    } else {
+        listening
+    }
+}
+
+fn write_kubeconfig(
+    config: &Config,
+    address: SocketAddr,
+    pki: &Pki,
+) -> Result<PathBuf, files::PkiError> {
+    let path = config.data_dir.join("admin.kubeconfig");
+    let server = format!(
+        "https://{}",
+        SocketAddr::new(reachable(address.ip()), address.port())
+    );
+    let text = kubeconfig::render(
+        &server,
+        &pki.ca_pem,
+        ADMIN,
+        &pki.admin_cert_pem,
+        &pki.admin_key_pem,
+    );
+    files::write_private(&path, &text)?;
+    Ok(path)
+}

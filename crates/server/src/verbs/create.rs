@@ -1,0 +1,147 @@
+//! Create: a new object, or a clear reason why not.
+
+use kennel_store::{Op, WriteError};
+use serde_json::Value;
+
+use super::call::{Call, Reply};
+use super::{decode, meta};
+use crate::admit;
+use crate::api::Api;
+use crate::field::Path;
+use crate::kinds;
+use crate::object::{self, Document, Stored};
+use crate::present;
+use crate::registry::{self, Resource};
+use crate::request::User;
+use crate::request::path::Place;
+use crate::status::{ApiError, Result};
+
+/// How often a generated name may turn out to be taken before the client is told.
+const NAME_ATTEMPTS: usize = 8;
+
+/// The outcome of a create.
+pub(crate) enum Created {
+    /// It is stored.
+    Stored(Stored),
+    /// It would have been stored, had this not been a dry run.
+    Dry(Value),
+}
+
+pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
+    let row = place.row;
+    let presenter = call.presenter(row)?;
+    let dry_run = call.query.dry_run("CreateOptions")?;
+    let decoded = decode::object(call, row, "CreateOptions")?;
+    let namespace = place.namespace.as_deref();
+    let mut warnings = decoded.warnings;
+    let created = insert(
+        api,
+        &call.user,
+        row,
+        namespace,
+        decoded.document,
+        dry_run,
+        &mut warnings,
+    )
+    .await?;
+    let bytes = match created {
+        Created::Stored(stored) => presenter.one(&stored, stored.modified)?,
+        Created::Dry(tree) => presenter.tree(tree)?,
+    };
+    Ok(Reply::json(201, bytes).with_warnings(warnings))
+}
+
+/// Puts a decoded object through everything that stands between it and the store.
+pub(crate) async fn insert(
+    api: &Api,
+    user: &User,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    mut document: Document,
+    dry_run: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Created> {
+    let tree = &mut document.tree;
+    meta::prepare_create(tree, namespace)?;
+    row.strategy.default(tree);
+    row.strategy.prepare_create(tree);
+    let generated = meta::generate_name(tree);
+    let _held = admit::hold(api, row).await;
+    admit::create(api, user, row, namespace, tree)?;
+    validate(row, tree)?;
+    warnings.extend(row.strategy.warnings(tree, None));
+    if dry_run {
+        return dry(api, row, namespace, document);
+    }
+    let mut attempts = if generated { NAME_ATTEMPTS } else { 1 };
+    loop {
+        attempts -= 1;
+        match store(api, row, namespace, &document).await {
+            Err(error) if error.reason == "AlreadyExists" && attempts > 0 => {
+                meta::of(&mut document.tree).remove("name");
+                meta::generate_name(&mut document.tree);
+            }
+            Err(error) => return Err(error),
+            Ok(stored) => {
+                return Ok(Created::Stored(stored));
+            }
+        }
+    }
+}
+
+fn validate(row: &Resource, tree: &Value) -> Result<()> {
+    let path = Path::new("metadata");
+    let mut errors =
+        kinds::meta::validate_create(&tree["metadata"], row.namespaced(), row.name_rule, &path);
+    errors.extend(row.strategy.validate_create(tree));
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(row, meta::text(tree, "name"), &errors))
+}
+
+fn dry(
+    api: &Api,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    mut document: Document,
+) -> Result<Created> {
+    let name = meta::text(&document.tree, "name");
+    if api.store.get(&object::key(row, namespace, name)).is_some() {
+        return Err(ApiError::already_exists(row, name));
+    }
+    meta::of(&mut document.tree).remove("resourceVersion");
+    Ok(Created::Dry(document.tree))
+}
+
+async fn store(
+    api: &Api,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    document: &Document,
+) -> Result<Stored> {
+    let name = meta::text(&document.tree, "name");
+    let key = object::key(row, namespace, name);
+    let (value, head) = if present::is_view(row) {
+        let mut stored_form = document.clone();
+        present::to_stored(row, &mut stored_form.tree);
+        stored_form.encode(registry::stored_row(row))
+    } else {
+        document.encode(row)
+    }
+    .map_err(ApiError::internal)?;
+    match api.store.write(Op::Create { key, value, head }).await {
+        Ok(written) => Ok(written.record),
+        Err(WriteError::Exists(_)) => Err(ApiError::already_exists(row, name)),
+        Err(error) => Err(store_failed(&error)),
+    }
+}
+
+/// A failure of the store itself, in words an operator can act on.
+pub(crate) fn store_failed<H>(error: &WriteError<H>) -> ApiError {
+    match error {
+        WriteError::Unavailable(why) => ApiError::internal(format!("cannot write: {why}")),
+        WriteError::Closed => ApiError::unavailable("the server is shutting down"),
+        _ => ApiError::internal("the store answered what was not asked"),
+    }
+}

@@ -1,0 +1,128 @@
+//! Options of a deletion: from the body, or else from the query.
+
+use serde_json::Value;
+
+use super::call::Call;
+use crate::field::{FieldError, Path};
+use crate::request::query::{check_dry_run, invalid_option};
+use crate::schema;
+use crate::status::{ApiError, Result};
+
+/// What happens to the objects an object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Propagation {
+    /// They are left alone, without their owner.
+    Orphan,
+    /// They go after it.
+    Background,
+    /// They go before it.
+    Foreground,
+}
+
+/// The options of a deletion.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeleteOptions {
+    pub(super) grace_seconds: Option<i64>,
+    pub(super) propagation: Option<Propagation>,
+    pub(super) uid: Option<String>,
+    pub(super) resource_version: Option<String>,
+    pub(super) dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// The options of a DELETE request.
+    pub(super) fn of(call: &Call) -> Result<Self> {
+        if call.body.is_empty() {
+            return Self::from_query(call);
+        }
+        if !matches!(call.media_type(), "" | "application/json" | "*/*") {
+            return Err(ApiError::unsupported_media_type(&["application/json"]));
+        }
+        let parsed = schema::decode::parse(&call.body).map_err(ApiError::bad_request)?;
+        if !parsed.value.is_object() {
+            return Err(ApiError::bad_request("DeleteOptions must be an object"));
+        }
+        // Clients name any group version, or leave kind and apiVersion out.
+        let kind = parsed.value["kind"].as_str().unwrap_or("DeleteOptions");
+        if kind != "DeleteOptions" {
+            let message = format!("the body of a DELETE must be DeleteOptions, not {kind}");
+            return Err(ApiError::bad_request(message));
+        }
+        Self::from_value(&parsed.value)
+    }
+
+    /// The options in a tree.
+    pub(super) fn from_value(value: &Value) -> Result<Self> {
+        let dry_run: Vec<&str> = value["dryRun"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let text = |v: &Value| v.as_str().map(str::to_owned);
+        Ok(Self {
+            grace_seconds: grace(&value["gracePeriodSeconds"])?,
+            propagation: propagation(
+                value["propagationPolicy"].as_str(),
+                value["orphanDependents"].as_bool(),
+            )?,
+            uid: text(&value["preconditions"]["uid"]),
+            resource_version: text(&value["preconditions"]["resourceVersion"]),
+            dry_run: check_dry_run(&dry_run, "DeleteOptions")?,
+        })
+    }
+
+    fn from_query(call: &Call) -> Result<Self> {
+        let query = &call.query;
+        let orphan = match query.get("orphanDependents") {
+            None => None,
+            Some(_) => Some(query.flag("orphanDependents")?),
+        };
+        let grace_seconds = query.number("gracePeriodSeconds")?;
+        Ok(Self {
+            grace_seconds: grace_seconds.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
+            propagation: propagation(query.get("propagationPolicy"), orphan)?,
+            dry_run: query.dry_run("DeleteOptions")?,
+            ..Self::default()
+        })
+    }
+}
+
+fn grace(value: &Value) -> Result<Option<i64>> {
+    match value {
+        Value::Null => Ok(None),
+        value => value.as_i64().map(Some).ok_or_else(|| {
+            ApiError::bad_request(format!(
+                "json: cannot unmarshal {value} into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
+            ))
+        }),
+    }
+}
+
+fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Option<Propagation>> {
+    let path = Path::new("propagationPolicy");
+    match (policy, orphan) {
+        (Some(policy), Some(_)) => Err(invalid_option(
+            "DeleteOptions",
+            FieldError::invalid(
+                &path,
+                &Value::from(policy),
+                "orphanDependents and deletionPropagation cannot be both set",
+            ),
+        )),
+        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
+        (None, Some(false)) => Ok(Some(Propagation::Background)),
+        (None, None) => Ok(None),
+        (Some("Orphan"), None) => Ok(Some(Propagation::Orphan)),
+        (Some("Background"), None) => Ok(Some(Propagation::Background)),
+        (Some("Foreground"), None) => Ok(Some(Propagation::Foreground)),
+        (Some(other), None) => Err(invalid_option(
+            "DeleteOptions",
+            FieldError::not_supported(
+                &path,
+                &Value::from(other),
+                &["Background", "Foreground", "Orphan"],
+            ),
+        )),
+    }
+}

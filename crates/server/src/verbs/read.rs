@@ -1,0 +1,243 @@
+//! Reads: get and list, always from memory.
+
+use std::time::Duration;
+
+use kennel_store::{Page, RangeAtError};
+use serde_json::{Map, Value, json};
+
+use super::At;
+use super::call::{Call, Reply};
+use crate::api::Api;
+use crate::continuation::Continuation;
+use crate::field::{FieldError, Path};
+use crate::http::body::Body;
+use crate::object::{self, Head};
+use crate::present::{ListBody, list_pieces};
+use crate::registry::EmptyCollection;
+use crate::request::accept::Form;
+use crate::request::path::Place;
+use crate::request::query::{VersionMatch, list_option};
+use crate::status::{ApiError, Result};
+use crate::table;
+use crate::watch::Filter;
+
+/// How long a read waits for a revision that the client has seen and this server has not.
+const FUTURE_WAIT: Duration = Duration::from_secs(3);
+
+pub(super) fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
+    let at = At::of(place)?;
+    let presenter = call.presenter(at.row)?;
+    if let Some(asked) = call.query.resource_version()? {
+        refuse_future(api, asked)?;
+    }
+    let found = api.store.get(&at.key());
+    let stored = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
+    Ok(Reply::json(200, presenter.one(&stored, stored.modified)?))
+}
+
+pub(super) async fn list(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
+    let row = place.row;
+    let presenter = call.presenter(row)?;
+    let filter = Filter::new(row, place.namespace.as_deref(), &call.query)?;
+    let request = ListRequest::of(call)?;
+    if let Some(version) = request.not_older_than {
+        wait_for(api, version).await?;
+    }
+    let page = request.page(api, place, &filter)?;
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".into(), page.revision.to_string().into());
+    if page.remaining > 0 {
+        let last = page
+            .records
+            .last()
+            .map(|r| r.key.to_string())
+            .unwrap_or_default();
+        let token = Continuation {
+            revision: page.revision,
+            after: last,
+        }
+        .encode();
+        metadata.insert("continue".into(), token.into());
+        if !filter.selects() {
+            metadata.insert("remainingItemCount".into(), page.remaining.into());
+        }
+    }
+    match presenter.list(&metadata, page.records)? {
+        ListBody::Whole(bytes) => Ok(Reply::json(200, bytes)),
+        ListBody::Pieces(head, items) => {
+            let pieces = Box::new(list_pieces(head, items));
+            Ok(Reply::stream(Body::Pieces(pieces)))
+        }
+    }
+}
+
+/// What a list asks for besides its selectors.
+struct ListRequest {
+    limit: Option<usize>,
+    exact: Option<u64>,
+    not_older_than: Option<u64>,
+    continuation: Option<Continuation>,
+}
+
+impl ListRequest {
+    fn of(call: &Call) -> Result<Self> {
+        let query = &call.query;
+        if query.get("sendInitialEvents").is_some() {
+            let path = Path::new("sendInitialEvents");
+            let words = "sendInitialEvents is forbidden for list";
+            return Err(list_option(FieldError::forbidden(&path, words)));
+        }
+        let limit = query.number("limit")?.filter(|n| *n > 0);
+        let limit = limit.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let continuation = query
+            .get("continue")
+            .map(Continuation::decode)
+            .transpose()?;
+        let version = query.resource_version()?;
+        let matching = query.version_match()?;
+        if continuation.is_some() && version.is_some_and(|v| v != 0) {
+            let words = "specifying resource version is not allowed when using continue";
+            return Err(ApiError::bad_request(words));
+        }
+        check_match(version, matching, continuation.is_some())?;
+        let exact = matching == Some(VersionMatch::Exact);
+        Ok(Self {
+            // Upstream serves "any state" from its cache, whole.
+            limit: limit.filter(|_| version != Some(0)),
+            exact: version.filter(|_| exact),
+            not_older_than: version.filter(|v| !exact && *v > 0),
+            continuation,
+        })
+    }
+
+    fn page(&self, api: &Api, place: &Place, filter: &Filter) -> Result<Page<Head>> {
+        let prefix = object::prefix(place.row, place.namespace.as_deref());
+        let mut page = match (&self.continuation, self.exact) {
+            (Some(token), _) => {
+                if !token.after.starts_with(&prefix) {
+                    return Err(ApiError::bad_request(
+                        "continue key is not valid: it belongs to another list",
+                    ));
+                }
+                let after = Some(token.after.as_str());
+                let at = api.store.range_at(&prefix, token.revision, after, None);
+                at.map_err(|error| match error {
+                    RangeAtError::Compacted(_) => expired_token(api, token),
+                    RangeAtError::Future { .. } => {
+                        ApiError::bad_request("continue key is not valid: it is from the future")
+                    }
+                })?
+            }
+            (None, Some(version)) => {
+                let at = api.store.range_at(&prefix, version, None, None);
+                at.map_err(|error| match error {
+                    RangeAtError::Compacted(c) => too_old(version, c.oldest),
+                    RangeAtError::Future { .. } => {
+                        ApiError::revision_too_large(version, api.store.revision())
+                    }
+                })?
+            }
+            (None, None) => api.store.range(&prefix, None, None),
+        };
+        page.records.retain(|record| filter.matches(&record.head));
+        if let Some(limit) = self.limit {
+            page.remaining = page.records.len().saturating_sub(limit);
+            page.records.truncate(limit);
+        }
+        Ok(page)
+    }
+}
+
+fn check_match(
+    version: Option<u64>,
+    matching: Option<VersionMatch>,
+    continued: bool,
+) -> Result<()> {
+    let path = Path::new("resourceVersionMatch");
+    let forbidden = |words: &str| Err(list_option(FieldError::forbidden(&path, words)));
+    match (matching, version) {
+        (None, _) => Ok(()),
+        (Some(_), _) if continued => {
+            forbidden("resourceVersionMatch is forbidden when continue is provided")
+        }
+        (Some(_), None) => {
+            forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+        }
+        (Some(VersionMatch::Exact), Some(0)) => {
+            forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Everything in a place that fits a filter, right now.
+pub(super) fn page(api: &Api, place: &Place, filter: &Filter) -> Page<Head> {
+    let prefix = object::prefix(place.row, place.namespace.as_deref());
+    let mut page = api.store.range(&prefix, None, None);
+    page.records.retain(|record| filter.matches(&record.head));
+    page
+}
+
+/// Waits until the store has reached a revision, as long as upstream does.
+pub(super) async fn wait_for(api: &Api, version: u64) -> Result<()> {
+    if api.store.revision() >= version {
+        return Ok(());
+    }
+    let reached = api.hubs.until(|| api.store.revision() >= version);
+    let waited = tokio::time::timeout(FUTURE_WAIT, reached).await;
+    waited.map_err(|_| ApiError::revision_too_large(version, api.store.revision()))
+}
+
+fn refuse_future(api: &Api, version: u64) -> Result<()> {
+    let current = api.store.revision();
+    if version > current {
+        return Err(ApiError::revision_too_large(version, current));
+    }
+    Ok(())
+}
+
+/// 410 for a revision behind the history that is kept.
+pub(super) fn too_old(version: u64, oldest: u64) -> ApiError {
+    ApiError::expired(format!("too old resource version: {version} ({oldest})"))
+}
+
+fn expired_token(api: &Api, token: &Continuation) -> ApiError {
+    let mut error = ApiError::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can \
+         start a new list without the continue parameter, or use the continue token in this \
+         response to retrieve the remainder of the results. Continuing with the provided token \
+         results in an inconsistent list - objects that were created, modified, or deleted between \
+         the time the first chunk was returned and now may show up in the list.",
+    );
+    let next = Continuation {
+        revision: api.store.revision(),
+        after: token.after.clone(),
+    };
+    error.continue_token = Some(next.encode());
+    error
+}
+
+/// The list of a collection that is always empty.
+pub(super) fn empty_list(call: &Call, collection: &EmptyCollection) -> Result<Reply> {
+    let metadata = json!({"resourceVersion": "1"});
+    let value: Value = match call.form()? {
+        Form::Table(version) => {
+            let table = table::render_empty(collection, version, &metadata);
+            return Ok(Reply::json(200, table));
+        }
+        Form::Object => json!({
+            "kind": format!("{}List", collection.kind),
+            "apiVersion": collection.api_version(), "metadata": metadata, "items": [],
+        }),
+        Form::Metadata => json!({
+            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+            "metadata": metadata, "items": [],
+        }),
+    };
+    Ok(Reply::value(200, &value))
+}
+
+/// Nothing is ever found in a collection that is always empty.
+pub(super) fn empty_not_found(collection: &EmptyCollection, name: &str) -> ApiError {
+    ApiError::not_found_in(collection, name)
+}

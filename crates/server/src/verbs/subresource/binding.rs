@@ -1,0 +1,118 @@
+//! Binding: a pod gets its node, once.
+
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::field::{FieldError, Path};
+use crate::registry;
+use crate::request::path::Place;
+use crate::status::{self, ApiError, Result};
+use crate::verbs::call::{Call, Reply};
+use crate::verbs::update::{Change, Edit, Part, modify};
+use crate::verbs::{At, decode, meta};
+
+pub(in crate::verbs) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
+    let binding = decode::other(call, "core.v1.Binding", "Binding")?;
+    bind(api, call, At::of(place)?, &binding).await
+}
+
+/// A binding posted to the namespace names its pod in its own metadata.
+pub(in crate::verbs) async fn create_by_body(
+    api: &Api,
+    call: &Call,
+    namespace: &str,
+) -> Result<Reply> {
+    let binding = decode::other(call, "core.v1.Binding", "Binding")?;
+    let name = meta::text(&binding, "name").to_owned();
+    let row = registry::find("", "v1", "pods").ok_or_else(ApiError::no_such_resource)?;
+    bind(
+        api,
+        call,
+        At {
+            row,
+            namespace: Some(namespace),
+            name: &name,
+        },
+        &binding,
+    )
+    .await
+}
+
+async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Reply> {
+    let dry_run = call.query.dry_run("CreateOptions")?;
+    let node = target(binding)?;
+    let uid = meta::text(binding, "uid");
+    let change = Change {
+        at,
+        user: &call.user,
+        part: Part::Server,
+        dry_run,
+    };
+    modify(api, change, |old| {
+        let pod = &old.tree;
+        let actual = meta::text(pod, "uid");
+        if !uid.is_empty() && uid != actual {
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
+            );
+            return Err(ApiError::conflict(at.row, at.name, &why));
+        }
+        check_bindable(&at, pod)?;
+        let mut document = old.clone();
+        document.tree["spec"]["nodeName"] = node.as_str().into();
+        Ok(Edit {
+            document,
+            expected: None,
+            warnings: Vec::new(),
+        })
+    })
+    .await?;
+    Ok(Reply::value(201, &status::created()))
+}
+
+fn target(binding: &Value) -> Result<String> {
+    let path = Path::new("target");
+    let kind = binding["target"]["kind"].as_str().unwrap_or_default();
+    let mut errors = Vec::new();
+    if !matches!(kind, "" | "Node") {
+        let kind_path = path.child("kind");
+        errors.push(FieldError::not_supported(
+            &kind_path,
+            &Value::from(kind),
+            &["Node", "<empty>"],
+        ));
+    }
+    let name = binding["target"]["name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    }
+    if errors.is_empty() {
+        return Ok(name.to_owned());
+    }
+    Err(ApiError::invalid_kind(
+        "",
+        "Binding",
+        meta::text(binding, "name"),
+        &errors,
+    ))
+}
+
+fn check_bindable(at: &At<'_>, pod: &Value) -> Result<()> {
+    let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    let why = if meta::is_deleting(pod) {
+        format!(
+            "pod {} is being deleted, cannot be assigned to a host",
+            at.name
+        )
+    } else if !bound.is_empty() {
+        format!("pod {} is already assigned to node \"{bound}\"", at.name)
+    } else if pod["spec"]["schedulingGates"]
+        .as_array()
+        .is_some_and(|g| !g.is_empty())
+    {
+        format!("pod {} has non-empty .spec.schedulingGates", at.name)
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::conflict(at.row, at.name, &why))
+}

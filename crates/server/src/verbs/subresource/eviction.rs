@@ -1,0 +1,44 @@
+//! Eviction: a graceful deletion that disruption budgets may refuse. There are no budgets here, so
+//! every eviction is a deletion.
+
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::request::path::Place;
+use crate::schema;
+use crate::status::{self, ApiError, Result};
+use crate::verbs::call::{Call, Reply};
+use crate::verbs::delete::delete_object;
+use crate::verbs::options::DeleteOptions;
+use crate::verbs::{At, meta};
+
+pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
+    let at = At::of(place)?;
+    if !matches!(call.media_type(), "" | "application/json" | "*/*") {
+        return Err(ApiError::unsupported_media_type(&["application/json"]));
+    }
+    let eviction = schema::decode::parse(&call.body)
+        .map_err(ApiError::bad_request)?
+        .value;
+    check(&at, &eviction)?;
+    let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
+    options.dry_run |= call.query.dry_run("CreateOptions")?;
+    delete_object(api, at, &options).await?;
+    Ok(Reply::value(201, &status::created()))
+}
+
+/// Both policy/v1 and the v1beta1 of old clients say the same.
+fn check(at: &At<'_>, eviction: &Value) -> Result<()> {
+    let kind = eviction["kind"].as_str().unwrap_or("Eviction");
+    let version = eviction["apiVersion"].as_str().unwrap_or("policy/v1");
+    if kind != "Eviction" || !matches!(version, "policy/v1" | "policy/v1beta1") {
+        let message = format!("no kind \"{kind}\" is registered for version \"{version}\" here");
+        return Err(ApiError::bad_request(message));
+    }
+    let name = meta::text(eviction, "name");
+    if !name.is_empty() && name != at.name {
+        let message = "name in URL does not match name in Eviction object";
+        return Err(ApiError::bad_request(message));
+    }
+    Ok(())
+}

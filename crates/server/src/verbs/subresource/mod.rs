@@ -1,0 +1,37 @@
+//! Subresources: parts of objects with rules of their own.
+
+pub(super) mod binding;
+mod eviction;
+mod token;
+
+use super::call::{Call, Reply};
+use super::update::Part;
+use super::{patch, read, update};
+use crate::api::Api;
+use crate::registry::Subresource;
+use crate::request::path::Place;
+use crate::status::{ApiError, Result};
+
+/// Carries out a request about a subresource.
+pub(super) async fn serve(
+    api: &Api,
+    call: &Call,
+    place: &Place,
+    subresource: &Subresource,
+    verb: &str,
+) -> Result<Reply> {
+    let part = match (subresource.name, verb) {
+        ("binding", _) => return binding::create(api, call, place).await,
+        ("eviction", _) => return eviction::create(api, call, place).await,
+        ("token", _) => return token::create(api, call, place),
+        (_, "get") => return read::get(api, call, place),
+        ("status", _) => Part::Status,
+        ("approval", _) => Part::Approval,
+        ("finalize", _) => Part::Finalize,
+        _ => return Err(ApiError::no_such_resource()),
+    };
+    match verb {
+        "update" => update::update_part(api, call, place, part).await,
+        _ => patch::patch_part(api, call, place, part).await,
+    }
+}

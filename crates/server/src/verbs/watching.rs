@@ -1,0 +1,152 @@
+//! Watch: the request side. The streams themselves live in `crate::watch`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::call::{Call, Reply};
+use super::read;
+use crate::api::Api;
+use crate::field::{FieldError, Path};
+use crate::http::body::Body;
+use crate::object;
+use crate::registry::EmptyCollection;
+use crate::request::path::Place;
+use crate::request::query::{VersionMatch, list_option};
+use crate::status::{ApiError, Result};
+use crate::watch::event::line_of_json;
+use crate::watch::stream::{Before, Stream};
+use crate::watch::{Change, Filter, Shared};
+
+/// How long a watch lasts that does not say: between these, so that clients of one moment do not
+/// all come back in one moment. Upstream's half hour to an hour.
+const LASTS_SECONDS: std::ops::Range<u64> = 1800..3600;
+/// The longest watch a client may ask for.
+const LASTS_SECONDS_MAX: u64 = 24 * 3600;
+
+/// Where a watch begins.
+enum Begin {
+    /// With the present state, at least as new as this.
+    State {
+        at_least: Option<u64>,
+        mark_end: bool,
+    },
+    /// With whatever happened after this revision.
+    After(u64),
+}
+
+pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
+    let row = place.row;
+    let presenter = call.presenter(row)?;
+    let filter = Filter::new(row, place.namespace.as_deref(), &call.query)?;
+    let begin = Begin::of(call)?;
+    let bookmarks = call.query.flag("allowWatchBookmarks")?;
+    let lasts = lasts(call)?;
+    if let Begin::State {
+        at_least: Some(version),
+        ..
+    } = begin
+    {
+        read::wait_for(api, version).await?;
+    }
+    let subscription = api.hubs.of(row).subscribe(filter.clone());
+    let subscription =
+        subscription.ok_or_else(|| ApiError::unavailable("the server is shutting down"))?;
+    let (before, covered) = match begin {
+        Begin::State { mark_end, .. } => {
+            let page = read::page(api, place, &filter);
+            (Before::State(page.records, mark_end), page.revision)
+        }
+        Begin::After(version) => {
+            let (events, covered) = past(api, place, &filter, version)?;
+            (Before::History(events), covered)
+        }
+    };
+    let stream = Stream::new(subscription, presenter, before, covered, bookmarks, lasts);
+    Ok(Reply::stream(stream.into_body()))
+}
+
+impl Begin {
+    fn of(call: &Call) -> Result<Self> {
+        let version = call.query.resource_version()?;
+        let matching = call.query.version_match()?;
+        let initial = match call.query.get("sendInitialEvents") {
+            None => None,
+            Some(_) => Some(call.query.flag("sendInitialEvents")?),
+        };
+        match (initial, matching) {
+            (Some(_), Some(VersionMatch::NotOlderThan)) => {}
+            (Some(_), _) => {
+                let path = Path::new("resourceVersionMatch");
+                let words =
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                return Err(list_option(FieldError::forbidden(&path, words)));
+            }
+            (None, Some(_)) => {
+                let path = Path::new("resourceVersionMatch");
+                let words = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                return Err(list_option(FieldError::forbidden(&path, words)));
+            }
+            (None, None) => {}
+        }
+        let at_least = version.filter(|v| *v > 0);
+        Ok(match (initial, at_least) {
+            (Some(true), at_least) => Self::State {
+                at_least,
+                mark_end: true,
+            },
+            (_, Some(version)) => Self::After(version),
+            (_, None) => Self::State {
+                at_least: None,
+                mark_end: false,
+            },
+        })
+    }
+}
+
+fn lasts(call: &Call) -> Result<Duration> {
+    let asked = call.query.number("timeoutSeconds")?.filter(|n| *n > 0);
+    let seconds = asked.unwrap_or_else(|| fastrand::u64(LASTS_SECONDS));
+    Ok(Duration::from_secs(seconds.min(LASTS_SECONDS_MAX)))
+}
+
+type Past = Vec<(Arc<Shared>, Change)>;
+
+/// What happened after a revision, and up to where that is known.
+fn past(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(Past, u64)> {
+    let prefix = object::prefix(place.row, None);
+    let watch = api.store.watch(&prefix, version);
+    let mut watch = watch.map_err(|compacted| read::too_old(version, compacted.oldest))?;
+    let replay = watch.try_next().and_then(Result::ok).unwrap_or_default();
+    // A revision from the future is waited for in silence, as upstream does.
+    let covered = watch.progress().unwrap_or(version).max(version);
+    let concerned = replay.into_iter().filter_map(|event| {
+        let change = Change::of(&event, filter)?;
+        Some((Arc::new(Shared::new(event)), change))
+    });
+    Ok((concerned.collect(), covered))
+}
+
+/// A watch on a collection that is always empty: nothing but the bookmarks that were asked for.
+pub(super) fn empty_watch(call: &Call, collection: &'static EmptyCollection) -> Result<Reply> {
+    let begin = Begin::of(call)?;
+    let mut metadata = json!({"resourceVersion": "1"});
+    let mut first = None;
+    if matches!(begin, Begin::State { mark_end: true, .. }) {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        let object = json!({
+            "kind": collection.kind, "apiVersion": collection.api_version(), "metadata": metadata,
+        });
+        first = Some(line_of_json("BOOKMARK", object.to_string().as_bytes()));
+    }
+    let end = tokio::time::Instant::now() + lasts(call)?;
+    let stream = futures_util::stream::unfold(first, move |first| async move {
+        if let Some(line) = first {
+            return Some((line, None));
+        }
+        tokio::time::sleep_until(end).await;
+        None
+    });
+    Ok(Reply::stream(Body::Stream(Box::pin(stream))))
+}

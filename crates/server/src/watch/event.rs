@@ -1,0 +1,113 @@
+//! One event as watchers see it, encoded once and shared by all of them.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kennel_store::Event;
+
+use super::Filter;
+use crate::object::{self, Head, Stored};
+
+/// What an event means to one watcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The object is new to the watcher.
+    Added,
+    /// The object changed.
+    Modified,
+    /// The object is gone, or no longer what the watcher asked for.
+    Deleted,
+}
+
+impl Change {
+    /// The `type` of the event on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+
+    /// What the event means to a watcher with this filter; `None` if it does not concern it.
+    pub fn of(event: &Event<Head>, filter: &Filter) -> Option<Self> {
+        let before = event
+            .before
+            .as_ref()
+            .is_some_and(|r| filter.matches(&r.head));
+        let after = event
+            .after
+            .as_ref()
+            .is_some_and(|r| filter.matches(&r.head));
+        match (before, after) {
+            (false, true) => Some(Self::Added),
+            (true, true) => Some(Self::Modified),
+            (true, false) => Some(Self::Deleted),
+            (false, false) => None,
+        }
+    }
+}
+
+/// An event and its lines, made when the first watcher needs them.
+pub struct Shared {
+    /// The event.
+    pub event: Arc<Event<Head>>,
+    lines: [OnceLock<Bytes>; 3],
+}
+
+impl Shared {
+    /// Wraps an event.
+    pub fn new(event: Arc<Event<Head>>) -> Self {
+        Self {
+            event,
+            lines: [OnceLock::new(), OnceLock::new(), OnceLock::new()],
+        }
+    }
+
+    /// The object the event shows: the new state, or the last one if it is gone.
+    pub fn object(&self, change: Change) -> Option<&Stored> {
+        match change {
+            // An object that only stopped matching is shown as it last matched.
+            Change::Deleted => self.event.before.as_ref(),
+            _ => self.event.after.as_ref(),
+        }
+    }
+
+    /// The event as one line of JSON.
+    pub fn line(&self, change: Change) -> Bytes {
+        let slot = match change {
+            Change::Added => 0,
+            Change::Modified => 1,
+            Change::Deleted => 2,
+        };
+        let make = || match self.object(change) {
+            Some(stored) => line(change.word(), stored, self.event.revision),
+            None => Bytes::new(),
+        };
+        self.lines[slot].get_or_init(make).clone()
+    }
+}
+
+/// A stored object as one line of a watch.
+pub fn line(word: &str, stored: &Stored, revision: u64) -> Bytes {
+    let mut out = BytesMut::with_capacity(stored.value.len() + 96);
+    put_line_start(&mut out, word);
+    object::put(&mut out, stored, revision);
+    out.put_slice(b"}\n");
+    out.freeze()
+}
+
+/// A JSON text as one line of a watch.
+pub fn line_of_json(word: &str, json: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(json.len() + 48);
+    put_line_start(&mut out, word);
+    out.put_slice(json);
+    out.put_slice(b"}\n");
+    out.freeze()
+}
+
+fn put_line_start(out: &mut BytesMut, word: &str) {
+    out.put_slice(b"{\"type\":\"");
+    out.put_slice(word.as_bytes());
+    out.put_slice(b"\",\"object\":");
+}

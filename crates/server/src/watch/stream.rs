@@ -1,0 +1,235 @@
+//! A watch as its client reads it: lines of JSON, a bookmark now and then, a clean end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use serde_json::json;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::time::Instant;
+
+use super::event::{line, line_of_json};
+use super::hub::Subscription;
+use super::{Change, Shared};
+use crate::http::body::Body;
+use crate::object::Stored;
+use crate::present::Presenter;
+use crate::status::ApiError;
+
+/// How long a watch may go without telling its client how far it has come. Upstream's minute.
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// How much goes into one write when many events wait: a few TLS records.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// The annotation that ends the initial events of a streaming list.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// What a watch sends before it goes live.
+pub enum Before {
+    /// The present state, as added objects; then, for streaming lists, the bookmark that ends it.
+    State(Vec<Stored>, bool),
+    /// What happened since the revision the client knows.
+    History(Vec<(Arc<Shared>, Change)>),
+}
+
+/// A watch under way.
+pub struct Stream {
+    subscription: Subscription,
+    presenter: Presenter,
+    /// Lines that are due before anything live.
+    due: VecDeque<Due>,
+    /// Live events up to this revision are already covered.
+    covered: u64,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    ended: bool,
+}
+
+enum Due {
+    Object(Stored),
+    Event(Arc<Shared>, Change),
+    InitialEventsEnd,
+}
+
+impl Stream {
+    /// Prepares a watch that has been subscribed and whose past has been read up to `covered`.
+    pub fn new(
+        subscription: Subscription,
+        presenter: Presenter,
+        before: Before,
+        covered: u64,
+        bookmarks: bool,
+        lasts: Duration,
+    ) -> Self {
+        let mut due = VecDeque::new();
+        match before {
+            Before::State(objects, mark_end) => {
+                due.extend(objects.into_iter().map(Due::Object));
+                due.extend(mark_end.then_some(Due::InitialEventsEnd));
+            }
+            Before::History(events) => {
+                due.extend(
+                    events
+                        .into_iter()
+                        .map(|(shared, change)| Due::Event(shared, change)),
+                );
+            }
+        }
+        let now = Instant::now();
+        Self {
+            subscription,
+            presenter,
+            due,
+            covered,
+            bookmarks,
+            next_bookmark: now + BOOKMARK_EVERY,
+            deadline: now + lasts,
+            ended: false,
+        }
+    }
+
+    /// The watch as a body.
+    pub fn into_body(self) -> Body {
+        let stream = futures_util::stream::unfold(self, |mut stream| async {
+            stream.next_chunk().await.map(|chunk| (chunk, stream))
+        });
+        Body::Stream(Box::pin(stream))
+    }
+
+    async fn next_chunk(&mut self) -> Option<Bytes> {
+        loop {
+            if self.ended {
+                return None;
+            }
+            let chunk = self.gather();
+            if !chunk.is_empty() {
+                return Some(chunk);
+            }
+            let wake = self.deadline.min(self.next_bookmark);
+            let received = tokio::select! {
+                received = self.subscription.receiver.recv() => received,
+                () = tokio::time::sleep_until(wake) => {
+                    if let Some(bookmark) = self.on_timer() {
+                        return Some(bookmark);
+                    }
+                    continue;
+                }
+            };
+            match received {
+                Some((shared, change)) => self.due.extend(self.live(shared, change)),
+                None => return self.cut_off(),
+            }
+        }
+    }
+
+    /// Everything that can be sent right now, up to one chunk.
+    fn gather(&mut self) -> Bytes {
+        let mut out = BytesMut::new();
+        let mut first = None;
+        loop {
+            let Some(due) = self.due.pop_front().or_else(|| self.waiting()) else {
+                break;
+            };
+            let line = self.encode(&due);
+            // A single line goes out as the shared bytes it is.
+            match (first.take(), out.is_empty()) {
+                (None, true) => first = Some(line),
+                (Some(earlier), _) => {
+                    out.extend_from_slice(&earlier);
+                    out.extend_from_slice(&line);
+                }
+                (None, false) => out.extend_from_slice(&line),
+            }
+            if out.len() >= CHUNK_BYTES {
+                break;
+            }
+        }
+        first.unwrap_or_else(|| out.freeze())
+    }
+
+    fn waiting(&mut self) -> Option<Due> {
+        loop {
+            match self.subscription.receiver.try_recv() {
+                Ok((shared, change)) => {
+                    if let Some(due) = self.live(shared, change) {
+                        return Some(due);
+                    }
+                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// A live event, unless the past already covers it.
+    fn live(&self, shared: Arc<Shared>, change: Change) -> Option<Due> {
+        (shared.event.revision > self.covered).then_some(Due::Event(shared, change))
+    }
+
+    fn encode(&mut self, due: &Due) -> Bytes {
+        match due {
+            Due::Event(shared, change) if self.presenter.is_plain() => shared.line(*change),
+            Due::Event(shared, change) => match shared.object(*change) {
+                Some(stored) => self.presented(change.word(), stored, shared.event.revision),
+                None => Bytes::new(),
+            },
+            Due::Object(stored) if self.presenter.is_plain() => {
+                line(Change::Added.word(), stored, stored.modified)
+            }
+            Due::Object(stored) => self.presented(Change::Added.word(), stored, stored.modified),
+            Due::InitialEventsEnd => self.bookmark(self.covered, true),
+        }
+    }
+
+    fn presented(&mut self, word: &str, stored: &Stored, revision: u64) -> Bytes {
+        match self.presenter.watched(stored, revision) {
+            Ok(json) => line_of_json(word, &json),
+            Err(error) => self.error(&error),
+        }
+    }
+
+    fn on_timer(&mut self) -> Option<Bytes> {
+        let now = Instant::now();
+        self.ended = now >= self.deadline;
+        if !self.ended {
+            self.next_bookmark = now + BOOKMARK_EVERY;
+        }
+        if !self.bookmarks {
+            return None;
+        }
+        // Events up to this position are in the buffer already: send them before the bookmark.
+        let position = self.subscription.position().max(self.covered);
+        let mut out = BytesMut::new();
+        while let Some(due) = self.waiting() {
+            out.extend_from_slice(&self.encode(&due));
+        }
+        out.extend_from_slice(&self.bookmark(position, false));
+        Some(out.freeze())
+    }
+
+    fn bookmark(&self, revision: u64, ends_initial_events: bool) -> Bytes {
+        let (api_version, kind) = self.presenter.type_meta();
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if ends_initial_events {
+            metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
+        }
+        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        line_of_json("BOOKMARK", object.to_string().as_bytes())
+    }
+
+    fn error(&mut self, error: &ApiError) -> Bytes {
+        self.ended = true;
+        line_of_json("ERROR", error.to_value().to_string().as_bytes())
+    }
+
+    /// The hub let go of this watcher: it was too slow, or the server is shutting down.
+    fn cut_off(&mut self) -> Option<Bytes> {
+        self.ended = true;
+        let slow = self.subscription.was_too_slow();
+        slow.then(|| {
+            self.error(&ApiError::expired(
+                "the watcher was too slow and missed events; list again",
+            ))
+        })
+    }
+}
