@@ -1,15 +1,220 @@
-//! The rules of CoreEvent, Event.
+//! The rules of Event: one storage, two views.
+//!
+//! Events are stored in the core/v1 form. The events.k8s.io/v1 form has the same content under
+//! other names; [`to_core`] and [`from_core`] move between the two. The strategies take either
+//! form, and report fields by their core names, as upstream does.
+
+use serde_json::{Value, json};
 
 use super::Strategy;
+use super::meta::{immutable, invalid_each};
+use super::tree::{at, has, number, same, set, text};
+use crate::field::{FieldError, Path};
+use crate::names;
 
-/// The rules of CoreEvent.
+/// The `apiVersion` of the stored form.
+const CORE_VERSION: &str = "v1";
+/// The `apiVersion` of the other form.
+const EVENTS_VERSION: &str = "events.k8s.io/v1";
+
+/// Core names beside their events.k8s.io names.
+const RENAMED: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+const NAME_LENGTH_MAX: usize = 128;
+const MESSAGE_LENGTH_MAX: usize = 1024;
+
+/// The rules of events written through core/v1: only what makes an event senseless is refused.
 #[derive(Debug)]
 pub struct CoreEvent;
 
-impl Strategy for CoreEvent {}
+impl Strategy for CoreEvent {
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        lenient_errors(&core_form(object), "reportingComponent")
+    }
 
-/// The rules of Event.
+    fn validate_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
+        self.validate_create(new)
+    }
+}
+
+/// The rules of events written through events.k8s.io/v1, which are strict.
 #[derive(Debug)]
 pub struct Event;
 
-impl Strategy for Event {}
+impl Strategy for Event {
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let event = core_form(object);
+        let mut errors = lenient_errors(&event, "reportingController");
+        errors.extend(series_errors(&event));
+        if !has(&event, "eventTime") {
+            errors.push(FieldError::required(&Path::new("eventTime"), ""));
+        }
+        let kind = text(&event, "type");
+        if !matches!(kind, "Normal" | "Warning") {
+            let words = format!("has invalid value: {kind}");
+            errors.push(FieldError::invalid(&Path::new("type"), &json!(""), &words));
+        }
+        for field in ["firstTimestamp", "lastTimestamp", "count", "source"] {
+            if is_given(&event, field) {
+                let path = Path::new(field);
+                errors.push(FieldError::invalid(&path, &json!(""), "needs to be unset"));
+            }
+        }
+        errors
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let (new, old) = (core_form(new), core_form(old));
+        let mut errors = lenient_errors(&new, "reportingController");
+        if !same(at(&new, "series"), at(&old, "series")) {
+            errors.extend(series_errors(&new));
+        }
+        for (field, shown) in [
+            ("involvedObject", "involvedObject"),
+            ("reason", "reason"),
+            ("message", "message"),
+            ("source", "source"),
+            ("firstTimestamp", "firstTimestamp"),
+            ("lastTimestamp", "lastTimestamp"),
+            ("count", "count"),
+            ("type", "type"),
+            ("eventTime", "eventTime"),
+            ("action", "action"),
+            ("related", "related"),
+            ("reportingComponent", "reportingController"),
+            ("reportingInstance", "reportingInstance"),
+        ] {
+            errors.extend(immutable(&new, &old, field, &Path::new(shown)));
+        }
+        errors
+    }
+}
+
+/// Turns an events.k8s.io/v1 event into the stored form. A stored one stays as it is.
+pub fn to_core(event: &mut Value) {
+    rename(event, CORE_VERSION, |(core, other)| (other, core));
+}
+
+/// Turns a stored event into the events.k8s.io/v1 form.
+pub fn from_core(event: &mut Value) {
+    rename(event, EVENTS_VERSION, |(core, other)| (core, other));
+}
+
+fn rename(
+    event: &mut Value,
+    version: &str,
+    direction: fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) {
+    let Some(fields) = event.as_object_mut() else {
+        return;
+    };
+    for pair in RENAMED {
+        let (from, to) = direction(pair);
+        if let Some(value) = fields.remove(from) {
+            fields.insert(to.to_owned(), value);
+        }
+    }
+    set(event, "apiVersion", json!(version));
+}
+
+fn core_form(event: &Value) -> Value {
+    let mut event = event.clone();
+    to_core(&mut event);
+    event
+}
+
+/// Whether a field holds more than its zero value.
+fn is_given(event: &Value, field: &str) -> bool {
+    let value = at(event, field);
+    match field {
+        "count" => number(event, field).unwrap_or(0) != 0,
+        "source" => !text(value, "component").is_empty() || !text(value, "host").is_empty(),
+        _ => !value.is_null(),
+    }
+}
+
+fn series_errors(event: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if !has(event, "series") {
+        return errors;
+    }
+    if number(event, "series.count").unwrap_or(0) < 2 {
+        let path = Path::new("series.count");
+        errors.push(FieldError::invalid(
+            &path,
+            &json!(""),
+            "should be at least 2",
+        ));
+    }
+    if !has(event, "series.lastObservedTime") {
+        errors.push(FieldError::required(
+            &Path::new("series.lastObservedTime"),
+            "",
+        ));
+    }
+    errors
+}
+
+/// What is refused whichever way an event comes.
+fn lenient_errors(event: &Value, reporter: &'static str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let namespace = text(event, "metadata.namespace");
+    let about = text(event, "involvedObject.namespace");
+    let new_style = has(event, "eventTime");
+    let fits = match (new_style, about) {
+        (false, "") => matches!(namespace, "" | "default"),
+        (false, about) => namespace == about,
+        (true, "") => matches!(namespace, "default" | "kube-system"),
+        (true, _) => true,
+    };
+    if !fits {
+        let path = Path::new("involvedObject").child("namespace");
+        let words = "does not match event.namespace";
+        errors.push(FieldError::invalid(&path, &json!(about), words));
+    }
+    if new_style {
+        errors.extend(new_style_errors(event, reporter));
+    }
+    let wrong = names::dns1123_subdomain(namespace);
+    errors.extend(invalid_each(
+        &Path::new("namespace"),
+        &json!(namespace),
+        wrong,
+    ));
+    errors
+}
+
+/// An event with an `eventTime` must say who reports what.
+fn new_style_errors(event: &Value, reporter: &'static str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let by = text(event, "reportingComponent");
+    let path = Path::new(reporter);
+    if by.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+    }
+    errors.extend(invalid_each(&path, &json!(by), names::qualified_name(by)));
+    let too_long = |field: &'static str, max: usize| {
+        let words = format!("can have at most {max} characters");
+        (text(event, field).len() > max)
+            .then(|| FieldError::invalid(&Path::new(field), &json!(""), &words))
+    };
+    for field in ["reportingInstance", "action", "reason"] {
+        if text(event, field).is_empty() {
+            errors.push(FieldError::required(&Path::new(field), ""));
+        }
+        errors.extend(too_long(field, NAME_LENGTH_MAX));
+    }
+    errors.extend(too_long("message", MESSAGE_LENGTH_MAX));
+    errors
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,170 @@
 //! The rules of PriorityClass.
+//!
+//! That at most one class is the global default depends on the other classes; `admit` sees to it.
+
+use serde_json::{Value, json};
 
 use super::Strategy;
+use super::meta::{first_generation, immutable};
+use super::tree::{carry, default_to, flag, has, number, text};
+use crate::field::{FieldError, Path};
+
+/// The highest value users may give a class.
+pub const USER_VALUE_MAX: i64 = 1_000_000_000;
+/// Names that begin so are the system's.
+pub const SYSTEM_PREFIX: &str = "system-";
+/// The system's classes and their values.
+pub const SYSTEM_CLASSES: [(&str, i64); 2] = [
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
+];
+
+const POLICIES: [&str; 2] = ["PreemptLowerPriority", "Never"];
 
 /// The rules of PriorityClass.
 #[derive(Debug)]
 pub struct PriorityClass;
 
-impl Strategy for PriorityClass {}
+impl Strategy for PriorityClass {
+    fn default(&self, object: &mut Value) {
+        // An empty policy is a mistake, an absent one is not.
+        if !has(object, "preemptionPolicy") {
+            default_to(object, "preemptionPolicy", POLICIES[0]);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        first_generation(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        carry(new, old, "metadata.generation");
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if text(object, "metadata.name").starts_with(SYSTEM_PREFIX) {
+            errors.extend(system_error(object));
+        } else if number(object, "value").unwrap_or(0) > USER_VALUE_MAX {
+            let words =
+                format!("maximum allowed value of a user defined priority is {USER_VALUE_MAX}");
+            errors.push(FieldError::forbidden(&Path::new("value"), &words));
+        }
+        let path = Path::new("preemptionPolicy");
+        match text(object, "preemptionPolicy") {
+            "" => errors.push(FieldError::required(&path, "")),
+            policy if POLICIES.contains(&policy) => {}
+            policy => errors.push(FieldError::not_supported(&path, &json!(policy), &POLICIES)),
+        }
+        errors
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if number(new, "value").unwrap_or(0) != number(old, "value").unwrap_or(0) {
+            let words = "may not be changed in an update.";
+            errors.push(FieldError::forbidden(&Path::new("value"), words));
+        }
+        let path = Path::new("preemptionPolicy");
+        errors.extend(immutable(new, old, "preemptionPolicy", &path));
+        errors
+    }
+}
+
+/// A class with a system name must be one of the system's, to the letter.
+fn system_error(object: &Value) -> Option<FieldError> {
+    let name = text(object, "metadata.name");
+    let known = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name);
+    let why = match known {
+        None => format!("{name} is not a known system priority class"),
+        Some((_, value)) if number(object, "value") != Some(*value) => {
+            format!("value of {name} PriorityClass must be {value}")
+        }
+        Some(_) if flag(object, "globalDefault") => {
+            format!("globalDefault of {name} PriorityClass must be false")
+        }
+        Some(_) => return None,
+    };
+    let words = format!(
+        "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. \
+         error: {why}"
+    );
+    Some(FieldError::forbidden(
+        &Path::new("metadata").child("name"),
+        &words,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_create, check_update, created};
+    use super::*;
+
+    fn class(name: &str, value: i64) -> Value {
+        json!({"metadata": {"name": name}, "value": value})
+    }
+
+    #[test]
+    fn defaults() {
+        let object = created(&PriorityClass, &class("a", 1));
+        assert_eq!(object["preemptionPolicy"], "PreemptLowerPriority");
+        assert_eq!(object["metadata"]["generation"], 1);
+    }
+
+    #[test]
+    fn values_and_reserved_names() {
+        check_create(&PriorityClass, &class("a", USER_VALUE_MAX), &[]);
+        check_create(
+            &PriorityClass,
+            &class("system-node-critical", 2_000_001_000),
+            &[],
+        );
+        check_create(
+            &PriorityClass,
+            &class("a", USER_VALUE_MAX + 1),
+            &["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
+        );
+        check_create(
+            &PriorityClass,
+            &class("system-mine", 1),
+            &[
+                "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved \
+               for system use only. error: system-mine is not a known system priority class",
+            ],
+        );
+        check_create(
+            &PriorityClass,
+            &class("system-node-critical", 1),
+            &[
+                "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved \
+               for system use only. error: value of system-node-critical PriorityClass must be \
+               2000001000",
+            ],
+        );
+    }
+
+    #[test]
+    fn value_and_policy_stay() {
+        let mut new = class("a", 2);
+        new["preemptionPolicy"] = json!("Never");
+        new["description"] = json!("other");
+        check_update(
+            &PriorityClass,
+            &new,
+            &class("a", 1),
+            &[
+                "value: Forbidden: may not be changed in an update.",
+                "preemptionPolicy: Invalid value: \"Never\": field is immutable",
+            ],
+        );
+        new["preemptionPolicy"] = json!("Now");
+        check_create(
+            &PriorityClass,
+            &new,
+            &[
+                "preemptionPolicy: Unsupported value: \"Now\": supported values: \
+               \"PreemptLowerPriority\", \"Never\"",
+            ],
+        );
+    }
+}
