@@ -64,12 +64,12 @@ impl Scheduler {
     }
 
     /// A pod waits for a node.
-    pub fn pod(&mut self, uid: Arc<str>, rules: Rules) -> Option<Binding> {
-        let known = self.pending.get(&uid);
+    pub fn pod(&mut self, uid: &Arc<str>, rules: Rules) -> Option<Binding> {
+        let known = self.pending.get(uid);
         if known.is_some_and(|pod| pod.binding || pod.rules == rules) {
             return None;
         }
-        self.pod_gone(&uid);
+        self.pod_gone(uid);
         let pin: Option<Arc<str>> = rules.pinned().map(Into::into);
         self.by_pin
             .entry(pin.clone())
@@ -84,7 +84,7 @@ impl Scheduler {
                 binding,
             },
         );
-        self.try_pod(&uid)
+        self.try_pod(uid)
     }
 
     /// A pod no longer waits: it is bound, gone, or not ours.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn place(scheduler: &mut Scheduler, uid: &str, spec: &Value) -> Option<String> {
-        let binding = scheduler.pod(uid.into(), Rules::of_pod_spec(spec));
+        let binding = scheduler.pod(&uid.into(), Rules::of_pod_spec(spec));
         binding.map(|b| b.node.to_string())
     }
 

@@ -1,1 +1,14 @@
-//! Placeholder
+//! The node agent and its runtimes, against any Kubernetes API.
+//!
+//! ```text
+//!   API ──watch──▶ simulated ─▶ stages (what comes next in a pod's life) ─▶ status, delete ──▶ API
+//!                     │
+//!                     └─ nodes and their leases
+//! ```
+//!
+//! So far there are only simulated nodes, which run nothing. This crate must never import the
+//! server or the store: it is a client like any other. It borrows the frame of watching and writing
+//! from `kennel_control::run`.
+
+pub mod simulated;
+pub mod stages;

@@ -6,7 +6,7 @@
 
 mod act;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,9 +33,18 @@ const STATUS_RETRY: Duration = Duration::from_millis(500);
 
 /// What the watches see.
 enum Seen {
-    DaemonSet(Change<DynamicObject>),
-    Node(Change<Node>),
-    Pod(Change<Pod>),
+    Event(Event),
+    /// A watch has delivered all there was.
+    Synced(Watch),
+    /// Something that cannot be used.
+    Nothing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Watch {
+    DaemonSets,
+    Nodes,
+    Pods,
 }
 
 /// How a piece of work ended.
@@ -66,27 +75,7 @@ struct Controller {
     /// When each DaemonSet's status was last written, by uid.
     status_written: BTreeMap<Arc<str>, Instant>,
     /// Watches that have not delivered everything yet.
-    unsynced: Unsynced,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Unsynced {
-    daemon_sets: bool,
-    nodes: bool,
-    pods: bool,
-}
-
-impl Unsynced {
-    const ALL: Self = Self {
-        daemon_sets: true,
-        nodes: true,
-        pods: true,
-    };
-    const NONE: Self = Self {
-        daemon_sets: false,
-        nodes: false,
-        pods: false,
-    };
+    unsynced: BTreeSet<Watch>,
 }
 
 /// Runs until told to stop.
@@ -97,7 +86,7 @@ pub async fn run(client: Client, stop: CancellationToken) -> Result<(), Error> {
         planner: Planner::new(),
         work: Work::new(WRITES_AT_ONCE),
         status_written: BTreeMap::new(),
-        unsynced: Unsynced::ALL,
+        unsynced: BTreeSet::from([Watch::DaemonSets, Watch::Nodes, Watch::Pods]),
     };
     tracing::info!("daemonset controller started");
     loop {
@@ -120,9 +109,9 @@ pub async fn run(client: Client, stop: CancellationToken) -> Result<(), Error> {
 fn watches(client: &Client) -> BoxStream<'static, Seen> {
     let kind = ApiResource::erase::<DaemonSet>(&());
     let sets: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
-    let sets = feed::watch(sets, Config::default(), "daemonsets").map(Seen::DaemonSet);
-    let nodes = watch_all::<Node>(client, "nodes").map(Seen::Node);
-    let pods = watch_all::<Pod>(client, "pods").map(Seen::Pod);
+    let sets = feed::watch(sets, Config::default(), "daemonsets").map(saw_daemon_set);
+    let nodes = watch_all::<Node>(client, "nodes").map(saw_node);
+    let pods = watch_all::<Pod>(client, "pods").map(saw_pod);
     stream::select_all([sets.boxed(), nodes.boxed(), pods.boxed()]).boxed()
 }
 
@@ -138,38 +127,53 @@ where
     feed::watch(Api::all(client.clone()), Config::default(), what)
 }
 
+fn saw_daemon_set(change: Change<DynamicObject>) -> Seen {
+    match change {
+        Change::Applied(object) => match view::daemon_set(&object) {
+            Ok(view) => Seen::Event(Event::DaemonSet(view)),
+            Err(error) => {
+                let name = object.metadata.name.unwrap_or_default();
+                tracing::warn!(name, %error, "a daemonset's selector makes no sense");
+                Seen::Nothing
+            }
+        },
+        Change::Gone(id) => Seen::Event(Event::DaemonSetGone(id.uid)),
+        Change::Synced => Seen::Synced(Watch::DaemonSets),
+    }
+}
+
+fn saw_node(change: Change<Node>) -> Seen {
+    match change {
+        Change::Applied(node) => Seen::Event(Event::Node(view::node(&node))),
+        Change::Gone(id) => Seen::Event(Event::NodeGone(id.name)),
+        Change::Synced => Seen::Synced(Watch::Nodes),
+    }
+}
+
+fn saw_pod(change: Change<Pod>) -> Seen {
+    match change {
+        Change::Applied(pod) => Seen::Event(Event::Pod(view::pod(&pod))),
+        Change::Gone(id) => Seen::Event(Event::PodGone(id.uid)),
+        Change::Synced => Seen::Synced(Watch::Pods),
+    }
+}
+
 impl Controller {
     fn saw(&mut self, seen: Seen) {
         match seen {
-            Seen::DaemonSet(Change::Applied(object)) => match view::daemon_set(&object) {
-                Ok(view) => self.tell(Event::DaemonSet(view)),
-                Err(error) => {
-                    let name = object.metadata.name.unwrap_or_default();
-                    tracing::warn!(name, %error, "a daemonset's selector makes no sense");
+            Seen::Event(event) => {
+                if let Event::DaemonSetGone(uid) = &event {
+                    self.status_written.remove(uid);
                 }
-            },
-            Seen::DaemonSet(Change::Gone(id)) => {
-                self.status_written.remove(&id.uid);
-                self.tell(Event::DaemonSetGone(id.uid));
+                self.tell(event);
             }
-            Seen::Node(Change::Applied(node)) => self.tell(Event::Node(view::node(&node))),
-            Seen::Node(Change::Gone(id)) => self.tell(Event::NodeGone(id.name)),
-            Seen::Pod(Change::Applied(pod)) => self.tell(Event::Pod(view::pod(&pod))),
-            Seen::Pod(Change::Gone(id)) => self.tell(Event::PodGone(id.uid)),
-            Seen::DaemonSet(Change::Synced) => self.synced(|left| left.daemon_sets = false),
-            Seen::Node(Change::Synced) => self.synced(|left| left.nodes = false),
-            Seen::Pod(Change::Synced) => self.synced(|left| left.pods = false),
-        }
-    }
-
-    /// Lets the planner act once all watches have delivered what there was.
-    fn synced(&mut self, mark: impl FnOnce(&mut Unsynced)) {
-        if self.unsynced == Unsynced::NONE {
-            return;
-        }
-        mark(&mut self.unsynced);
-        if self.unsynced == Unsynced::NONE {
-            self.tell(Event::Synced);
+            // The planner acts once all watches have delivered what there was, and stays so.
+            Seen::Synced(watch) => {
+                if self.unsynced.remove(&watch) && self.unsynced.is_empty() {
+                    self.tell(Event::Synced);
+                }
+            }
+            Seen::Nothing => {}
         }
     }
 

@@ -47,6 +47,17 @@ pub enum Change<K> {
     Synced,
 }
 
+impl<K> Change<K> {
+    /// The same change of something made from the object.
+    pub fn map<V>(self, make: impl FnOnce(K) -> V) -> Change<V> {
+        match self {
+            Self::Applied(object) => Change::Applied(make(object)),
+            Self::Gone(id) => Change::Gone(id),
+            Self::Synced => Change::Synced,
+        }
+    }
+}
+
 /// Watches for ever: interruptions are retried with backoff and never seen by the caller.
 pub fn watch<K>(api: Api<K>, config: Config, what: &'static str) -> BoxStream<'static, Change<K>>
 where

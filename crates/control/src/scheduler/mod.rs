@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kennel_core::daemonset::NodeView;
 use kennel_core::daemonset::fit::Rules;
 use kennel_core::schedule::{Binding, Scheduler};
 use kube::Client;
@@ -31,8 +32,14 @@ const RETRY: Duration = Duration::from_millis(100);
 const RETRY_DOUBLINGS: u32 = 8;
 
 enum Seen {
-    Pod(Change<DynamicObject>),
-    Node(Change<Node>),
+    Pod(Change<SeenPod>),
+    Node(Change<NodeView>),
+}
+
+struct SeenPod {
+    id: Identity,
+    /// What it asks of its node, if it is ours to place.
+    rules: Option<Rules>,
 }
 
 enum Outcome {
@@ -84,9 +91,11 @@ fn watches(client: &Client) -> BoxStream<'static, Seen> {
     let kind = ApiResource::erase::<Pod>(&());
     let pods: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     let unbound = Config::default().fields("spec.nodeName=");
-    let pods = feed::watch(pods, unbound, "pending pods").map(Seen::Pod);
+    let pods =
+        feed::watch(pods, unbound, "pending pods").map(|c| Seen::Pod(c.map(|pod| seen_pod(&pod))));
     let nodes: Api<Node> = Api::all(client.clone());
-    let nodes = feed::watch(nodes, Config::default(), "nodes").map(Seen::Node);
+    let nodes = feed::watch(nodes, Config::default(), "nodes");
+    let nodes = nodes.map(|c| Seen::Node(c.map(|node| view::node(&node))));
     stream::select_all([pods.boxed(), nodes.boxed()]).boxed()
 }
 
@@ -105,13 +114,20 @@ fn is_ours(object: &DynamicObject) -> bool {
         && gates.is_none_or(Vec::is_empty)
 }
 
+fn seen_pod(object: &DynamicObject) -> SeenPod {
+    SeenPod {
+        id: Identity::of(object),
+        rules: is_ours(object).then(|| Rules::of_pod_spec(&object.data["spec"])),
+    }
+}
+
 impl Controller {
     fn saw(&mut self, seen: Seen) {
         match seen {
-            Seen::Pod(Change::Applied(object)) => self.pod(&object),
+            Seen::Pod(Change::Applied(pod)) => self.pod(pod),
             Seen::Pod(Change::Gone(id)) => self.forget(&id.uid),
             Seen::Node(Change::Applied(node)) => {
-                for binding in self.scheduler.node(view::node(&node)) {
+                for binding in self.scheduler.node(node) {
                     self.bind(binding);
                 }
             }
@@ -120,22 +136,21 @@ impl Controller {
         }
     }
 
-    fn pod(&mut self, object: &DynamicObject) {
+    fn pod(&mut self, SeenPod { id, rules }: SeenPod) {
+        let Some(rules) = rules else {
+            return self.forget(&id.uid);
+        };
         let Identity {
             namespace,
             name,
             uid,
-        } = Identity::of(object);
-        if !is_ours(object) {
-            return self.forget(&uid);
-        }
+        } = id;
         self.waiting.entry(uid.clone()).or_insert(Waiting {
             namespace,
             name,
             failures: 0,
         });
-        let rules = Rules::of_pod_spec(&object.data["spec"]);
-        if let Some(binding) = self.scheduler.pod(uid, rules) {
+        if let Some(binding) = self.scheduler.pod(&uid, rules) {
             self.bind(binding);
         }
     }

@@ -1,0 +1,168 @@
+//! What a simulated node tells the API about itself: its Node object and its Lease.
+
+use k8s_openapi::api::core::v1::Node;
+use kennel_control::run::{api, clock};
+use kube::api::{Api, PostParams};
+use kube::{Client, Error, ResourceExt};
+use serde_json::{Value, json};
+
+use super::address;
+
+/// How long a lease lasts: upstream's own figure.
+const LEASE_SECONDS: u32 = 40;
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+const LEASE_GROUP: &str = "coordination.k8s.io/v1";
+
+/// Makes the Node object, or, if there is one, tells that it is ready. Returns its uid.
+pub(super) async fn register(client: &Client, name: &str, number: u16) -> Result<String, Error> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let object = node(name, number, &clock::now_rfc3339());
+    let typed: Node = serde_json::from_value(object.clone()).map_err(Error::SerdeError)?;
+    let stored = match nodes.create(&PostParams::default(), &typed).await {
+        Err(error) if api::code(&error) == Some(409) => {
+            let status = json!({"status": object["status"]});
+            let path = api::cluster_path("nodes");
+            api::merge(client, &path, name, Some("status"), &status).await?;
+            nodes.get(name).await?
+        }
+        result => result?,
+    };
+    Ok(stored.uid().unwrap_or_default())
+}
+
+/// Renews the node's lease; makes it if there is none.
+pub(super) async fn renew(client: &Client, name: &str, uid: &str) -> Result<(), Error> {
+    let path = api::group_path(LEASE_GROUP, LEASE_NAMESPACE, "leases");
+    let now = clock::now_micros();
+    let renewal = json!({"spec": {"renewTime": now}});
+    match api::merge(client, &path, name, None, &renewal).await {
+        Err(error) if api::code(&error) == Some(404) => {
+            api::create(client, &path, &lease(name, uid, &now)).await
+        }
+        result => result,
+    }
+}
+
+fn lease(name: &str, uid: &str, now: &str) -> Value {
+    json!({
+        "apiVersion": LEASE_GROUP,
+        "kind": "Lease",
+        "metadata": {
+            "name": name,
+            "namespace": LEASE_NAMESPACE,
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}],
+        },
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": now,
+        },
+    })
+}
+
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn node(name: &str, number: u16, now: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": architecture(),
+            },
+        },
+        "spec": {
+            "podCIDR": address::pod_range(number),
+            "podCIDRs": [address::pod_range(number)],
+        },
+        "status": {
+            "capacity": resources(),
+            "allocatable": resources(),
+            "addresses": [
+                {"type": "InternalIP", "address": address::of_node(number).to_string()},
+                {"type": "Hostname", "address": name},
+            ],
+            "conditions": conditions(now),
+            "nodeInfo": {
+                "architecture": architecture(),
+                "operatingSystem": "linux",
+                "osImage": "Kennel simulated node",
+                "kernelVersion": "simulated",
+                "containerRuntimeVersion": concat!("simulated://", env!("CARGO_PKG_VERSION")),
+                "kubeletVersion": concat!("v1.36.0-kennel.", env!("CARGO_PKG_VERSION")),
+                "kubeProxyVersion": "",
+                "machineID": name,
+                "systemUUID": name,
+                "bootID": name,
+            },
+        },
+    })
+}
+
+fn resources() -> Value {
+    json!({"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"})
+}
+
+/// Type, status, reason and message, in the kubelet's words.
+const CONDITIONS: [[&str; 4]; 4] = [
+    [
+        "MemoryPressure",
+        "False",
+        "KubeletHasSufficientMemory",
+        "kubelet has sufficient memory available",
+    ],
+    [
+        "DiskPressure",
+        "False",
+        "KubeletHasNoDiskPressure",
+        "kubelet has no disk pressure",
+    ],
+    [
+        "PIDPressure",
+        "False",
+        "KubeletHasSufficientPID",
+        "kubelet has sufficient PID available",
+    ],
+    [
+        "Ready",
+        "True",
+        "KubeletReady",
+        "kubelet is posting ready status",
+    ],
+];
+
+fn conditions(now: &str) -> Value {
+    let condition = |[kind, status, reason, message]: [&str; 4]| {
+        json!({"type": kind, "status": status, "reason": reason, "message": message,
+               "lastHeartbeatTime": now, "lastTransitionTime": now})
+    };
+    CONDITIONS.into_iter().map(condition).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_can_be_found_by_its_labels_and_is_ready() {
+        let object = node("sim-3", 3, "2026-01-02T03:04:05Z");
+        let typed: Node = serde_json::from_value(object.clone()).unwrap();
+        assert_eq!(typed.labels()["kubernetes.io/hostname"], "sim-3");
+        assert_eq!(object["status"]["addresses"][0]["address"], "172.16.0.3");
+        let ready = &object["status"]["conditions"][3];
+        assert_eq!(
+            (&ready["type"], &ready["status"]),
+            (&json!("Ready"), &json!("True"))
+        );
+        assert_eq!(typed.spec.unwrap().pod_cidr.unwrap(), "10.0.3.0/24");
+    }
+}
