@@ -1,0 +1,367 @@
+//! Which address and which node ports a service gets.
+//!
+//! The caller says what is taken; the choice is then always the same: the first free one. The low
+//! end of each range is left to those who ask for a certain value, and used only when the rest is
+//! full. The caller must make choosing and storing one step.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
+
+use serde_json::{Value, json};
+
+use super::{HEADLESS, needs_cluster_ip, needs_health_check_port, needs_node_ports, node_port};
+use crate::field::{FieldError, Path};
+use crate::kinds::tree::{at, list, list_mut, number, set, text, texts};
+use crate::names;
+
+/// The ports of nodes that services may have.
+pub const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
+
+/// The addresses and ports there are.
+#[derive(Clone, Debug)]
+pub struct Ranges {
+    base: u32,
+    /// How many addresses there are, the first and last excluded.
+    size: u32,
+    node_ports: RangeInclusive<u16>,
+}
+
+impl Ranges {
+    /// The ranges for the IPv4 block `cidr`, unless it is none or has no room.
+    pub fn new(cidr: &str, node_ports: RangeInclusive<u16>) -> Option<Self> {
+        let (IpAddr::V4(address), bits) = names::parse_cidr(cidr)? else {
+            return None;
+        };
+        let host_bits = 32_u32.checked_sub(bits.into())?;
+        let count = 1_u64 << host_bits;
+        let size = u32::try_from(count.checked_sub(2)?).ok()?;
+        let mask = !u32::try_from(count - 1).ok()?;
+        (size > 0).then_some(Self {
+            base: u32::from(address) & mask,
+            size,
+            node_ports,
+        })
+    }
+
+    /// The first address, which the service of the API server itself has.
+    pub fn first(&self) -> Ipv4Addr {
+        Ipv4Addr::from(self.base + 1)
+    }
+
+    fn contains(&self, address: Ipv4Addr) -> bool {
+        let offset = u32::from(address).wrapping_sub(self.base);
+        (1..=self.size).contains(&offset)
+    }
+
+    /// All addresses in the order they are given out.
+    fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
+        let band = (self.size / 16).clamp(16, 256).min(self.size);
+        let base = self.base;
+        (band + 1..=self.size)
+            .chain(1..=band)
+            .map(move |offset| Ipv4Addr::from(base + offset))
+    }
+
+    /// All node ports in the order they are given out.
+    fn ports(&self) -> impl Iterator<Item = u16> {
+        let (low, high) = (*self.node_ports.start(), *self.node_ports.end());
+        let count = high.saturating_sub(low).saturating_add(1);
+        let band = (count / 32).clamp(16, 128).min(count);
+        let middle = low.saturating_add(band);
+        (middle..=high).chain(low..middle.min(high.saturating_add(1)))
+    }
+}
+
+/// What other services have.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    addresses: BTreeSet<Ipv4Addr>,
+    node_ports: BTreeSet<u16>,
+}
+
+impl Taken {
+    /// Adds what `service` has.
+    pub fn add(&mut self, service: &Value) {
+        let addresses = texts(service, "spec.clusterIPs")
+            .into_iter()
+            .chain([text(service, "spec.clusterIP")]);
+        self.addresses
+            .extend(addresses.filter_map(|ip| ip.parse::<Ipv4Addr>().ok()));
+        self.node_ports.extend(ports_of(service));
+    }
+}
+
+/// All node ports a service has, the one for health checks included.
+fn ports_of(service: &Value) -> BTreeSet<u16> {
+    list(service, "spec.ports")
+        .iter()
+        .filter_map(node_port)
+        .chain(number(service, "spec.healthCheckNodePort").filter(|port| *port != 0))
+        .filter_map(|port| u16::try_from(port).ok())
+        .collect()
+}
+
+/// Gives `service` what it needs and has not, and refuses what it asks for and cannot have.
+///
+/// `taken` is what all other services have. What `old`, the service before an update, already had
+/// is not judged again.
+pub fn allocate(
+    service: &mut Value,
+    old: Option<&Value>,
+    taken: &Taken,
+    ranges: &Ranges,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    errors.extend(allocate_address(service, old, taken, ranges));
+    if needs_node_ports(service) {
+        errors.extend(asked_port_errors(service, old, taken, ranges));
+        errors.extend(allocate_ports(service, taken, ranges));
+    }
+    if needs_health_check_port(service) {
+        errors.extend(allocate_health_check_port(service, taken, ranges));
+    }
+    errors
+}
+
+fn allocate_address(
+    service: &mut Value,
+    old: Option<&Value>,
+    taken: &Taken,
+    ranges: &Ranges,
+) -> Option<FieldError> {
+    let asked = text(service, "spec.clusterIP").to_owned();
+    let kept = old.is_some_and(|old| text(old, "spec.clusterIP") == asked);
+    if !needs_cluster_ip(service) || asked == HEADLESS || (kept && !asked.is_empty()) {
+        return None;
+    }
+    let path = Path::new("spec").child("clusterIPs");
+    if asked.is_empty() {
+        let free = ranges
+            .addresses()
+            .find(|address| !taken.addresses.contains(address));
+        let Some(address) = free else {
+            let words = "failed to allocate a serviceIP: range is full";
+            return Some(FieldError::invalid(&path, &json!([]), words));
+        };
+        set(service, "spec.clusterIP", json!(address.to_string()));
+        set(service, "spec.clusterIPs", json!([address.to_string()]));
+        return None;
+    }
+    let why = match asked.parse::<Ipv4Addr>() {
+        Ok(address) if taken.addresses.contains(&address) => "provided IP is already allocated",
+        Ok(address) if ranges.contains(address) => return None,
+        _ => "the provided network does not match the current range",
+    };
+    let words = format!("failed to allocate IP {asked}: {why}");
+    Some(FieldError::invalid(
+        &path,
+        at(service, "spec.clusterIPs"),
+        &words,
+    ))
+}
+
+fn asked_port_errors(
+    service: &Value,
+    old: Option<&Value>,
+    taken: &Taken,
+    ranges: &Ranges,
+) -> Vec<FieldError> {
+    let kept = old.map(ports_of).unwrap_or_default();
+    let mut errors = Vec::new();
+    for (i, port) in list(service, "spec.ports").iter().enumerate() {
+        let Some(asked) = node_port(port) else {
+            continue;
+        };
+        let words = match u16::try_from(asked) {
+            Ok(asked) if kept.contains(&asked) => continue,
+            Ok(asked) if taken.node_ports.contains(&asked) => {
+                "provided port is already allocated".to_owned()
+            }
+            Ok(asked) if ranges.node_ports.contains(&asked) => continue,
+            _ => format!(
+                "provided port is not in the valid range. The range of valid ports is {}-{}",
+                ranges.node_ports.start(),
+                ranges.node_ports.end()
+            ),
+        };
+        let path = Path::new("spec").child("ports").index(i).child("nodePort");
+        errors.push(FieldError::invalid(&path, &json!(asked), &words));
+    }
+    errors
+}
+
+/// One port number with two protocols, such as DNS, gets one node port.
+fn allocate_ports(service: &mut Value, taken: &Taken, ranges: &Ranges) -> Vec<FieldError> {
+    let mut own = ports_of(service);
+    let mut by_number: Vec<(i64, String, i64)> = Vec::new();
+    let mut errors = Vec::new();
+    for port in list(service, "spec.ports") {
+        if let Some(given) = node_port(port) {
+            let number = number(port, "port").unwrap_or(0);
+            by_number.push((number, text(port, "protocol").to_owned(), given));
+        }
+    }
+    for (i, port) in list_mut(service, "spec.ports").iter_mut().enumerate() {
+        if node_port(port).is_some() {
+            continue;
+        }
+        let wanted = number(port, "port").unwrap_or(0);
+        let protocol = text(port, "protocol").to_owned();
+        let shared = by_number
+            .iter()
+            .find(|(number, other, _)| *number == wanted && *other != protocol)
+            .map(|(_, _, given)| *given);
+        let free = || {
+            ranges
+                .ports()
+                .find(|p| !taken.node_ports.contains(p) && !own.contains(p))
+        };
+        let Some(given) = shared.or_else(|| free().map(i64::from)) else {
+            let path = Path::new("spec").child("ports").index(i).child("nodePort");
+            let words = "failed to allocate a nodePort: range is full";
+            errors.push(FieldError::invalid(&path, &json!(0), words));
+            continue;
+        };
+        own.extend(u16::try_from(given));
+        set(port, "nodePort", json!(given));
+        by_number.push((wanted, protocol, given));
+    }
+    errors
+}
+
+fn allocate_health_check_port(
+    service: &mut Value,
+    taken: &Taken,
+    ranges: &Ranges,
+) -> Option<FieldError> {
+    if number(service, "spec.healthCheckNodePort").unwrap_or(0) != 0 {
+        return None;
+    }
+    let own = ports_of(service);
+    let free = ranges
+        .ports()
+        .find(|port| !taken.node_ports.contains(port) && !own.contains(port));
+    let Some(port) = free else {
+        let path = Path::new("spec").child("healthCheckNodePort");
+        let words = "failed to allocate a HealthCheck NodePort: range is full";
+        return Some(FieldError::invalid(&path, &json!(0), words));
+    };
+    set(service, "spec.healthCheckNodePort", json!(port));
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::check;
+
+    fn ranges() -> Ranges {
+        Ranges::new("10.96.0.0/16", NODE_PORTS).unwrap()
+    }
+
+    fn service(spec: Value) -> Value {
+        json!({ "spec": spec })
+    }
+
+    #[test]
+    fn the_first_free_address_above_the_band_is_given() {
+        let mut taken = Taken::default();
+        for expected in ["10.96.1.1", "10.96.1.2"] {
+            let mut object = service(json!({"type": "ClusterIP"}));
+            check(&allocate(&mut object, None, &taken, &ranges()), &[]);
+            assert_eq!(object["spec"]["clusterIP"], expected);
+            assert_eq!(object["spec"]["clusterIPs"], json!([expected]));
+            taken.add(&object);
+        }
+        assert_eq!(ranges().first().to_string(), "10.96.0.1");
+    }
+
+    #[test]
+    fn a_small_block_is_used_up_band_and_all() {
+        let ranges = Ranges::new("10.0.0.0/29", NODE_PORTS).unwrap();
+        let mut taken = Taken::default();
+        for _ in 0..6 {
+            let mut object = service(json!({"type": "ClusterIP"}));
+            check(&allocate(&mut object, None, &taken, &ranges), &[]);
+            taken.add(&object);
+        }
+        let mut object = service(json!({"type": "ClusterIP"}));
+        check(
+            &allocate(&mut object, None, &taken, &ranges),
+            &["spec.clusterIPs: Invalid value: []: failed to allocate a serviceIP: range is full"],
+        );
+    }
+
+    #[test]
+    fn asked_addresses() {
+        let mut taken = Taken::default();
+        taken.add(&service(json!({"clusterIP": "10.96.0.5"})));
+        let ask =
+            |ip: &str| service(json!({"type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip]}));
+        check(
+            &allocate(&mut ask("10.96.0.6"), None, &taken, &ranges()),
+            &[],
+        );
+        check(&allocate(&mut ask("None"), None, &taken, &ranges()), &[]);
+        check(
+            &allocate(&mut ask("10.96.0.5"), None, &taken, &ranges()),
+            &[
+                "spec.clusterIPs: Invalid value: [\"10.96.0.5\"]: failed to allocate IP 10.96.0.5: \
+               provided IP is already allocated",
+            ],
+        );
+        check(
+            &allocate(&mut ask("10.97.0.5"), None, &taken, &ranges()),
+            &[
+                "spec.clusterIPs: Invalid value: [\"10.97.0.5\"]: failed to allocate IP 10.97.0.5: \
+               the provided network does not match the current range",
+            ],
+        );
+        let old = ask("10.97.0.5");
+        check(
+            &allocate(&mut old.clone(), Some(&old), &taken, &ranges()),
+            &[],
+        );
+    }
+
+    #[test]
+    fn node_ports() {
+        let mut taken = Taken::default();
+        taken.add(&service(
+            json!({"ports": [{"nodePort": 30086}, {"nodePort": 30001}]}),
+        ));
+        let mut object = service(json!({"type": "NodePort", "clusterIP": "None", "ports": [
+            {"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}, {"port": 80}]}));
+        check(&allocate(&mut object, None, &taken, &ranges()), &[]);
+        let given: Vec<&Value> = list(&object, "spec.ports")
+            .iter()
+            .map(|p| &p["nodePort"])
+            .collect();
+        assert_eq!(given, [30087, 30087, 30088]);
+        let mut object = service(json!({"type": "NodePort", "clusterIP": "None", "ports": [
+            {"port": 1, "nodePort": 30001}, {"port": 2, "nodePort": 80}]}));
+        check(
+            &allocate(&mut object, None, &taken, &ranges()),
+            &[
+                "spec.ports[0].nodePort: Invalid value: 30001: provided port is already allocated",
+                "spec.ports[1].nodePort: Invalid value: 80: provided port is not in the valid \
+                 range. The range of valid ports is 30000-32767",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_local_load_balancer_gets_a_health_check_port() {
+        let mut object = service(
+            json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local",
+            "ports": [{"port": 80, "protocol": "TCP"}]}),
+        );
+        check(
+            &allocate(&mut object, None, &Taken::default(), &ranges()),
+            &[],
+        );
+        assert_eq!(object["spec"]["ports"][0]["nodePort"], 30086);
+        assert_eq!(object["spec"]["healthCheckNodePort"], 30087);
+    }
+}

@@ -1,0 +1,192 @@
+//! From the old service to the new one: what is carried over, what is dropped, what may not change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{
+    is_external, is_headless, is_load_balancer, needs_cluster_ip, needs_health_check_port,
+    needs_node_ports, node_port,
+};
+use crate::field::{FieldError, Path};
+use crate::kinds::tree::{
+    at, carry, has, is_empty, list, list_mut, number, remove, same, set, text, texts,
+};
+
+const CHANGED: &str = "may not change once set";
+
+/// What was allocated and is still needed stays, though the user left it out.
+pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
+    if needs_cluster_ip(old) && needs_cluster_ip(new) {
+        if text(new, "spec.clusterIP").is_empty() {
+            carry(new, old, "spec.clusterIP");
+        }
+        let same_ip = text(new, "spec.clusterIP") == text(old, "spec.clusterIP");
+        if same_ip && list(new, "spec.clusterIPs").is_empty() {
+            carry(new, old, "spec.clusterIPs");
+        }
+        for field in ["spec.ipFamilies", "spec.ipFamilyPolicy"] {
+            if is_empty(at(new, field)) {
+                carry(new, old, field);
+            }
+        }
+    }
+    if needs_node_ports(old) && needs_node_ports(new) {
+        keep_node_ports(new, old);
+    }
+    let port = "spec.healthCheckNodePort";
+    let both = needs_health_check_port(old) && needs_health_check_port(new);
+    if both && number(new, port).unwrap_or(0) == 0 {
+        carry(new, old, port);
+    }
+}
+
+/// Ports are recognised by their names; a node port that moved to another port is not given twice.
+fn keep_node_ports(new: &mut Value, old: &Value) {
+    let before: BTreeMap<&str, i64> = list(old, "spec.ports")
+        .iter()
+        .filter_map(|port| Some((text(port, "name"), node_port(port)?)))
+        .collect();
+    let mut used = node_ports(new);
+    for port in list_mut(new, "spec.ports") {
+        if node_port(port).is_some() {
+            continue;
+        }
+        let kept = before.get(text(port, "name")).copied();
+        if let Some(kept) = kept.filter(|kept| used.insert(*kept)) {
+            set(port, "nodePort", json!(kept));
+        }
+    }
+}
+
+fn node_ports(service: &Value) -> BTreeSet<i64> {
+    list(service, "spec.ports")
+        .iter()
+        .filter_map(node_port)
+        .collect()
+}
+
+/// `clusterIP` is the first of `clusterIPs`: a change of one is a change of the other.
+pub(super) fn sync_cluster_ips(new: &mut Value, old: &Value) {
+    let (ip, old_ip) = (
+        text(new, "spec.clusterIP").to_owned(),
+        text(old, "spec.clusterIP"),
+    );
+    let list_kept = same(at(new, "spec.clusterIPs"), at(old, "spec.clusterIPs"));
+    let list_empty = list(new, "spec.clusterIPs").is_empty();
+    if ip == old_ip {
+        if !list_kept && list_empty {
+            remove(new, "spec.clusterIP");
+        }
+    } else if ip.is_empty() && list_kept {
+        remove(new, "spec.clusterIPs");
+    } else if !ip.is_empty() && (list_kept || list_empty) {
+        set(new, "spec.clusterIPs", json!([ip]));
+    }
+}
+
+/// What the old type needed and the new one cannot have goes, unless the user set it anew.
+pub(super) fn drop_what_the_type_left(new: &mut Value, old: &Value) {
+    let left = |needs: fn(&Value) -> bool| needs(old) && !needs(new);
+    let mut fields: Vec<&str> = Vec::new();
+    if left(needs_cluster_ip) {
+        fields.extend(["spec.clusterIP", "spec.clusterIPs"]);
+        fields.extend(["spec.ipFamilies", "spec.ipFamilyPolicy"]);
+    }
+    if left(needs_health_check_port) {
+        fields.push("spec.healthCheckNodePort");
+    }
+    if left(is_load_balancer) {
+        fields.extend([
+            "spec.allocateLoadBalancerNodePorts",
+            "spec.loadBalancerClass",
+        ]);
+    }
+    if left(is_external) {
+        fields.push("spec.externalTrafficPolicy");
+    }
+    if left(needs_node_ports) && node_ports(new) == node_ports(old) {
+        for port in list_mut(new, "spec.ports") {
+            remove(port, "nodePort");
+        }
+    }
+    for field in fields {
+        if same(at(new, field), at(old, field)) {
+            remove(new, field);
+        }
+    }
+}
+
+/// Whether both services have addresses that an update must keep.
+fn both_keep_addresses(new: &Value, old: &Value) -> bool {
+    let external_name = |service: &Value| text(service, "spec.type") == "ExternalName";
+    !external_name(new) && !external_name(old) && !(is_headless(new) && is_headless(old))
+}
+
+/// A service keeps its primary address; a second one may come and go.
+pub(super) fn cluster_ip_errors(new: &Value, old: &Value) -> Vec<FieldError> {
+    if !both_keep_addresses(new, old) {
+        return Vec::new();
+    }
+    let path = Path::new("spec").child("clusterIPs");
+    let shown = json!(list(new, "spec.clusterIPs"));
+    let (after, before) = (texts(new, "spec.clusterIPs"), texts(old, "spec.clusterIPs"));
+    let mut errors = Vec::new();
+    if after.is_empty() && !before.is_empty() {
+        let words = "primary clusterIP can not be unset";
+        errors.push(FieldError::invalid(&path.index(0), &shown, words));
+    }
+    let compared = if after.len() == before.len() {
+        before.len()
+    } else {
+        1
+    };
+    for (i, (a, b)) in after.iter().zip(&before).take(compared).enumerate() {
+        if a != b {
+            errors.push(FieldError::invalid(&path.index(i), &shown, CHANGED));
+        }
+    }
+    let released = before.len() > after.len() && after.len() == 1;
+    if released && text(new, "spec.ipFamilyPolicy") != "SingleStack" {
+        let path = Path::new("spec").child("ipFamilyPolicy");
+        let words = "must be set to 'SingleStack' when releasing the secondary clusterIP";
+        errors.push(FieldError::invalid(
+            &path,
+            at(new, "spec.ipFamilyPolicy"),
+            words,
+        ));
+    }
+    errors
+}
+
+/// The primary family stays as well.
+pub(super) fn family_errors(new: &Value, old: &Value) -> Vec<FieldError> {
+    if !both_keep_addresses(new, old) {
+        return Vec::new();
+    }
+    let (after, before) = (texts(new, "spec.ipFamilies"), texts(old, "spec.ipFamilies"));
+    match (after.first(), before.first()) {
+        (Some(a), Some(b)) if a != b => {
+            let path = Path::new("spec").child("ipFamilies").index(0);
+            let shown = at(new, "spec.ipFamilies");
+            vec![FieldError::invalid(&path, shown, CHANGED)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whoever serves a load balancer keeps serving it.
+pub(super) fn class_error(new: &Value, old: &Value) -> Option<FieldError> {
+    let field = "spec.loadBalancerClass";
+    let both = is_load_balancer(new) && is_load_balancer(old);
+    if !both || same(at(new, field), at(old, field)) {
+        return None;
+    }
+    let path = Path::new("spec").child("loadBalancerClass");
+    let shown = if has(new, field) {
+        at(new, field)
+    } else {
+        &Value::Null
+    };
+    Some(FieldError::invalid(&path, shown, CHANGED))
+}
