@@ -38,4 +38,6 @@ fn not_an_object(patch: &Value) -> PatchError {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

@@ -32,20 +32,62 @@ mod rfc6902 {
         let doc = json!({"a": {"b": 1}, "l": [1, 2]});
         for (patch, expected) in [
             (json!([]), doc.clone()),
-            (json!([{"op": "add", "path": "/c", "value": 1}]), json!({"a": {"b": 1}, "l": [1, 2], "c": 1})),
-            (json!([{"op": "add", "path": "/a/b", "value": 2}]), json!({"a": {"b": 2}, "l": [1, 2]})),
-            (json!([{"op": "add", "path": "/l/0", "value": 0}]), json!({"a": {"b": 1}, "l": [0, 1, 2]})),
-            (json!([{"op": "add", "path": "/l/2", "value": 3}]), json!({"a": {"b": 1}, "l": [1, 2, 3]})),
-            (json!([{"op": "add", "path": "/l/-", "value": 3}]), json!({"a": {"b": 1}, "l": [1, 2, 3]})),
-            (json!([{"op": "add", "path": "/n", "value": null}]), json!({"a": {"b": 1}, "l": [1, 2], "n": null})),
-            (json!([{"op": "remove", "path": "/a/b"}]), json!({"a": {}, "l": [1, 2]})),
-            (json!([{"op": "remove", "path": "/l/0"}]), json!({"a": {"b": 1}, "l": [2]})),
-            (json!([{"op": "replace", "path": "/l/1", "value": 9}]), json!({"a": {"b": 1}, "l": [1, 9]})),
-            (json!([{"op": "replace", "path": "", "value": {}}]), json!({})),
-            (json!([{"op": "move", "from": "/a/b", "path": "/l/-"}]), json!({"a": {}, "l": [1, 2, 1]})),
-            (json!([{"op": "copy", "from": "/l", "path": "/a/l"}]), json!({"a": {"b": 1, "l": [1, 2]}, "l": [1, 2]})),
-            (json!([{"op": "test", "path": "/a", "value": {"b": 1.0}}]), doc.clone()),
-            (json!([{"op": "test", "path": "/none", "value": null}]), doc.clone()),
+            (
+                json!([{"op": "add", "path": "/c", "value": 1}]),
+                json!({"a": {"b": 1}, "l": [1, 2], "c": 1}),
+            ),
+            (
+                json!([{"op": "add", "path": "/a/b", "value": 2}]),
+                json!({"a": {"b": 2}, "l": [1, 2]}),
+            ),
+            (
+                json!([{"op": "add", "path": "/l/0", "value": 0}]),
+                json!({"a": {"b": 1}, "l": [0, 1, 2]}),
+            ),
+            (
+                json!([{"op": "add", "path": "/l/2", "value": 3}]),
+                json!({"a": {"b": 1}, "l": [1, 2, 3]}),
+            ),
+            (
+                json!([{"op": "add", "path": "/l/-", "value": 3}]),
+                json!({"a": {"b": 1}, "l": [1, 2, 3]}),
+            ),
+            (
+                json!([{"op": "add", "path": "/n", "value": null}]),
+                json!({"a": {"b": 1}, "l": [1, 2], "n": null}),
+            ),
+            (
+                json!([{"op": "remove", "path": "/a/b"}]),
+                json!({"a": {}, "l": [1, 2]}),
+            ),
+            (
+                json!([{"op": "remove", "path": "/l/0"}]),
+                json!({"a": {"b": 1}, "l": [2]}),
+            ),
+            (
+                json!([{"op": "replace", "path": "/l/1", "value": 9}]),
+                json!({"a": {"b": 1}, "l": [1, 9]}),
+            ),
+            (
+                json!([{"op": "replace", "path": "", "value": {}}]),
+                json!({}),
+            ),
+            (
+                json!([{"op": "move", "from": "/a/b", "path": "/l/-"}]),
+                json!({"a": {}, "l": [1, 2, 1]}),
+            ),
+            (
+                json!([{"op": "copy", "from": "/l", "path": "/a/l"}]),
+                json!({"a": {"b": 1, "l": [1, 2]}, "l": [1, 2]}),
+            ),
+            (
+                json!([{"op": "test", "path": "/a", "value": {"b": 1.0}}]),
+                doc.clone(),
+            ),
+            (
+                json!([{"op": "test", "path": "/none", "value": null}]),
+                doc.clone(),
+            ),
         ] {
             check(&doc, &patch, &expected);
         }
@@ -58,7 +100,11 @@ mod rfc6902 {
             {"op": "replace", "path": "/metadata/labels/kennel.dev~1x", "value": "3"},
             {"op": "remove", "path": "/metadata/labels/a~0b"},
         ]);
-        check(&doc, &patch, &json!({"metadata": {"labels": {"kennel.dev/x": "3"}}}));
+        check(
+            &doc,
+            &patch,
+            &json!({"metadata": {"labels": {"kennel.dev/x": "3"}}}),
+        );
     }
 
     #[test]
@@ -68,25 +114,62 @@ mod rfc6902 {
             format!("{op} operation does not apply: doc is missing path: \"{path}\": missing value")
         };
         for (patch, expected) in [
-            (json!([{"op": "remove", "path": "/x"}]), missing("remove", "/x")),
-            (json!([{"op": "replace", "path": "/x", "value": 1}]), missing("replace", "/x")),
-            (json!([{"op": "add", "path": "/x/y", "value": 1}]), missing("add", "/x/y")),
-            (json!([{"op": "add", "path": "/a/b/c", "value": 1}]), missing("add", "/a/b/c")),
-            (json!([{"op": "copy", "from": "/x", "path": "/y"}]), missing("copy", "/x")),
-            (json!([{"op": "move", "from": "/x", "path": "/y"}]), missing("move", "/x")),
-            (json!([{"op": "add", "path": "x", "value": 1}]), missing("add", "x")),
-            (json!([{"op": "test", "path": "/a/b", "value": 2}]),
-             "testing value /a/b failed: test failed".to_owned()),
-            (json!([{"op": "add", "path": "/l/2", "value": 1}]),
-             "Unable to access invalid index: 2: invalid index referenced".to_owned()),
-            (json!([{"op": "remove", "path": "/l/01"}]),
-             "Unable to access invalid index: 01: invalid index referenced".to_owned()),
-            (json!([{"op": "move", "from": "/a", "path": "/a/b"}]),
-             "move operation does not apply: into itself".to_owned()),
-            (json!([{"op": "jump", "path": "/a"}]), "Unexpected kind: jump".to_owned()),
-            (json!([{"path": "/a"}]), "Unexpected kind: unknown".to_owned()),
-            (json!([{"op": "add", "value": 1}]),
-             "add operation does not apply: missing path".to_owned()),
+            (
+                json!([{"op": "remove", "path": "/x"}]),
+                missing("remove", "/x"),
+            ),
+            (
+                json!([{"op": "replace", "path": "/x", "value": 1}]),
+                missing("replace", "/x"),
+            ),
+            (
+                json!([{"op": "add", "path": "/x/y", "value": 1}]),
+                missing("add", "/x/y"),
+            ),
+            (
+                json!([{"op": "add", "path": "/a/b/c", "value": 1}]),
+                missing("add", "/a/b/c"),
+            ),
+            (
+                json!([{"op": "copy", "from": "/x", "path": "/y"}]),
+                missing("copy", "/x"),
+            ),
+            (
+                json!([{"op": "move", "from": "/x", "path": "/y"}]),
+                missing("move", "/x"),
+            ),
+            (
+                json!([{"op": "add", "path": "x", "value": 1}]),
+                missing("add", "x"),
+            ),
+            (
+                json!([{"op": "test", "path": "/a/b", "value": 2}]),
+                "testing value /a/b failed: test failed".to_owned(),
+            ),
+            (
+                json!([{"op": "add", "path": "/l/2", "value": 1}]),
+                "Unable to access invalid index: 2: invalid index referenced".to_owned(),
+            ),
+            (
+                json!([{"op": "remove", "path": "/l/01"}]),
+                "Unable to access invalid index: 01: invalid index referenced".to_owned(),
+            ),
+            (
+                json!([{"op": "move", "from": "/a", "path": "/a/b"}]),
+                "move operation does not apply: into itself".to_owned(),
+            ),
+            (
+                json!([{"op": "jump", "path": "/a"}]),
+                "Unexpected kind: jump".to_owned(),
+            ),
+            (
+                json!([{"path": "/a"}]),
+                "Unexpected kind: unknown".to_owned(),
+            ),
+            (
+                json!([{"op": "add", "value": 1}]),
+                "add operation does not apply: missing path".to_owned(),
+            ),
         ] {
             check_rejected(&doc, &patch, &expected);
         }
@@ -95,12 +178,22 @@ mod rfc6902 {
     #[test]
     fn what_is_no_patch_is_malformed() {
         for (patch, expected) in [
-            ("{}", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
-            ("[1]", "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+            (
+                "{}",
+                "json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+            ),
+            (
+                "[1]",
+                "json: cannot unmarshal number into Go value of type jsonpatch.Operation",
+            ),
             ("[", "unexpected end of JSON input"),
         ] {
             let actual = json_patch::apply(&mut json!({}), patch.as_bytes());
-            assert_eq!(actual, Err(PatchError::Malformed(expected.to_owned())), "{patch}");
+            assert_eq!(
+                actual,
+                Err(PatchError::Malformed(expected.to_owned())),
+                "{patch}"
+            );
         }
     }
 
@@ -109,12 +202,18 @@ mod rfc6902 {
         let test = json!({"op": "test", "path": "/a", "value": null});
         let many = Value::from(vec![test; 10_001]);
         let message = "The allowed maximum operations in a JSON patch is 10000, got 10001";
-        assert_eq!(patched(json!({}), &many), Err(PatchError::TooLarge(message.to_owned())));
+        assert_eq!(
+            patched(json!({}), &many),
+            Err(PatchError::TooLarge(message.to_owned()))
+        );
 
         let double = json!({"op": "copy", "from": "/l", "path": "/l/-"});
         let bomb = Value::from(vec![double; 100]);
         let error = patched(json!({"l": ["x".repeat(1000)]}), &bomb).unwrap_err();
-        assert!(error.to_string().starts_with("Unable to complete the copy"), "{error}");
+        assert!(
+            error.to_string().starts_with("Unable to complete the copy"),
+            "{error}"
+        );
 
         let mut path = String::new();
         let deeper: Vec<Value> = (0..200)
@@ -144,16 +243,40 @@ mod rfc7386 {
     fn the_examples_of_the_standard() {
         for (doc, patch, expected) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (
+                json!({"a": "b"}),
+                json!({"b": "c"}),
+                json!({"a": "b", "b": "c"}),
+            ),
             (json!({"a": "b"}), json!({"a": null}), json!({})),
-            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (
+                json!({"a": "b", "b": "c"}),
+                json!({"a": null}),
+                json!({"b": "c"}),
+            ),
             (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
-            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
+            (
+                json!({"a": [{"b": "c"}]}),
+                json!({"a": [1]}),
+                json!({"a": [1]}),
+            ),
             (json!(["a"]), json!({"a": "b"}), json!({"a": "b"})),
-            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
-            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+            (
+                json!({"e": null}),
+                json!({"a": 1}),
+                json!({"e": null, "a": 1}),
+            ),
+            (
+                json!({}),
+                json!({"a": {"bb": {"ccc": null}}}),
+                json!({"a": {"bb": {}}}),
+            ),
         ] {
             check(&doc, &patch, &expected);
         }
@@ -186,7 +309,11 @@ mod strategic_merge {
     }
 
     fn check(name: &str, doc: &Value, patch: &Value, expected: &Value) {
-        assert_eq!(patched(name, doc, patch).as_ref(), Ok(expected), "{doc} {patch}");
+        assert_eq!(
+            patched(name, doc, patch).as_ref(),
+            Ok(expected),
+            "{doc} {patch}"
+        );
     }
 
     fn check_spec(doc: &Value, patch: &Value, expected: &Value) {
@@ -313,8 +440,14 @@ mod strategic_merge {
         for (patch, expected) in [
             (json!({"finalizers": ["b", "c"]}), json!(["a", "b", "c"])),
             (json!({"finalizers": ["c"]}), json!(["c", "a", "b"])),
-            (json!({"$deleteFromPrimitiveList/finalizers": ["a", "z"]}), json!(["b"])),
-            (json!({"$setElementOrder/finalizers": ["b", "a"]}), json!(["b", "a"])),
+            (
+                json!({"$deleteFromPrimitiveList/finalizers": ["a", "z"]}),
+                json!(["b"]),
+            ),
+            (
+                json!({"$setElementOrder/finalizers": ["b", "a"]}),
+                json!(["b", "a"]),
+            ),
             (
                 json!({"$setElementOrder/finalizers": ["c", "b"],
                     "$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}),
@@ -361,7 +494,8 @@ mod strategic_merge {
 
     #[test]
     fn maps_obey_their_directive() {
-        let doc = json!({"securityContext": {"runAsUser": 1, "fsGroup": 2}, "nodeSelector": {"a": "1"}});
+        let doc =
+            json!({"securityContext": {"runAsUser": 1, "fsGroup": 2}, "nodeSelector": {"a": "1"}});
         check_spec(
             &doc,
             &json!({"securityContext": {"$patch": "delete"}, "nodeSelector": {"$patch": "replace", "b": "2"}}),
@@ -377,10 +511,12 @@ mod strategic_merge {
             &json!({"securityContext": {"$patch": "burn", "fsGroup": 3}}),
             "unknown patch type: burn in map: map[fsGroup:3]",
         );
-        check("policy.v1.PodDisruptionBudget",
+        check(
+            "policy.v1.PodDisruptionBudget",
             &json!({"spec": {"selector": {"matchLabels": {"a": "1"}}}}),
             &json!({"spec": {"selector": {"matchLabels": {"b": "1"}}}}),
-            &json!({"spec": {"selector": {"matchLabels": {"b": "1"}}}}));
+            &json!({"spec": {"selector": {"matchLabels": {"b": "1"}}}}),
+        );
     }
 
     #[test]
@@ -395,10 +531,19 @@ mod strategic_merge {
             (&["a", "b", "c"], &["c", "a"], &["b", "c", "a"]),
             (&[], &["b", "a"], &["b", "a"]),
         ] {
-            check_spec(&containers(current), &containers(change), &containers(expected));
+            check_spec(
+                &containers(current),
+                &containers(change),
+                &containers(expected),
+            );
         }
         for (current, order, change, expected) in [
-            (&["1", "2", "3"][..], &["3", "1"][..], &["3"][..], &["2", "3", "1"][..]),
+            (
+                &["1", "2", "3"][..],
+                &["3", "1"][..],
+                &["3"][..],
+                &["2", "3", "1"][..],
+            ),
             (&["1", "x", "2"], &["2", "1"], &[], &["x", "2", "1"]),
             (&["1", "x"], &["1", "2"], &["2"], &["1", "2", "x"]),
         ] {
@@ -461,33 +606,62 @@ mod strategic_merge {
     fn what_cannot_be_merged_is_refused_in_upstream_s_words() {
         let doc = json!({"containers": [{"name": "a"}], "volumes": [{"name": "v"}]});
         for (patch, expected) in [
-            (json!({"containers": [{"image": "x"}]}),
-             "map: map[image:x] does not contain declared merge key: name"),
-            (json!({"containers": [{"$patch": "delete"}]}),
-             "map: map[$patch:delete] does not contain declared merge key: name"),
-            (json!({"containers": [{"name": "a", "$patch": "merge"}]}),
-             "merging lists cannot yet be specified in the patch"),
-            (json!({"containers": [{"name": "a", "$patch": "burn"}]}),
-             "unknown patch type: burn in map: map[$patch:burn name:a]"),
-            (json!({"containers": ["a"]}),
-             "list element types are not identical: [[map[name:a]] [a]]"),
-            (json!({"$setElementOrder/containers": {}}),
-             "expected a []interface {}, but received a map[string]interface {}"),
-            (json!({"$setElementOrder": []}), "invalid patch format of setElementOrder list"),
-            (json!({"$deleteFromPrimitiveList/containers": 1}),
-             "invalid patch format of primitive list"),
-            (json!({"$deleteFromPrimitiveList": []}), "invalid patch format of primitive list"),
-            (json!({"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}),
-             "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:b]]\n"),
+            (
+                json!({"containers": [{"image": "x"}]}),
+                "map: map[image:x] does not contain declared merge key: name",
+            ),
+            (
+                json!({"containers": [{"$patch": "delete"}]}),
+                "map: map[$patch:delete] does not contain declared merge key: name",
+            ),
+            (
+                json!({"containers": [{"name": "a", "$patch": "merge"}]}),
+                "merging lists cannot yet be specified in the patch",
+            ),
+            (
+                json!({"containers": [{"name": "a", "$patch": "burn"}]}),
+                "unknown patch type: burn in map: map[$patch:burn name:a]",
+            ),
+            (
+                json!({"containers": ["a"]}),
+                "list element types are not identical: [[map[name:a]] [a]]",
+            ),
+            (
+                json!({"$setElementOrder/containers": {}}),
+                "expected a []interface {}, but received a map[string]interface {}",
+            ),
+            (
+                json!({"$setElementOrder": []}),
+                "invalid patch format of setElementOrder list",
+            ),
+            (
+                json!({"$deleteFromPrimitiveList/containers": 1}),
+                "invalid patch format of primitive list",
+            ),
+            (
+                json!({"$deleteFromPrimitiveList": []}),
+                "invalid patch format of primitive list",
+            ),
+            (
+                json!({"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}),
+                "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:b]]\n",
+            ),
         ] {
             check_malformed(&doc, &patch, expected);
         }
         let error = patched("core.v1.PodSpec", &doc, &json!({"containers": [[1]]})).unwrap_err();
         assert!(matches!(error, PatchError::Malformed(_)), "{error}");
-        let error = patched("core.v1.PodSpec", &json!({"containers": []}), &json!({"containers": [[1]]}));
+        let error = patched(
+            "core.v1.PodSpec",
+            &json!({"containers": []}),
+            &json!({"containers": [[1]]}),
+        );
         let expected = "lists of lists are not supported".to_owned();
         assert_eq!(error, Err(PatchError::Rejected(expected)));
         let error = patched("core.v1.PodSpec", &doc, &json!("x")).unwrap_err();
-        assert!(error.to_string().starts_with("error decoding patch: "), "{error}");
+        assert!(
+            error.to_string().starts_with("error decoding patch: "),
+            "{error}"
+        );
     }
 }
