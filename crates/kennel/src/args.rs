@@ -80,5 +80,5 @@ pub(crate) struct UpArgs {
 
     /// How many nodes to simulate
     #[arg(long, default_value_t = 0, value_name = "NODES")]
-    pub(crate) simulate: usize,
+    pub(crate) simulate: u16,
 }

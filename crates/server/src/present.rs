@@ -4,6 +4,7 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
+use crate::kinds;
 use crate::object::{self, Document, Stored};
 use crate::registry::Resource;
 use crate::request::accept::Form;
@@ -187,14 +188,14 @@ pub fn is_view(row: &Resource) -> bool {
 /// Turns the stored form into the row's own.
 pub fn to_view(row: &Resource, tree: &mut Value) {
     if is_view(row) {
-        let _ = tree;
+        kinds::event::from_core(tree);
     }
 }
 
 /// Turns the row's own form into the stored one.
 pub fn to_stored(row: &Resource, tree: &mut Value) {
     if is_view(row) {
-        let _ = tree;
+        kinds::event::to_core(tree);
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 
+use kennel_node::simulated::Simulation;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -27,6 +28,14 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         "scheduler",
         kennel_control::scheduler::run(scheduler, stop.clone()),
     ));
+    if args.simulate > 0 {
+        let nodes = client("system:kennel:simulated-nodes");
+        let simulation = Simulation::of(args.simulate);
+        parts.spawn(watch_over(
+            "simulated nodes",
+            kennel_node::simulated::run(nodes, simulation, stop.clone()),
+        ));
+    }
     parts.close();
     server::stopped().await?;
     tracing::info!("stopping");
