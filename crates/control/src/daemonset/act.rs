@@ -64,7 +64,7 @@ fn worked(result: Result<(), Error>, what: impl FnOnce() -> String) -> bool {
     match result {
         Ok(()) => true,
         Err(error) => {
-            tracing::warn!(%error, "{} failed", what());
+            tracing::warn!("{} failed: {}", what(), api::explain(&error));
             false
         }
     }

@@ -76,6 +76,14 @@ pub fn code(error: &Error) -> Option<u16> {
     }
 }
 
+/// An error as people should read it: the API's own message, or how the request failed.
+pub fn explain(error: &Error) -> String {
+    match error {
+        Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// A deletion that found the object gone, or another one under its name, has nothing left to do.
 pub fn already_gone(error: &Error) -> bool {
     matches!(code(error), Some(404 | 409))

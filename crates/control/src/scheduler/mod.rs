@@ -173,11 +173,13 @@ impl Controller {
                 Ok(()) => Outcome::Bound,
                 // Gone, or bound by someone else: the watch says so too.
                 Err(error) if api::already_gone(&error) => {
-                    tracing::debug!(%error, "pod {namespace}/{name} needs no binding any more");
+                    let why = api::explain(&error);
+                    tracing::debug!("pod {namespace}/{name} needs no binding any more: {why}");
                     Outcome::Failed(binding.pod)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "binding pod {namespace}/{name} failed");
+                    let why = api::explain(&error);
+                    tracing::warn!("binding pod {namespace}/{name} failed: {why}");
                     Outcome::Failed(binding.pod)
                 }
             }

@@ -37,7 +37,11 @@ pub(super) async fn renew(client: &Client, name: &str, uid: &str) -> Result<(), 
     let renewal = json!({"spec": {"renewTime": now}});
     match api::merge(client, &path, name, None, &renewal).await {
         Err(error) if api::code(&error) == Some(404) => {
-            api::create(client, &path, &lease(name, uid, &now)).await
+            match api::create(client, &path, &lease(name, uid, &now)).await {
+                // Made just now, by an earlier heartbeat that was slow.
+                Err(error) if api::code(&error) == Some(409) => Ok(()),
+                result => result,
+            }
         }
         result => result,
     }

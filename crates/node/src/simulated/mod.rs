@@ -178,9 +178,10 @@ impl World {
         let client = self.client.clone();
         self.work.push(async move {
             let registered = machine::register(&client, &name, number).await;
-            let uid = registered
-                .inspect_err(|error| tracing::warn!(%error, "registering node {name} failed"))
-                .ok();
+            let complain = |error: &kube::Error| {
+                tracing::warn!("registering node {name} failed: {}", api::explain(error));
+            };
+            let uid = registered.inspect_err(complain).ok();
             Outcome::Registered { name, uid }
         });
     }
@@ -209,7 +210,8 @@ impl World {
         let client = self.client.clone();
         self.work.push(async move {
             if let Err(error) = machine::renew(&client, &name, &uid).await {
-                tracing::warn!(%error, "renewing the lease of node {name} failed");
+                let why = api::explain(&error);
+                tracing::warn!("renewing the lease of node {name} failed: {why}");
             }
             Outcome::Renewed
         });
@@ -351,7 +353,10 @@ impl World {
 fn worked(result: Result<(), kube::Error>, what: &str, name: &str) -> bool {
     match result {
         Err(error) if api::code(&error) != Some(404) => {
-            tracing::warn!(%error, "{what} simulated pod {name} failed");
+            tracing::warn!(
+                "{what} simulated pod {name} failed: {}",
+                api::explain(&error)
+            );
             false
         }
         _ => true,

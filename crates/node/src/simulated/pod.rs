@@ -186,22 +186,22 @@ mod tests {
         SimulatedPod::read(&serde_json::from_value(object).unwrap())
     }
 
-    fn check(metadata: Value, status: Value, expected: Stage) {
+    fn check(metadata: &Value, status: &Value, expected: Stage) {
         let pod = json!({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status});
         assert_eq!(read(pod).unwrap().stage, expected);
     }
 
     #[test]
     fn the_stage_is_read_from_the_pod() {
-        check(json!({}), json!({}), Stage::Waiting);
-        check(json!({}), json!({"phase": "Failed"}), Stage::Finished);
+        check(&json!({}), &json!({}), Stage::Waiting);
+        check(&json!({}), &json!({"phase": "Failed"}), Stage::Finished);
         let ready =
             json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-        check(json!({}), ready.clone(), Stage::Running);
+        check(&json!({}), &ready, Stage::Running);
         let deleted = json!({"deletionTimestamp": "2026-01-02T03:04:05Z",
                              "deletionGracePeriodSeconds": 30});
         let grace = Duration::from_secs(30);
-        check(deleted, ready, Stage::Stopping { grace });
+        check(&deleted, &ready, Stage::Stopping { grace });
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! The controllers' loops against an API that is a few lists and a notebook.
+//!
+//! Lists are answered from fixtures, watches never bring anything, writes are noted down. What the
+//! rules decide is tested where they live; here it is that the loops carry it out.
+
+use std::convert::Infallible;
+use std::future::pending;
+
+use http::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+type Write = (Method, String, Value);
+/// Lists by path.
+type Lists = fn(&str) -> Value;
+
+/// A client of the fixture, and the writes it makes.
+fn api(lists: Lists) -> (Client, mpsc::UnboundedReceiver<Write>) {
+    let (notes, written) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let notes = notes.clone();
+        async move { Ok::<_, Infallible>(answer(lists, &notes, request).await) }
+    });
+    (Client::new(service, "default"), written)
+}
+
+async fn answer(
+    lists: Lists,
+    notes: &mpsc::UnboundedSender<Write>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    if head.uri.query().is_some_and(|q| q.contains("watch=true")) {
+        return pending().await;
+    }
+    if head.method == Method::GET {
+        let list = json!({"metadata": {"resourceVersion": "1"}, "items": lists(&path)});
+        return reply(200, &list);
+    }
+    let body = body
+        .collect_bytes()
+        .await
+        .expect("bodies of tests are whole");
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    drop(notes.send((head.method, path, body)));
+    reply(201, &json!({}))
+}
+
+fn reply(code: u16, body: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.to_string().into_bytes()));
+    *response.status_mut() = http::StatusCode::from_u16(code).expect("codes of tests are valid");
+    response
+}
+
+fn node(name: &str) -> Value {
+    json!({"metadata": {"name": name, "uid": name}})
+}
+
+fn daemon_world(path: &str) -> Value {
+    match path {
+        "/apis/apps/v1/daemonsets" => json!([{
+            "metadata": {"name": "d", "namespace": "ns", "uid": "du", "generation": 4},
+            "spec": {"selector": {"matchLabels": {"app": "d"}},
+                     "template": {"metadata": {"labels": {"app": "d"}}, "spec": {}}}}]),
+        "/api/v1/nodes" => json!([node("n1"), node("n2")]),
+        "/api/v1/pods" => json!([{
+            "metadata": {"name": "stray", "namespace": "ns", "uid": "pu", "labels": {"app": "d"},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d",
+                                     "uid": "du", "controller": true}]},
+            "spec": {"containers": [], "nodeName": "n1"},
+            "status": {"conditions": [{"type": "Ready", "status": "True",
+                                       "lastTransitionTime": "2026-01-02T03:04:05Z"}]}}]),
+        _ => json!([]),
+    }
+}
+
+#[tokio::test]
+async fn daemon_pods_are_created_where_they_are_missing_and_the_status_is_written() {
+    let (client, mut written) = api(daemon_world);
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(kennel_control::daemonset::run(client, stop.clone()));
+    let (method, path, pod) = written.recv().await.unwrap();
+    assert_eq!(
+        (method, path.as_str()),
+        (Method::POST, "/api/v1/namespaces/ns/pods")
+    );
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let terms = &pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"];
+    assert_eq!(terms[0]["matchFields"][0]["values"], json!(["n2"]));
+    let (method, path, patch) = written.recv().await.unwrap();
+    assert_eq!(method, Method::PATCH);
+    assert_eq!(path, "/apis/apps/v1/namespaces/ns/daemonsets/d/status");
+    assert_eq!(patch["metadata"]["uid"], "du");
+    let status = &patch["status"];
+    assert_eq!(status["desiredNumberScheduled"], 2);
+    assert_eq!(status["currentNumberScheduled"], 1);
+    assert_eq!(status["numberReady"], 1);
+    assert_eq!(status["observedGeneration"], 4);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+    assert!(written.recv().await.is_none(), "nothing is asked for twice");
+}
+
+fn pending_world(path: &str) -> Value {
+    match path {
+        "/api/v1/nodes" => json!([node("n1"), node("n2")]),
+        "/api/v1/pods" => json!([{
+            "metadata": {"name": "p", "namespace": "ns", "uid": "pu"},
+            "spec": {"affinity": {"nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In",
+                                      "values": ["n2"]}]}]}}}}}]),
+        _ => json!([]),
+    }
+}
+
+#[tokio::test]
+async fn a_pinned_pod_is_bound_to_its_node() {
+    let (client, mut written) = api(pending_world);
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(kennel_control::scheduler::run(client, stop.clone()));
+    let (method, path, binding) = written.recv().await.unwrap();
+    assert_eq!(method, Method::POST);
+    assert_eq!(path, "/api/v1/namespaces/ns/pods/p/binding");
+    assert_eq!(binding["target"]["name"], "n2");
+    assert_eq!(binding["metadata"]["uid"], "pu");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
