@@ -50,7 +50,7 @@ async fn kubernetes_service(api: &Arc<Api>) -> Result<()> {
     let service = json!({
         "metadata": {"name": "kubernetes", "labels": labels},
         "spec": {
-            "clusterIP": api.settings.service_cidr.first().to_string(),
+            "clusterIP": api.settings.service_cidr.0.first().to_string(),
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": address.port()}],
         },
     });

@@ -85,7 +85,7 @@ impl Server {
         let settings = Settings {
             ca_pem: pki.ca_pem,
             address: SocketAddr::new(reachable(address.ip()), address.port()),
-            service_cidr: config.service_cidr,
+            service_cidr: config.service_cidr.clone(),
         };
         let store_dyn: Arc<dyn Store<Head>> = Arc::clone(&store) as _;
         let api = Api::new(store_dyn, pki.tokens, settings);
@@ -154,7 +154,7 @@ fn subject_names(config: &Config, listening: IpAddr) -> (Vec<String>, Vec<IpAddr
     let mut addresses = vec![
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
-        IpAddr::V4(config.service_cidr.first()),
+        IpAddr::V4(config.service_cidr.0.first()),
     ];
     if !listening.is_unspecified() {
         addresses.push(listening);

@@ -36,7 +36,7 @@ pub(crate) fn create(
     }
     match row.kind {
         "Pod" => pod::admit(api, row, namespace.unwrap_or_default(), tree),
-        "Service" => service::allocate(api, row, tree, None),
+        "Service" => service::admit(api, row, tree, None),
         _ => Ok(()),
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn update(
     old: &Value,
 ) -> Result<()> {
     match row.kind {
-        "Service" => service::allocate(api, row, new, Some(old)),
+        "Service" => service::admit(api, row, new, Some(old)),
         _ => Ok(()),
     }
 }
