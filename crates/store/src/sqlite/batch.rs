@@ -75,10 +75,21 @@ impl<H: Send + Sync + 'static> Batch<H> {
         }
     }
 
-    /// Tells all callers that the disk refused. Refusals that hold without the batch stay as they are.
-    pub(super) fn fail(self, reason: &str) {
-        for (answer, _) in self.accepted {
-            drop(answer.send(Err(WriteError::Unavailable(reason.to_owned()))));
+    /// Tells all callers that the disk refused. Refusals that hold without the batch stay as they
+    /// are. Deletes are given back for an attempt of their own, unless there was nothing else.
+    pub(super) fn fail(self, reason: &str) -> Vec<Request<H>> {
+        let only_deletes = self.events.iter().all(|event| event.after.is_none());
+        let mut deletes = Vec::new();
+        for ((answer, written), event) in self.accepted.into_iter().zip(&self.events) {
+            if event.after.is_none() && !only_deletes {
+                let (key, expected) = (event.key.to_string(), written.record.modified);
+                deletes.push(Request {
+                    op: Op::Delete { key, expected },
+                    answer,
+                });
+            } else {
+                drop(answer.send(Err(WriteError::Unavailable(reason.to_owned()))));
+            }
         }
         for (answer, Refusal { error, by_batch }) in self.refused {
             let error = if by_batch {
@@ -88,6 +99,7 @@ impl<H: Send + Sync + 'static> Batch<H> {
             };
             drop(answer.send(Err(error)));
         }
+        deletes
     }
 }
 

@@ -1,24 +1,17 @@
-//! The SQLite file: what it looks like, how it is opened, and the few statements the writer needs.
-//!
-//! Rows are numbered by the revision that created their key. That number is unique and growing, so
-//! new rows are appended to one tree without a second one for the keys: memory knows the keys.
+//! The writer's and the loader's access to the SQLite file: the few statements they need, the block
+//! of reserved revisions, and the log's length. It decides nothing about writes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use super::schema::{self, PAGE_BYTES};
 use crate::error::OpenError;
 use crate::record::{Event, Record, Revision};
 
 /// The database file in the data directory.
 pub const DATABASE_FILE: &str = "kennel.db";
-
-/// "knnl" in the file's header: marks the file as ours.
-const APPLICATION_ID: i32 = 0x6b6e_6e6c;
-
-/// The newest layout this program knows.
-const SCHEMA_VERSION: i32 = 1;
 
 /// Revisions are reserved this many at a time. After a crash the counter goes on behind the reserved
 /// block, so no revision that was shown, but never reached the disk, is given out twice. A block is
@@ -29,19 +22,9 @@ const REVISION_BLOCK: Revision = 1 << 16;
 /// then go on for a while even when the disk takes nothing.
 const REVISION_LOW: Revision = REVISION_BLOCK / 2;
 
-/// A row of 3 KiB fits a page of SQLite's default size, and an update rewrites only that page.
-const PAGE_BYTES: usize = 4096;
-
-/// Page cache: the writer appends or rewrites single rows, so a small cache does, and an idle server
-/// stays small.
-const CACHE_KIBIBYTES: i64 = 1024;
-
 /// The log is copied into the file after about this many pages (16 MB): rarely enough that a page
 /// rewritten often is copied once, often enough that copying takes milliseconds.
 const CHECKPOINT_PAGES: usize = 4096;
-
-/// Another process that reads or backs up the file may hold a lock for a moment.
-const BUSY_TIMEOUT_MS: u32 = 2_000;
 
 /// The open database.
 pub(super) struct Database {
@@ -59,31 +42,20 @@ impl Database {
     /// Opens the database in `dir`, creating it when there is none.
     pub(super) fn open(dir: &Path) -> Result<Self, OpenError> {
         let path = dir.join(DATABASE_FILE);
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let failed = |source| match sqlite_code(&source) {
-            Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path: path.clone() },
-            _ => OpenError::Database {
-                path: path.clone(),
-                source,
-            },
-        };
-        let connection = Connection::open_with_flags(&path, flags).map_err(failed)?;
-        let fresh = recognise(&connection, &path, failed)?;
-        configure(&connection).map_err(failed)?;
-        if fresh {
-            create(&connection).map_err(failed)?;
-        }
+        let connection = schema::open(&path)?;
         let reserved = connection
             .query_row("SELECT reserved FROM revision", [], |row| unsigned(row, 0))
-            .map_err(failed)?;
+            .map_err(|source| OpenError::Database {
+                path: path.clone(),
+                source,
+            })?;
+        let log_pages = log_pages(&path);
         Ok(Self {
             connection,
             path,
             revision: reserved,
             reserved,
-            log_pages: 0,
+            log_pages,
         })
     }
 
@@ -159,15 +131,16 @@ impl Database {
             .transaction_with_behavior(TransactionBehavior::Immediate)
     }
 
-    /// Copies the log into the file when it has grown long; returns whether it did.
-    pub(super) fn checkpoint_if_long(&mut self) -> rusqlite::Result<bool> {
-        if self.log_pages < CHECKPOINT_PAGES {
-            return Ok(false);
-        }
+    /// Whether the log has grown long enough to be copied into the file.
+    pub(super) fn wants_checkpoint(&self) -> bool {
+        self.log_pages >= CHECKPOINT_PAGES
+    }
+
+    /// Copies the log into the file; the next commit then starts the log over.
+    pub(super) fn checkpoint(&mut self) -> rusqlite::Result<()> {
         self.log_pages = 0;
         self.connection
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-        Ok(true)
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
     }
 
     /// Closes the file, noting that no revision after `last` was given out.
@@ -180,67 +153,12 @@ impl Database {
     }
 }
 
-/// Decides whose file this is; returns whether it is an empty one.
-fn recognise(
-    connection: &Connection,
-    path: &Path,
-    failed: impl Fn(rusqlite::Error) -> OpenError + Copy,
-) -> Result<bool, OpenError> {
-    let number = |sql| {
-        connection
-            .query_row(sql, [], |row| row.get::<_, i32>(0))
-            .map_err(failed)
-    };
-    let application_id = number("PRAGMA application_id")?;
-    let found = number("PRAGMA user_version")?;
-    let tables = number("SELECT count(*) FROM sqlite_schema")?;
-    if (application_id, found, tables) == (0, 0, 0) {
-        return Ok(true);
-    }
-    let path = path.to_owned();
-    if application_id != APPLICATION_ID {
-        return Err(OpenError::Foreign {
-            path,
-            application_id,
-        });
-    }
-    if found > SCHEMA_VERSION {
-        return Err(OpenError::Newer {
-            path,
-            found,
-            known: SCHEMA_VERSION,
-        });
-    }
-    Ok(false)
-}
-
-fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!(
-        "PRAGMA page_size = {PAGE_BYTES};
-         PRAGMA journal_mode = WAL;
-         PRAGMA synchronous = FULL;
-         PRAGMA cache_size = -{CACHE_KIBIBYTES};
-         PRAGMA wal_autocheckpoint = 0;
-         PRAGMA busy_timeout = {BUSY_TIMEOUT_MS};"
-    ))
-}
-
-/// Everything in one transaction, so that a crash leaves an empty file or a whole one.
-fn create(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE;
-         CREATE TABLE kv (
-             created INTEGER PRIMARY KEY,
-             modified INTEGER NOT NULL,
-             key TEXT NOT NULL,
-             value BLOB NOT NULL
-         );
-         CREATE TABLE revision (reserved INTEGER NOT NULL);
-         INSERT INTO revision VALUES (0);
-         PRAGMA application_id = {APPLICATION_ID};
-         PRAGMA user_version = {SCHEMA_VERSION};
-         COMMIT;"
-    ))
+/// How long a log was left behind: a server that keeps crashing early must still get to copy it.
+fn log_pages(path: &Path) -> usize {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let bytes = std::fs::metadata(log).map_or(0, |log| log.len());
+    usize::try_from(bytes).map_or(usize::MAX, |bytes| bytes / PAGE_BYTES)
 }
 
 fn write_event<H>(transaction: &Transaction<'_>, event: &Event<H>) -> rusqlite::Result<()> {
@@ -286,11 +204,6 @@ fn one_row(changed: usize) -> rusqlite::Result<()> {
 /// How many log pages a write takes: the row's own and those that lead to it.
 fn pages<H>(record: Option<&Record<H>>) -> usize {
     1 + record.map_or(1, |record| record.value.len().div_ceil(PAGE_BYTES))
-}
-
-/// The kind of an error that came from SQLite itself.
-pub(super) fn sqlite_code(error: &rusqlite::Error) -> Option<ErrorCode> {
-    error.sqlite_error_code()
 }
 
 // SQLite's integers are signed. A counter from zero does not reach the sign bit in any lifetime.

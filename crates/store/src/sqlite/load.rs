@@ -1,6 +1,6 @@
 //! Reads all rows at startup: this thread reads, others parse heads, since parsing is the dearer part.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,7 +27,7 @@ struct Row {
     value: Bytes,
 }
 
-/// All records, in no particular order, checked for contradictions.
+/// All records in key order, checked for contradictions.
 pub(super) fn load<H: Send + Sync>(
     database: &mut Database,
     decode: &(impl Fn(&str, &Bytes) -> H + Sync),
@@ -35,7 +35,7 @@ pub(super) fn load<H: Send + Sync>(
     let parsers = std::thread::available_parallelism().map_or(1, |n| n.get().clamp(1, PARSERS_MAX));
     let (send, receive) = sync_channel(CHUNKS_IN_FLIGHT);
     let receive = Mutex::new(receive);
-    let (read, records) = std::thread::scope(|scope| {
+    let (read, mut records) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..parsers)
             .map(|_| scope.spawn(|| parse(&receive, decode)))
             .collect();
@@ -50,6 +50,8 @@ pub(super) fn load<H: Send + Sync>(
         }
         (read, records)
     });
+    // Each parser's share is in order already, which this sort notices: it only has to merge them.
+    records.sort_by(by_key);
     let path = database.path().to_owned();
     read.map_err(|source| OpenError::Database {
         path: path.clone(),
@@ -70,7 +72,10 @@ fn parse<H>(
     let mut records = Vec::new();
     loop {
         let received = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(chunk) = received else { return records };
+        let Ok(chunk) = received else {
+            records.sort_unstable_by(by_key);
+            return records;
+        };
         records.extend(chunk.into_iter().map(
             |Row {
                  key,
@@ -89,6 +94,10 @@ fn parse<H>(
             },
         ));
     }
+}
+
+fn by_key<H>(a: &Arc<Record<H>>, b: &Arc<Record<H>>) -> Ordering {
+    a.key.cmp(&b.key)
 }
 
 fn read_rows(database: &Database, mut send: impl FnMut(Vec<Row>) -> bool) -> rusqlite::Result<()> {
@@ -119,15 +128,13 @@ fn read_rows(database: &Database, mut send: impl FnMut(Vec<Row>) -> bool) -> rus
 }
 
 /// What the writer relies on: each key once, each revision already given out.
-fn check<H>(records: &[Arc<Record<H>>], revision: Revision) -> Result<(), String> {
-    let mut keys = BTreeSet::new();
-    for record in records {
-        if !keys.insert(&*record.key) {
-            return Err(format!("key {} is stored twice", record.key));
-        }
-        if record.modified > revision || record.created > record.modified {
-            return Err(format!("key {} has an impossible revision", record.key));
-        }
+fn check<H>(sorted: &[Arc<Record<H>>], revision: Revision) -> Result<(), String> {
+    if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a.key == b.key) {
+        return Err(format!("key {} is stored twice", twice.key));
     }
-    Ok(())
+    let impossible = |r: &&Arc<Record<H>>| r.modified > revision || r.created > r.modified;
+    match sorted.iter().find(impossible) {
+        Some(record) => Err(format!("key {} has an impossible revision", record.key)),
+        None => Ok(()),
+    }
 }

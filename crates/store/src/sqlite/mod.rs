@@ -6,6 +6,7 @@ mod directory;
 mod load;
 mod options;
 mod queue;
+mod schema;
 mod stats;
 mod writer;
 

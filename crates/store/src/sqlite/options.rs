@@ -9,14 +9,14 @@ use crate::memory::Limits;
 const HISTORY_BYTES: usize = 64 << 20;
 
 /// What etcd keeps for Kubernetes: clients that were away for less need not list again.
-const HISTORY_AGE: Duration = Duration::from_secs(5 * 60);
+const HISTORY_AGE: Duration = Duration::from_mins(5);
 
 /// Unread live events per watch: about three seconds of the fastest rollout (5,000 writes a second),
 /// and at most 128 KiB of pointers to events that history mostly holds anyway.
 const WATCH_BUFFER_EVENTS: usize = 16_384;
 
-/// Writes waiting or in work. More than this many callers wait their turn outside; at 3 KiB a write
-/// the queue then holds 24 MB.
+/// Writes waiting. More callers than this wait their turn outside; at 3 KiB a write a full queue
+/// holds 24 MB, and the writer as much again.
 const WRITE_QUEUE: usize = 8_192;
 
 /// The interval at which kubelets renew their leases: a crash costs a node one heartbeat.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::ErrorCode;
 
 use super::batch::Batch;
-use super::database::{Database, sqlite_code};
+use super::database::Database;
 use super::directory::Directory;
 use super::queue::{Queue, Request, Work};
 use super::stats::{Counters, add};
@@ -96,7 +96,10 @@ impl<H: Send + Sync + 'static> Writer<H> {
         };
         match self.database.reserve(last) {
             Ok(committed) => add(&self.counters.batches, usize::from(committed)),
-            Err(error) => return batch.fail(&self.complaint(&error)),
+            Err(error) => {
+                batch.fail(&self.complaint(&error));
+                return;
+            }
         }
         progress.last = last;
         for record in batch.events.iter().filter_map(|event| event.after.as_ref()) {
@@ -116,19 +119,35 @@ impl<H: Send + Sync + 'static> Writer<H> {
         let Some(last) = batch.last() else {
             return batch.answer();
         };
-        if let Err(error) = self.database.commit(&batch.events) {
+        if let Err(error) = self.commit(&batch.events) {
             // A full disk stops a batch at a write, so its end never got there. After other errors
             // (a failed sync) the batch may turn up after a crash: its revisions are not used again.
-            if sqlite_code(&error) != Some(ErrorCode::DiskFull) {
+            if !is_full(&error) {
                 progress.last = last;
             }
-            return batch.fail(&self.complaint(&error));
+            let deletes = batch.fail(&self.complaint(&error));
+            // What makes room must not fail for want of the room that others asked for.
+            if !deletes.is_empty() {
+                self.perform_synced(deletes, progress);
+            }
+            return;
         }
         progress.last = last;
         progress.settle(&batch.events);
         add(&self.counters.batches, 1);
         self.publish(batch, last);
-        self.checkpoint();
+        self.checkpoint_if_long();
+    }
+
+    /// Commits; when the disk is full, once more with the log started over in the room it has.
+    fn commit(&mut self, events: &[Arc<Event<H>>]) -> rusqlite::Result<()> {
+        match self.database.commit(events) {
+            Err(error) if is_full(&error) => {
+                self.checkpoint();
+                self.database.commit(events)
+            }
+            done => done,
+        }
     }
 
     fn publish(&self, batch: Batch<H>, last: Revision) {
@@ -137,9 +156,15 @@ impl<H: Send + Sync + 'static> Writer<H> {
         batch.answer();
     }
 
+    fn checkpoint_if_long(&mut self) {
+        if self.database.wants_checkpoint() {
+            self.checkpoint();
+        }
+    }
+
     fn checkpoint(&mut self) {
-        match self.database.checkpoint_if_long() {
-            Ok(done) => add(&self.counters.checkpoints, usize::from(done)),
+        match self.database.checkpoint() {
+            Ok(()) => add(&self.counters.checkpoints, 1),
             // Nothing is lost: the log stays and the next attempt copies it.
             Err(error) => tracing::warn!("{}", self.complaint(&error)),
         }
@@ -162,7 +187,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
                 add(&self.counters.batches, 1);
                 progress.dirty.clear();
                 progress.flush_at = None;
-                self.checkpoint();
+                self.checkpoint_if_long();
             }
             Err(error) => {
                 tracing::warn!("lazy writes stay in memory: {}", self.complaint(&error));
@@ -186,9 +211,10 @@ impl<H: Send + Sync + 'static> Writer<H> {
     /// What callers are told when SQLite refuses.
     fn complaint(&self, error: &rusqlite::Error) -> String {
         let file = self.database.path().display();
-        match sqlite_code(error) {
-            Some(ErrorCode::DiskFull) => format!("no space left on the disk of {file}"),
-            _ => format!("cannot write {file}: {error}"),
+        if is_full(error) {
+            format!("no space left on the disk of {file}")
+        } else {
+            format!("cannot write {file}: {error}")
         }
     }
 }
@@ -210,6 +236,10 @@ impl<H> Progress<H> {
             self.flush_at = None;
         }
     }
+}
+
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
 }
 
 /// Cuts what was queued into batches.
