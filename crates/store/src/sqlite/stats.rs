@@ -13,12 +13,13 @@ pub struct Stats {
     pub batches: u64,
     /// Checkpoints run: the log copied into the database file.
     pub checkpoints: u64,
-    /// Syncs asked of the disk: one per transaction and two per checkpoint.
+    /// Syncs asked of the disk: one per transaction and three per checkpoint.
     pub syncs: u64,
 }
 
-/// A checkpoint syncs the log before copying it and the database file after.
-const SYNCS_PER_CHECKPOINT: u64 = 2;
+/// A checkpoint syncs the log before copying it and the database file after, and makes the next
+/// commit sync the head of the new log before filling it.
+const SYNCS_PER_CHECKPOINT: u64 = 3;
 
 #[derive(Default)]
 pub(super) struct Counters {

@@ -1,5 +1,10 @@
 //! The store's tests against its public face, in one binary so that they link once.
 
 mod basics;
+mod child;
 mod common;
+mod crash;
+mod full;
 mod model;
+mod refusals;
+mod sync;

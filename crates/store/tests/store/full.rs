@@ -1,0 +1,154 @@
+//! A disk that takes no more: writes fail clearly, everything else goes on, and writes recover.
+//!
+//! Run in a process of its own: once under a limit on file sizes, which needs no privileges, and once
+//! on a small file system of its own, where the machine allows making one.
+
+use std::path::Path;
+
+use kennel_store::{Store, WriteError};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::child;
+use crate::common::{TestStore, create, delete, keys, line, open, renew, update, value};
+
+/// A megabyte in blocks of 512 bytes, and a shell that must not die of the signal that comes with it.
+const FILE_LIMIT: [&str; 3] = [
+    "sh",
+    "-c",
+    r#"trap "" XFSZ; ulimit -S -f 2048; exec "$0" "$@""#,
+];
+
+/// Two megabytes of memory mounted over the data directory, seen by this process only.
+const SMALL_DISK: [&str; 6] = [
+    "unshare",
+    "--mount",
+    "--map-root-user",
+    "sh",
+    "-c",
+    r#"mount -t tmpfs -o size=2m tmpfs "$KENNEL_STORE_TEST_CHILD" && exec "$0" "$@""#,
+];
+
+/// Fills the disk half, so that there is something to give back.
+const BALLAST_BYTES: usize = 1 << 20;
+
+fn big(n: usize) -> String {
+    format!("{n} {}", "x".repeat(20_000))
+}
+
+/// Creates until the disk refuses; returns how many fitted and what was said.
+async fn fill(store: &TestStore) -> (usize, String) {
+    for n in 0..1000 {
+        match create(store, &format!("/a/{n:04}"), &big(n)).await {
+            Ok(_) => {}
+            Err(WriteError::Unavailable(reason)) => return (n, reason),
+            Err(other) => panic!("unexpected {other:?}"),
+        }
+    }
+    panic!("the disk never got full");
+}
+
+/// Goes through a full disk; `make_room` ends that state.
+async fn live(dir: &Path, complaint: &str, make_room: impl FnOnce()) {
+    let store = open(dir);
+    let lease = create(&store, "/lease", "held").await.unwrap();
+    let (fitted, reason) = fill(&store).await;
+    assert!(
+        reason.contains(complaint) && reason.contains("kennel.db"),
+        "{reason}"
+    );
+    assert!(fitted > 5, "only {fitted} fitted");
+
+    // Nothing of the refused write shows, reads go on, and so do heartbeats.
+    let refused = format!("/a/{fitted:04}");
+    assert_eq!(value(&store, &refused), None);
+    assert_eq!(store.range("/a/", None, None).records.len(), fitted);
+    assert_eq!(value(&store, "/a/0000"), Some(big(0)));
+    let before = store.revision();
+    let mut watch = store.watch("", before).unwrap();
+    let lost = update(&store, "/a/0000", 2, &big(9999)).await;
+    assert!(matches!(lost, Err(WriteError::Unavailable(_))));
+    assert!(matches!(
+        create(&store, "/a/0000", "").await,
+        Err(WriteError::Exists(_))
+    ));
+    let renewed = renew(&store, "/lease", lease.revision, "renewed")
+        .await
+        .unwrap();
+    assert!(renewed.revision > before);
+    let events = watch.next().await.unwrap();
+    assert_eq!(events.len(), 1);
+    assert_eq!(
+        line(&events[0]),
+        format!("{} /lease held -> renewed", renewed.revision)
+    );
+
+    make_room();
+    let written = create(&store, &refused, "fits now").await.unwrap();
+    assert!(written.revision > renewed.revision);
+    let removed = delete(&store, "/a/0000", 2).await.unwrap();
+    assert_eq!(watch.next().await.unwrap()[0].revision, written.revision);
+    let listed = keys(&store.range("", None, None));
+    store.close().await;
+
+    let store = open(dir);
+    assert_eq!(store.revision(), removed.revision);
+    assert_eq!(keys(&store.range("", None, None)), listed);
+    assert_eq!(value(&store, &refused).as_deref(), Some("fits now"));
+    assert_eq!(value(&store, "/lease").as_deref(), Some("renewed"));
+    store.close().await;
+}
+
+fn run(wrapper: &[&str], test: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let output = child::command(wrapper, test, dir.path())
+        .output()
+        .expect("the wrapper runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{complaints}");
+}
+
+#[test]
+fn a_file_that_may_not_grow_fails_writes_until_it_may() {
+    let Some(dir) = child::directory() else {
+        return run(
+            &FILE_LIMIT,
+            "full::a_file_that_may_not_grow_fails_writes_until_it_may",
+        );
+    };
+    let unlimited = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    let make_room = || setrlimit(Resource::Fsize, unlimited).expect("the hard limit is untouched");
+    block_on(live(&dir, "cannot write", make_room));
+}
+
+#[test]
+fn a_full_disk_fails_writes_until_there_is_room() {
+    let Some(dir) = child::directory() else {
+        let probe = std::process::Command::new(SMALL_DISK[0])
+            .args(&SMALL_DISK[1..5])
+            .arg("mount -t tmpfs tmpfs /tmp")
+            .status();
+        if !probe.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: no file systems may be mounted here, so a full disk was NOT tried");
+            return;
+        }
+        return run(
+            &SMALL_DISK,
+            "full::a_full_disk_fails_writes_until_there_is_room",
+        );
+    };
+    let ballast = dir.join("ballast");
+    std::fs::write(&ballast, vec![0; BALLAST_BYTES]).unwrap();
+    let make_room = || std::fs::remove_file(ballast).unwrap();
+    block_on(live(&dir, "no space left on the disk", make_room));
+}
+
+fn block_on(life: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(life);
+}
