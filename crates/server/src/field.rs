@@ -205,18 +205,18 @@ impl FieldError {
 
     /// A value is none of the supported ones, which are listed in the order given.
     pub fn not_supported(path: &Path, value: &Value, supported: &[&str]) -> Self {
+        Self::not_supported_shown(path, value.to_string(), supported)
+    }
+
+    /// As [`Self::not_supported`], for values whose upstream spelling is not plain JSON.
+    pub fn not_supported_shown(path: &Path, shown: String, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|s| format!("\"{s}\"")).collect();
         let detail = if list.is_empty() {
             String::new()
         } else {
             format!("supported values: {}", list.join(", "))
         };
-        Self::new(
-            Mistake::NotSupported,
-            path,
-            Some(value.to_string()),
-            &detail,
-        )
+        Self::new(Mistake::NotSupported, path, Some(shown), &detail)
     }
 
     /// A value may not be given here.

@@ -1,9 +1,92 @@
-//! The rules of ControllerRevision.
+//! The rules of ControllerRevision: a snapshot that never changes, with a number that may.
 
-use super::Strategy;
+use serde_json::Value;
+
+use super::pod::check::{Errors, not_negative};
+use super::pod::read::number;
+use super::{Strategy, meta, tree};
+use crate::field::{FieldError, Path};
 
 /// The rules of ControllerRevision.
 #[derive(Debug)]
 pub struct ControllerRevision;
 
-impl Strategy for ControllerRevision {}
+impl Strategy for ControllerRevision {
+    fn default(&self, object: &mut Value) {
+        if !tree::has(object, "revision") {
+            tree::set(object, "revision", Value::from(0));
+        }
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        let at = Path::new("data");
+        match tree::at(object, "data") {
+            Value::Null => errors.push(FieldError::required(&at, "data is mandatory")),
+            Value::Object(_) => {}
+            other => {
+                let why = "data must be a valid JSON object";
+                errors.push(FieldError::invalid(&at, other, why));
+            }
+        }
+        revision(&mut errors, object);
+        errors
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        revision(&mut errors, new);
+        errors.extend(meta::immutable(new, old, "data", &Path::new("data")));
+        errors
+    }
+}
+
+fn revision(errors: &mut Errors, object: &Value) {
+    not_negative(
+        errors,
+        &Path::default(),
+        "revision",
+        number(object, "revision"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::testing::{check, check_create};
+
+    #[test]
+    fn s1_3_11_data_must_be_an_object() {
+        let strategy = ControllerRevision;
+        check_create(&strategy, &json!({"revision": 1, "data": {}}), &[]);
+        check_create(
+            &strategy,
+            &json!({}),
+            &["data: Required value: data is mandatory"],
+        );
+        check_create(
+            &strategy,
+            &json!({"data": [1]}),
+            &["data: Invalid value: [1]: data must be a valid JSON object"],
+        );
+    }
+
+    #[test]
+    fn s1_3_11_the_revision_may_change_and_the_data_may_not() {
+        let old = json!({"revision": 1, "data": {"a": 1}});
+        let strategy = ControllerRevision;
+        check(
+            &strategy.validate_update(&json!({"revision": 2, "data": {"a": 1}}), &old),
+            &[],
+        );
+        check(
+            &strategy.validate_update(&json!({"revision": -1, "data": {"a": 2}}), &old),
+            &[
+                "revision: Invalid value: -1: must be greater than or equal to 0",
+                "data: Invalid value: {\"a\":2}: field is immutable",
+            ],
+        );
+    }
+}

@@ -1,9 +1,206 @@
 //! The rules of DaemonSet.
+//!
+//! The number of its template's changes is the server's: it is shown as an annotation that users
+//! can neither edit nor remove.
 
-use super::Strategy;
+mod prepare;
+mod strategy;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use super::pod::check::{Errors, forbid, not_negative};
+use super::pod::read::{flag, int, list, number, text};
+use super::pod::{defaults, template, warnings};
+use super::{Strategy, selector, tree};
+use crate::field::{FieldError, Path};
+use crate::kinds::meta;
 
 /// The rules of DaemonSet.
 #[derive(Debug)]
 pub struct DaemonSet;
 
-impl Strategy for DaemonSet {}
+impl Strategy for DaemonSet {
+    fn default(&self, object: &mut Value) {
+        if !tree::has(object, "spec") {
+            tree::set(object, "spec", serde_json::json!({}));
+        }
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            strategy::default(spec);
+            defaults::fill(spec, "template", || serde_json::json!({}));
+            if let Some(template) = defaults::fields(spec, "template") {
+                defaults::template(template);
+            }
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        prepare::create(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        prepare::update(new, old);
+    }
+
+    fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        prepare::status(new, old);
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        prepare::validate_template_generation(&mut errors, object);
+        spec(&mut errors, object, None);
+        errors
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::new();
+        spec(&mut errors, new, Some(old));
+        let at = Path::new("spec").child("selector");
+        errors.extend(meta::immutable(new, old, "spec.selector", &at));
+        errors
+    }
+
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        status(new, old)
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let unchanged = old.is_some_and(|old| {
+            prepare::template_generation(old) == prepare::template_generation(object)
+        });
+        if unchanged {
+            return Vec::new();
+        }
+        let at = Path::new("spec").child("template");
+        warnings::of(tree::at(object, "spec.template"), &at, true)
+    }
+}
+
+fn spec(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+    let nothing = Value::Null;
+    let spec = object.get("spec").unwrap_or(&nothing);
+    let old = old.and_then(|old| old.get("spec"));
+    let at = Path::new("spec");
+    let template = spec.get("template").unwrap_or(&nothing);
+    selected(errors, spec, old, &at);
+    let template_at = at.child("template");
+    let old_template = old.and_then(|old| old.get("template"));
+    template::validate(errors, template, old_template, &template_at);
+    let pod = template.get("spec").unwrap_or(&nothing);
+    let pod_at = template_at.child("spec");
+    read_only_disks(errors, pod, old_template, &pod_at);
+    let policy = text(pod, "restartPolicy");
+    if policy != "Always" {
+        let at = pod_at.child("restartPolicy");
+        errors.push(FieldError::not_supported(
+            &at,
+            &Value::from(policy),
+            &["Always"],
+        ));
+    }
+    if pod.get("activeDeadlineSeconds").is_some() {
+        let why = "activeDeadlineSeconds in DaemonSet is not Supported";
+        forbid(errors, &pod_at, "activeDeadlineSeconds", why);
+    }
+    not_negative(
+        errors,
+        &at,
+        "minReadySeconds",
+        number(spec, "minReadySeconds"),
+    );
+    strategy::validate(errors, spec, &at);
+    let limit = number(spec, "revisionHistoryLimit");
+    not_negative(errors, &at, "revisionHistoryLimit", limit);
+}
+
+/// The selector must be one, and must select what the template makes.
+fn selected(errors: &mut Errors, spec: &Value, old: Option<&Value>, at: &Path) {
+    let wanted = spec.get("selector");
+    let at_selector = at.child("selector");
+    let mut well_formed = true;
+    if let Some(wanted) = wanted {
+        let strict = selector::validate(wanted, &at_selector, false);
+        well_formed = strict.is_empty();
+        let was_bad = old.and_then(|old| old.get("selector")).is_some_and(|old| {
+            !selector::validate(old, &at_selector, false).is_empty()
+                && selector::validate(old, &at_selector, true).is_empty()
+        });
+        errors.extend(if was_bad {
+            selector::validate(wanted, &at_selector, true)
+        } else {
+            strict
+        });
+    }
+    let labels = tree::at(spec, "template.metadata.labels");
+    if well_formed && !selector::matches(wanted, Some(labels)) {
+        let at = at.child("template").child("metadata").child("labels");
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(&at, labels, why));
+    }
+    if let Some(wanted) = wanted
+        && selector::is_empty(wanted)
+    {
+        let why = "empty selector is invalid for daemonset";
+        errors.push(FieldError::invalid(&at_selector, wanted, why));
+    }
+}
+
+/// A disk that many nodes mount must be mounted read-only by all.
+fn read_only_disks(errors: &mut Errors, pod: &Value, old: Option<&Value>, at: &Path) {
+    let writable = |volume: &Value| {
+        let disk = volume.get("gcePersistentDisk");
+        disk.is_some_and(|disk| !flag(disk, "readOnly"))
+    };
+    let before = old.map(|old| tree::list(old, "spec.volumes"));
+    if before.is_some_and(|volumes| volumes.iter().any(writable)) {
+        return;
+    }
+    for (i, volume) in list(pod, "volumes").iter().enumerate() {
+        if writable(volume) {
+            let at = at.child("volumes").index(i).child("gcePersistentDisk");
+            let why = "must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only";
+            errors.push(FieldError::invalid(
+                &at.child("readOnly"),
+                &Value::from(false),
+                why,
+            ));
+        }
+    }
+}
+
+const COUNTERS: [&str; 9] = [
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+];
+
+fn status(new: &Value, old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let nothing = Value::Null;
+    let at = Path::new("status");
+    let status = new.get("status").unwrap_or(&nothing);
+    for counter in COUNTERS {
+        not_negative(&mut errors, &at, counter, number(status, counter));
+    }
+    let before = tree::number(old, "status.collisionCount");
+    let after = int(status, "collisionCount");
+    if before.is_some_and(|before| after.is_none_or(|after| after < before)) {
+        let given = Value::from(after.unwrap_or(0));
+        let why = "cannot be decremented";
+        errors.push(FieldError::invalid(
+            &at.child("collisionCount"),
+            &given,
+            why,
+        ));
+    }
+    errors
+}

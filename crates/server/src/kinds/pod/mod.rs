@@ -1,9 +1,113 @@
-//! The rules of Pod.
+//! The rules of Pod, and of the pod templates in other kinds.
+//!
+//! ```text
+//!  defaults ─▶ defaults_volume      what is filled in, for pods and templates
+//!           └▶ defaults_pod         … for pods alone
+//!  create, update, status, ephemeral, bind: what the server sets, and the rules of each write
+//!  spec ─▶ volumes, containers, affinity, …: the rules of a pod spec, one room per topic
+//!  template: the rules of a pod template
+//! ```
+//!
+//! Errors come in upstream's order and words, its slips included: tools compare them.
+
+mod affinity;
+mod aggregate;
+mod annotations;
+mod bind;
+pub(crate) mod check;
+mod claim_template;
+mod containers;
+mod create;
+pub(crate) mod defaults;
+mod defaults_pod;
+mod defaults_volume;
+mod disks;
+mod env;
+mod ephemeral;
+mod files;
+mod image;
+mod leniency;
+mod mounts;
+mod network;
+mod ports;
+mod probes;
+mod qos;
+pub(crate) mod read;
+mod resources;
+mod security;
+mod spec;
+mod spread;
+mod status;
+pub(crate) mod template;
+mod tolerations;
+mod update;
+mod volumes;
+pub(crate) mod warnings;
+mod warnings_placement;
+mod warnings_ports;
+mod windows;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+pub use bind::bind;
+pub use ephemeral::{prepare_ephemeral_containers, validate_ephemeral_containers};
 
 use super::Strategy;
+use crate::field::{FieldError, Path};
+use crate::names;
 
 /// The rules of Pod.
 #[derive(Debug)]
 pub struct Pod;
 
-impl Strategy for Pod {}
+impl Strategy for Pod {
+    fn default(&self, object: &mut Value) {
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            defaults::pod_spec(spec);
+            defaults_pod::pod(spec);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        create::prepare(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        update::prepare(new, old);
+    }
+
+    fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        status::prepare(new, old);
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        create::validate(object)
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        update::validate(new, old)
+    }
+
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        status::validate(new, old)
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        if old.is_some() {
+            // Controllers update pods all the time, and no human is there to read.
+            return Vec::new();
+        }
+        let name = super::tree::text(object, "metadata.name");
+        let mistakes = names::dns1123_label(name);
+        let mut found = Vec::new();
+        if !mistakes.is_empty() {
+            let why = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended";
+            found.push(format!("metadata.name: {why}: [{}]", mistakes.join(" ")));
+        }
+        found.extend(warnings::of(object, &Path::default(), false));
+        found
+    }
+}

@@ -1,0 +1,86 @@
+//! What the server itself sets on a DaemonSet: status, generation, and the count of the changes
+//! of its template.
+
+use serde_json::{Value, json};
+
+use crate::field::{FieldError, Path};
+use crate::kinds::meta;
+use crate::kinds::pod::check::Errors;
+use crate::kinds::tree;
+
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// The annotation that counts the changes of the template.
+pub(super) fn template_generation(object: &Value) -> Option<&str> {
+    meta::entry(object, "metadata.annotations", TEMPLATE_GENERATION)
+}
+
+fn set_template_generation(object: &mut Value, generation: i64) {
+    let annotations = tree::at(object, "metadata.annotations");
+    if !annotations.is_object() {
+        tree::set(object, "metadata.annotations", json!({}));
+    }
+    if let Some(annotations) = tree::at_mut(object, "metadata.annotations") {
+        annotations[TEMPLATE_GENERATION] = Value::from(generation.to_string());
+    }
+}
+
+/// A new DaemonSet has counted nothing. A count that the user brings is kept if it is positive;
+/// one that is no number is left for validation to refuse.
+pub(super) fn create(object: &mut Value) {
+    tree::set(object, "status", empty_status());
+    meta::first_generation(object);
+    match template_generation(object).map(str::parse::<i64>) {
+        Some(Err(_)) => {}
+        given => {
+            let generation = given.and_then(Result::ok).unwrap_or(0).max(1);
+            set_template_generation(object, generation);
+        }
+    }
+}
+
+/// Four counters are always shown, even when there is nothing to count.
+fn empty_status() -> Value {
+    json!({
+        "currentNumberScheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "numberReady": 0,
+    })
+}
+
+/// Keeps the status, and counts changes of the spec and of the template.
+pub(super) fn update(new: &mut Value, old: &Value) {
+    tree::carry(new, old, "status");
+    meta::next_generation(new, old, &["spec"]);
+    let template = "spec.template";
+    let changed = !tree::same(tree::at(new, template), tree::at(old, template));
+    keep_template_generation(new, old, i64::from(changed));
+}
+
+/// A status write changes no spec, and so neither of the two generations.
+pub(super) fn status(new: &mut Value, old: &Value) {
+    tree::carry(new, old, "spec");
+    tree::carry(new, old, "metadata.generation");
+    keep_template_generation(new, old, 0);
+}
+
+fn keep_template_generation(new: &mut Value, old: &Value, more: i64) {
+    let before = template_generation(old).and_then(|text| text.parse().ok());
+    set_template_generation(new, before.unwrap_or(0) + more);
+}
+
+/// Refuses a count that is no number.
+pub(super) fn validate_template_generation(errors: &mut Errors, object: &Value) {
+    let Some(given) = template_generation(object) else {
+        return;
+    };
+    if given.parse::<i64>().is_err() {
+        let at = Path::new("metadata")
+            .child("annotations")
+            .key(TEMPLATE_GENERATION);
+        let shown = Value::from(given);
+        let why = format!("strconv.ParseInt: parsing {shown}: invalid syntax");
+        errors.push(FieldError::invalid(&at, &shown, &why));
+    }
+}

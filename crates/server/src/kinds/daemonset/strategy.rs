@@ -1,0 +1,119 @@
+//! How a DaemonSet replaces its pods: `updateStrategy`.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::{FieldError, Path};
+use crate::kinds::pod::check::{Errors, NOT_NEGATIVE};
+use crate::kinds::pod::defaults::{fields, fill, fill_text};
+use crate::kinds::pod::read::text;
+use crate::names;
+
+const REVISIONS_KEPT: i64 = 10;
+
+/// Fills in the strategy, and how many revisions are kept. Only a rolling update has members.
+pub(super) fn default(spec: &mut Map<String, Value>) {
+    fill(spec, "revisionHistoryLimit", || json!(REVISIONS_KEPT));
+    fill(spec, "updateStrategy", || json!({}));
+    let Some(strategy) = fields(spec, "updateStrategy") else {
+        return;
+    };
+    fill_text(strategy, "type", "RollingUpdate");
+    if strategy["type"] != "RollingUpdate" {
+        return;
+    }
+    fill(strategy, "rollingUpdate", || json!({}));
+    if let Some(rolling) = fields(strategy, "rollingUpdate") {
+        fill(rolling, "maxUnavailable", || json!(1));
+        fill(rolling, "maxSurge", || json!(0));
+    }
+}
+
+/// Checks the strategy.
+pub(super) fn validate(errors: &mut Errors, spec: &Value, at: &Path) {
+    let nothing = Value::Null;
+    let strategy = spec.get("updateStrategy").unwrap_or(&nothing);
+    let at = at.child("updateStrategy");
+    match text(strategy, "type") {
+        "OnDelete" => {}
+        "RollingUpdate" => match strategy.get("rollingUpdate") {
+            Some(rolling) => rolling_update(errors, rolling, &at.child("rollingUpdate")),
+            None => errors.push(FieldError::required(&at.child("rollingUpdate"), "")),
+        },
+        other => {
+            let shown = spelled(other, strategy.get("rollingUpdate"));
+            let supported = ["RollingUpdate", "OnDelete"];
+            errors.push(FieldError::not_supported_shown(&at, shown, &supported));
+        }
+    }
+}
+
+/// A strategy as upstream prints it.
+fn spelled(kind: &str, rolling: Option<&Value>) -> String {
+    let member =
+        |rolling: &Value, name: &str| rolling.get(name).map_or("0".to_owned(), Value::to_string);
+    let rolling = rolling.map_or("null".to_owned(), |rolling| {
+        format!(
+            "{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}",
+            member(rolling, "maxUnavailable"),
+            member(rolling, "maxSurge")
+        )
+    });
+    format!(
+        "{{\"Type\":{},\"RollingUpdate\":{rolling}}}",
+        Value::from(kind)
+    )
+}
+
+fn rolling_update(errors: &mut Errors, rolling: &Value, at: &Path) {
+    let zero = json!(0);
+    let unavailable = rolling.get("maxUnavailable").unwrap_or(&zero);
+    let surge = rolling.get("maxSurge").unwrap_or(&zero);
+    let members = [("maxUnavailable", unavailable), ("maxSurge", surge)];
+    for (name, value) in members {
+        count_or_percent(errors, value, &at.child(name));
+    }
+    for (name, value) in members {
+        if percent(value).is_some_and(|percent| percent > 100) {
+            let why = "must not be greater than 100%";
+            errors.push(FieldError::invalid(&at.child(name), value, why));
+        }
+    }
+    match (is_some(unavailable), is_some(surge)) {
+        (true, true) => {
+            let why = "may not be set when maxUnavailable is non-zero";
+            errors.push(FieldError::invalid(&at.child("maxSurge"), surge, why));
+        }
+        (false, false) => {
+            let why = "cannot be 0 when maxSurge is 0";
+            errors.push(FieldError::required(&at.child("maxUnavailable"), why));
+        }
+        _ => {}
+    }
+}
+
+fn count_or_percent(errors: &mut Errors, value: &Value, at: &Path) {
+    if let Some(text) = value.as_str() {
+        for mistake in names::percent(text) {
+            errors.push(FieldError::invalid(at, value, &mistake));
+        }
+    } else if value.as_i64().is_some_and(|count| count < 0) {
+        errors.push(FieldError::invalid(at, value, NOT_NEGATIVE));
+    }
+}
+
+/// The number of a well-formed percentage; one that is too large to hold is larger than any bound.
+fn percent(value: &Value) -> Option<i64> {
+    let text = value.as_str()?;
+    if !names::percent(text).is_empty() {
+        return None;
+    }
+    Some(text.trim_end_matches('%').parse().unwrap_or(i64::MAX))
+}
+
+/// Whether a member asks for anything.
+fn is_some(value: &Value) -> bool {
+    let amount = percent(value)
+        .or_else(|| value.as_i64())
+        .or_else(|| value.as_str()?.parse().ok());
+    amount.unwrap_or(0) != 0
+}

@@ -1,0 +1,330 @@
+//! Affinity to nodes, and to or from other pods.
+
+use serde_json::Value;
+
+use super::check::{Errors, form_at, label_name};
+use super::leniency::Leniency;
+use super::read::{entries, list, number, text, texts};
+use crate::field::{FieldError, Path};
+use crate::kinds::selector;
+use crate::names;
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// Checks `spec.affinity`.
+pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, leniency: &Leniency) {
+    let Some(affinity) = spec.get("affinity") else {
+        return;
+    };
+    let at = at.child("affinity");
+    if let Some(node) = affinity.get("nodeAffinity") {
+        node_affinity(errors, node, &at.child("nodeAffinity"), leniency);
+    }
+    for name in ["podAffinity", "podAntiAffinity"] {
+        if let Some(pod) = affinity.get(name) {
+            pod_affinity(errors, pod, &at.child(name), leniency.selector_values);
+        }
+    }
+}
+
+fn node_affinity(errors: &mut Errors, affinity: &Value, at: &Path, leniency: &Leniency) {
+    if let Some(required) = affinity.get(REQUIRED) {
+        let at = at.child(REQUIRED);
+        node_selector(errors, required, &at, leniency.node_affinity_values);
+    }
+    for (i, term) in list(affinity, PREFERRED).iter().enumerate() {
+        let at = at.child(PREFERRED).index(i);
+        weight(errors, term, &at);
+        if let Some(preference) = term.get("preference") {
+            node_term(errors, preference, &at.child("preference"), true);
+        }
+    }
+}
+
+/// Checks a node selector: terms of which one must match.
+pub(crate) fn node_selector(errors: &mut Errors, selector: &Value, at: &Path, any_values: bool) {
+    let terms = list(selector, "nodeSelectorTerms");
+    let at = at.child("nodeSelectorTerms");
+    if terms.is_empty() {
+        let why = "must have at least one node selector term";
+        errors.push(FieldError::required(&at, why));
+    }
+    for (i, term) in terms.iter().enumerate() {
+        node_term(errors, term, &at.index(i), any_values);
+    }
+}
+
+fn node_term(errors: &mut Errors, term: &Value, at: &Path, any_values: bool) {
+    for (i, requirement) in list(term, "matchExpressions").iter().enumerate() {
+        let at = at.child("matchExpressions").index(i);
+        label_requirement(errors, requirement, &at, any_values);
+    }
+    for (i, requirement) in list(term, "matchFields").iter().enumerate() {
+        field_requirement(errors, requirement, &at.child("matchFields").index(i));
+    }
+}
+
+fn bad_operator(errors: &mut Errors, at: &Path, operator: &str) {
+    let why = "not a valid selector operator";
+    let at = at.child("operator");
+    errors.push(FieldError::invalid(&at, &Value::from(operator), why));
+}
+
+fn label_requirement(errors: &mut Errors, requirement: &Value, at: &Path, any_values: bool) {
+    let count = list(requirement, "values").len();
+    match text(requirement, "operator") {
+        "In" | "NotIn" if count == 0 => errors.push(FieldError::required(
+            &at.child("values"),
+            "must be specified when `operator` is 'In' or 'NotIn'",
+        )),
+        "Exists" | "DoesNotExist" if count > 0 => errors.push(FieldError::forbidden(
+            &at.child("values"),
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        )),
+        "Gt" | "Lt" if count != 1 => errors.push(FieldError::required(
+            &at.child("values"),
+            "must be specified single value when `operator` is 'Lt' or 'Gt'",
+        )),
+        "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
+        other => bad_operator(errors, at, other),
+    }
+    label_name(errors, at, "key", text(requirement, "key"));
+    if any_values {
+        return;
+    }
+    for (i, value) in texts(requirement, "values").enumerate() {
+        let mistakes = names::label_value(value);
+        if !mistakes.is_empty() {
+            form_at(errors, &at.child("values").index(i), value, mistakes);
+        }
+    }
+}
+
+fn field_requirement(errors: &mut Errors, requirement: &Value, at: &Path) {
+    match text(requirement, "operator") {
+        "In" | "NotIn" => {
+            if list(requirement, "values").len() != 1 {
+                let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+                errors.push(FieldError::required(&at.child("values"), why));
+            }
+        }
+        other => bad_operator(errors, at, other),
+    }
+    let key = text(requirement, "key");
+    if key != "metadata.name" {
+        let why = vec!["not a valid field selector key".to_owned()];
+        return form_at(errors, &at.child("key"), key, why);
+    }
+    for (i, value) in texts(requirement, "values").enumerate() {
+        let mistakes = names::dns1123_subdomain(value);
+        if !mistakes.is_empty() {
+            form_at(errors, &at.child("values").index(i), value, mistakes);
+        }
+    }
+}
+
+fn weight(errors: &mut Errors, term: &Value, at: &Path) {
+    let weight = number(term, "weight");
+    if !(1..=100).contains(&weight) {
+        let why = "must be in the range 1-100";
+        let at = at.child("weight");
+        errors.push(FieldError::invalid(&at, &Value::from(weight), why));
+    }
+}
+
+fn pod_affinity(errors: &mut Errors, affinity: &Value, at: &Path, any_values: bool) {
+    for (i, term) in list(affinity, REQUIRED).iter().enumerate() {
+        pod_term(errors, term, &at.child(REQUIRED).index(i), any_values);
+    }
+    for (i, term) in list(affinity, PREFERRED).iter().enumerate() {
+        let at = at.child(PREFERRED).index(i);
+        weight(errors, term, &at);
+        let at = at.child("podAffinityTerm");
+        let term = term.get("podAffinityTerm").unwrap_or(&Value::Null);
+        pod_term(errors, term, &at, any_values);
+    }
+}
+
+fn pod_term(errors: &mut Errors, term: &Value, at: &Path, any_values: bool) {
+    for name in ["labelSelector", "namespaceSelector"] {
+        if let Some(labels) = term.get(name) {
+            selector::collect(errors, labels, &at.child(name), any_values);
+        }
+    }
+    for namespace in texts(term, "namespaces") {
+        let mistakes = names::dns1123_label(namespace);
+        if !mistakes.is_empty() {
+            form_at(errors, &at.child("namespace"), namespace, mistakes);
+        }
+    }
+    label_keys(errors, term, at);
+    let key = text(term, "topologyKey");
+    if key.is_empty() {
+        let at = at.child("topologyKey");
+        errors.push(FieldError::required(&at, "can not be empty"));
+    }
+    label_name(errors, at, "topologyKey", key);
+}
+
+/// Checks `matchLabelKeys` and `mismatchLabelKeys`, which extend the term's selector.
+fn label_keys(errors: &mut Errors, term: &Value, at: &Path) {
+    let labels = term.get("labelSelector");
+    for name in ["matchLabelKeys", "mismatchLabelKeys"] {
+        if labels.is_none() && !list(term, name).is_empty() {
+            let why = "must not be specified when labelSelector is not set";
+            errors.push(FieldError::forbidden(&at.child(name), why));
+            continue;
+        }
+        for (i, key) in texts(term, name).enumerate() {
+            let at = || at.child(name).index(i);
+            let mistakes = names::qualified_name(key);
+            if !mistakes.is_empty() {
+                form_at(errors, &at(), key, mistakes);
+            }
+        }
+    }
+    if let Some(labels) = labels {
+        twice_in_selector(errors, term, labels, at);
+    }
+    for (i, key) in texts(term, "matchLabelKeys").enumerate() {
+        if texts(term, "mismatchLabelKeys").any(|other| other == key) {
+            let why = vec!["exists in both matchLabelKeys and mismatchLabelKeys".to_owned()];
+            form_at(errors, &at.child("matchLabelKeys").index(i), key, why);
+        }
+    }
+}
+
+/// The server has already put the keys into the selector, so a key the user put there as well is
+/// in it twice. Upstream reports the index without the list's name.
+fn twice_in_selector(errors: &mut Errors, term: &Value, labels: &Value, at: &Path) {
+    let mut seen: Vec<&str> = entries(labels, "matchLabels").map(|(key, _)| key).collect();
+    for expression in list(labels, "matchExpressions") {
+        let key = text(expression, "key");
+        let listed = texts(term, "matchLabelKeys").position(|listed| listed == key);
+        if let Some(i) = listed
+            && seen.contains(&key)
+        {
+            let why = vec!["exists in both matchLabelKeys and labelSelector".to_owned()];
+            form_at(errors, &at.index(i), key, why);
+        }
+        seen.push(key);
+    }
+}
+
+/// Puts the values that `matchLabelKeys` and `mismatchLabelKeys` stand for into the selectors of
+/// a new pod's affinity terms.
+pub(super) fn merge_label_keys(pod: &mut Value) {
+    let labels = pod.pointer("/metadata/labels").cloned();
+    let Some(labels) = labels.filter(Value::is_object) else {
+        return;
+    };
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        for (list, inner) in [(REQUIRED, ""), (PREFERRED, "/podAffinityTerm")] {
+            let pointer = format!("/spec/affinity/{kind}/{list}");
+            let terms = pod.pointer_mut(&pointer).and_then(Value::as_array_mut);
+            for term in terms.into_iter().flatten() {
+                if let Some(term) = term.pointer_mut(inner) {
+                    extend_selector(term, &labels);
+                }
+            }
+        }
+    }
+}
+
+fn extend_selector(term: &mut Value, labels: &Value) {
+    if !term.get("labelSelector").is_some_and(Value::is_object) {
+        return;
+    }
+    let mut added = Vec::new();
+    for (name, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        for key in texts(term, name) {
+            if let Some(value) = labels.get(key) {
+                added
+                    .push(serde_json::json!({"key": key, "operator": operator, "values": [value]}));
+            }
+        }
+    }
+    if added.is_empty() {
+        return;
+    }
+    let selector = &mut term["labelSelector"];
+    match selector
+        .get_mut("matchExpressions")
+        .and_then(Value::as_array_mut)
+    {
+        Some(expressions) => expressions.extend(added),
+        None => selector["matchExpressions"] = Value::Array(added),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(affinity: Value, expected: &[&str]) {
+        let mut errors = Errors::new();
+        let spec = json!({"affinity": affinity});
+        all(&mut errors, &spec, &Path::new("s"), &Leniency::default());
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{spec}");
+    }
+
+    #[test]
+    fn s1_3_15_match_fields_know_only_names() {
+        let field = |requirement: Value| json!({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [requirement]}]}}});
+        check(
+            field(json!({"key": "metadata.name", "operator": "In", "values": ["n1"]})),
+            &[],
+        );
+        let at = format!("s.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchFields[0]");
+        check(
+            field(json!({"key": "metadata.name", "operator": "In", "values": ["a", "b"]})),
+            &[&format!(
+                "{at}.values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            )],
+        );
+        check(
+            field(json!({"key": "metadata.name", "operator": "Exists"})),
+            &[&format!(
+                "{at}.operator: Invalid value: \"Exists\": not a valid selector operator"
+            )],
+        );
+    }
+
+    #[test]
+    fn weights_and_topology_keys_are_checked() {
+        check(
+            json!({"podAntiAffinity": {PREFERRED: [{"weight": 101, "podAffinityTerm": {"topologyKey": "zone"}}]}}),
+            &[&format!(
+                "s.affinity.podAntiAffinity.{PREFERRED}[0].weight: Invalid value: 101: must be in the range 1-100"
+            )],
+        );
+        let at = format!("s.affinity.podAffinity.{REQUIRED}[0]");
+        let mut errors = Errors::new();
+        let spec = json!({"affinity": {"podAffinity": {REQUIRED: [{"namespaces": ["A"]}]}}});
+        all(&mut errors, &spec, &Path::new("s"), &Leniency::default());
+        assert_eq!(errors[0].field, format!("{at}.namespace"));
+        assert_eq!(
+            errors[1].to_string(),
+            format!("{at}.topologyKey: Required value: can not be empty")
+        );
+    }
+
+    #[test]
+    fn label_keys_become_expressions_of_a_new_pod() {
+        let mut pod = json!({
+            "metadata": {"labels": {"hash": "1"}},
+            "spec": {"affinity": {"podAffinity": {REQUIRED: [{
+                "labelSelector": {}, "topologyKey": "zone", "matchLabelKeys": ["hash", "none"]
+            }]}}}
+        });
+        merge_label_keys(&mut pod);
+        assert_eq!(
+            pod["spec"]["affinity"]["podAffinity"][REQUIRED][0]["labelSelector"],
+            json!({"matchExpressions": [{"key": "hash", "operator": "In", "values": ["1"]}]})
+        );
+    }
+}

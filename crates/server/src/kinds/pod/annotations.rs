@@ -1,0 +1,206 @@
+//! Annotations that mean something on a pod.
+
+use serde_json::Value;
+
+use super::check::{Errors, descending_path};
+use super::containers::each_container;
+use super::read::{text, text_entries};
+use crate::field::{FieldError, Path};
+
+const MIRROR: &str = "kubernetes.io/config.mirror";
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// One annotation of an object with this metadata.
+pub(super) fn annotation<'a>(metadata: &'a Value, key: &str) -> Option<&'a str> {
+    metadata.get("annotations")?.get(key)?.as_str()
+}
+
+/// Checks the annotations that a pod with this spec may carry. `at` is the path of the
+/// annotations. With `any_cost`, the deletion cost may be wrong as it was before.
+pub(super) fn validate(
+    errors: &mut Errors,
+    metadata: &Value,
+    spec: &Value,
+    at: &Path,
+    any_cost: bool,
+) {
+    if let Some(value) = annotation(metadata, MIRROR)
+        && text(spec, "nodeName").is_empty()
+    {
+        let why = "must set spec.nodeName if mirror pod annotation is set";
+        let at = at.key(MIRROR);
+        errors.push(FieldError::invalid(&at, &Value::from(value), why));
+    }
+    if let Some(cost) = annotation(metadata, DELETION_COST)
+        && !any_cost
+        && !is_cost(cost)
+    {
+        let why = "must be a 32bit integer";
+        let at = at.key(DELETION_COST);
+        errors.push(FieldError::invalid(&at, &Value::from(cost), why));
+    }
+    for (key, value) in text_entries(metadata, "annotations") {
+        if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
+            seccomp_profile(errors, value, &at.child(key.to_owned()));
+        } else if let Some(container) = key.strip_prefix(APP_ARMOR) {
+            app_armor_profile(errors, container, value, spec, &at.key(key));
+        }
+    }
+}
+
+/// Whether the deletion cost of a stored pod is no number.
+pub(super) fn has_bad_cost(metadata: &Value) -> bool {
+    annotation(metadata, DELETION_COST).is_some_and(|cost| !is_cost(cost))
+}
+
+fn is_cost(cost: &str) -> bool {
+    let digits = cost.strip_prefix('-').unwrap_or(cost);
+    let canonical = cost == "0" || digits.starts_with(|c: char| ('1'..='9').contains(&c));
+    canonical && cost.parse::<i32>().is_ok()
+}
+
+fn seccomp_profile(errors: &mut Errors, profile: &str, at: &Path) {
+    if ["runtime/default", "docker/default", "unconfined"].contains(&profile) {
+        return;
+    }
+    match profile.strip_prefix("localhost/") {
+        Some(path) => descending_path(errors, at, path),
+        None => {
+            let why = "must be a valid seccomp profile";
+            errors.push(FieldError::invalid(at, &Value::from(profile), why));
+        }
+    }
+}
+
+fn app_armor_profile(errors: &mut Errors, name: &str, profile: &str, spec: &Value, at: &Path) {
+    let mut found = false;
+    each_container(spec, at, |container, _| {
+        found |= text(container, "name") == name
+    });
+    if !found {
+        let given = Value::from(name);
+        errors.push(FieldError::invalid(at, &given, "container not found"));
+    }
+    let known = ["", "runtime/default", "unconfined"].contains(&profile);
+    if !known && !profile.starts_with("localhost/") {
+        let why = format!("invalid AppArmor profile name: {}", Value::from(profile));
+        errors.push(FieldError::invalid(at, &Value::from(profile), &why));
+    }
+}
+
+/// Where a profile is given both by annotation and by field, the two must agree.
+pub(super) fn agree_with_fields(errors: &mut Errors, metadata: &Value, spec: &Value, at: &Path) {
+    let profile_of = |owner: &Value, field: &str| -> Option<Value> {
+        owner.get("securityContext")?.get(field).cloned()
+    };
+    if let Some(profile) = profile_of(spec, "seccompProfile")
+        && let Some(annotation) = annotation(metadata, SECCOMP_POD)
+    {
+        agree(
+            errors,
+            "seccomp",
+            annotation,
+            &profile,
+            &at.child("securityContext").child("seccompProfile"),
+        );
+    }
+    each_container(spec, at, |container, at| {
+        let key = format!("{SECCOMP_CONTAINER}{}", text(container, "name"));
+        if let Some(profile) = profile_of(container, "seccompProfile")
+            && let Some(annotation) = annotation(metadata, &key)
+        {
+            agree(
+                errors,
+                "seccomp",
+                annotation,
+                &profile,
+                &at.child("securityContext").child("seccompProfile"),
+            );
+        }
+    });
+    if spec
+        .get("os")
+        .is_some_and(|os| text(os, "name") == "windows")
+    {
+        return;
+    }
+    let pod = profile_of(spec, "appArmorProfile");
+    each_container(spec, at, |container, at| {
+        let key = format!("{APP_ARMOR}{}", text(container, "name"));
+        if let Some(profile) = profile_of(container, "appArmorProfile").or_else(|| pod.clone())
+            && let Some(annotation) = annotation(metadata, &key)
+        {
+            agree(
+                errors,
+                "apparmor",
+                annotation,
+                &profile,
+                &at.child("securityContext").child("appArmorProfile"),
+            );
+        }
+    });
+}
+
+fn agree(errors: &mut Errors, what: &str, annotation: &str, profile: &Value, at: &Path) {
+    let same_type = match text(profile, "type") {
+        "Unconfined" => annotation == "unconfined",
+        "RuntimeDefault" => {
+            annotation == "runtime/default" || what == "seccomp" && annotation == "docker/default"
+        }
+        "Localhost" => match annotation.strip_prefix("localhost/") {
+            Some(path) => {
+                if path != text(profile, "localhostProfile") {
+                    let why = format!("{what} profile in annotation and field must match");
+                    let at = at.child("localhostProfile");
+                    errors.push(FieldError::forbidden(&at, &why));
+                }
+                true
+            }
+            None => false,
+        },
+        _ => true,
+    };
+    if !same_type {
+        let why = format!("{what} type in annotation and field must match");
+        errors.push(FieldError::forbidden(&at.child("type"), &why));
+    }
+}
+
+/// What may not happen to the annotations of a pod that exists.
+pub(super) fn changes(errors: &mut Errors, new: &Value, old: &Value, at: &Path) {
+    for (key, value) in text_entries(old, "annotations") {
+        if annotation(new, key) == Some(value) {
+            continue;
+        }
+        if let Some(what) = guarded(key) {
+            let why = format!("may not remove or update {what}");
+            errors.push(FieldError::forbidden(&at.key(key), &why));
+        }
+    }
+    for (key, _) in text_entries(new, "annotations") {
+        if annotation(old, key).is_none()
+            && let Some(what) = guarded(key)
+        {
+            let why = format!("may not add {what}");
+            errors.push(FieldError::forbidden(&at.key(key), &why));
+        }
+    }
+}
+
+fn guarded(key: &str) -> Option<&'static str> {
+    if key.starts_with(APP_ARMOR) {
+        Some("AppArmor annotations")
+    } else if key == MIRROR {
+        Some("mirror pod annotation")
+    } else {
+        None
+    }
+}
+
+/// Whether a pod stands for one that a node runs on its own.
+pub(super) fn is_mirror(metadata: &Value) -> bool {
+    annotation(metadata, MIRROR).is_some()
+}

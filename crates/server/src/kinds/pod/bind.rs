@@ -1,0 +1,97 @@
+//! Giving a pod to a node.
+
+use serde_json::{Value, json};
+
+use super::read::{list, text, text_entries};
+use crate::kinds::tree;
+
+/// Puts a pod on `node`, with the labels and annotations the binding carries (`metadata` is the
+/// binding's), at the time `now`. The error is the reason of the conflict, in upstream's words.
+pub fn bind(pod: &mut Value, node: &str, metadata: &Value, now: &str) -> Result<(), String> {
+    let name = tree::text(pod, "metadata.name");
+    if tree::has(pod, "metadata.deletionTimestamp") {
+        return Err(format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        ));
+    }
+    let present = tree::text(pod, "spec.nodeName");
+    if !present.is_empty() {
+        return Err(format!(
+            "pod {name} is already assigned to node \"{present}\""
+        ));
+    }
+    if !list(&pod["spec"], "schedulingGates").is_empty() {
+        return Err(format!("pod {name} has non-empty .spec.schedulingGates"));
+    }
+    tree::set(pod, "spec.nodeName", Value::from(node));
+    for kind in ["annotations", "labels"] {
+        for (key, value) in text_entries(metadata, kind) {
+            let metadata = &mut pod["metadata"];
+            if !metadata.get(kind).is_some_and(Value::is_object) {
+                metadata[kind] = json!({});
+            }
+            metadata[kind][key] = Value::from(value);
+        }
+    }
+    tree::remove(pod, "status.nominatedNodeName");
+    scheduled(pod, now);
+    Ok(())
+}
+
+fn scheduled(pod: &mut Value, now: &str) {
+    let mut condition =
+        json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now});
+    let conditions = tree::list_mut(pod, "status.conditions");
+    let found = conditions
+        .iter_mut()
+        .find(|c| text(c, "type") == "PodScheduled");
+    if let Some(present) = found {
+        if text(present, "status") == "True" {
+            tree::carry(&mut condition, present, "lastTransitionTime");
+        }
+        *present = condition;
+        return;
+    }
+    match tree::at_mut(pod, "status.conditions").and_then(Value::as_array_mut) {
+        Some(conditions) => conditions.push(condition),
+        None => tree::set(pod, "status.conditions", json!([condition])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_pod_is_scheduled() {
+        let mut pod =
+            json!({"metadata": {"name": "p"}, "spec": {}, "status": {"phase": "Pending"}});
+        let metadata = json!({"annotations": {"a": "b"}});
+        assert_eq!(
+            bind(&mut pod, "n1", &metadata, "2026-01-01T00:00:00Z"),
+            Ok(())
+        );
+        assert_eq!(
+            pod,
+            json!({
+                "metadata": {"name": "p", "annotations": {"a": "b"}},
+                "spec": {"nodeName": "n1"},
+                "status": {"phase": "Pending", "conditions": [
+                    {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+            })
+        );
+        assert_eq!(
+            bind(&mut pod, "n2", &metadata, "2026-01-01T00:00:00Z"),
+            Err("pod p is already assigned to node \"n1\"".to_owned())
+        );
+    }
+
+    #[test]
+    fn deleted_and_gated_pods_are_not_bound() {
+        let mut pod = json!({"metadata": {"name": "p", "deletionTimestamp": "x"}, "spec": {}});
+        assert!(bind(&mut pod, "n1", &Value::Null, "now").is_err());
+        let mut pod =
+            json!({"metadata": {"name": "p"}, "spec": {"schedulingGates": [{"name": "g"}]}});
+        assert!(bind(&mut pod, "n1", &Value::Null, "now").is_err());
+    }
+}

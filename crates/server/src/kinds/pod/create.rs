@@ -1,0 +1,84 @@
+//! A new pod: what the server sets on it, and whether it may be made.
+
+use serde_json::{Value, json};
+
+use super::check::Errors;
+use super::leniency::Leniency;
+use super::read::{list, text};
+use super::{affinity, annotations, containers, qos, spec};
+use crate::field::{FieldError, Path};
+use crate::kinds::meta;
+use crate::kinds::tree;
+
+/// Gives a new pod its first status and generation.
+pub(super) fn prepare(pod: &mut Value) {
+    meta::first_generation(pod);
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let mut status = json!({"phase": "Pending", "qosClass": qos::class(spec)});
+    if !list(spec, "schedulingGates").is_empty() {
+        status["conditions"] = json!([{
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+    }
+    tree::set(pod, "status", status);
+    affinity::merge_label_keys(pod);
+}
+
+/// What is wrong with a new pod.
+pub(super) fn validate(pod: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let metadata = pod.get("metadata").unwrap_or(&Value::Null);
+    let at = Path::new("spec");
+    metadata_and_spec(&mut errors, pod, &Leniency::default(), false);
+    if !list(spec, "ephemeralContainers").is_empty() {
+        let at = at.child("ephemeralContainers");
+        errors.push(FieldError::forbidden(&at, "cannot be set on create"));
+    }
+    if !text(spec, "nodeName").is_empty() && !list(spec, "schedulingGates").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(FieldError::forbidden(&at.child("nodeName"), why));
+    }
+    annotations::agree_with_fields(&mut errors, metadata, spec, &at);
+    errors
+}
+
+/// What holds for a pod at any time.
+pub(super) fn metadata_and_spec(
+    errors: &mut Errors,
+    pod: &Value,
+    leniency: &Leniency,
+    any_cost: bool,
+) {
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let metadata = pod.get("metadata").unwrap_or(&Value::Null);
+    let at = Path::new("spec");
+    let annotations_at = Path::new("metadata").child("annotations");
+    annotations::validate(errors, metadata, spec, &annotations_at, any_cost);
+    let name = Some(text(metadata, "name"));
+    spec::validate(errors, spec, &at, name, leniency);
+    tokens_need_an_account(errors, spec, &at);
+    containers::untrimmed_images(errors, spec, &at);
+}
+
+fn tokens_need_an_account(errors: &mut Errors, spec: &Value, at: &Path) {
+    if !text(spec, "serviceAccountName").is_empty() {
+        return;
+    }
+    for (v, volume) in list(spec, "volumes").iter().enumerate() {
+        let Some(projected) = volume.get("projected") else {
+            continue;
+        };
+        for (s, source) in list(projected, "sources").iter().enumerate() {
+            if source.get("serviceAccountToken").is_some() {
+                let at = at.child("volumes").index(v).child("projected");
+                let at = at.child("sources").index(s).child("serviceAccountToken");
+                let why = "must not be specified when serviceAccountName is not set";
+                errors.push(FieldError::forbidden(&at, why));
+            }
+        }
+    }
+}

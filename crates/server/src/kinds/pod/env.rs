@@ -1,0 +1,358 @@
+//! Environment variables and where their values come from.
+
+use serde_json::Value;
+
+use super::check::{Errors, form, form_at, one_of, require, require_text, unreserved_path};
+use super::read::{list, quantity, text};
+use crate::field::{FieldError, Path};
+use crate::names;
+
+/// What a variable may tell about its pod, in the order errors list them.
+const ENV_FIELDS: [&str; 9] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+/// Every field the downward API knows, in variables or in volumes.
+const DOWNWARD_FIELDS: [&str; 15] = [
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.serviceAccountName",
+    "spec.schedulerName",
+    "status.phase",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+    "spec.host",
+];
+const RESOURCE_FIELDS: [&str; 6] = [
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+const BYTE_DIVISORS: [&str; 13] = [
+    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
+];
+const ENV_SOURCES_MISSING: &str =
+    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
+const TOO_MANY_SOURCES: &str = "may not have more than one field specified at a time";
+
+/// Checks `env` and `envFrom` of one container.
+pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path) {
+    let vars = list(container, "env");
+    if !vars.is_empty() {
+        let at = at.child("env");
+        for (i, var) in vars.iter().enumerate() {
+            variable(errors, var, &at, i);
+        }
+    }
+    let sources = list(container, "envFrom");
+    if !sources.is_empty() {
+        let at = at.child("envFrom");
+        for (i, source) in sources.iter().enumerate() {
+            env_from(errors, source, &at, i);
+        }
+    }
+}
+
+fn variable(errors: &mut Errors, var: &Value, list: &Path, i: usize) {
+    let name = text(var, "name");
+    let mistakes = names::env_var_name(name);
+    if name.is_empty() {
+        require(errors, &list.index(i), "name");
+    } else if !mistakes.is_empty() {
+        form(errors, &list.index(i), "name", name, mistakes);
+    }
+    if let Some(source) = var.get("valueFrom") {
+        let at = list.index(i).child("valueFrom");
+        value_from(errors, source, !text(var, "value").is_empty(), &at);
+    }
+}
+
+fn value_from(errors: &mut Errors, source: &Value, has_value: bool, at: &Path) {
+    let mut sources = 0;
+    if let Some(reference) = source.get("fieldRef") {
+        sources += 1;
+        field_ref(errors, reference, &at.child("fieldRef"), &ENV_FIELDS);
+    }
+    if let Some(reference) = source.get("resourceFieldRef") {
+        sources += 1;
+        resource_ref(errors, reference, &at.child("resourceFieldRef"), false);
+    }
+    for name in ["configMapKeyRef", "secretKeyRef"] {
+        if let Some(reference) = source.get(name) {
+            sources += 1;
+            key_ref(errors, reference, &at.child(name));
+        }
+    }
+    if let Some(reference) = source.get("fileKeyRef") {
+        sources += 1;
+        file_ref(errors, reference, &at.child("fileKeyRef"));
+    }
+    let detail = match sources {
+        0 => ENV_SOURCES_MISSING,
+        _ if has_value => "may not be specified when `value` is not empty",
+        1 => return,
+        _ => TOO_MANY_SOURCES,
+    };
+    errors.push(FieldError::invalid(at, &Value::from(""), detail));
+}
+
+/// Checks a reference to a field of the pod; `allowed` are the fields that fit the place.
+pub(super) fn field_ref(errors: &mut Errors, reference: &Value, at: &Path, allowed: &[&str]) {
+    let version = text(reference, "apiVersion");
+    let path = text(reference, "fieldPath");
+    if version.is_empty() {
+        return require(errors, at, "apiVersion");
+    }
+    if path.is_empty() {
+        return require(errors, at, "fieldPath");
+    }
+    if let Err(why) = known_field(version, path) {
+        let detail = format!("error converting fieldPath: {why}");
+        return form_at(errors, &at.child("fieldPath"), path, vec![detail]);
+    }
+    match subscript(path) {
+        Some(("metadata.annotations", key)) => {
+            let key = key.to_lowercase();
+            form_at(errors, at, &key, names::qualified_name(&key));
+        }
+        Some((_, key)) => form_at(errors, at, key, names::qualified_name(key)),
+        None if path == "spec.host" => {}
+        None => one_of(errors, &at.child("fieldPath"), path, allowed),
+    }
+}
+
+/// Whether the downward API knows a field at all, wherever it may be shown.
+fn known_field(version: &str, path: &str) -> Result<(), String> {
+    if version != "v1" {
+        return Err(format!("unsupported pod version: {version}"));
+    }
+    match subscript(path) {
+        Some(("metadata.annotations" | "metadata.labels", _)) => Ok(()),
+        Some(_) => Err(format!("field label does not support subscript: {path}")),
+        None if DOWNWARD_FIELDS.contains(&path) => Ok(()),
+        None => Err(format!("field label not supported: {path}")),
+    }
+}
+
+/// Splits `metadata.labels['key']` into the path and the key.
+fn subscript(path: &str) -> Option<(&str, &str)> {
+    let (path, rest) = path.strip_suffix("']")?.split_once("['")?;
+    (!path.is_empty() && !rest.is_empty()).then_some((path, rest))
+}
+
+/// Checks a reference to a container's requests or limits. In a volume it must name the container.
+pub(super) fn resource_ref(errors: &mut Errors, reference: &Value, at: &Path, in_volume: bool) {
+    let resource = text(reference, "resource");
+    let huge = ["requests.hugepages-", "limits.hugepages-"]
+        .iter()
+        .any(|prefix| resource.starts_with(prefix));
+    if in_volume && text(reference, "containerName").is_empty() {
+        require(errors, at, "containerName");
+    } else if resource.is_empty() {
+        require(errors, at, "resource");
+    } else if !huge {
+        one_of(errors, &at.child("resource"), resource, &RESOURCE_FIELDS);
+    }
+    divisor(errors, reference, resource, huge, at);
+}
+
+fn divisor(errors: &mut Errors, reference: &Value, resource: &str, huge: bool, at: &Path) {
+    let Some(divisor) = reference.get("divisor").map(quantity) else {
+        return;
+    };
+    let (of, allowed): (&str, &[&str]) = match resource {
+        _ if divisor.is_zero() => return,
+        "limits.cpu" | "requests.cpu" => ("cpu", &["1m", "1"]),
+        "limits.memory" | "requests.memory" => ("memory", &BYTE_DIVISORS),
+        "limits.ephemeral-storage" | "requests.ephemeral-storage" => {
+            ("local ephemeral storage", &BYTE_DIVISORS)
+        }
+        _ if huge => ("hugepages", &BYTE_DIVISORS),
+        _ => return,
+    };
+    if allowed.contains(&divisor.to_string().as_str()) {
+        return;
+    }
+    let list = if of == "cpu" {
+        "1m and 1".to_owned()
+    } else {
+        allowed.join(", ")
+    };
+    let detail = format!("only divisor's values {list} are supported with the {of} resource");
+    form_at(errors, &at.child("divisor"), resource, vec![detail]);
+}
+
+fn key_ref(errors: &mut Errors, reference: &Value, at: &Path) {
+    let name = text(reference, "name");
+    form(errors, at, "name", name, names::dns1123_subdomain(name));
+    let key = text(reference, "key");
+    if key.is_empty() {
+        require(errors, at, "key");
+    } else {
+        form(errors, at, "key", key, names::config_map_key(key));
+    }
+}
+
+fn file_ref(errors: &mut Errors, reference: &Value, at: &Path) {
+    let key = text(reference, "key");
+    if key.is_empty() {
+        require(errors, at, "key");
+    } else {
+        form(errors, at, "key", key, names::env_var_name(key));
+    }
+    require_text(errors, reference, at, "volumeName");
+    let path = text(reference, "path");
+    if path.is_empty() {
+        require(errors, at, "path");
+    } else {
+        unreserved_path(errors, &at.child("path"), path);
+    }
+}
+
+fn env_from(errors: &mut Errors, source: &Value, list: &Path, i: usize) {
+    let prefix = text(source, "prefix");
+    if !prefix.is_empty() {
+        let mistakes = names::env_var_name(prefix);
+        if !mistakes.is_empty() {
+            form(errors, &list.index(i), "prefix", prefix, mistakes);
+        }
+    }
+    let mut sources = 0;
+    for kind in ["configMapRef", "secretRef"] {
+        let Some(reference) = source.get(kind) else {
+            continue;
+        };
+        sources += 1;
+        let name = text(reference, "name");
+        let at = list.index(i).child(kind);
+        if name.is_empty() {
+            require(errors, &at, "name");
+        } else {
+            let judged = names::mask_trailing_dash(name);
+            form(errors, &at, "name", name, names::dns1123_subdomain(&judged));
+        }
+    }
+    let detail = match sources {
+        0 => "must specify one of: `configMapRef` or `secretRef`",
+        1 => return,
+        _ => TOO_MANY_SOURCES,
+    };
+    errors.push(FieldError::invalid(list, &Value::from(""), detail));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(var: Value, expected: &[&str]) {
+        let mut errors = Errors::new();
+        container(&mut errors, &json!({"env": [var]}), &Path::new("c"));
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{var}");
+    }
+
+    fn from(source: Value) -> Value {
+        json!({"name": "A", "valueFrom": source})
+    }
+
+    #[test]
+    fn field_references_name_fields_that_variables_may_show() {
+        let field = |path: &str| from(json!({"fieldRef": {"apiVersion": "v1", "fieldPath": path}}));
+        check(field("spec.nodeName"), &[]);
+        check(field("metadata.labels['app.kubernetes.io/name']"), &[]);
+        check(
+            field("spec.restartPolicy"),
+            &[
+                "c.env[0].valueFrom.fieldRef.fieldPath: Unsupported value: \"spec.restartPolicy\": supported values: \"metadata.name\", \"metadata.namespace\", \"metadata.uid\", \"spec.nodeName\", \"spec.serviceAccountName\", \"status.hostIP\", \"status.hostIPs\", \"status.podIP\", \"status.podIPs\"",
+            ],
+        );
+        check(
+            field("spec.nope"),
+            &[
+                "c.env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"spec.nope\": error converting fieldPath: field label not supported: spec.nope",
+            ],
+        );
+        check(
+            field("metadata.name['a']"),
+            &[
+                "c.env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.name['a']\": error converting fieldPath: field label does not support subscript: metadata.name['a']",
+            ],
+        );
+    }
+
+    #[test]
+    fn resource_references_name_resources_and_fitting_divisors() {
+        let resource = |name: &str, divisor: &str| {
+            from(json!({"resourceFieldRef": {"resource": name, "divisor": divisor}}))
+        };
+        check(resource("limits.cpu", "1m"), &[]);
+        check(resource("limits.hugepages-2Mi", "1Mi"), &[]);
+        check(
+            resource("limits.cpu", "2"),
+            &[
+                "c.env[0].valueFrom.resourceFieldRef.divisor: Invalid value: \"limits.cpu\": only divisor's values 1m and 1 are supported with the cpu resource",
+            ],
+        );
+        check(
+            resource("limits.gpu", "0"),
+            &[
+                "c.env[0].valueFrom.resourceFieldRef.resource: Unsupported value: \"limits.gpu\": supported values: \"limits.cpu\", \"limits.ephemeral-storage\", \"limits.memory\", \"requests.cpu\", \"requests.ephemeral-storage\", \"requests.memory\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_value_has_one_source() {
+        check(
+            from(json!({})),
+            &[
+                "c.env[0].valueFrom: Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+            ],
+        );
+        check(
+            from(
+                json!({"secretKeyRef": {"name": "s", "key": "k"}, "configMapKeyRef": {"name": "s", "key": "k"}}),
+            ),
+            &[
+                "c.env[0].valueFrom: Invalid value: \"\": may not have more than one field specified at a time",
+            ],
+        );
+        check(
+            from(json!({"secretKeyRef": {"name": "s"}})),
+            &["c.env[0].valueFrom.secretKeyRef.key: Required value"],
+        );
+    }
+
+    #[test]
+    fn env_from_needs_one_source() {
+        let mut errors = Errors::new();
+        container(
+            &mut errors,
+            &json!({"envFrom": [{"prefix": "P_"}]}),
+            &Path::new("c"),
+        );
+        assert_eq!(
+            errors[0].to_string(),
+            "c.envFrom: Invalid value: \"\": must specify one of: `configMapRef` or `secretRef`"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! What an object may keep although it would be refused today: it was stored before the rule.
+
+use serde_json::Value;
+
+use super::check::Errors;
+use super::read::list;
+use super::{affinity, files, spread};
+use crate::field::Path;
+
+/// Which rules the stored object already breaks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Leniency {
+    /// Label values in selectors of affinity terms.
+    pub selector_values: bool,
+    /// Label values in required node affinity.
+    pub node_affinity_values: bool,
+    /// Selectors of topology spread constraints.
+    pub spread_selectors: bool,
+    /// Paths of projected tokens.
+    pub token_paths: bool,
+}
+
+impl Leniency {
+    /// What the spec of the stored pod or template allows its successor.
+    pub(crate) fn towards(old: &Value) -> Self {
+        let at = Path::default();
+        let strict = Self::default();
+        let mut affinity_errors = Errors::new();
+        affinity::all(&mut affinity_errors, old, &at, &strict);
+        let breaks = |part: &str| {
+            affinity_errors
+                .iter()
+                .any(|error| error.field.contains(part))
+        };
+        let mut spread_errors = Errors::new();
+        spread::all(&mut spread_errors, old, &at, false);
+        let mut token_errors = Errors::new();
+        for volume in list(old, "volumes") {
+            if let Some(projected) = volume.get("projected") {
+                files::projected(&mut token_errors, projected, &at, false);
+            }
+        }
+        Self {
+            selector_values: breaks("elector.match"),
+            node_affinity_values: breaks("nodeAffinity.required"),
+            spread_selectors: spread_errors
+                .iter()
+                .any(|error| error.field.contains("labelSelector")),
+            token_paths: token_errors.iter().any(|error| error.field == "path"),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a pod is called and how it resolves names: hostname, DNS, host aliases; and its gates.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::check::{Errors, choice, form, form_at};
+use super::read::{flag, list, opt_text, text, texts};
+use crate::field::{FieldError, Path};
+use crate::names;
+
+const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+const NAMESERVERS_MAX: usize = 3;
+const SEARCHES_MAX: usize = 32;
+const SEARCH_CHARS_MAX: usize = 2048;
+const HOSTNAME_OVERRIDE_MAX: usize = 64;
+
+/// Checks `dnsPolicy`.
+pub(super) fn dns_policy(errors: &mut Errors, spec: &Value, at: &Path) {
+    let policy = text(spec, "dnsPolicy");
+    if !DNS_POLICIES.contains(&policy) {
+        choice(errors, &at.child("dnsPolicy"), policy, &DNS_POLICIES);
+    }
+}
+
+/// Checks `dnsConfig`, which the policy `None` cannot do without.
+pub(super) fn dns_config(errors: &mut Errors, spec: &Value, at: &Path) {
+    let none = text(spec, "dnsPolicy") == "None";
+    let config = spec.get("dnsConfig");
+    let at = at.child("dnsConfig");
+    let Some(config) = config else {
+        if none {
+            let why = "must provide `dnsConfig` when `dnsPolicy` is None";
+            errors.push(FieldError::required(&at, why));
+        }
+        return;
+    };
+    if none && list(config, "nameservers").is_empty() {
+        let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+        errors.push(FieldError::required(&at.child("nameservers"), why));
+        return;
+    }
+    nameservers(errors, config, &at);
+    searches(errors, config, &at);
+    for (i, option) in list(config, "options").iter().enumerate() {
+        if text(option, "name").is_empty() {
+            let at = at.child("options").index(i);
+            errors.push(FieldError::required(&at, "must not be empty"));
+        }
+    }
+}
+
+fn nameservers(errors: &mut Errors, config: &Value, at: &Path) {
+    let at = at.child("nameservers");
+    if list(config, "nameservers").len() > NAMESERVERS_MAX {
+        let why = format!("must not have more than {NAMESERVERS_MAX} nameservers");
+        errors.push(FieldError::invalid(&at, &config["nameservers"], &why));
+    }
+    for (i, server) in texts(config, "nameservers").enumerate() {
+        form_at(errors, &at.index(i), server, names::ip(server));
+    }
+}
+
+fn searches(errors: &mut Errors, config: &Value, at: &Path) {
+    let at = at.child("searches");
+    let count = list(config, "searches").len();
+    if count > SEARCHES_MAX {
+        let why = format!("must not have more than {SEARCHES_MAX} search paths");
+        errors.push(FieldError::invalid(&at, &config["searches"], &why));
+    }
+    let chars = texts(config, "searches").map(str::len).sum::<usize>() + count.saturating_sub(1);
+    if chars > SEARCH_CHARS_MAX {
+        let why = format!(
+            "must not have more than {SEARCH_CHARS_MAX} characters (including spaces) in the search list"
+        );
+        errors.push(FieldError::invalid(&at, &config["searches"], &why));
+    }
+    for (i, search) in texts(config, "searches").enumerate() {
+        if search != "." {
+            let search = search.strip_suffix('.').unwrap_or(search);
+            form_at(errors, &at.index(i), search, search_mistakes(search));
+        }
+    }
+}
+
+/// Search paths are subdomains that may also have underscores.
+fn search_mistakes(search: &str) -> Vec<String> {
+    const FORM: &str = "[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*";
+    let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        bytes.first().is_some_and(|byte| edge(*byte))
+            && bytes.last().is_some_and(|byte| edge(*byte))
+            && bytes.iter().all(|byte| edge(*byte) || *byte == b'-')
+    };
+    let mut mistakes = Vec::new();
+    if search.len() > names::SUBDOMAIN_LENGTH_MAX {
+        mistakes.push(names::length_error(names::SUBDOMAIN_LENGTH_MAX));
+    }
+    if !search.split('.').all(is_label) {
+        let words = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character";
+        mistakes.push(names::form_error(words, FORM, &["example.com"]));
+    }
+    mistakes
+}
+
+/// Checks `hostAliases`.
+pub(super) fn host_aliases(errors: &mut Errors, spec: &Value, at: &Path) {
+    for (i, alias) in list(spec, "hostAliases").iter().enumerate() {
+        let at = at.child("hostAliases").index(i);
+        let ip = text(alias, "ip");
+        form(errors, &at, "ip", ip, names::ip(ip));
+        for (h, hostname) in texts(alias, "hostnames").enumerate() {
+            let at = at.child("hostnames").index(h);
+            form_at(errors, &at, hostname, names::dns1123_subdomain(hostname));
+        }
+    }
+}
+
+/// Checks `hostname` and `subdomain`.
+pub(super) fn hostname(errors: &mut Errors, spec: &Value, at: &Path) {
+    for name in ["hostname", "subdomain"] {
+        let value = text(spec, name);
+        if !value.is_empty() {
+            form(errors, at, name, value, names::dns1123_label(value));
+        }
+    }
+}
+
+/// Checks `hostnameOverride`, which replaces what the pod would otherwise be called.
+pub(super) fn hostname_override(errors: &mut Errors, spec: &Value, at: &Path) {
+    let Some(name) = opt_text(spec, "hostnameOverride") else {
+        return;
+    };
+    if name.len() > HOSTNAME_OVERRIDE_MAX {
+        let at = at.child("hostnameOverride");
+        errors.push(FieldError::too_long(&at, HOSTNAME_OVERRIDE_MAX));
+    }
+    form(
+        errors,
+        at,
+        "hostnameOverride",
+        name,
+        names::dns1123_subdomain(name),
+    );
+    let why = "may not be specified when `hostnameOverride` is set";
+    if flag(spec, "setHostnameAsFQDN") {
+        errors.push(FieldError::forbidden(&at.child("setHostnameAsFQDN"), why));
+    }
+    if flag(spec, "hostNetwork") {
+        errors.push(FieldError::forbidden(&at.child("hostNetwork"), why));
+    }
+}
+
+/// Checks `readinessGates`.
+pub(super) fn readiness_gates(errors: &mut Errors, spec: &Value, at: &Path) {
+    for (i, gate) in list(spec, "readinessGates").iter().enumerate() {
+        let kind = text(gate, "conditionType");
+        let mistakes = names::qualified_name(kind);
+        let at = at.child("readinessGates").index(i);
+        form(errors, &at, "conditionType", kind, mistakes);
+    }
+}
+
+/// Checks `schedulingGates`.
+pub(super) fn scheduling_gates(errors: &mut Errors, spec: &Value, at: &Path) {
+    let mut seen = BTreeSet::new();
+    for (i, gate) in list(spec, "schedulingGates").iter().enumerate() {
+        let at = at.child("schedulingGates").index(i);
+        let name = text(gate, "name");
+        form_at(errors, &at, name, names::qualified_name(name));
+        if !seen.insert(name) {
+            errors.push(FieldError::duplicate(&at, &Value::from(name)));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The ports of containers, and the host's ports they take.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::check::{Errors, choice, form, require};
+use super::read::{flag, list, number, text};
+use crate::field::{FieldError, Path};
+use crate::names;
+
+const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+
+/// Checks the ports of one container.
+pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path) {
+    let ports = list(container, "ports");
+    if ports.is_empty() {
+        return;
+    }
+    let at = at.child("ports");
+    let mut seen = BTreeSet::new();
+    for (i, port) in ports.iter().enumerate() {
+        let at = at.index(i);
+        name(errors, text(port, "name"), &at, &mut seen);
+        let own = number(port, "containerPort");
+        if own == 0 {
+            require(errors, &at, "containerPort");
+        } else {
+            port_number(errors, &at, "containerPort", own);
+        }
+        let host = number(port, "hostPort");
+        if host != 0 {
+            port_number(errors, &at, "hostPort", host);
+        }
+        let protocol = text(port, "protocol");
+        if !PROTOCOLS.contains(&protocol) {
+            choice(errors, &at.child("protocol"), protocol, &PROTOCOLS);
+        }
+    }
+}
+
+fn name<'a>(errors: &mut Errors, name: &'a str, at: &Path, seen: &mut BTreeSet<&'a str>) {
+    if name.is_empty() {
+        return;
+    }
+    let mistakes = names::port_name(name);
+    if !mistakes.is_empty() {
+        form(errors, at, "name", name, mistakes);
+    } else if !seen.insert(name) {
+        let at = at.child("name");
+        errors.push(FieldError::duplicate(&at, &Value::from(name)));
+    }
+}
+
+fn port_number(errors: &mut Errors, at: &Path, name: &'static str, port: i64) {
+    for mistake in names::is_valid_port_num(port) {
+        let at = at.child(name);
+        errors.push(FieldError::invalid(&at, &Value::from(port), &mistake));
+    }
+}
+
+/// Checks that no two of these containers want the same port of the host. `at` is the path of the
+/// list.
+pub(super) fn host_conflicts(errors: &mut Errors, containers: &[Value], at: &Path) {
+    let mut taken = BTreeSet::new();
+    for (c, container) in containers.iter().enumerate() {
+        for (p, port) in list(container, "ports").iter().enumerate() {
+            let number = number(port, "hostPort");
+            if number == 0 {
+                continue;
+            }
+            let (protocol, ip) = (text(port, "protocol"), text(port, "hostIP"));
+            let key = format!("{protocol}/{ip}/{number}");
+            if taken.contains(&key) {
+                let at = at.index(c).child("ports").index(p).child("hostPort");
+                errors.push(FieldError::duplicate(&at, &Value::from(key)));
+            } else {
+                taken.insert(key);
+            }
+        }
+    }
+}
+
+/// On the host's network a container's port must be the host's. A template may leave the host's
+/// port open, since it is filled in when the pod is made.
+pub(super) fn host_network(errors: &mut Errors, spec: &Value, at: &Path, is_pod: bool) {
+    if !flag(spec, "hostNetwork") {
+        return;
+    }
+    for (c, container) in list(spec, "containers").iter().enumerate() {
+        for (p, port) in list(container, "ports").iter().enumerate() {
+            let (own, host) = (number(port, "containerPort"), number(port, "hostPort"));
+            if (is_pod || host != 0) && host != own {
+                let at = at.child("containers").index(c).child("ports").index(p);
+                errors.push(FieldError::invalid(
+                    &at.child("hostPort"),
+                    &Value::from(host),
+                    "must match `containerPort` when `hostNetwork` is true",
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The quality of service class of a pod, from what its containers request and are limited to.
+
+use std::collections::BTreeMap;
+
+use kennel_core::quantity::Quantity;
+use serde_json::Value;
+
+use super::read::{entries, list, map, quantity};
+
+const COMPUTE: [&str; 2] = ["cpu", "memory"];
+
+/// `Guaranteed`, `Burstable` or `BestEffort`.
+pub(crate) fn class(spec: &Value) -> &'static str {
+    if let Some(resources) = spec.get("resources")
+        && (has_any(resources, "requests") || has_any(resources, "limits"))
+    {
+        return of(std::iter::once(resources));
+    }
+    let containers = list(spec, "containers").iter();
+    of(containers
+        .chain(list(spec, "initContainers"))
+        .map(|container| container.get("resources").unwrap_or(&Value::Null)))
+}
+
+fn has_any(resources: &Value, list: &str) -> bool {
+    map(resources, list).is_some_and(|list| !list.is_empty())
+}
+
+fn of<'a>(all: impl Iterator<Item = &'a Value>) -> &'static str {
+    let mut requests = BTreeMap::new();
+    let mut limits = BTreeMap::new();
+    let mut every_limit_set = true;
+    for resources in all {
+        sum(resources, "requests", &mut requests);
+        every_limit_set &= sum(resources, "limits", &mut limits) == COMPUTE.len();
+    }
+    if requests.is_empty() && limits.is_empty() {
+        return "BestEffort";
+    }
+    let equal = requests
+        .iter()
+        .all(|(name, amount)| limits.get(name) == Some(amount));
+    if every_limit_set && equal && requests.len() == limits.len() {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+/// Adds the positive compute amounts of one list, and says how many there were.
+fn sum<'a>(resources: &'a Value, list: &str, total: &mut BTreeMap<&'a str, Quantity>) -> usize {
+    let mut found = 0;
+    for (name, amount) in entries(resources, list) {
+        let amount = quantity(amount);
+        if COMPUTE.contains(&name) && amount > Quantity::ZERO {
+            let entry = total.entry(name).or_insert(Quantity::ZERO);
+            *entry = *entry + amount;
+            found += 1;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(resources: Value, expected: &str) {
+        let spec = json!({"containers": [{"name": "c", "resources": resources}]});
+        assert_eq!(class(&spec), expected, "{spec}");
+    }
+
+    #[test]
+    fn the_class_follows_requests_and_limits() {
+        check(json!({}), "BestEffort");
+        check(json!({"requests": {"cpu": "1"}}), "Burstable");
+        check(
+            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
+            "Burstable",
+        );
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        check(json!({"limits": both, "requests": both}), "Guaranteed");
+        check(
+            json!({"limits": both, "requests": {"cpu": "500m", "memory": "1Gi"}}),
+            "Burstable",
+        );
+        check(json!({"requests": {"example.com/gpu": "1"}}), "BestEffort");
+    }
+
+    #[test]
+    fn one_container_without_limits_makes_the_pod_burstable() {
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        let spec = json!({"containers": [
+            {"name": "a", "resources": {"limits": both, "requests": both}},
+            {"name": "b", "resources": {}},
+        ]});
+        assert_eq!(class(&spec), "Burstable");
+    }
+}

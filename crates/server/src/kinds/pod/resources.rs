@@ -1,0 +1,386 @@
+//! Requests and limits: which resources there are, and how much of them may be asked for.
+
+use std::collections::BTreeSet;
+
+use kennel_core::quantity::Quantity;
+use serde_json::Value;
+
+use super::aggregate::container_requests;
+use super::check::{Errors, NOT_NEGATIVE, form, form_at};
+use super::read::{entries, list, map, quantity, text};
+use crate::field::{FieldError, Path};
+use crate::names;
+
+const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+const POD_RESOURCES: [&str; 3] = ["cpu", "hugepages-", "memory"];
+const HUGE_PAGES: &str = "hugepages-";
+/// Names without a slash that mean something somewhere, if not in a container.
+const STANDARD: [&str; 17] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "storage",
+];
+
+/// Whose requirements are being looked at: the two know different resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    Container,
+    Pod,
+}
+
+/// What the rest of the pod lends to the check of one container's requirements.
+#[derive(Debug, Default)]
+pub(super) struct Claims<'a>(BTreeSet<&'a str>);
+
+impl<'a> Claims<'a> {
+    /// The names of a pod's resource claims.
+    pub(super) fn of(spec: &'a Value) -> Self {
+        let claims = list(spec, "resourceClaims").iter();
+        Self(
+            claims
+                .map(|claim| text(claim, "name"))
+                .filter(|name| !name.is_empty())
+                .collect(),
+        )
+    }
+}
+
+fn is_huge_page(name: &str) -> bool {
+    name.starts_with(HUGE_PAGES)
+}
+
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && names::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+/// Whether more may be promised of a resource than there is.
+pub(crate) fn is_overcommittable(name: &str) -> bool {
+    is_native(name) && !is_huge_page(name)
+}
+
+/// Whether a resource can be asked for by the pod as a whole.
+pub(crate) fn is_pod_level(name: &str) -> bool {
+    name == "cpu" || name == "memory" || is_huge_page(name)
+}
+
+/// Checks requests, limits and claims.
+pub(super) fn requirements(
+    errors: &mut Errors,
+    resources: &Value,
+    at: &Path,
+    scope: Scope,
+    claims: &Claims<'_>,
+) {
+    let mut computes = false;
+    let mut huge = false;
+    for which in ["limits", "requests"] {
+        for (name, amount) in entries(resources, which) {
+            let amount = quantity(amount);
+            let entry = || at.child(which).key(name);
+            resource_name(errors, name, &entry, scope);
+            resource_amount(errors, name, amount, &entry);
+            if which == "requests" {
+                within_limit(errors, resources, name, amount, at);
+            }
+            if is_huge_page(name) {
+                huge = true;
+                whole_pages(errors, name, amount, &entry);
+            }
+            computes |= name == "cpu" || name == "memory";
+        }
+    }
+    if huge && !computes {
+        errors.push(FieldError::forbidden(at, "HugePages require cpu or memory"));
+    }
+    claim_names(errors, resources, at, claims);
+}
+
+fn resource_name(errors: &mut Errors, name: &str, at: &dyn Fn() -> Path, scope: Scope) {
+    if is_known(name, scope) {
+        return;
+    }
+    let at = at();
+    let before = errors.len();
+    form_at(errors, &at, name, names::qualified_name(name));
+    let unqualified = !name.contains('/');
+    let shown = Value::from(name);
+    if errors.len() == before && unqualified && !STANDARD.contains(&name) && !is_huge_page(name) {
+        let detail = "must be a standard resource type or fully qualified";
+        errors.push(FieldError::invalid(&at, &shown, detail));
+    }
+    match scope {
+        Scope::Pod if errors.len() == before => {
+            errors.push(FieldError::not_supported(&at, &shown, &POD_RESOURCES));
+        }
+        Scope::Pod => {}
+        Scope::Container if unqualified => {
+            let detail = "must be a standard resource for containers";
+            errors.push(FieldError::invalid(&at, &shown, detail));
+        }
+        Scope::Container if !is_native(name) && !is_extended(name) => {
+            let detail = "doesn't follow extended resource name standard";
+            errors.push(FieldError::invalid(&at, &shown, detail));
+        }
+        Scope::Container => {}
+    }
+}
+
+fn is_known(name: &str, scope: Scope) -> bool {
+    match scope {
+        Scope::Container if CONTAINER_RESOURCES.contains(&name) => true,
+        Scope::Container if is_huge_page(name) => names::qualified_name(name).is_empty(),
+        Scope::Container => false,
+        Scope::Pod => is_pod_level(name),
+    }
+}
+
+fn resource_amount(errors: &mut Errors, name: &str, amount: Quantity, at: &dyn Fn() -> Path) {
+    let shown = || Value::from(amount.to_string());
+    if amount < Quantity::ZERO {
+        errors.push(FieldError::invalid(&at(), &shown(), NOT_NEGATIVE));
+    }
+    if !is_native(name) && is_extended(name) && amount.milli_value() % 1000 != 0 {
+        errors.push(FieldError::invalid(&at(), &shown(), "must be an integer"));
+    }
+}
+
+fn within_limit(errors: &mut Errors, resources: &Value, name: &str, request: Quantity, at: &Path) {
+    let limit = map(resources, "limits").and_then(|limits| limits.get(name));
+    let Some(limit) = limit.map(quantity) else {
+        if !is_overcommittable(name) {
+            let detail = "Limit must be set for non overcommitable resources";
+            errors.push(FieldError::required(&at.child("limits"), detail));
+        }
+        return;
+    };
+    let relation = if request != limit && !is_overcommittable(name) {
+        "must be equal to"
+    } else if request > limit {
+        "must be less than or equal to"
+    } else {
+        return;
+    };
+    let detail = format!("{relation} {name} limit of {limit}");
+    let shown = Value::from(request.to_string());
+    errors.push(FieldError::invalid(&at.child("requests"), &shown, &detail));
+}
+
+fn whole_pages(errors: &mut Errors, name: &str, amount: Quantity, at: &dyn Fn() -> Path) {
+    let size = Quantity::parse(&name[HUGE_PAGES.len()..]).map_or(0, Quantity::value);
+    if size > 0 && amount.value() % size == 0 {
+        return;
+    }
+    let detail = format!("{amount} is not positive integer multiple of {name}");
+    let shown = Value::from(amount.to_string());
+    errors.push(FieldError::invalid(&at(), &shown, &detail));
+}
+
+fn claim_names(errors: &mut Errors, resources: &Value, at: &Path, claims: &Claims<'_>) {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    for (i, claim) in list(resources, "claims").iter().enumerate() {
+        let at = at.child("claims").index(i);
+        let (name, request) = (text(claim, "name"), text(claim, "request"));
+        if name.is_empty() {
+            errors.push(FieldError::required(&at, ""));
+            continue;
+        }
+        let mut key = name.to_owned();
+        if !request.is_empty() {
+            form(
+                errors,
+                &at,
+                "request",
+                request,
+                names::dns1123_label(request),
+            );
+            key = format!("{name}/{request}");
+        }
+        let overlaps = seen.contains(name)
+            || seen.contains(&key)
+            || request.is_empty() && seen.iter().any(|k| k.starts_with(&format!("{name}/")));
+        if overlaps {
+            errors.push(FieldError::duplicate(&at, &Value::from(key.as_str())));
+        }
+        seen.insert(key);
+        if !claims.0.contains(name) {
+            errors.push(unknown_claim(&at, name, claims));
+        }
+    }
+}
+
+fn unknown_claim(at: &Path, name: &str, claims: &Claims<'_>) -> FieldError {
+    let mut error = FieldError::not_found(at, &Value::from(name));
+    error
+        .message
+        .push_str(": must be one of the names in pod.spec.resourceClaims");
+    if claims.0.is_empty() {
+        error.message.push_str(" which is empty");
+    } else {
+        let names: Vec<&str> = claims.0.iter().copied().collect();
+        error.message.push_str(&format!(": {}", names.join(", ")));
+    }
+    error
+}
+
+/// Checks what the pod as a whole asks for against what its containers ask for.
+pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &Claims<'_>) {
+    let Some(resources) = spec.get("resources") else {
+        return;
+    };
+    let at = at.child("resources");
+    if resources.get("claims").is_some() {
+        let detail = "claims cannot be set for Resources at pod-level";
+        errors.push(FieldError::forbidden(&at.child("claims"), detail));
+    }
+    requirements(errors, resources, &at, Scope::Pod, claims);
+    for (name, total) in container_requests(spec) {
+        let pod = map(resources, "requests").and_then(|requests| requests.get(&name));
+        let pod = pod.map_or(Quantity::ZERO, quantity);
+        if total > pod {
+            let detail =
+                format!("must be greater than or equal to aggregate container requests of {total}");
+            let shown = Value::from(pod.to_string());
+            let at = at.child("requests").key(&name);
+            errors.push(FieldError::invalid(&at, &shown, &detail));
+        }
+    }
+    container_limits(errors, spec, resources, &at);
+}
+
+fn container_limits(errors: &mut Errors, spec: &Value, resources: &Value, at: &Path) {
+    for (i, container) in list(spec, "containers").iter().enumerate() {
+        let Some(own) = container.get("resources") else {
+            continue;
+        };
+        for (name, limit) in entries(own, "limits") {
+            let pod = map(resources, "limits").and_then(|limits| limits.get(name));
+            let (Some(pod), limit) = (pod.map(quantity), quantity(limit)) else {
+                continue;
+            };
+            if limit > pod {
+                let at = at.child("containers").index(i).key(name).child("limits");
+                let detail = format!("must be less than or equal to pod limits of {pod}");
+                let shown = Value::from(limit.to_string());
+                errors.push(FieldError::invalid(&at, &shown, &detail));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(resources: Value, expected: &[&str]) {
+        let mut errors = Errors::new();
+        let claims = Claims::default();
+        requirements(
+            &mut errors,
+            &resources,
+            &Path::new("r"),
+            Scope::Container,
+            &claims,
+        );
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{resources}");
+    }
+
+    #[test]
+    fn requests_stay_within_limits() {
+        check(
+            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
+            &[],
+        );
+        check(
+            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}),
+            &["r.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1"],
+        );
+        check(
+            json!({"requests": {"cpu": "-1"}}),
+            &["r.requests[cpu]: Invalid value: \"-1\": must be greater than or equal to 0"],
+        );
+    }
+
+    #[test]
+    fn extended_resources_are_whole_and_not_shared_out_twice() {
+        check(
+            json!({"limits": {"a.com/gpu": "1"}, "requests": {"a.com/gpu": "1"}}),
+            &[],
+        );
+        check(
+            json!({"limits": {"a.com/gpu": "1500m"}}),
+            &["r.limits[a.com/gpu]: Invalid value: \"1500m\": must be an integer"],
+        );
+        check(
+            json!({"requests": {"a.com/gpu": "1"}}),
+            &["r.limits: Required value: Limit must be set for non overcommitable resources"],
+        );
+        check(
+            json!({"limits": {"a.com/gpu": "2"}, "requests": {"a.com/gpu": "1"}}),
+            &["r.requests: Invalid value: \"1\": must be equal to a.com/gpu limit of 2"],
+        );
+    }
+
+    #[test]
+    fn huge_pages_are_whole_pages_beside_compute() {
+        check(
+            json!({"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}}),
+            &[
+                "r.limits[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer multiple of hugepages-2Mi",
+            ],
+        );
+        check(
+            json!({"limits": {"hugepages-2Mi": "4Mi"}}),
+            &["r: Forbidden: HugePages require cpu or memory"],
+        );
+    }
+
+    #[test]
+    fn unknown_resources_are_told_what_they_lack() {
+        check(
+            json!({"limits": {"gpu": "1"}}),
+            &[
+                "r.limits[gpu]: Invalid value: \"gpu\": must be a standard resource type or fully qualified",
+                "r.limits[gpu]: Invalid value: \"gpu\": must be a standard resource for containers",
+            ],
+        );
+        check(
+            json!({"limits": {"storage": "1"}}),
+            &[
+                "r.limits[storage]: Invalid value: \"storage\": must be a standard resource for containers",
+            ],
+        );
+    }
+
+    #[test]
+    fn claims_name_claims_of_the_pod() {
+        check(
+            json!({"claims": [{"name": "a"}]}),
+            &[
+                "r.claims[0]: Not found: \"a\": must be one of the names in pod.spec.resourceClaims which is empty",
+            ],
+        );
+    }
+}

@@ -1,0 +1,328 @@
+//! Security contexts, of a pod and of its containers.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::check::{Errors, descending_path, id, one_of, require};
+use super::read::{flag, int, list, opt_flag, opt_text, text, texts};
+use super::windows::windows_options;
+use crate::field::{FieldError, Path};
+
+const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
+const PROFILE_PATH_MAX: usize = 4095;
+const SYSCTL_LENGTH_MAX: usize = 253;
+const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+/// How upstream spells the fields of a container's security context when it shows one whole.
+const CONTEXT_FIELDS: [(&str, &str); 12] = [
+    ("Capabilities", "capabilities"),
+    ("Privileged", "privileged"),
+    ("SELinuxOptions", "seLinuxOptions"),
+    ("WindowsOptions", "windowsOptions"),
+    ("RunAsUser", "runAsUser"),
+    ("RunAsGroup", "runAsGroup"),
+    ("RunAsNonRoot", "runAsNonRoot"),
+    ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem"),
+    ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
+    ("ProcMount", "procMount"),
+    ("SeccompProfile", "seccompProfile"),
+    ("AppArmorProfile", "appArmorProfile"),
+];
+
+/// Checks the security context of a container. `host_users` says that the pod shares the host's
+/// user namespace.
+pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path, host_users: bool) {
+    let Some(context) = container.get("securityContext") else {
+        return;
+    };
+    let at = at.child("securityContext");
+    for name in ["runAsUser", "runAsGroup"] {
+        if let Some(number) = int(context, name) {
+            id(errors, || at.child(name), number);
+        }
+    }
+    if let Some(mount) = opt_text(context, "procMount") {
+        let at = at.child("procMount");
+        one_of(errors, &at, mount, &["Default", "Unmasked"]);
+        if host_users && mount == "Unmasked" {
+            let why = "`hostUsers` must be false to use `Unmasked`";
+            errors.push(FieldError::invalid(&at, &Value::from(mount), why));
+        }
+    }
+    seccomp(errors, context, &at);
+    escalation(errors, context, &at);
+    windows_options(errors, context, &at);
+    app_armor(errors, context, &at);
+}
+
+fn escalation(errors: &mut Errors, context: &Value, at: &Path) {
+    if opt_flag(context, "allowPrivilegeEscalation") != Some(false) {
+        return;
+    }
+    if flag(context, "privileged") {
+        let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+        errors.push(FieldError::invalid_shown(at, spelled(context), why));
+    }
+    let Some(capabilities) = context.get("capabilities") else {
+        return;
+    };
+    for _ in texts(capabilities, "add").filter(|capability| *capability == "CAP_SYS_ADMIN") {
+        let why =
+            "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+        errors.push(FieldError::invalid_shown(at, spelled(context), why));
+    }
+}
+
+/// A security context as upstream prints it: the fields in the order of its source, all of them.
+fn spelled(context: &Value) -> String {
+    let mut out = String::from("{");
+    for (i, (name, key)) in CONTEXT_FIELDS.iter().enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        let value = match (*key, context.get(key)) {
+            (_, None) => "null".to_owned(),
+            ("capabilities", Some(capabilities)) => {
+                let list = |key: &str| capabilities.get(key).unwrap_or(&Value::Null).to_string();
+                format!("{{\"Add\":{},\"Drop\":{}}}", list("add"), list("drop"))
+            }
+            (_, Some(value)) => value.to_string(),
+        };
+        let _ = write!(out, "{comma}\"{name}\":{value}");
+    }
+    out.push('}');
+    out
+}
+
+/// Checks the security context of a pod.
+pub(super) fn pod(errors: &mut Errors, spec: &Value, at: &Path) {
+    let Some(context) = spec.get("securityContext") else {
+        return;
+    };
+    let at = at.child("securityContext");
+    for name in ["fsGroup", "runAsUser", "runAsGroup"] {
+        if let Some(number) = int(context, name) {
+            id(errors, || at.child(name), number);
+        }
+    }
+    for (i, group) in list(context, "supplementalGroups").iter().enumerate() {
+        let group = group.as_i64().unwrap_or(0);
+        id(errors, || at.child("supplementalGroups").index(i), group);
+    }
+    if flag(spec, "shareProcessNamespace") && flag(spec, "hostPID") {
+        let at = at.child("shareProcessNamespace");
+        let why = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.push(FieldError::invalid(&at, &Value::from(true), why));
+    }
+    sysctls(errors, context, spec, &at);
+    policy(
+        errors,
+        context,
+        &at,
+        "fsGroupChangePolicy",
+        &["Always", "OnRootMismatch"],
+    );
+    seccomp(errors, context, &at);
+    windows_options(errors, context, &at);
+    app_armor(errors, context, &at);
+    policy(
+        errors,
+        context,
+        &at,
+        "supplementalGroupsPolicy",
+        &["Merge", "Strict"],
+    );
+    policy(
+        errors,
+        context,
+        &at,
+        "seLinuxChangePolicy",
+        &["MountOption", "Recursive"],
+    );
+}
+
+fn policy(errors: &mut Errors, context: &Value, at: &Path, name: &'static str, supported: &[&str]) {
+    if let Some(value) = opt_text(context, name) {
+        one_of(errors, &at.child(name), value, supported);
+    }
+}
+
+fn sysctls(errors: &mut Errors, context: &Value, spec: &Value, at: &Path) {
+    let mut seen = BTreeSet::new();
+    for (i, sysctl) in list(context, "sysctls").iter().enumerate() {
+        let name = text(sysctl, "name");
+        let at = || at.child("sysctls").index(i).child("name");
+        if name.is_empty() {
+            errors.push(FieldError::required(&at(), ""));
+        } else if !is_sysctl(name) {
+            let why = format!(
+                "must have at most {SYSCTL_LENGTH_MAX} characters and match regex {SYSCTL_FORM}"
+            );
+            errors.push(FieldError::invalid(&at(), &Value::from(name), &why));
+        } else if seen.contains(name) {
+            errors.push(FieldError::duplicate(&at(), &Value::from(name)));
+        }
+        seen.insert(name);
+        if let Some(why) = shared_with_host(name, spec) {
+            errors.push(FieldError::invalid(&at(), &Value::from(name), why));
+        }
+    }
+}
+
+fn is_sysctl(name: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let segment = |segment: &str| {
+        let bytes = segment.as_bytes();
+        bytes.first().is_some_and(|byte| word(*byte))
+            && bytes.last().is_some_and(|byte| word(*byte))
+            && bytes.iter().all(|byte| word(*byte) || b"-_".contains(byte))
+    };
+    name.len() <= SYSCTL_LENGTH_MAX && name.split(['.', '/']).all(segment)
+}
+
+/// A sysctl of a namespace that the pod shares with its host is not the pod's to set.
+fn shared_with_host(name: &str, spec: &Value) -> Option<&'static str> {
+    let name = name.replace('/', ".");
+    let is_ipc = ["kernel.shm", "kernel.msg", "fs.mqueue."]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+        || name == "kernel.sem";
+    if flag(spec, "hostNetwork") && name.starts_with("net.") {
+        Some("may not be specified when 'hostNetwork' is true")
+    } else if flag(spec, "hostIPC") && is_ipc {
+        Some("may not be specified when 'hostIPC' is true")
+    } else {
+        None
+    }
+}
+
+fn seccomp(errors: &mut Errors, context: &Value, at: &Path) {
+    let Some(profile) = context.get("seccompProfile") else {
+        return;
+    };
+    let at = at.child("seccompProfile");
+    let kind = text(profile, "type");
+    if kind.is_empty() {
+        let why = "type is required when seccompProfile is set";
+        errors.push(FieldError::required(&at.child("type"), why));
+    } else {
+        one_of(errors, &at.child("type"), kind, &PROFILES);
+    }
+    let local = opt_text(profile, "localhostProfile");
+    let at = at.child("localhostProfile");
+    match (kind, local) {
+        ("Localhost", None) => {
+            let why = "must be set when seccomp type is Localhost";
+            errors.push(FieldError::required(&at, why));
+        }
+        ("Localhost", Some(path)) => descending_path(errors, &at, path),
+        (_, Some(path)) => {
+            let why = "can only be set when seccomp type is Localhost";
+            let shown = format!(
+                "{{\"Type\":{},\"LocalhostProfile\":{}}}",
+                Value::from(kind),
+                Value::from(path)
+            );
+            errors.push(FieldError::invalid_shown(&at, shown, why));
+        }
+        (_, None) => {}
+    }
+}
+
+fn app_armor(errors: &mut Errors, context: &Value, at: &Path) {
+    let Some(profile) = context.get("appArmorProfile") else {
+        return;
+    };
+    let at = at.child("appArmorProfile");
+    let local = opt_text(profile, "localhostProfile");
+    match text(profile, "type") {
+        "Localhost" => local_profile(errors, local.unwrap_or(""), &at.child("localhostProfile")),
+        "RuntimeDefault" | "Unconfined" => {
+            if let Some(path) = local {
+                let at = at.child("localhostProfile");
+                let why = "can only be set when AppArmor type is Localhost";
+                errors.push(FieldError::invalid(&at, &Value::from(path), why));
+            }
+        }
+        "" => {
+            let why = "type is required when appArmorProfile is set";
+            errors.push(FieldError::required(&at.child("type"), why));
+        }
+        other => one_of(errors, &at.child("type"), other, &PROFILES),
+    }
+}
+
+fn local_profile(errors: &mut Errors, path: &str, at: &Path) {
+    if path.trim() != path {
+        let why = "must not be padded with whitespace";
+        errors.push(FieldError::invalid(at, &Value::from(path), why));
+    } else if path.is_empty() {
+        let why = "must be set when AppArmor type is Localhost";
+        errors.push(FieldError::required(at, why));
+    }
+    if path.len() > PROFILE_PATH_MAX {
+        errors.push(FieldError::too_long(at, PROFILE_PATH_MAX));
+    }
+}
+
+/// With a user namespace of its own, a pod may not share the host's other namespaces.
+pub(super) fn host_users(errors: &mut Errors, spec: &Value, at: &Path) {
+    if opt_flag(spec, "hostUsers") != Some(false) {
+        return;
+    }
+    for (key, shown) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
+        if flag(spec, key) {
+            let why = "when `pod.Spec.HostUsers` is false";
+            errors.push(FieldError::forbidden(&at.child(shown), why));
+        }
+    }
+}
+
+/// Checks that a pod's claims on devices are named once and point somewhere.
+pub(super) fn resource_claims(errors: &mut Errors, spec: &Value, at: &Path) {
+    let mut seen = BTreeSet::new();
+    for (i, claim) in list(spec, "resourceClaims").iter().enumerate() {
+        let at = at.child("resourceClaims").index(i);
+        let name = text(claim, "name");
+        if name.is_empty() {
+            require(errors, &at, "name");
+        } else if seen.insert(name) {
+            let mistakes = crate::names::dns1123_label(name);
+            super::check::form(errors, &at, "name", name, mistakes);
+        } else {
+            errors.push(FieldError::duplicate(&at.child("name"), &Value::from(name)));
+        }
+        claim_source(errors, claim, &at);
+    }
+}
+
+fn claim_source(errors: &mut Errors, claim: &Value, at: &Path) {
+    const KEYS: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
+    let shown = || {
+        let of = |key: &str| claim.get(key).unwrap_or(&Value::Null).to_string();
+        format!(
+            "{{\"Name\":{},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
+            Value::from(text(claim, "name")),
+            of(KEYS[0]),
+            of(KEYS[1])
+        )
+    };
+    let given = KEYS.iter().filter(|key| claim.get(**key).is_some()).count();
+    if given > 1 {
+        let why =
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
+        errors.push(FieldError::invalid_shown(at, shown(), why));
+    } else if given == 0 {
+        let why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
+        errors.push(FieldError::invalid_shown(at, shown(), why));
+    }
+    for key in KEYS {
+        if let Some(name) = opt_text(claim, key) {
+            let mistakes = crate::names::dns1123_subdomain(name);
+            super::check::form(errors, at, key, name, mistakes);
+        }
+    }
+}

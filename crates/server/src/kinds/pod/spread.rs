@@ -1,0 +1,98 @@
+//! Topology spread constraints.
+
+use serde_json::Value;
+
+use super::check::{Errors, POSITIVE, form_at, one_of};
+use super::read::{int, list, number, opt_text, text, texts};
+use crate::field::{FieldError, Path};
+use crate::kinds::selector;
+use crate::names;
+
+const ACTIONS: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
+
+/// Checks the constraints. With `any_selector`, selectors may be wrong as they were before.
+pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, any_selector: bool) {
+    let constraints = list(spec, "topologySpreadConstraints");
+    for (i, constraint) in constraints.iter().enumerate() {
+        let at = at.child("topologySpreadConstraints").index(i);
+        let skew = number(constraint, "maxSkew");
+        if skew <= 0 {
+            let given = Value::from(skew);
+            errors.push(FieldError::invalid(&at.child("maxSkew"), &given, POSITIVE));
+        }
+        if text(constraint, "topologyKey").is_empty() {
+            let why = "can not be empty";
+            errors.push(FieldError::required(&at.child("topologyKey"), why));
+        }
+        let action = text(constraint, "whenUnsatisfiable");
+        one_of(errors, &at.child("whenUnsatisfiable"), action, &ACTIONS);
+        repeated(errors, constraint, &constraints[i + 1..], &at);
+        min_domains(errors, constraint, action, &at);
+        for name in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            if let Some(policy) = opt_text(constraint, name) {
+                one_of(errors, &at.child(name), policy, &["Honor", "Ignore"]);
+            }
+        }
+        label_keys(errors, constraint, &at);
+        if let Some(labels) = constraint.get("labelSelector")
+            && !any_selector
+        {
+            selector::collect(errors, labels, &at.child("labelSelector"), false);
+        }
+    }
+}
+
+fn repeated(errors: &mut Errors, constraint: &Value, rest: &[Value], at: &Path) {
+    let pair = |constraint: &Value| {
+        let key = text(constraint, "topologyKey");
+        format!("{{{key}, {}}}", text(constraint, "whenUnsatisfiable"))
+    };
+    let own = pair(constraint);
+    if rest.iter().any(|other| pair(other) == own) {
+        let at = at.child("{topologyKey, whenUnsatisfiable}");
+        errors.push(FieldError::duplicate(&at, &Value::from(own)));
+    }
+}
+
+fn min_domains(errors: &mut Errors, constraint: &Value, action: &str, at: &Path) {
+    let Some(domains) = int(constraint, "minDomains") else {
+        return;
+    };
+    let at = at.child("minDomains");
+    if domains <= 0 {
+        errors.push(FieldError::invalid(&at, &Value::from(domains), POSITIVE));
+    }
+    if action != "DoNotSchedule" {
+        let why =
+            format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
+        errors.push(FieldError::invalid(&at, &Value::from(domains), &why));
+    }
+}
+
+fn label_keys(errors: &mut Errors, constraint: &Value, at: &Path) {
+    if list(constraint, "matchLabelKeys").is_empty() {
+        return;
+    }
+    let at = at.child("matchLabelKeys");
+    let labels = constraint.get("labelSelector");
+    if labels.is_none() {
+        let why = "must not be specified when labelSelector is not set";
+        errors.push(FieldError::forbidden(&at, why));
+    }
+    for (i, key) in texts(constraint, "matchLabelKeys").enumerate() {
+        form_at(errors, &at.index(i), key, names::qualified_name(key));
+        if labels.is_some_and(|labels| selects_by(labels, key)) {
+            let why = vec!["exists in both matchLabelKeys and labelSelector".to_owned()];
+            form_at(errors, &at.index(i), key, why);
+        }
+    }
+}
+
+fn selects_by(labels: &Value, key: &str) -> bool {
+    labels
+        .get("matchLabels")
+        .is_some_and(|map| map.get(key).is_some())
+        || list(labels, "matchExpressions")
+            .iter()
+            .any(|expression| text(expression, "key") == key)
+}

@@ -1,0 +1,333 @@
+//! What may change in a pod that exists, and what may not.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::annotations;
+use super::check::Errors;
+use super::create::metadata_and_spec;
+use super::leniency::Leniency;
+use super::read::{int, list, map, text};
+use super::tolerations::only_added;
+use crate::field::{FieldError, Path};
+use crate::kinds::meta;
+use crate::kinds::tree::{self, same};
+use crate::names;
+
+const UPDATABLE: &str = "pod updates may not change fields other than \
+    `spec.containers[*].image`,\
+    `spec.initContainers[*].image`,\
+    `spec.activeDeadlineSeconds`,\
+    `spec.tolerations` (only additions to existing tolerations),\
+    `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
+/// Keeps the status, and counts the change of the spec if there is one.
+pub(super) fn prepare(new: &mut Value, old: &Value) {
+    tree::carry(new, old, "status");
+    meta::next_generation(new, old, &["spec"]);
+}
+
+/// What is wrong with `new` as the successor of `old`.
+pub(super) fn validate(new: &Value, old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let nothing = Value::Null;
+    let part = |pod: &'_ Value, key: &str| pod.get(key).cloned().unwrap_or(Value::Null);
+    let (new_spec, old_spec) = (part(new, "spec"), part(old, "spec"));
+    let old_metadata = old.get("metadata").unwrap_or(&nothing);
+    let new_metadata = new.get("metadata").unwrap_or(&nothing);
+    let leniency = Leniency::towards(&old_spec);
+    let any_cost = annotations::has_bad_cost(old_metadata);
+    metadata_and_spec(&mut errors, new, &leniency, any_cost);
+    let annotations_at = Path::new("metadata").child("annotations");
+    annotations::changes(&mut errors, new_metadata, old_metadata, &annotations_at);
+    spec_changes(&mut errors, &new_spec, &old_spec);
+    errors
+}
+
+fn spec_changes(errors: &mut Errors, new: &Value, old: &Value) {
+    let at = Path::new("spec");
+    for kind in ["containers", "initContainers"] {
+        if list(new, kind).len() != list(old, kind).len() {
+            let why = "pod updates may not add or remove containers";
+            errors.push(FieldError::forbidden(&at.child(kind), why));
+            return;
+        }
+    }
+    if !active_deadline(errors, new, old, &at) {
+        return;
+    }
+    only_added(errors, new, old, &at);
+    gates_only_removed(errors, new, old, &at);
+    if same(new, old) {
+        return;
+    }
+    let mut munged = new.clone();
+    forgive(&mut munged, old);
+    if !list(old, "schedulingGates").is_empty() {
+        gated(errors, &mut munged, old, &at);
+    }
+    if !same(&munged, old) {
+        let mut why = format!("{UPDATABLE}\n");
+        difference(&mut why, "spec", old, &munged);
+        errors.push(FieldError::forbidden(&at, &why));
+    }
+}
+
+/// The deadline may be set, or moved nearer. False when nothing else is worth checking.
+fn active_deadline(errors: &mut Errors, new: &Value, old: &Value, at: &Path) -> bool {
+    let at = at.child("activeDeadlineSeconds");
+    let before = int(old, "activeDeadlineSeconds");
+    match int(new, "activeDeadlineSeconds") {
+        Some(seconds) => {
+            let mistakes = names::in_range(seconds, 0, i64::from(i32::MAX));
+            if let Some(mistake) = mistakes.first() {
+                errors.push(FieldError::invalid(&at, &Value::from(seconds), mistake));
+                return false;
+            }
+            if before.is_some_and(|before| before < seconds) {
+                let why = "must be less than or equal to previous value";
+                errors.push(FieldError::invalid(&at, &Value::from(seconds), why));
+                return false;
+            }
+        }
+        None if before.is_some() => {
+            let why = "must not update from a positive integer to nil value";
+            errors.push(FieldError::invalid(&at, &Value::from("null"), why));
+        }
+        None => {}
+    }
+    true
+}
+
+fn gates_only_removed(errors: &mut Errors, new: &Value, old: &Value, at: &Path) {
+    let before = list(old, "schedulingGates");
+    for (i, gate) in list(new, "schedulingGates").iter().enumerate() {
+        let name = text(gate, "name");
+        if !before.iter().any(|gate| text(gate, "name") == name) {
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            let at = at.child("schedulingGates").index(i).child("name");
+            errors.push(FieldError::forbidden(&at, &why));
+        }
+    }
+}
+
+/// Makes `spec` equal to `old` in what may change.
+fn forgive(spec: &mut Value, old: &Value) {
+    for kind in ["containers", "initContainers"] {
+        for (i, before) in list(old, kind).iter().enumerate() {
+            tree::carry(&mut spec[kind][i], before, "image");
+        }
+    }
+    for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
+        tree::carry(spec, old, field);
+    }
+    let grace = "terminationGracePeriodSeconds";
+    if int(old, grace).is_some_and(|before| before < 0) && int(spec, grace) == Some(1) {
+        tree::carry(spec, old, grace);
+    }
+}
+
+/// As long as a pod is gated, the choice of its node may be narrowed.
+fn gated(errors: &mut Errors, spec: &mut Value, old: &Value, at: &Path) {
+    let none = serde_json::Map::new();
+    let before = map(old, "nodeSelector").unwrap_or(&none);
+    let after = map(spec, "nodeSelector").unwrap_or(&none);
+    if before
+        .iter()
+        .any(|(key, value)| after.get(key) != Some(value))
+    {
+        let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        let shown = Value::Object(after.clone());
+        errors.push(FieldError::invalid(&at.child("nodeSelector"), &shown, why));
+    }
+    tree::carry(spec, old, "nodeSelector");
+    let affinity = "affinity.nodeAffinity";
+    let (after, before) = (tree::at(spec, affinity).clone(), tree::at(old, affinity));
+    if same(&after, before) {
+        return;
+    }
+    let terms_at = at.child("affinity").child("nodeAffinity").child(REQUIRED);
+    affinity_only_narrowed(errors, &after, before, &terms_at.child("nodeSelectorTerms"));
+    tree::carry(spec, old, affinity);
+    if !tree::has(old, "affinity") && tree::is_empty(tree::at(spec, "affinity")) {
+        tree::remove(spec, "affinity");
+    }
+}
+
+fn affinity_only_narrowed(errors: &mut Errors, new: &Value, old: &Value, at: &Path) {
+    let terms = |affinity: &Value| -> Vec<Value> {
+        let required = affinity.get(REQUIRED);
+        required.map_or_else(Vec::new, |r| list(r, "nodeSelectorTerms").to_vec())
+    };
+    let (before, after) = (terms(old), terms(new));
+    if before.is_empty() {
+        return;
+    }
+    if before.len() != after.len() {
+        let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.push(FieldError::invalid(at, &Value::Array(after), why));
+        return;
+    }
+    for (i, (before, after)) in before.iter().zip(&after).enumerate() {
+        if !only_narrowed(after, before) {
+            let why = "only additions are allowed (no mutations or deletions)";
+            errors.push(FieldError::invalid(&at.index(i), after, why));
+        }
+    }
+}
+
+fn only_narrowed(new: &Value, old: &Value) -> bool {
+    const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
+    let is_empty = |term: &Value| LISTS.iter().all(|key| list(term, key).is_empty());
+    if is_empty(old) {
+        // An empty term matches nothing; a filled one would match more.
+        return is_empty(new);
+    }
+    LISTS.iter().all(|key| {
+        let (before, after) = (list(old, key), list(new, key));
+        after.len() >= before.len() && before.iter().zip(after).all(|(a, b)| same(a, b))
+    })
+}
+
+/// Lists what differs, one line per field and side.
+fn difference(out: &mut String, path: &str, old: &Value, new: &Value) {
+    if same(old, new) {
+        return;
+    }
+    match (old, new) {
+        (Value::Object(before), Value::Object(after)) => {
+            let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for key in keys {
+                let of = |fields: &serde_json::Map<String, Value>| fields.get(key).cloned();
+                let (before, after) = (of(before), of(after));
+                let path = format!("{path}.{key}");
+                difference(
+                    out,
+                    &path,
+                    &before.unwrap_or(Value::Null),
+                    &after.unwrap_or(Value::Null),
+                );
+            }
+        }
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+            for (i, (before, after)) in before.iter().zip(after).enumerate() {
+                difference(out, &format!("{path}[{i}]"), before, after);
+            }
+        }
+        _ => {
+            for (sign, side) in [('-', old), ('+', new)] {
+                if !side.is_null() {
+                    let _ = writeln!(out, "{sign} {path}: {side}");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::Strategy as _;
+    use crate::kinds::pod::Pod;
+    use crate::kinds::testing::created;
+
+    fn pod() -> Value {
+        created(
+            &Pod,
+            &json!({"metadata": {"name": "p", "namespace": "d"}, "spec": {
+                "containers": [{"name": "c", "image": "i:1"}],
+                "tolerations": [{"key": "a", "operator": "Exists"}],
+            }}),
+        )
+    }
+
+    fn check(change: impl FnOnce(&mut Value), expected: &[&str]) -> Value {
+        let old = pod();
+        let mut new = old.clone();
+        change(&mut new);
+        Pod.default(&mut new);
+        Pod.prepare_update(&mut new, &old);
+        let found: Vec<String> = Pod
+            .validate_update(&new, &old)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(found, expected);
+        new
+    }
+
+    #[test]
+    fn images_deadlines_and_tolerations_may_change() {
+        let new = check(
+            |pod| {
+                pod["spec"]["containers"][0]["image"] = json!("i:2");
+                pod["spec"]["activeDeadlineSeconds"] = json!(5);
+                pod["spec"]["tolerations"] =
+                    json!([{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]);
+            },
+            &[],
+        );
+        assert_eq!(new["metadata"]["generation"], 2);
+    }
+
+    #[test]
+    fn labels_may_change_and_count_nothing() {
+        let new = check(|pod| pod["metadata"]["labels"] = json!({"a": "b"}), &[]);
+        assert_eq!(new["metadata"]["generation"], 1);
+    }
+
+    #[test]
+    fn everything_else_may_not() {
+        check(
+            |pod| pod["spec"]["containers"][0]["command"] = json!(["x"]),
+            &[
+                "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n+ spec.containers[0].command: [\"x\"]\n",
+            ],
+        );
+        check(
+            |pod| {
+                pod["spec"]["containers"] =
+                    json!([{"name": "c", "image": "i:1"}, {"name": "d", "image": "i:1"}])
+            },
+            &["spec.containers: Forbidden: pod updates may not add or remove containers"],
+        );
+        check(
+            |pod| pod["spec"]["schedulingGates"] = json!([{"name": "g"}]),
+            &[
+                "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_status_sent_to_the_pod_is_ignored() {
+        let new = check(|pod| pod["status"] = json!({"phase": "Failed"}), &[]);
+        assert_eq!(
+            new["status"],
+            json!({"phase": "Pending", "qosClass": "BestEffort"})
+        );
+    }
+
+    #[test]
+    fn gated_pods_may_narrow_their_nodes() {
+        let mut old = pod();
+        old["spec"]["schedulingGates"] = json!([{"name": "g"}]);
+        old["spec"]["nodeSelector"] = json!({"a": "b"});
+        let mut new = old.clone();
+        new["spec"]["nodeSelector"]["c"] = json!("d");
+        new["spec"]["affinity"] = json!({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "z", "operator": "Exists"}]}]}}});
+        assert_eq!(Pod.validate_update(&new, &old), []);
+        new["spec"]["nodeSelector"] = json!({"c": "d"});
+        assert_eq!(
+            Pod.validate_update(&new, &old)[0].to_string(),
+            "spec.nodeSelector: Invalid value: {\"c\":\"d\"}: only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        );
+    }
+}
