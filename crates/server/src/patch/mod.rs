@@ -8,6 +8,8 @@ pub mod json;
 pub mod merge;
 pub mod strategic;
 
+mod directive;
+mod lists;
 mod order;
 
 use serde_json::Value;
@@ -39,5 +41,7 @@ fn not_an_object(patch: &Value) -> PatchError {
 
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod random;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ mod conform;
 pub mod decode;
 pub(crate) mod go;
 mod same;
+mod scalar;
 mod syntax;
 #[rustfmt::skip]
 mod table;

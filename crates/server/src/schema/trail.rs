@@ -17,7 +17,7 @@ pub(super) enum Step<'a> {
 /// The steps from the root to where the walk stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail<'a> {
-    parent: Option<&'a Trail<'a>>,
+    parent: Option<&'a Self>,
     step: Option<Step<'a>>,
 }
 
