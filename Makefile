@@ -10,7 +10,8 @@ test: ## format check, lints, all tests; ends with "N passed, N failed"
 	@scripts/test.sh
 
 bench: ## measure a release build (takes minutes; prints a table)
-	cargo run --locked --release -p xtask -- bench
+	cargo build --locked --release -p kennel -p xtask
+	target/release/xtask bench
 
 fix: ## repair format and simple lints
 	@scripts/fix.sh

@@ -2,16 +2,26 @@
 //!
 //! Nothing here is shipped; a task reads and writes files of this repository and nothing else.
 
+mod bench;
 mod codegen;
 
 use std::env;
 
 use anyhow::{Result, bail};
 
+// The benchmark's client shares the machine with the server it measures: it should cost little.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const USAGE: &str = "usage: cargo xtask <task>
+  codegen         write the schema table from its facts
+  bench [PHASE…]  measure target/release/kennel; phases: idle creates watches latency list full";
+
 fn main() -> Result<()> {
     let task = env::args().nth(1).unwrap_or_default();
     match task.as_str() {
         "codegen" => codegen::run(),
-        _ => bail!("usage: cargo xtask codegen    write the schema table from its facts"),
+        "bench" => bench::run(&env::args().skip(2).collect::<Vec<_>>()),
+        _ => bail!("{USAGE}"),
     }
 }

@@ -61,6 +61,30 @@ impl Metrics {
         let _ = writeln!(out, "kennel_watches {}", api.hubs.watchers());
         out.push_str("# HELP kennel_store_revision The store's revision.\n# TYPE kennel_store_revision counter\n");
         let _ = writeln!(out, "kennel_store_revision {}", api.store.revision());
+        if let Some(stats) = api.store.stats() {
+            put_store(&mut out, stats);
+        }
         Reply::text(200, "text/plain; version=0.0.4", out)
+    }
+}
+
+fn put_store(out: &mut String, stats: kennel_store::Stats) {
+    let rows = [
+        ("writes", "Writes accepted.", stats.writes),
+        ("batches", "Transactions committed.", stats.batches),
+        ("syncs", "Syncs asked of the disk.", stats.syncs),
+        (
+            "checkpoints",
+            "Times the log was copied into the file.",
+            stats.checkpoints,
+        ),
+    ];
+    for (name, help, count) in rows {
+        let _ = write!(
+            out,
+            "# HELP kennel_store_{name}_total {help}\n\
+             # TYPE kennel_store_{name}_total counter\n\
+             kennel_store_{name}_total {count}\n"
+        );
     }
 }

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use crate::error::{Compacted, RangeAtError, WriteError};
 use crate::memory::Watch;
 use crate::record::{Op, Page, Record, Revision, Written};
+use crate::sqlite::Stats;
 
 /// Ordered keys with one global revision. Used as `Arc<dyn Store<H>>`.
 pub trait Store<H>: Send + Sync + 'static {
@@ -38,4 +39,9 @@ pub trait Store<H>: Send + Sync + 'static {
 
     /// Drops history up to and including `revision`; the current state stays.
     fn compact(&self, revision: Revision);
+
+    /// What the engine has counted of its own work, if it counts.
+    fn stats(&self) -> Option<Stats> {
+        None
+    }
 }

@@ -151,4 +151,8 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
     fn compact(&self, revision: Revision) {
         self.memory.compact(revision);
     }
+
+    fn stats(&self) -> Option<Stats> {
+        Some(self.counters.read())
+    }
 }

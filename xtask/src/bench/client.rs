@@ -1,0 +1,177 @@
+//! Connections to the server as any client makes them: TLS with the administrator's certificate,
+//! HTTP/1.1 kept alive for requests, HTTP/2 for many watches on one connection.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Room for unread data on an HTTP/2 connection, shared by its watches.
+const CONNECTION_WINDOW: u32 = 4 << 20;
+/// Room for unread data in one watch.
+const STREAM_WINDOW: u32 = 256 << 10;
+
+/// A server and the right to use it.
+#[derive(Clone)]
+pub(super) struct Target {
+    address: String,
+    config: Arc<ClientConfig>,
+}
+
+impl Target {
+    /// Reads the administrator's certificate out of a kubeconfig.
+    pub(super) fn new(address: &str, kubeconfig: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(kubeconfig)?;
+        let config: Value = serde_json::from_str(&text)?;
+        let pem =
+            |pointer: &str| -> Result<Vec<u8>> {
+                let data = config.pointer(pointer).and_then(Value::as_str);
+                Ok(STANDARD
+                    .decode(data.with_context(|| format!("no {pointer} in the kubeconfig"))?)?)
+            };
+        let mut roots = RootCertStore::empty();
+        let ca = pem("/clusters/0/cluster/certificate-authority-data")?;
+        roots.add(CertificateDer::from_pem_slice(&ca)?)?;
+        let certificate =
+            CertificateDer::from_pem_slice(&pem("/users/0/user/client-certificate-data")?)?;
+        let key = PrivateKeyDer::from_pem_slice(&pem("/users/0/user/client-key-data")?)?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(vec![certificate], key)?;
+        Ok(Self {
+            address: address.to_owned(),
+            config: Arc::new(config),
+        })
+    }
+
+    async fn connect(&self, protocol: &[u8]) -> Result<TlsStream<TcpStream>> {
+        let socket = TcpStream::connect(&self.address).await?;
+        socket.set_nodelay(true)?;
+        let mut config = (*self.config).clone();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
+        let name = ServerName::try_from(host.to_owned())?;
+        Ok(TlsConnector::from(Arc::new(config))
+            .connect(name, socket)
+            .await?)
+    }
+
+    /// An HTTP/1.1 connection.
+    pub(super) async fn http1(&self) -> Result<Http1> {
+        let stream = TokioIo::new(self.connect(b"http/1.1").await?);
+        let (sender, connection) = http1::handshake(stream).await?;
+        tokio::spawn(async move {
+            // Ends with the server, whose end the request that waits reports.
+            let _ended = connection.await;
+        });
+        Ok(Http1 { sender })
+    }
+
+    /// An HTTP/2 connection.
+    pub(super) async fn http2(&self) -> Result<Http2> {
+        let stream = TokioIo::new(self.connect(b"h2").await?);
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_stream_window_size(STREAM_WINDOW);
+        let (sender, connection) = builder.handshake(stream).await?;
+        tokio::spawn(async move {
+            let _ended = connection.await;
+        });
+        Ok(Http2 {
+            sender,
+            authority: self.address.clone(),
+        })
+    }
+}
+
+/// One HTTP/1.1 connection, one request at a time.
+pub(super) struct Http1 {
+    sender: http1::SendRequest<Full<Bytes>>,
+}
+
+impl Http1 {
+    /// Sends a request and returns the answer, its body still to be read.
+    pub(super) async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>> {
+        self.sender.ready().await?;
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "kennel")
+            .header(header::USER_AGENT, "kennel-bench/1")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body))?;
+        Ok(self.sender.send_request(request).await?)
+    }
+
+    /// Creates an object and reads the whole answer; returns its size.
+    pub(super) async fn create(&mut self, path: &str, body: Bytes) -> Result<usize> {
+        let response = self.send(Method::POST, path, body).await?;
+        let status = response.status();
+        let answer = response.into_body().collect().await?.to_bytes();
+        ensure!(
+            status == StatusCode::CREATED,
+            "create answered {status}: {}",
+            String::from_utf8_lossy(&answer)
+        );
+        Ok(answer.len())
+    }
+
+    /// Reads a whole document.
+    pub(super) async fn get(&mut self, path: &str) -> Result<Bytes> {
+        let response = self.send(Method::GET, path, Bytes::new()).await?;
+        ensure!(
+            response.status().is_success(),
+            "{path}: {}",
+            response.status()
+        );
+        Ok(response.into_body().collect().await?.to_bytes())
+    }
+}
+
+/// One HTTP/2 connection, many requests at a time.
+#[derive(Clone)]
+pub(super) struct Http2 {
+    sender: http2::SendRequest<Full<Bytes>>,
+    authority: String,
+}
+
+impl Http2 {
+    /// Starts a request whose answer goes on and on.
+    pub(super) async fn stream(&mut self, path: &str) -> Result<Incoming> {
+        self.sender.ready().await?;
+        let request = Request::builder()
+            .uri(format!("https://{}{path}", self.authority))
+            .header(header::USER_AGENT, "kennel-bench/1")
+            .body(Full::new(Bytes::new()))?;
+        let response = self.sender.send_request(request).await?;
+        ensure!(
+            response.status().is_success(),
+            "{path}: {}",
+            response.status()
+        );
+        Ok(response.into_body())
+    }
+}

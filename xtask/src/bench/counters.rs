@@ -1,0 +1,64 @@
+//! What the server counts of its own work, read from `/metrics`.
+
+use anyhow::{Context as _, Result};
+
+use super::client::Http1;
+
+/// The store's counters at one moment, or what was added between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counters {
+    pub(super) writes: u64,
+    pub(super) batches: u64,
+    pub(super) syncs: u64,
+    pub(super) revision: u64,
+}
+
+impl Counters {
+    /// Asks the server.
+    pub(super) async fn read(connection: &mut Http1) -> Result<Self> {
+        let text = connection.get("/metrics").await?;
+        Self::parse(std::str::from_utf8(&text)?)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let number = |name: &str| {
+            let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
+            let found = pairs.find(|(key, _)| *key == name);
+            let value = found.and_then(|(_, value)| value.trim().parse().ok());
+            value.with_context(|| format!("no {name} in /metrics"))
+        };
+        Ok(Self {
+            writes: number("kennel_store_writes_total")?,
+            batches: number("kennel_store_batches_total")?,
+            syncs: number("kennel_store_syncs_total")?,
+            revision: number("kennel_store_revision")?,
+        })
+    }
+
+    /// What was added since `earlier`.
+    pub(super) fn since(self, earlier: Self) -> Self {
+        Self {
+            writes: self.writes - earlier.writes,
+            batches: self.batches - earlier.batches,
+            syncs: self.syncs - earlier.syncs,
+            revision: self.revision - earlier.revision,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_between_comments() {
+        let text = "# HELP x\nkennel_store_writes_total 7\nkennel_store_batches_total 2\n\
+                    kennel_store_syncs_total 3\nkennel_store_revision 9\n";
+        let counters = Counters::parse(text).unwrap();
+        assert_eq!(
+            (counters.writes, counters.batches, counters.syncs),
+            (7, 2, 3)
+        );
+        assert!(Counters::parse("kennel_store_writes_total 7\n").is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! What the figures were measured on.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::spread::{Spread, milliseconds};
+
+/// Syncs tried: enough for a median and a 99th percentile.
+const SYNCS: usize = 200;
+/// What is written before each: about what ten pods leave in the log.
+const SYNC_BYTES: usize = 40 << 10;
+
+/// The machine, one fact a line.
+pub(super) fn facts(directory: &Path) -> Result<Vec<(&'static str, String)>> {
+    let cores = std::thread::available_parallelism()?;
+    let uname = rustix::system::uname();
+    let syncs = sync_latency(directory)?;
+    Ok(vec![
+        ("cores", cores.to_string()),
+        ("processor", processor()),
+        ("kernel", uname.release().to_string_lossy().into_owned()),
+        ("memory", memory()),
+        (
+            "disk",
+            format!(
+                "{}; {} KiB written and synced in {} median, {} p99",
+                filesystem(directory),
+                SYNC_BYTES >> 10,
+                milliseconds(syncs.median()),
+                milliseconds(syncs.percentile(99)),
+            ),
+        ),
+        ("load", load()),
+    ])
+}
+
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    let name = line
+        .and_then(|line| line.split_once(": "))
+        .map(|(_, name)| name);
+    name.unwrap_or(std::env::consts::ARCH).to_owned()
+}
+
+fn memory() -> String {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("MemTotal:").trim().to_owned()
+}
+
+/// Other work on the machine shows in every figure.
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let minute = text.split(' ').next().unwrap_or_default();
+    format!("{minute} in the minute before")
+}
+
+/// The file system a directory lies on: the mount point with the longest fitting path.
+fn filesystem(directory: &Path) -> String {
+    let text = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mounts = text.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        Some((words.next()?, words.next()?, words.next()?))
+    });
+    let fitting = mounts.filter(|(_, point, _)| directory.starts_with(point));
+    let longest = fitting.max_by_key(|(_, point, _)| point.len());
+    longest.map_or_else(
+        || "unknown".to_owned(),
+        |(device, _, kind)| format!("{kind} on {device}"),
+    )
+}
+
+/// How long the disk takes to make a little data last.
+fn sync_latency(directory: &Path) -> Result<Spread> {
+    let mut file = File::create(directory.join("sync-latency"))?;
+    let data = vec![b'x'; SYNC_BYTES];
+    let one = |_| -> Result<Duration> {
+        let begin = Instant::now();
+        file.write_all(&data)?;
+        file.sync_data()?;
+        Ok(begin.elapsed())
+    };
+    let syncs = (0..SYNCS).map(one).collect::<Result<Vec<_>>>()?;
+    Ok(syncs.into_iter().collect())
+}

@@ -1,0 +1,71 @@
+//! The figures as they are found, and the table they end up in.
+
+use std::fmt::Display;
+
+/// One figure with its bound.
+struct Figure {
+    name: &'static str,
+    measured: String,
+    bound: String,
+    holds: bool,
+}
+
+/// All figures.
+#[derive(Default)]
+pub(super) struct Report {
+    figures: Vec<Figure>,
+}
+
+impl Report {
+    /// Adds a figure.
+    pub(super) fn judge(
+        &mut self,
+        name: &'static str,
+        measured: impl Into<String>,
+        bound: impl Into<String>,
+        holds: bool,
+    ) {
+        let (measured, bound) = (measured.into(), bound.into());
+        self.figures.push(Figure {
+            name,
+            measured,
+            bound,
+            holds,
+        });
+    }
+
+    /// Whether all bounds hold.
+    pub(super) fn holds(&self) -> bool {
+        self.figures.iter().all(|figure| figure.holds)
+    }
+
+    /// Prints the table.
+    pub(super) fn print(&self) {
+        let width = |of: fn(&Figure) -> &str| {
+            self.figures
+                .iter()
+                .map(|figure| of(figure).chars().count())
+                .max()
+                .unwrap_or(0)
+        };
+        let (names, measured, bounds) = (
+            width(|f| f.name),
+            width(|f| &f.measured),
+            width(|f| &f.bound),
+        );
+        say("");
+        for figure in &self.figures {
+            let verdict = if figure.holds { "ok" } else { "MISSED" };
+            say(format_args!(
+                "{:names$}  {:>measured$}  {:bounds$}  {verdict}",
+                figure.name, figure.measured, figure.bound
+            ));
+        }
+    }
+}
+
+/// A line for the reader.
+#[expect(clippy::print_stdout, reason = "the benchmark's output")]
+pub(super) fn say(line: impl Display) {
+    println!("{line}");
+}
