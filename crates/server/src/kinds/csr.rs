@@ -1,9 +1,294 @@
 //! The rules of CertificateSigningRequest.
+//!
+//! Three writers share one status: approvers write the `approval` subresource and decide, signers
+//! write `status` and add the certificate, and nobody else writes either. Who may decide for which
+//! signer is an authorizer's question; the caller says who asked and what time it is.
 
+mod conditions;
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use x509_parser::prelude::{FromDer as _, X509CertificationRequest};
+
+use self::conditions::{condition_errors, decision_errors, keep_conditions, removal_errors};
 use super::Strategy;
+use super::meta::invalid_each;
+use super::tree::{at, carry, list, number, remove, set, text, texts};
+use crate::field::{FieldError, Path};
+use crate::names;
+
+pub use self::conditions::stamp_conditions;
+
+const REQUEST_BLOCK: &str = "CERTIFICATE REQUEST";
+const CERTIFICATE_BLOCK: &str = "CERTIFICATE";
+const EXPIRATION_SECONDS_MIN: i64 = 600;
+const SIGNER_PATH_LENGTH_MAX: usize = 571;
+/// All usages, in the order upstream lists them.
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
 
 /// The rules of CertificateSigningRequest.
 #[derive(Debug)]
 pub struct CertificateSigningRequest;
 
-impl Strategy for CertificateSigningRequest {}
+impl Strategy for CertificateSigningRequest {
+    fn prepare_create(&self, object: &mut Value) {
+        // Who asks is not for the asker to say; see `stamp_requester`.
+        for field in ["username", "uid", "groups", "extra"] {
+            remove(object, &format!("spec.{field}"));
+        }
+        set(object, "status", json!({}));
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        carry(new, old, "spec");
+        carry(new, old, "status");
+    }
+
+    fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        carry(new, old, "spec");
+        keep_conditions(new, old, "Approved");
+        keep_conditions(new, old, "Denied");
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = spec_errors(object);
+        errors.extend(condition_errors(object));
+        errors
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        update_errors(new, old, Allowed::Nothing)
+    }
+
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        update_errors(new, old, Allowed::Certificate)
+    }
+}
+
+/// What a write to a subresource may add.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Allowed {
+    Nothing,
+    Decision,
+    Certificate,
+}
+
+/// Records who asked.
+pub fn stamp_requester(object: &mut Value, username: &str, uid: &str, groups: &[String]) {
+    set(object, "spec.username", json!(username));
+    if !uid.is_empty() {
+        set(object, "spec.uid", json!(uid));
+    }
+    if !groups.is_empty() {
+        set(object, "spec.groups", json!(groups));
+    }
+}
+
+/// What a write to the `approval` subresource may not touch comes from `old`.
+pub fn prepare_approval_update(new: &mut Value, old: &Value) {
+    carry(new, old, "spec");
+    carry(new, old, "status.certificate");
+    keep_conditions(new, old, "Failed");
+}
+
+/// What is wrong with `new` as the result of a write to the `approval` subresource.
+pub fn validate_approval_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    update_errors(new, old, Allowed::Decision)
+}
+
+fn update_errors(new: &Value, old: &Value, allowed: Allowed) -> Vec<FieldError> {
+    let mut errors = spec_errors(new);
+    errors.extend(condition_errors(new));
+    errors.extend(removal_errors(new, old));
+    if allowed != Allowed::Decision {
+        errors.extend(decision_errors(new, old));
+    }
+    let (after, before) = (
+        text(new, "status.certificate"),
+        text(old, "status.certificate"),
+    );
+    if after == before {
+        return errors;
+    }
+    let path = Path::new("status").child("certificate");
+    if allowed != Allowed::Certificate {
+        let words = "updates may not set certificate content";
+        errors.push(FieldError::forbidden(&path, words));
+    } else if !before.is_empty() {
+        let words = "updates may not modify existing certificate content";
+        errors.push(FieldError::forbidden(&path, words));
+    }
+    if let Some(words) = certificate_words(after) {
+        errors.push(FieldError::invalid(
+            &path,
+            &json!("<certificate data>"),
+            &words,
+        ));
+    }
+    errors
+}
+
+fn spec_errors(object: &Value) -> Vec<FieldError> {
+    let spec = Path::new("spec");
+    let mut errors = Vec::new();
+    if let Some(words) = request_words(text(object, "spec.request")) {
+        let shown = json!(text(object, "spec.request"));
+        errors.push(FieldError::invalid(&spec.child("request"), &shown, words));
+    }
+    errors.extend(usage_errors(object, &spec.child("usages")));
+    errors.extend(signer_errors(
+        text(object, "spec.signerName"),
+        &spec.child("signerName"),
+    ));
+    let seconds = number(object, "spec.expirationSeconds");
+    if let Some(seconds) = seconds.filter(|seconds| *seconds < EXPIRATION_SECONDS_MIN) {
+        let words = "may not specify a duration less than 600 seconds (10 minutes)";
+        let path = spec.child("expirationSeconds");
+        errors.push(FieldError::invalid(&path, &json!(seconds), words));
+    }
+    errors
+}
+
+fn usage_errors(object: &Value, path: &Path) -> Vec<FieldError> {
+    let usages = texts(object, "spec.usages");
+    let mut errors = Vec::new();
+    if list(object, "spec.usages").is_empty() {
+        errors.push(FieldError::required(path, ""));
+    }
+    for (i, usage) in usages.iter().enumerate() {
+        if !USAGES.contains(usage) {
+            errors.push(FieldError::not_supported(
+                &path.index(i),
+                &json!(usage),
+                &USAGES,
+            ));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for (i, usage) in usages.iter().enumerate() {
+        if !seen.insert(usage) {
+            errors.push(FieldError::duplicate(&path.index(i), &json!(usage)));
+        }
+    }
+    errors
+}
+
+/// A signer is a domain and a path: `example.com/signer-name`.
+fn signer_errors(signer: &str, path: &Path) -> Vec<FieldError> {
+    if signer.is_empty() {
+        return vec![FieldError::required(path, "")];
+    }
+    if signer == "kubernetes.io/legacy-unknown" {
+        let words = "the legacy signerName is not allowed via this API version";
+        return vec![FieldError::invalid(path, &json!(signer), words)];
+    }
+    let segments: Vec<&str> = signer.split('/').collect();
+    let [domain, rest] = segments[..] else {
+        let words =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        return vec![FieldError::invalid(path, &json!(signer), words)];
+    };
+    let mut errors = Vec::new();
+    if domain.len() > names::SUBDOMAIN_LENGTH_MAX {
+        errors.push(FieldError::too_long(path, names::SUBDOMAIN_LENGTH_MAX));
+    }
+    errors.extend(segment_errors(domain, names::dns1123_label, path));
+    if !domain.contains('.') {
+        let words = "should be a domain with at least two segments separated by dots";
+        errors.push(FieldError::invalid(path, &json!(domain), words));
+    }
+    errors.extend(segment_errors(rest, names::dns1123_subdomain, path));
+    if rest.len() > SIGNER_PATH_LENGTH_MAX {
+        errors.push(FieldError::too_long(path, SIGNER_PATH_LENGTH_MAX));
+    }
+    errors
+}
+
+fn segment_errors(text: &str, rule: fn(&str) -> Vec<String>, path: &Path) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for label in text.split('.') {
+        let wrong = rule(label)
+            .iter()
+            .map(|words| format!("validating label {label:?}: {words}"))
+            .collect();
+        errors.extend(invalid_each(path, &json!(text), wrong));
+    }
+    errors
+}
+
+/// The type and content of the first PEM block in a base64 field.
+fn first_block(encoded: &str) -> Option<(String, Vec<u8>)> {
+    let bytes = STANDARD.decode(encoded).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let (_, rest) = text.split_once("-----BEGIN ")?;
+    let (kind, rest) = rest.split_once("-----")?;
+    let (body, _) = rest.split_once(&format!("-----END {kind}-----"))?;
+    let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
+    Some((kind.to_owned(), STANDARD.decode(body).ok()?))
+}
+
+/// Why a request is none. Its signature is the signer's to check.
+fn request_words(encoded: &str) -> Option<&'static str> {
+    match first_block(encoded) {
+        Some((kind, der)) if kind == REQUEST_BLOCK => {
+            let parsed = X509CertificationRequest::from_der(&der);
+            let whole = parsed.is_ok_and(|(rest, _)| rest.is_empty());
+            (!whole).then_some("asn1: structure error: not a certificate request")
+        }
+        _ => Some("PEM block type must be CERTIFICATE REQUEST"),
+    }
+}
+
+/// Why an issued certificate is none.
+fn certificate_words(encoded: &str) -> Option<String> {
+    if encoded.is_empty() {
+        return None;
+    }
+    match first_block(encoded) {
+        None => Some("must contain at least one CERTIFICATE PEM block".to_owned()),
+        Some((kind, _)) if kind != CERTIFICATE_BLOCK => Some(format!(
+            "only CERTIFICATE PEM blocks are allowed, found {kind:?}"
+        )),
+        Some(_) => None,
+    }
+}
+
+/// Whether the request was approved and not denied.
+pub fn is_approved(object: &Value) -> bool {
+    let has = |kind: &str| {
+        list(object, "status.conditions")
+            .iter()
+            .any(|condition| at(condition, "type") == kind)
+    };
+    has("Approved") && !has("Denied")
+}
+
+#[cfg(test)]
+mod tests;

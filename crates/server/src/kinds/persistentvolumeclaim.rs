@@ -1,9 +1,173 @@
 //! The rules of PersistentVolumeClaim.
+//!
+//! Claims are stored for clients that want them; nothing in Kennel binds them to volumes.
+
+use serde_json::{Value, json};
 
 use super::Strategy;
+use super::amount::{positive_error, quantity, resource_errors};
+use super::meta::immutable;
+use super::persistentvolume::{access_mode_errors, class_errors, volume_mode_error};
+use super::tree::{at, carry, default_to, has, list, same, set, text};
+use crate::field::{FieldError, Path};
+
+const SIZE: &str = "spec.resources.requests.storage";
 
 /// The rules of PersistentVolumeClaim.
 #[derive(Debug)]
 pub struct PersistentVolumeClaim;
 
-impl Strategy for PersistentVolumeClaim {}
+impl Strategy for PersistentVolumeClaim {
+    fn default(&self, object: &mut Value) {
+        default_to(object, "spec.volumeMode", "Filesystem");
+        default_to(object, "status.phase", "Pending");
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        set(object, "status", json!({"phase": "Pending"}));
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        carry(new, old, "status");
+    }
+
+    fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        carry(new, old, "spec");
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let spec = Path::new("spec");
+        let mut errors = Vec::new();
+        if list(object, "spec.accessModes").is_empty() {
+            let words = "at least 1 access mode is required";
+            errors.push(FieldError::required(&spec.child("accessModes"), words));
+        }
+        errors.extend(access_mode_errors(object, &spec));
+        let path = spec.child("resources").key("storage");
+        if has(object, SIZE) {
+            errors.extend(resource_errors("storage", at(object, SIZE), &path));
+            errors.extend(positive_error(at(object, SIZE), &path));
+        } else {
+            errors.push(FieldError::required(&path, ""));
+        }
+        errors.extend(class_errors(object, &spec));
+        errors.extend(volume_mode_error(object, &spec));
+        errors
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = self.validate_create(new);
+        if !same(&fixed(new, old), &fixed(old, old)) {
+            let words = "spec is immutable after creation except resources.requests and \
+                         volumeAttributesClassName for bound claims";
+            errors.push(FieldError::forbidden(&Path::new("spec"), words));
+        }
+        errors.extend(shrink_error(new, old));
+        let path = Path::new("spec").child("volumeMode");
+        errors.extend(immutable(new, old, "spec.volumeMode", &path));
+        errors
+    }
+}
+
+/// The spec with everything that may change from `old` made equal to it.
+fn fixed(claim: &Value, old: &Value) -> Value {
+    let mut claim = claim.clone();
+    let bound = text(old, "status.phase") == "Bound";
+    let mut free = Vec::new();
+    if text(old, "spec.volumeName").is_empty() {
+        free.push("spec.volumeName");
+    }
+    if !has(old, "spec.storageClassName") {
+        free.push("spec.storageClassName");
+    }
+    if bound {
+        free.push(SIZE);
+        free.push("spec.volumeAttributesClassName");
+    }
+    for field in free {
+        carry(&mut claim, old, field);
+    }
+    at(&claim, "spec").clone()
+}
+
+/// A claim never asks for less than it was given.
+fn shrink_error(new: &Value, old: &Value) -> Option<FieldError> {
+    let (after, before) = (quantity(at(new, SIZE))?, quantity(at(old, SIZE))?);
+    let given = quantity(at(old, "status.capacity.storage")).unwrap_or(before);
+    let path = Path::new("spec")
+        .child("resources")
+        .child("requests")
+        .child("storage");
+    let words = "field can not be less than status.capacity";
+    (after < before && after < given).then(|| FieldError::forbidden(&path, words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check, check_create, check_update, created};
+    use super::*;
+
+    fn claim(size: &str) -> Value {
+        json!({"spec": {"accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}}}})
+    }
+
+    #[test]
+    fn claims_are_judged() {
+        check_create(&PersistentVolumeClaim, &claim("1Gi"), &[]);
+        assert_eq!(
+            created(&PersistentVolumeClaim, &claim("1Gi"))["status"],
+            json!({"phase": "Pending"})
+        );
+        check_create(
+            &PersistentVolumeClaim,
+            &json!({"spec": {"accessModes": [], "storageClassName": "a_b", "volumeMode": "Odd"}}),
+            &[
+                "spec.accessModes: Required value: at least 1 access mode is required",
+                "spec.resources[storage]: Required value",
+                "spec.storageClassName: Invalid value: \"a_b\": a lowercase RFC 1123 subdomain \
+                 must consist of lower case alphanumeric characters, '-' or '.', and must start \
+                 and end with an alphanumeric character (e.g. 'example.com', regex used for \
+                 validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+                "spec.volumeMode: Unsupported value: \"Odd\": supported values: \"Block\", \
+                 \"Filesystem\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_spec_stays_but_for_what_is_filled_in_once() {
+        let mut new = claim("1Gi");
+        new["spec"]["volumeName"] = json!("v");
+        new["spec"]["storageClassName"] = json!("c");
+        check_update(&PersistentVolumeClaim, &new, &claim("1Gi"), &[]);
+        check_update(
+            &PersistentVolumeClaim,
+            &claim("2Gi"),
+            &claim("1Gi"),
+            &[
+                "spec: Forbidden: spec is immutable after creation except resources.requests and \
+               volumeAttributesClassName for bound claims",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_bound_claim_grows_and_does_not_shrink() {
+        let mut old = created(&PersistentVolumeClaim, &claim("2Gi"));
+        old["status"] = json!({"phase": "Bound", "capacity": {"storage": "2Gi"}});
+        let update = |size: &str| {
+            let mut new = old.clone();
+            new["spec"]["resources"]["requests"]["storage"] = json!(size);
+            PersistentVolumeClaim.validate_update(&new, &old)
+        };
+        check(&update("3Gi"), &[]);
+        check(
+            &update("1Gi"),
+            &[
+                "spec.resources.requests.storage: Forbidden: field can not be less than \
+               status.capacity",
+            ],
+        );
+    }
+}
