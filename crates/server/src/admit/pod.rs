@@ -196,7 +196,8 @@ fn mount_token(spec: &mut Value) {
     let mount = json!({"name": volume, "readOnly": true, "mountPath": TOKEN_MOUNT});
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
-        for container in spec[list].as_array_mut().into_iter().flatten() {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
             let mounts = container["volumeMounts"]
                 .as_array()
                 .cloned()
