@@ -4,7 +4,7 @@
 //! them; it decides nothing.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -72,7 +72,9 @@ impl Path {
                 }
                 out.push_str(name);
             }
-            Segment::Index(index) => out.push_str(&format!("[{index}]")),
+            Segment::Index(index) => {
+                let _ = write!(out, "[{index}]");
+            }
             Segment::Key(key) => {
                 out.push('[');
                 out.push_str(key);

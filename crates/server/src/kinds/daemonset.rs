@@ -16,7 +16,7 @@ use super::pod::read::{flag, int, list, number, text};
 use super::pod::{defaults, template, warnings};
 use super::{Strategy, selector, tree};
 use crate::field::{FieldError, Path};
-use crate::kinds::meta;
+use crate::schema::semantic_eq;
 
 /// The rules of DaemonSet.
 #[derive(Debug)]
@@ -59,7 +59,13 @@ impl Strategy for DaemonSet {
         let mut errors = Errors::new();
         spec(&mut errors, new, Some(old));
         let at = Path::new("spec").child("selector");
-        errors.extend(meta::immutable(new, old, "spec.selector", &at));
+        let (wanted, before) = (
+            tree::at(new, "spec.selector"),
+            tree::at(old, "spec.selector"),
+        );
+        if !semantic_eq(wanted, before) {
+            errors.push(FieldError::invalid(&at, wanted, "field is immutable"));
+        }
         errors
     }
 

@@ -7,6 +7,7 @@ use crate::field::{FieldError, Path};
 use crate::kinds::meta;
 use crate::kinds::pod::check::Errors;
 use crate::kinds::tree;
+use crate::schema::semantic_eq;
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
@@ -52,10 +53,13 @@ fn empty_status() -> Value {
 /// Keeps the status, and counts changes of the spec and of the template.
 pub(super) fn update(new: &mut Value, old: &Value) {
     tree::carry(new, old, "status");
-    meta::next_generation(new, old, &["spec"]);
-    let template = "spec.template";
-    let changed = !tree::same(tree::at(new, template), tree::at(old, template));
-    keep_template_generation(new, old, i64::from(changed));
+    let changed =
+        |new: &Value, part: &str| i64::from(!semantic_eq(tree::at(new, part), tree::at(old, part)));
+    let before = tree::number(old, "metadata.generation").unwrap_or(0);
+    let generation = before + changed(new, "spec");
+    tree::set(new, "metadata.generation", Value::from(generation));
+    let more = changed(new, "spec.template");
+    keep_template_generation(new, old, more);
 }
 
 /// A status write changes no spec, and so neither of the two generations.

@@ -12,7 +12,7 @@ use crate::registry::NameRule;
 
 const GENERATION: &str = "deprecated.daemonset.template.generation";
 
-fn set(spec: Value) -> Value {
+fn set(spec: &Value) -> Value {
     let mut object = json!({"metadata": {"name": "agent", "namespace": "d"}, "spec": {
         "selector": {"matchLabels": {"app": "agent"}},
         "template": {
@@ -26,8 +26,8 @@ fn set(spec: Value) -> Value {
     object
 }
 
-fn rolling(rolling: Value) -> Value {
-    set(json!({"updateStrategy": {"rollingUpdate": rolling}}))
+fn rolling(rolling: &Value) -> Value {
+    set(&json!({"updateStrategy": {"rollingUpdate": rolling}}))
 }
 
 fn updated(old: &Value, change: impl FnOnce(&mut Value)) -> Value {
@@ -40,7 +40,7 @@ fn updated(old: &Value, change: impl FnOnce(&mut Value)) -> Value {
 
 #[test]
 fn s1_2_1_a_rolling_update_is_the_default() {
-    let made = created(&DaemonSet, &set(json!({})));
+    let made = created(&DaemonSet, &set(&json!({})));
     assert_eq!(
         made["spec"]["updateStrategy"],
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}})
@@ -48,14 +48,14 @@ fn s1_2_1_a_rolling_update_is_the_default() {
     assert_eq!(made["spec"]["revisionHistoryLimit"], 10);
     let made = created(
         &DaemonSet,
-        &set(json!({"updateStrategy": {"type": "OnDelete"}})),
+        &set(&json!({"updateStrategy": {"type": "OnDelete"}})),
     );
     assert_eq!(made["spec"]["updateStrategy"], json!({"type": "OnDelete"}));
 }
 
 #[test]
 fn s1_2_3_templates_get_no_pod_only_defaults() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     given["spec"]["template"]["spec"] = json!({"hostNetwork": true, "containers": [{
         "name": "c", "image": "i:1",
         "ports": [{"containerPort": 80}],
@@ -85,14 +85,14 @@ fn s1_2_3_templates_get_no_pod_only_defaults() {
 
 #[test]
 fn s1_2_4_labels_are_not_taken_from_the_template() {
-    let made = created(&DaemonSet, &set(json!({})));
+    let made = created(&DaemonSet, &set(&json!({})));
     assert_eq!(made["metadata"].get("labels"), None);
 }
 
 #[test]
 fn s1_3_2_a_stored_selector_may_keep_bad_values() {
     let bad = json!({"matchLabels": {"app": "not ok!"}});
-    let mut old = created(&DaemonSet, &set(json!({"selector": bad})));
+    let mut old = created(&DaemonSet, &set(&json!({"selector": bad})));
     old["spec"]["template"]["metadata"]["labels"] = json!({"app": "agent"});
     let new = updated(&old, |new| new["spec"]["minReadySeconds"] = json!(1));
     check(&DaemonSet.validate_update(&new, &old), &[]);
@@ -104,7 +104,7 @@ fn s1_3_2_a_stored_selector_may_keep_bad_values() {
 
 #[test]
 fn s1_3_3_no_selector_matches_nothing() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     given["spec"]
         .as_object_mut()
         .expect("an object")
@@ -122,14 +122,14 @@ fn s1_3_3_no_selector_matches_nothing() {
 fn s1_3_4_an_empty_selector_is_refused() {
     check_create(
         &DaemonSet,
-        &set(json!({"selector": {}})),
+        &set(&json!({"selector": {}})),
         &["spec.selector: Invalid value: {}: empty selector is invalid for daemonset"],
     );
 }
 
 #[test]
 fn s1_3_5_template_labels_are_reported_without_metadata() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     given["spec"]["template"]["metadata"]["labels"]["bad"] = json!("not ok!");
     given["spec"]["template"]["metadata"]["annotations"] = json!({"-": "x"});
     let errors = DaemonSet.validate_create(&created(&DaemonSet, &given));
@@ -142,7 +142,7 @@ fn s1_3_5_template_labels_are_reported_without_metadata() {
 
 #[test]
 fn s1_3_5_daemons_have_no_deadline() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     given["spec"]["template"]["spec"]["activeDeadlineSeconds"] = json!(5);
     check_create(
         &DaemonSet,
@@ -163,24 +163,24 @@ fn s1_3_6_exactly_one_of_surge_and_unavailable_counts() {
         json!({"maxUnavailable": "100%"}),
     ];
     for strategy in valid {
-        check_create(&DaemonSet, &rolling(strategy), &[]);
+        check_create(&DaemonSet, &rolling(&strategy), &[]);
     }
     let both_zero = format!("{at}.maxUnavailable: Required value: cannot be 0 when maxSurge is 0");
     check_create(
         &DaemonSet,
-        &rolling(json!({"maxUnavailable": "0%", "maxSurge": 0})),
+        &rolling(&json!({"maxUnavailable": "0%", "maxSurge": 0})),
         &[&both_zero],
     );
     check_create(
         &DaemonSet,
-        &rolling(json!({"maxUnavailable": "5"})),
+        &rolling(&json!({"maxUnavailable": "5"})),
         &[&format!(
             "{at}.maxUnavailable: Invalid value: \"5\": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
         )],
     );
     check_create(
         &DaemonSet,
-        &rolling(json!({"maxUnavailable": 0, "maxSurge": "101%"})),
+        &rolling(&json!({"maxUnavailable": 0, "maxSurge": "101%"})),
         &[&format!(
             "{at}.maxSurge: Invalid value: \"101%\": must not be greater than 100%"
         )],
@@ -191,25 +191,25 @@ fn s1_3_6_exactly_one_of_surge_and_unavailable_counts() {
 fn s1_3_6_an_unused_rolling_update_is_not_looked_at() {
     let strategy =
         json!({"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}});
-    check_create(&DaemonSet, &set(json!({"updateStrategy": strategy})), &[]);
+    check_create(&DaemonSet, &set(&json!({"updateStrategy": strategy})), &[]);
 }
 
 #[test]
 fn s1_3_7_counts_are_not_negative() {
     check_create(
         &DaemonSet,
-        &set(json!({"minReadySeconds": -1, "revisionHistoryLimit": -1})),
+        &set(&json!({"minReadySeconds": -1, "revisionHistoryLimit": -1})),
         &[
             "spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0",
             "spec.revisionHistoryLimit: Invalid value: -1: must be greater than or equal to 0",
         ],
     );
-    check_create(&DaemonSet, &set(json!({"revisionHistoryLimit": 0})), &[]);
+    check_create(&DaemonSet, &set(&json!({"revisionHistoryLimit": 0})), &[]);
 }
 
 #[test]
 fn s1_3_8_the_selector_is_immutable() {
-    let old = created(&DaemonSet, &set(json!({})));
+    let old = created(&DaemonSet, &set(&json!({})));
     let new = updated(&old, |new| {
         new["spec"]["selector"] =
             json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]});
@@ -221,7 +221,7 @@ fn s1_3_8_the_selector_is_immutable() {
         ],
     );
     let same = updated(&old, |new| {
-        new["spec"]["selector"]["matchExpressions"] = json!([])
+        new["spec"]["selector"]["matchExpressions"] = json!([]);
     });
     check(&DaemonSet.validate_update(&same, &old), &[]);
 }
@@ -229,7 +229,7 @@ fn s1_3_8_the_selector_is_immutable() {
 #[test]
 fn s1_3_10_collisions_are_never_forgotten() {
     let old = json!({"status": {"collisionCount": 2}});
-    let refused = |status: Value, shown: &str| {
+    let refused = |status: &Value, shown: &str| {
         check(
             &DaemonSet.validate_status_update(&json!({"status": status}), &old),
             &[&format!(
@@ -237,8 +237,8 @@ fn s1_3_10_collisions_are_never_forgotten() {
             )],
         );
     };
-    refused(json!({"collisionCount": 1}), "1");
-    refused(json!({}), "0");
+    refused(&json!({"collisionCount": 1}), "1");
+    refused(&json!({}), "0");
     let kept = json!({"status": {"collisionCount": 2}});
     check(&DaemonSet.validate_status_update(&kept, &old), &[]);
     check(
@@ -249,7 +249,7 @@ fn s1_3_10_collisions_are_never_forgotten() {
 
 #[test]
 fn s1_3_13_templates_may_leave_the_host_port_open() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     given["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
     given["spec"]["template"]["spec"]["containers"][0]["ports"] = json!([{"containerPort": 80}]);
     check_create(&DaemonSet, &given, &[]);
@@ -257,7 +257,7 @@ fn s1_3_13_templates_may_leave_the_host_port_open() {
 
 #[test]
 fn s1_3_16_a_template_may_name_its_node() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     given["spec"]["template"]["spec"]["nodeName"] = json!("n1");
     given["spec"]["template"]["metadata"]["finalizers"] = json!(["a.com/f"]);
     check_create(&DaemonSet, &given, &[]);
@@ -265,7 +265,7 @@ fn s1_3_16_a_template_may_name_its_node() {
 
 #[test]
 fn s1_3_19_warnings_are_given_when_the_template_changes() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     given["spec"]["template"]["spec"]["nodeSelector"] = json!({"beta.kubernetes.io/os": "linux"});
     let old = created(&DaemonSet, &given);
     let warning = "spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead";
@@ -273,14 +273,14 @@ fn s1_3_19_warnings_are_given_when_the_template_changes() {
     let same = updated(&old, |new| new["spec"]["minReadySeconds"] = json!(1));
     assert_eq!(DaemonSet.warnings(&same, Some(&old)), Vec::<String>::new());
     let other = updated(&old, |new| {
-        new["spec"]["template"]["spec"]["hostPID"] = json!(true)
+        new["spec"]["template"]["spec"]["hostPID"] = json!(true);
     });
     assert_eq!(DaemonSet.warnings(&other, Some(&old)), [warning]);
 }
 
 #[test]
 fn s1_4_1_a_new_set_has_counted_nothing() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     given["status"] = json!({"numberReady": 7});
     let made = created(&DaemonSet, &given);
     assert_eq!(
@@ -293,7 +293,7 @@ fn s1_4_1_a_new_set_has_counted_nothing() {
 
 #[test]
 fn s1_4_1_a_count_brought_along_is_kept_on_create() {
-    let mut given = set(json!({}));
+    let mut given = set(&json!({}));
     for (brought, kept) in [("7", "7"), ("0", "1"), ("-3", "1")] {
         given["metadata"]["annotations"] = json!({GENERATION: brought});
         let made = created(&DaemonSet, &given);
@@ -311,7 +311,7 @@ fn s1_4_1_a_count_brought_along_is_kept_on_create() {
 
 #[test]
 fn s1_4_2_changes_are_counted_apart() {
-    let old = created(&DaemonSet, &set(json!({})));
+    let old = created(&DaemonSet, &set(&json!({})));
     let counts = |new: &Value| {
         let template = new["metadata"]["annotations"][GENERATION].clone();
         (new["metadata"]["generation"].clone(), template)
@@ -325,14 +325,14 @@ fn s1_4_2_changes_are_counted_apart() {
     let labels = updated(&old, |new| new["metadata"]["labels"] = json!({"a": "b"}));
     assert_eq!(counts(&labels), (json!(1), json!("1")));
     let edited = updated(&old, |new| {
-        new["metadata"]["annotations"] = json!({GENERATION: "9"})
+        new["metadata"]["annotations"] = json!({GENERATION: "9"});
     });
     assert_eq!(counts(&edited), (json!(1), json!("1")));
 }
 
 #[test]
 fn s1_4_3_a_status_write_keeps_the_spec_and_takes_the_metadata() {
-    let old = created(&DaemonSet, &set(json!({})));
+    let old = created(&DaemonSet, &set(&json!({})));
     let mut new = json!({
         "metadata": {"name": "agent", "labels": {"a": "b"}},
         "spec": {"selector": null},
@@ -348,7 +348,7 @@ fn s1_4_3_a_status_write_keeps_the_spec_and_takes_the_metadata() {
 
 #[test]
 fn s1_4_5_cosmetic_edits_count_nothing() {
-    let old = created(&DaemonSet, &set(json!({})));
+    let old = created(&DaemonSet, &set(&json!({})));
     let new = updated(&old, |new| {
         new["spec"]["template"]["spec"]["tolerations"] = json!([]);
         new["spec"]["template"]["metadata"]["annotations"] = json!({});
@@ -397,7 +397,7 @@ fn recorded_answers_are_given_word_for_word() {
         assert_eq!(printed, expected, "{}", entry["name"]);
         compared += 1;
     }
-    assert_eq!(compared, 36, "examples about these kinds");
+    assert_eq!(compared, 37, "examples about these kinds");
 }
 
 fn metadata_errors(object: &Value) -> Vec<FieldError> {

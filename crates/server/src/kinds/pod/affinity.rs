@@ -13,7 +13,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Checks `spec.affinity`.
-pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, leniency: &Leniency) {
+pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
     let Some(affinity) = spec.get("affinity") else {
         return;
     };
@@ -28,7 +28,7 @@ pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, leniency: &Lenie
     }
 }
 
-fn node_affinity(errors: &mut Errors, affinity: &Value, at: &Path, leniency: &Leniency) {
+fn node_affinity(errors: &mut Errors, affinity: &Value, at: &Path, leniency: Leniency) {
     if let Some(required) = affinity.get(REQUIRED) {
         let at = at.child(REQUIRED);
         node_selector(errors, required, &at, leniency.node_affinity_values);
@@ -264,30 +264,30 @@ mod tests {
 
     use super::*;
 
-    fn check(affinity: Value, expected: &[&str]) {
+    fn check(affinity: &Value, expected: &[&str]) {
         let mut errors = Errors::new();
         let spec = json!({"affinity": affinity});
-        all(&mut errors, &spec, &Path::new("s"), &Leniency::default());
+        all(&mut errors, &spec, &Path::new("s"), Leniency::default());
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{spec}");
     }
 
     #[test]
     fn s1_3_15_match_fields_know_only_names() {
-        let field = |requirement: Value| json!({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [requirement]}]}}});
+        let field = |requirement: &Value| json!({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [requirement]}]}}});
         check(
-            field(json!({"key": "metadata.name", "operator": "In", "values": ["n1"]})),
+            &field(&json!({"key": "metadata.name", "operator": "In", "values": ["n1"]})),
             &[],
         );
         let at = format!("s.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchFields[0]");
         check(
-            field(json!({"key": "metadata.name", "operator": "In", "values": ["a", "b"]})),
+            &field(&json!({"key": "metadata.name", "operator": "In", "values": ["a", "b"]})),
             &[&format!(
                 "{at}.values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
             )],
         );
         check(
-            field(json!({"key": "metadata.name", "operator": "Exists"})),
+            &field(&json!({"key": "metadata.name", "operator": "Exists"})),
             &[&format!(
                 "{at}.operator: Invalid value: \"Exists\": not a valid selector operator"
             )],
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn weights_and_topology_keys_are_checked() {
         check(
-            json!({"podAntiAffinity": {PREFERRED: [{"weight": 101, "podAffinityTerm": {"topologyKey": "zone"}}]}}),
+            &json!({"podAntiAffinity": {PREFERRED: [{"weight": 101, "podAffinityTerm": {"topologyKey": "zone"}}]}}),
             &[&format!(
                 "s.affinity.podAntiAffinity.{PREFERRED}[0].weight: Invalid value: 101: must be in the range 1-100"
             )],
@@ -305,7 +305,7 @@ mod tests {
         let at = format!("s.affinity.podAffinity.{REQUIRED}[0]");
         let mut errors = Errors::new();
         let spec = json!({"affinity": {"podAffinity": {REQUIRED: [{"namespaces": ["A"]}]}}});
-        all(&mut errors, &spec, &Path::new("s"), &Leniency::default());
+        all(&mut errors, &spec, &Path::new("s"), Leniency::default());
         assert_eq!(errors[0].field, format!("{at}.namespace"));
         assert_eq!(
             errors[1].to_string(),

@@ -66,19 +66,18 @@ fn seccomp_profile(errors: &mut Errors, profile: &str, at: &Path) {
     if ["runtime/default", "docker/default", "unconfined"].contains(&profile) {
         return;
     }
-    match profile.strip_prefix("localhost/") {
-        Some(path) => descending_path(errors, at, path),
-        None => {
-            let why = "must be a valid seccomp profile";
-            errors.push(FieldError::invalid(at, &Value::from(profile), why));
-        }
+    if let Some(path) = profile.strip_prefix("localhost/") {
+        descending_path(errors, at, path);
+    } else {
+        let why = "must be a valid seccomp profile";
+        errors.push(FieldError::invalid(at, &Value::from(profile), why));
     }
 }
 
 fn app_armor_profile(errors: &mut Errors, name: &str, profile: &str, spec: &Value, at: &Path) {
     let mut found = false;
     each_container(spec, at, |container, _| {
-        found |= text(container, "name") == name
+        found |= text(container, "name") == name;
     });
     if !found {
         let given = Value::from(name);

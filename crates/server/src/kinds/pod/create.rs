@@ -33,7 +33,7 @@ pub(super) fn validate(pod: &Value) -> Errors {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let metadata = pod.get("metadata").unwrap_or(&Value::Null);
     let at = Path::new("spec");
-    metadata_and_spec(&mut errors, pod, &Leniency::default(), false);
+    metadata_and_spec(&mut errors, pod, Leniency::default(), false);
     if !list(spec, "ephemeralContainers").is_empty() {
         let at = at.child("ephemeralContainers");
         errors.push(FieldError::forbidden(&at, "cannot be set on create"));
@@ -50,7 +50,7 @@ pub(super) fn validate(pod: &Value) -> Errors {
 pub(super) fn metadata_and_spec(
     errors: &mut Errors,
     pod: &Value,
-    leniency: &Leniency,
+    leniency: Leniency,
     any_cost: bool,
 ) {
     let spec = pod.get("spec").unwrap_or(&Value::Null);

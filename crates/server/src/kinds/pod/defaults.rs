@@ -76,7 +76,7 @@ fn container(container: &mut Fields) {
         resource_lists(resources);
     }
     each(container, "ports", |port| {
-        fill_text(port, "protocol", "TCP")
+        fill_text(port, "protocol", "TCP");
     });
     each(container, "env", |env| {
         if let Some(source) = fields(env, "valueFrom") {

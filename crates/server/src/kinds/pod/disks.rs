@@ -187,12 +187,11 @@ fn fibre_channel(errors: &mut Errors, source: &Value, at: &Path) {
         errors.push(FieldError::invalid(&at.child("targetWWNs"), &given, why));
     }
     if targets {
-        match int(source, "lun") {
-            Some(number) => lun(errors, number, at),
-            None => {
-                let why = "lun is required if targetWWNs is specified";
-                errors.push(FieldError::required(&at.child("lun"), why));
-            }
+        if let Some(number) = int(source, "lun") {
+            lun(errors, number, at);
+        } else {
+            let why = "lun is required if targetWWNs is specified";
+            errors.push(FieldError::required(&at.child("lun"), why));
         }
     }
 }

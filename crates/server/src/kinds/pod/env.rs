@@ -263,36 +263,37 @@ mod tests {
 
     use super::*;
 
-    fn check(var: Value, expected: &[&str]) {
+    fn check(var: &Value, expected: &[&str]) {
         let mut errors = Errors::new();
         container(&mut errors, &json!({"env": [var]}), &Path::new("c"));
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{var}");
     }
 
-    fn from(source: Value) -> Value {
+    fn from(source: &Value) -> Value {
         json!({"name": "A", "valueFrom": source})
     }
 
     #[test]
     fn field_references_name_fields_that_variables_may_show() {
-        let field = |path: &str| from(json!({"fieldRef": {"apiVersion": "v1", "fieldPath": path}}));
-        check(field("spec.nodeName"), &[]);
-        check(field("metadata.labels['app.kubernetes.io/name']"), &[]);
+        let field =
+            |path: &str| from(&json!({"fieldRef": {"apiVersion": "v1", "fieldPath": path}}));
+        check(&field("spec.nodeName"), &[]);
+        check(&field("metadata.labels['app.kubernetes.io/name']"), &[]);
         check(
-            field("spec.restartPolicy"),
+            &field("spec.restartPolicy"),
             &[
                 "c.env[0].valueFrom.fieldRef.fieldPath: Unsupported value: \"spec.restartPolicy\": supported values: \"metadata.name\", \"metadata.namespace\", \"metadata.uid\", \"spec.nodeName\", \"spec.serviceAccountName\", \"status.hostIP\", \"status.hostIPs\", \"status.podIP\", \"status.podIPs\"",
             ],
         );
         check(
-            field("spec.nope"),
+            &field("spec.nope"),
             &[
                 "c.env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"spec.nope\": error converting fieldPath: field label not supported: spec.nope",
             ],
         );
         check(
-            field("metadata.name['a']"),
+            &field("metadata.name['a']"),
             &[
                 "c.env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.name['a']\": error converting fieldPath: field label does not support subscript: metadata.name['a']",
             ],
@@ -302,18 +303,18 @@ mod tests {
     #[test]
     fn resource_references_name_resources_and_fitting_divisors() {
         let resource = |name: &str, divisor: &str| {
-            from(json!({"resourceFieldRef": {"resource": name, "divisor": divisor}}))
+            from(&json!({"resourceFieldRef": {"resource": name, "divisor": divisor}}))
         };
-        check(resource("limits.cpu", "1m"), &[]);
-        check(resource("limits.hugepages-2Mi", "1Mi"), &[]);
+        check(&resource("limits.cpu", "1m"), &[]);
+        check(&resource("limits.hugepages-2Mi", "1Mi"), &[]);
         check(
-            resource("limits.cpu", "2"),
+            &resource("limits.cpu", "2"),
             &[
                 "c.env[0].valueFrom.resourceFieldRef.divisor: Invalid value: \"limits.cpu\": only divisor's values 1m and 1 are supported with the cpu resource",
             ],
         );
         check(
-            resource("limits.gpu", "0"),
+            &resource("limits.gpu", "0"),
             &[
                 "c.env[0].valueFrom.resourceFieldRef.resource: Unsupported value: \"limits.gpu\": supported values: \"limits.cpu\", \"limits.ephemeral-storage\", \"limits.memory\", \"requests.cpu\", \"requests.ephemeral-storage\", \"requests.memory\"",
             ],
@@ -323,21 +324,21 @@ mod tests {
     #[test]
     fn a_value_has_one_source() {
         check(
-            from(json!({})),
+            &from(&json!({})),
             &[
                 "c.env[0].valueFrom: Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
             ],
         );
         check(
-            from(
-                json!({"secretKeyRef": {"name": "s", "key": "k"}, "configMapKeyRef": {"name": "s", "key": "k"}}),
+            &from(
+                &json!({"secretKeyRef": {"name": "s", "key": "k"}, "configMapKeyRef": {"name": "s", "key": "k"}}),
             ),
             &[
                 "c.env[0].valueFrom: Invalid value: \"\": may not have more than one field specified at a time",
             ],
         );
         check(
-            from(json!({"secretKeyRef": {"name": "s"}})),
+            &from(&json!({"secretKeyRef": {"name": "s"}})),
             &["c.env[0].valueFrom.secretKeyRef.key: Required value"],
         );
     }

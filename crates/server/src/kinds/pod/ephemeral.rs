@@ -7,9 +7,10 @@ use super::check::Errors;
 use super::create::metadata_and_spec;
 use super::leniency::Leniency;
 use super::read::{list, text};
+use super::update::count_changes;
 use crate::field::{FieldError, Path};
-use crate::kinds::meta;
-use crate::kinds::tree::{self, same};
+use crate::kinds::tree;
+use crate::schema::semantic_eq as same;
 
 /// Takes everything but the ephemeral containers from `old`.
 pub fn prepare_ephemeral_containers(new: &mut Value, old: &Value) {
@@ -21,7 +22,7 @@ pub fn prepare_ephemeral_containers(new: &mut Value, old: &Value) {
     } else {
         tree::set(new, "spec.ephemeralContainers", containers);
     }
-    meta::next_generation(new, old, &["spec"]);
+    count_changes(new, old);
 }
 
 /// What is wrong with `new` as `old` with more ephemeral containers.
@@ -37,7 +38,7 @@ pub fn validate_ephemeral_containers(new: &Value, old: &Value) -> Vec<FieldError
     metadata_and_spec(
         &mut errors,
         new,
-        &Leniency::towards(spec),
+        Leniency::towards(spec),
         has_bad_cost(metadata),
     );
     let at = Path::new("spec").child("ephemeralContainers");

@@ -26,7 +26,7 @@ impl Leniency {
         let at = Path::default();
         let strict = Self::default();
         let mut affinity_errors = Errors::new();
-        affinity::all(&mut affinity_errors, old, &at, &strict);
+        affinity::all(&mut affinity_errors, old, &at, strict);
         let breaks = |part: &str| {
             affinity_errors
                 .iter()

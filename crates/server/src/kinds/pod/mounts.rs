@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    fn check(mounts: Value, expected: &[&str]) {
+    fn check(mounts: &Value, expected: &[&str]) {
         let volume = json!({"name": "v", "emptyDir": {}});
         let volumes = Volumes::from([("v", &volume)]);
         let mut errors = Errors::new();
@@ -207,17 +207,17 @@ mod tests {
 
     #[test]
     fn mounts_name_volumes_and_take_a_place_of_their_own() {
-        check(json!([{"name": "v", "mountPath": "/v"}]), &[]);
+        check(&json!([{"name": "v", "mountPath": "/v"}]), &[]);
         check(
-            json!([{"name": "w", "mountPath": "/v"}]),
+            &json!([{"name": "w", "mountPath": "/v"}]),
             &["c.volumeMounts[0].name: Not found: \"w\""],
         );
         check(
-            json!([{"name": "v"}]),
+            &json!([{"name": "v"}]),
             &["c.volumeMounts[0].mountPath: Required value"],
         );
         check(
-            json!([{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/v"}]),
+            &json!([{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/v"}]),
             &["c.volumeMounts[1].mountPath: Invalid value: \"/v\": must be unique"],
         );
     }
@@ -225,11 +225,11 @@ mod tests {
     #[test]
     fn sub_paths_stay_inside_the_volume() {
         check(
-            json!([{"name": "v", "mountPath": "/v", "subPath": "../x"}]),
+            &json!([{"name": "v", "mountPath": "/v", "subPath": "../x"}]),
             &["c.volumeMounts.subPath: Invalid value: \"../x\": must not contain '..'"],
         );
         check(
-            json!([{"name": "v", "mountPath": "/v", "subPath": "x", "subPathExpr": "$(A)"}]),
+            &json!([{"name": "v", "mountPath": "/v", "subPath": "x", "subPathExpr": "$(A)"}]),
             &[
                 "c.volumeMounts[0].subPathExpr: Invalid value: \"$(A)\": subPathExpr and subPath are mutually exclusive",
             ],
@@ -239,13 +239,13 @@ mod tests {
     #[test]
     fn bidirectional_propagation_needs_privileges() {
         check(
-            json!([{"name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional"}]),
+            &json!([{"name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional"}]),
             &[
                 "c.volumeMounts.mountPropagation: Forbidden: Bidirectional mount propagation is available only to privileged containers",
             ],
         );
         check(
-            json!([{"name": "v", "mountPath": "/v", "mountPropagation": "Both"}]),
+            &json!([{"name": "v", "mountPath": "/v", "mountPropagation": "Both"}]),
             &[
                 "c.volumeMounts.mountPropagation: Unsupported value: \"Both\": supported values: \"Bidirectional\", \"HostToContainer\", \"None\"",
             ],

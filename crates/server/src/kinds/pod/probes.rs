@@ -137,39 +137,39 @@ mod tests {
 
     use super::*;
 
-    fn check(container: Value, expected: &[&str]) {
+    fn check(container: &Value, expected: &[&str]) {
         let mut errors = Errors::new();
-        super::container(&mut errors, &container, &Path::new("c"), Some(30));
+        super::container(&mut errors, container, &Path::new("c"), Some(30));
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{container}");
     }
 
     #[test]
     fn probes_have_sensible_numbers() {
-        let probe = |extra: Value| {
+        let probe = |extra: &Value| {
             let mut probe = json!({"exec": {"command": ["x"]}, "successThreshold": 1});
             for (key, value) in extra.as_object().expect("an object") {
                 probe[key] = value.clone();
             }
             probe
         };
-        check(json!({"livenessProbe": probe(json!({}))}), &[]);
+        check(&json!({"livenessProbe": probe(&json!({}))}), &[]);
         check(
-            json!({"livenessProbe": probe(json!({"successThreshold": 2}))}),
+            &json!({"livenessProbe": probe(&json!({"successThreshold": 2}))}),
             &["c.livenessProbe.successThreshold: Invalid value: 2: must be 1"],
         );
         check(
-            json!({"readinessProbe": probe(json!({"successThreshold": 2}))}),
+            &json!({"readinessProbe": probe(&json!({"successThreshold": 2}))}),
             &[],
         );
         check(
-            json!({"readinessProbe": probe(json!({"terminationGracePeriodSeconds": 2}))}),
+            &json!({"readinessProbe": probe(&json!({"terminationGracePeriodSeconds": 2}))}),
             &[
                 "c.readinessProbe.terminationGracePeriodSeconds: Invalid value: 2: must not be set for readinessProbes",
             ],
         );
         check(
-            json!({"startupProbe": probe(json!({"periodSeconds": -1}))}),
+            &json!({"startupProbe": probe(&json!({"periodSeconds": -1}))}),
             &[
                 "c.startupProbe.periodSeconds: Invalid value: -1: must be greater than or equal to 0",
             ],
@@ -178,25 +178,25 @@ mod tests {
 
     #[test]
     fn handlers_are_complete() {
-        let start = |handler: Value| json!({"lifecycle": {"postStart": handler}});
+        let start = |handler: &Value| json!({"lifecycle": {"postStart": handler}});
         check(
-            start(json!({"exec": {}})),
+            &start(&json!({"exec": {}})),
             &["c.lifecycle.postStart.exec.command: Required value"],
         );
         check(
-            start(json!({"tcpSocket": {"port": 0}})),
+            &start(&json!({"tcpSocket": {"port": 0}})),
             &[
                 "c.lifecycle.postStart.tcpSocket.port: Invalid value: 0: must be between 1 and 65535, inclusive",
             ],
         );
         check(
-            start(json!({"sleep": {"seconds": 31}})),
+            &start(&json!({"sleep": {"seconds": 31}})),
             &[
                 "c.lifecycle.postStart.sleep: Invalid value: 31: must be non-negative and less than terminationGracePeriodSeconds (30)",
             ],
         );
         check(
-            start(json!({"httpGet": {"path": "/", "port": "web", "scheme": "GOPHER"}})),
+            &start(&json!({"httpGet": {"path": "/", "port": "web", "scheme": "GOPHER"}})),
             &[
                 "c.lifecycle.postStart.httpGet.scheme: Unsupported value: \"GOPHER\": supported values: \"HTTP\", \"HTTPS\"",
             ],

@@ -67,26 +67,26 @@ mod tests {
 
     use super::*;
 
-    fn check(resources: Value, expected: &str) {
+    fn check(resources: &Value, expected: &str) {
         let spec = json!({"containers": [{"name": "c", "resources": resources}]});
         assert_eq!(class(&spec), expected, "{spec}");
     }
 
     #[test]
     fn the_class_follows_requests_and_limits() {
-        check(json!({}), "BestEffort");
-        check(json!({"requests": {"cpu": "1"}}), "Burstable");
+        check(&json!({}), "BestEffort");
+        check(&json!({"requests": {"cpu": "1"}}), "Burstable");
         check(
-            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
+            &json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
             "Burstable",
         );
         let both = json!({"cpu": "1", "memory": "1Gi"});
-        check(json!({"limits": both, "requests": both}), "Guaranteed");
+        check(&json!({"limits": both, "requests": both}), "Guaranteed");
         check(
-            json!({"limits": both, "requests": {"cpu": "500m", "memory": "1Gi"}}),
+            &json!({"limits": both, "requests": {"cpu": "500m", "memory": "1Gi"}}),
             "Burstable",
         );
-        check(json!({"requests": {"example.com/gpu": "1"}}), "BestEffort");
+        check(&json!({"requests": {"example.com/gpu": "1"}}), "BestEffort");
     }
 
     #[test]

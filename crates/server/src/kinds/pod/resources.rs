@@ -237,7 +237,8 @@ fn unknown_claim(at: &Path, name: &str, claims: &Claims<'_>) -> FieldError {
         error.message.push_str(" which is empty");
     } else {
         let names: Vec<&str> = claims.0.iter().copied().collect();
-        error.message.push_str(&format!(": {}", names.join(", ")));
+        error.message.push_str(": ");
+        error.message.push_str(&names.join(", "));
     }
     error
 }
@@ -293,12 +294,12 @@ mod tests {
 
     use super::*;
 
-    fn check(resources: Value, expected: &[&str]) {
+    fn check(resources: &Value, expected: &[&str]) {
         let mut errors = Errors::new();
         let claims = Claims::default();
         requirements(
             &mut errors,
-            &resources,
+            resources,
             &Path::new("r"),
             Scope::Container,
             &claims,
@@ -310,15 +311,15 @@ mod tests {
     #[test]
     fn requests_stay_within_limits() {
         check(
-            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
+            &json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
             &[],
         );
         check(
-            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}),
+            &json!({"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}),
             &["r.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1"],
         );
         check(
-            json!({"requests": {"cpu": "-1"}}),
+            &json!({"requests": {"cpu": "-1"}}),
             &["r.requests[cpu]: Invalid value: \"-1\": must be greater than or equal to 0"],
         );
     }
@@ -326,19 +327,19 @@ mod tests {
     #[test]
     fn extended_resources_are_whole_and_not_shared_out_twice() {
         check(
-            json!({"limits": {"a.com/gpu": "1"}, "requests": {"a.com/gpu": "1"}}),
+            &json!({"limits": {"a.com/gpu": "1"}, "requests": {"a.com/gpu": "1"}}),
             &[],
         );
         check(
-            json!({"limits": {"a.com/gpu": "1500m"}}),
+            &json!({"limits": {"a.com/gpu": "1500m"}}),
             &["r.limits[a.com/gpu]: Invalid value: \"1500m\": must be an integer"],
         );
         check(
-            json!({"requests": {"a.com/gpu": "1"}}),
+            &json!({"requests": {"a.com/gpu": "1"}}),
             &["r.limits: Required value: Limit must be set for non overcommitable resources"],
         );
         check(
-            json!({"limits": {"a.com/gpu": "2"}, "requests": {"a.com/gpu": "1"}}),
+            &json!({"limits": {"a.com/gpu": "2"}, "requests": {"a.com/gpu": "1"}}),
             &["r.requests: Invalid value: \"1\": must be equal to a.com/gpu limit of 2"],
         );
     }
@@ -346,13 +347,13 @@ mod tests {
     #[test]
     fn huge_pages_are_whole_pages_beside_compute() {
         check(
-            json!({"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}}),
+            &json!({"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}}),
             &[
                 "r.limits[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer multiple of hugepages-2Mi",
             ],
         );
         check(
-            json!({"limits": {"hugepages-2Mi": "4Mi"}}),
+            &json!({"limits": {"hugepages-2Mi": "4Mi"}}),
             &["r: Forbidden: HugePages require cpu or memory"],
         );
     }
@@ -360,14 +361,14 @@ mod tests {
     #[test]
     fn unknown_resources_are_told_what_they_lack() {
         check(
-            json!({"limits": {"gpu": "1"}}),
+            &json!({"limits": {"gpu": "1"}}),
             &[
                 "r.limits[gpu]: Invalid value: \"gpu\": must be a standard resource type or fully qualified",
                 "r.limits[gpu]: Invalid value: \"gpu\": must be a standard resource for containers",
             ],
         );
         check(
-            json!({"limits": {"storage": "1"}}),
+            &json!({"limits": {"storage": "1"}}),
             &[
                 "r.limits[storage]: Invalid value: \"storage\": must be a standard resource for containers",
             ],
@@ -377,7 +378,7 @@ mod tests {
     #[test]
     fn claims_name_claims_of_the_pod() {
         check(
-            json!({"claims": [{"name": "a"}]}),
+            &json!({"claims": [{"name": "a"}]}),
             &[
                 "r.claims[0]: Not found: \"a\": must be one of the names in pod.spec.resourceClaims which is empty",
             ],

@@ -21,7 +21,7 @@ pub(super) fn validate(
     spec: &Value,
     at: &Path,
     pod_name: Option<&str>,
-    leniency: &Leniency,
+    leniency: Leniency,
 ) {
     let grace_seconds = int(spec, "terminationGracePeriodSeconds");
     if grace_seconds.is_none() {
@@ -61,7 +61,7 @@ pub(super) fn validate(
 }
 
 /// Where the pod may go, and how it sees the network and the host.
-fn placement(errors: &mut Errors, spec: &Value, at: &Path, leniency: &Leniency) {
+fn placement(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
     network::dns_policy(errors, spec, at);
     labels(errors, at, "nodeSelector", spec);
     security::pod(errors, spec, at);

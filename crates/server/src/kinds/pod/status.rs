@@ -237,7 +237,7 @@ mod tests {
         })
     }
 
-    fn check(status: Value, expected: &[&str]) {
+    fn check(status: &Value, expected: &[&str]) {
         let mut new = json!({"metadata": {"name": "p"}, "status": status});
         prepare(&mut new, &old());
         let found: Vec<String> = validate(&new, &old())
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn the_class_never_changes() {
         check(
-            json!({"qosClass": "Guaranteed"}),
+            &json!({"qosClass": "Guaranteed"}),
             &["status.qosClass: Invalid value: \"Guaranteed\": field is immutable"],
         );
     }
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn ended_containers_stay_ended() {
         check(
-            json!({"containerStatuses": [{"name": "c", "state": {"running": {}}}]}),
+            &json!({"containerStatuses": [{"name": "c", "state": {"running": {}}}]}),
             &[
                 "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state",
             ],
@@ -280,18 +280,18 @@ mod tests {
     #[test]
     fn addresses_are_one_per_family() {
         check(
-            json!({"podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}),
+            &json!({"podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}),
             &[],
         );
         check(
-            json!({"podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]}),
+            &json!({"podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]}),
             &[
                 "status.podIPs: Invalid value: [{\"IP\":\"10.0.0.1\"},{\"IP\":\"10.0.0.1\"}]: may specify no more than one IP for each IP family",
                 "status.podIPs[1]: Duplicate value: {\"IP\":\"10.0.0.1\"}",
             ],
         );
         check(
-            json!({"hostIP": "10.0.0.2", "hostIPs": [{"ip": "10.0.0.1"}]}),
+            &json!({"hostIP": "10.0.0.2", "hostIPs": [{"ip": "10.0.0.1"}]}),
             &["status.hostIPs[0].ip: Invalid value: \"10.0.0.1\": must be equal to `hostIP`"],
         );
     }

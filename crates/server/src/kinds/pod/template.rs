@@ -24,7 +24,7 @@ pub(crate) fn validate(errors: &mut Errors, template: &Value, old: Option<&Value
     let annotations_at = at.child("annotations");
     pod_annotations::validate(errors, metadata, pod_spec, &annotations_at, any_cost);
     let spec_at = at.child("spec");
-    spec::validate(errors, pod_spec, &spec_at, None, &leniency);
+    spec::validate(errors, pod_spec, &spec_at, None, leniency);
     pod_annotations::agree_with_fields(errors, metadata, pod_spec, &spec_at);
     if !list(pod_spec, "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";

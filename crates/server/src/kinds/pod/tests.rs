@@ -6,31 +6,31 @@ use super::Pod;
 use crate::kinds::Strategy as _;
 use crate::kinds::testing::{check, check_create, created};
 
-fn pod(spec: Value) -> Value {
+fn pod(spec: &Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "d"}, "spec": spec})
 }
 
-fn with(fields: Value) -> Value {
+fn with(fields: &Value) -> Value {
     let mut spec = json!({"containers": [{"name": "c", "image": "i:1"}]});
     for (key, value) in fields.as_object().expect("an object") {
         spec[key] = value.clone();
     }
-    pod(spec)
+    pod(&spec)
 }
 
-fn with_container(fields: Value) -> Value {
+fn with_container(fields: &Value) -> Value {
     let mut container = json!({"name": "c", "image": "i:1"});
     for (key, value) in fields.as_object().expect("an object") {
         container[key] = value.clone();
     }
-    pod(json!({"containers": [container]}))
+    pod(&json!({"containers": [container]}))
 }
 
 #[test]
 fn a_small_pod_is_filled_in() {
     let made = created(
         &Pod,
-        &pod(json!({"containers": [{"name": "c", "image": "i"}]})),
+        &pod(&json!({"containers": [{"name": "c", "image": "i"}]})),
     );
     assert_eq!(
         made,
@@ -60,7 +60,7 @@ fn a_small_pod_is_filled_in() {
 
 #[test]
 fn defaults_reach_every_corner_and_change_nothing_twice() {
-    let mut made = pod(json!({
+    let mut made = pod(&json!({
         "hostNetwork": true,
         "serviceAccountName": "sa",
         "containers": [{
@@ -123,12 +123,12 @@ fn defaults_reach_every_corner_and_change_nothing_twice() {
 fn gates_hold_a_pod_back() {
     let made = created(
         &Pod,
-        &with(json!({"schedulingGates": [{"name": "a.com/g"}]})),
+        &with(&json!({"schedulingGates": [{"name": "a.com/g"}]})),
     );
     assert_eq!(made["status"]["conditions"][0]["reason"], "SchedulingGated");
     check_create(
         &Pod,
-        &with(json!({"schedulingGates": [{"name": "g"}], "nodeName": "n"})),
+        &with(&json!({"schedulingGates": [{"name": "g"}], "nodeName": "n"})),
         &["spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared"],
     );
 }
@@ -138,15 +138,15 @@ fn containers_have_names_of_their_own() {
     let twice = json!([{"name": "a", "image": "i"}, {"name": "a", "image": "i"}]);
     check_create(
         &Pod,
-        &pod(json!({"containers": twice})),
+        &pod(&json!({"containers": twice})),
         &["spec.containers[1].name: Duplicate value: \"a\""],
     );
     check_create(
         &Pod,
-        &with(json!({"initContainers": [{"name": "c", "image": "i"}]})),
+        &with(&json!({"initContainers": [{"name": "c", "image": "i"}]})),
         &["spec.initContainers[0].name: Duplicate value: \"c\""],
     );
-    check_create(&Pod, &pod(json!({})), &["spec.containers: Required value"]);
+    check_create(&Pod, &pod(&json!({})), &["spec.containers: Required value"]);
 }
 
 #[test]
@@ -156,10 +156,10 @@ fn s1_3_12_host_ports_are_taken_once() {
         {"name": "a", "image": "i", "ports": port}, {"name": "b", "image": "i", "ports": port}]});
     check_create(
         &Pod,
-        &pod(two),
+        &pod(&two),
         &["spec.containers[1].ports[0].hostPort: Duplicate value: \"TCP//80\""],
     );
-    let mut inits = with(json!({"initContainers": [
+    let mut inits = with(&json!({"initContainers": [
         {"name": "a", "image": "i", "ports": port}, {"name": "b", "image": "i", "ports": port}]}));
     check_create(&Pod, &inits, &[]);
     inits["spec"]["initContainers"][1]["ports"] = json!([port[0], port[0]]);
@@ -174,7 +174,7 @@ fn s1_3_12_host_ports_are_taken_once() {
 fn s1_3_13_pods_on_the_host_network_use_its_ports() {
     let made = created(
         &Pod,
-        &pod(json!({"hostNetwork": true,
+        &pod(&json!({"hostNetwork": true,
             "initContainers": [{"name": "i", "image": "i", "ports": [{"containerPort": 81}]}],
             "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}]}]})),
     );
@@ -189,7 +189,7 @@ fn s1_3_13_pods_on_the_host_network_use_its_ports() {
 fn s1_3_14_own_users_exclude_the_hosts_namespaces() {
     check_create(
         &Pod,
-        &with(json!({"hostUsers": false, "hostPID": true, "hostIPC": true})),
+        &with(&json!({"hostUsers": false, "hostPID": true, "hostIPC": true})),
         &[
             "spec.HostPID: Forbidden: when `pod.Spec.HostUsers` is false",
             "spec.HostIPC: Forbidden: when `pod.Spec.HostUsers` is false",
@@ -201,7 +201,7 @@ fn s1_3_14_own_users_exclude_the_hosts_namespaces() {
 fn ports_are_named_and_numbered() {
     check_create(
         &Pod,
-        &with_container(json!({"ports": [
+        &with_container(&json!({"ports": [
             {"containerPort": 80, "name": "web"},
             {"containerPort": 70000, "name": "web"},
             {"name": "none", "protocol": "ICMP"},
@@ -220,7 +220,7 @@ fn privileges_do_not_contradict_each_other() {
     check_create(
         &Pod,
         &with_container(
-            json!({"securityContext": {"privileged": true, "allowPrivilegeEscalation": false}}),
+            &json!({"securityContext": {"privileged": true, "allowPrivilegeEscalation": false}}),
         ),
         &[
             "spec.containers[0].securityContext: Invalid value: {\"Capabilities\":null,\"Privileged\":true,\"SELinuxOptions\":null,\"WindowsOptions\":null,\"RunAsUser\":null,\"RunAsGroup\":null,\"RunAsNonRoot\":null,\"ReadOnlyRootFilesystem\":null,\"AllowPrivilegeEscalation\":false,\"ProcMount\":null,\"SeccompProfile\":null,\"AppArmorProfile\":null}: cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
@@ -229,7 +229,7 @@ fn privileges_do_not_contradict_each_other() {
     check_create(
         &Pod,
         &with_container(
-            json!({"securityContext": {"runAsUser": -1, "seccompProfile": {"type": "Localhost"}}}),
+            &json!({"securityContext": {"runAsUser": -1, "seccompProfile": {"type": "Localhost"}}}),
         ),
         &[
             "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
@@ -242,7 +242,7 @@ fn privileges_do_not_contradict_each_other() {
 fn the_pods_own_security_context_is_checked() {
     check_create(
         &Pod,
-        &with(json!({"hostNetwork": true, "securityContext": {
+        &with(&json!({"hostNetwork": true, "securityContext": {
             "fsGroupChangePolicy": "Sometimes",
             "sysctls": [{"name": "net.core.somaxconn", "value": "1"}, {"name": "UPPER", "value": "1"}],
         }})),
@@ -258,12 +258,12 @@ fn the_pods_own_security_context_is_checked() {
 fn dns_none_needs_servers() {
     check_create(
         &Pod,
-        &with(json!({"dnsPolicy": "None"})),
+        &with(&json!({"dnsPolicy": "None"})),
         &["spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"],
     );
     check_create(
         &Pod,
-        &with(json!({"dnsConfig": {"nameservers": ["x"], "options": [{"value": "1"}]}})),
+        &with(&json!({"dnsConfig": {"nameservers": ["x"], "options": [{"value": "1"}]}})),
         &[
             "spec.dnsConfig.nameservers[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
             "spec.dnsConfig.options[0]: Required value: must not be empty",
@@ -276,19 +276,19 @@ fn init_containers_have_probes_only_as_sidecars() {
     let init = json!({"name": "i", "image": "i", "livenessProbe": {"exec": {"command": ["x"]}}});
     check_create(
         &Pod,
-        &with(json!({"initContainers": [init]})),
+        &with(&json!({"initContainers": [init]})),
         &[
             "spec.initContainers[0].livenessProbe: Forbidden: may not be set for init containers without restartPolicy=Always",
         ],
     );
     let mut sidecar = init;
     sidecar["restartPolicy"] = json!("Always");
-    check_create(&Pod, &with(json!({"initContainers": [sidecar]})), &[]);
+    check_create(&Pod, &with(&json!({"initContainers": [sidecar]})), &[]);
     sidecar["restartPolicy"] = json!("Sometimes");
     check_create(
         &Pod,
         &with(
-            json!({"initContainers": [{"name": "i", "image": "i", "restartPolicy": "Sometimes"}]}),
+            &json!({"initContainers": [{"name": "i", "image": "i", "restartPolicy": "Sometimes"}]}),
         ),
         &[
             "spec.initContainers[0].restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"Never\", \"OnFailure\"",
@@ -301,7 +301,7 @@ fn restart_rules_need_a_policy() {
     check_create(
         &Pod,
         &with_container(
-            json!({"restartPolicyRules": [{"action": "Stop", "exitCodes": {"operator": "Equals", "values": [3]}}]}),
+            &json!({"restartPolicyRules": [{"action": "Stop", "exitCodes": {"operator": "Equals", "values": [3]}}]}),
         ),
         &[
             "spec.containers[0].restartPolicy: Required value: must specify restartPolicy when restart rules are used",
@@ -316,7 +316,7 @@ fn systems_do_not_mix() {
     check_create(
         &Pod,
         &with(
-            json!({"os": {"name": "windows"}, "hostPID": true, "securityContext": {"runAsUser": 1}}),
+            &json!({"os": {"name": "windows"}, "hostPID": true, "securityContext": {"runAsUser": 1}}),
         ),
         &[
             "spec.hostPID: Forbidden: cannot be set for a windows pod",
@@ -325,7 +325,7 @@ fn systems_do_not_mix() {
     );
     check_create(
         &Pod,
-        &with(json!({"os": {"name": "plan9"}})),
+        &with(&json!({"os": {"name": "plan9"}})),
         &["spec.os: Unsupported value: \"plan9\": supported values: \"linux\", \"windows\""],
     );
 }
@@ -335,7 +335,7 @@ fn odd_names_and_numbers_are_refused() {
     check_create(
         &Pod,
         &with(
-            json!({"activeDeadlineSeconds": 0, "hostAliases": [{"ip": "x"}], "preemptionPolicy": "Often"}),
+            &json!({"activeDeadlineSeconds": 0, "hostAliases": [{"ip": "x"}], "preemptionPolicy": "Often"}),
         ),
         &[
             "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
@@ -347,7 +347,7 @@ fn odd_names_and_numbers_are_refused() {
 
 #[test]
 fn a_name_that_is_no_label_is_warned_of() {
-    let mut made = created(&Pod, &with(json!({})));
+    let mut made = created(&Pod, &with(&json!({})));
     made["metadata"]["name"] = json!("a.b");
     let warned = Pod.warnings(&made, None);
     assert!(

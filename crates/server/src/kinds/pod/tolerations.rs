@@ -80,24 +80,24 @@ mod tests {
 
     use super::*;
 
-    fn check(toleration: Value, expected: &[&str]) {
+    fn check(toleration: &Value, expected: &[&str]) {
         let mut errors = Errors::new();
-        one(&mut errors, &toleration, &Path::new("t"));
+        one(&mut errors, toleration, &Path::new("t"));
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{toleration}");
     }
 
     #[test]
     fn tolerations_make_sense() {
-        check(json!({"operator": "Exists"}), &[]);
+        check(&json!({"operator": "Exists"}), &[]);
         check(
-            json!({"value": "x"}),
+            &json!({"value": "x"}),
             &[
                 "t.operator: Invalid value: \"\": operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
             ],
         );
         check(
-            json!({"key": "a", "operator": "Gt", "value": "1"}),
+            &json!({"key": "a", "operator": "Gt", "value": "1"}),
             &["t.operator: Unsupported value: \"Gt\": supported values: \"Equal\", \"Exists\""],
         );
     }

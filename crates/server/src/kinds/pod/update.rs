@@ -11,9 +11,9 @@ use super::leniency::Leniency;
 use super::read::{int, list, map, text};
 use super::tolerations::only_added;
 use crate::field::{FieldError, Path};
-use crate::kinds::meta;
-use crate::kinds::tree::{self, same};
+use crate::kinds::tree;
 use crate::names;
+use crate::schema::semantic_eq as same;
 
 const UPDATABLE: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,\
@@ -26,7 +26,18 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 /// Keeps the status, and counts the change of the spec if there is one.
 pub(super) fn prepare(new: &mut Value, old: &Value) {
     tree::carry(new, old, "status");
-    meta::next_generation(new, old, &["spec"]);
+    count_changes(new, old);
+}
+
+/// Raises the generation if the spec means something else than before.
+pub(super) fn count_changes(new: &mut Value, old: &Value) {
+    let before = tree::number(old, "metadata.generation").unwrap_or(0);
+    let changed = !same(tree::at(new, "spec"), tree::at(old, "spec"));
+    tree::set(
+        new,
+        "metadata.generation",
+        Value::from(before + i64::from(changed)),
+    );
 }
 
 /// What is wrong with `new` as the successor of `old`.
@@ -39,7 +50,7 @@ pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     let new_metadata = new.get("metadata").unwrap_or(&nothing);
     let leniency = Leniency::towards(&old_spec);
     let any_cost = annotations::has_bad_cost(old_metadata);
-    metadata_and_spec(&mut errors, new, &leniency, any_cost);
+    metadata_and_spec(&mut errors, new, leniency, any_cost);
     let annotations_at = Path::new("metadata").child("annotations");
     annotations::changes(&mut errors, new_metadata, old_metadata, &annotations_at);
     spec_changes(&mut errors, &new_spec, &old_spec);
@@ -293,7 +304,7 @@ mod tests {
         check(
             |pod| {
                 pod["spec"]["containers"] =
-                    json!([{"name": "c", "image": "i:1"}, {"name": "d", "image": "i:1"}])
+                    json!([{"name": "c", "image": "i:1"}, {"name": "d", "image": "i:1"}]);
             },
             &["spec.containers: Forbidden: pod updates may not add or remove containers"],
         );

@@ -216,7 +216,7 @@ mod tests {
         any_token_path: false,
     };
 
-    fn check(volume: Value, expected: &[&str]) {
+    fn check(volume: &Value, expected: &[&str]) {
         let mut errors = Errors::new();
         let spec = json!({"volumes": [volume]});
         all(&mut errors, &spec, &Path::new("spec"), OWNER);
@@ -226,13 +226,13 @@ mod tests {
 
     #[test]
     fn a_volume_has_one_source() {
-        check(json!({"name": "v", "emptyDir": {}}), &[]);
+        check(&json!({"name": "v", "emptyDir": {}}), &[]);
         check(
-            json!({"name": "v", "emptyDir": {}, "hostPath": {"path": "/x"}}),
+            &json!({"name": "v", "emptyDir": {}, "hostPath": {"path": "/x"}}),
             &["spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type"],
         );
         check(
-            json!({"name": "v"}),
+            &json!({"name": "v"}),
             &["spec.volumes[0]: Required value: must specify a volume type"],
         );
     }
@@ -240,11 +240,11 @@ mod tests {
     #[test]
     fn host_paths_are_clean_and_typed() {
         check(
-            json!({"name": "v", "hostPath": {"path": "/a/../b", "type": ""}}),
+            &json!({"name": "v", "hostPath": {"path": "/a/../b", "type": ""}}),
             &["spec.volumes[0].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'"],
         );
         check(
-            json!({"name": "v", "hostPath": {"path": "/a", "type": "Dir"}}),
+            &json!({"name": "v", "hostPath": {"path": "/a", "type": "Dir"}}),
             &[
                 "spec.volumes[0].hostPath.type: Unsupported value: \"Dir\": supported values: \"\", \"BlockDevice\", \"CharDevice\", \"Directory\", \"DirectoryOrCreate\", \"File\", \"FileOrCreate\", \"Socket\"",
             ],
@@ -254,22 +254,22 @@ mod tests {
     #[test]
     fn required_fields_of_sources_are_asked_for() {
         check(
-            json!({"name": "v", "nfs": {"server": "s", "path": "x"}}),
+            &json!({"name": "v", "nfs": {"server": "s", "path": "x"}}),
             &["spec.volumes[0].nfs.path: Invalid value: \"x\": must be an absolute path"],
         );
         check(
-            json!({"name": "v", "persistentVolumeClaim": {}}),
+            &json!({"name": "v", "persistentVolumeClaim": {}}),
             &["spec.volumes[0].persistentVolumeClaim.claimName: Required value"],
         );
         check(
-            json!({"name": "v", "csi": {"driver": ""}}).clone(),
+            &json!({"name": "v", "csi": {"driver": ""}}).clone(),
             &[
                 "spec.volumes[0].csi.driver: Required value",
                 "spec.volumes[0].csi.driver: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
             ],
         );
         check(
-            json!({"name": "v", "gcePersistentDisk": {}}),
+            &json!({"name": "v", "gcePersistentDisk": {}}),
             &["spec.volumes[0].persistentDisk.pdName: Required value"],
         );
     }

@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    fn check(spec: Value, expected: &[&str]) {
+    fn check(spec: &Value, expected: &[&str]) {
         let pod = json!({"metadata": {}, "spec": spec});
         let at = Path::new("spec").child("template");
         assert_eq!(of(&pod, &at, true), expected, "{pod}");
@@ -234,13 +234,13 @@ mod tests {
     #[test]
     fn variables_that_hide_others_are_told() {
         check(
-            json!({"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}]}),
+            &json!({"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}]}),
             &[
                 "spec.template.spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when using apply",
             ],
         );
         check(
-            json!({"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}]}]}),
+            &json!({"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}]}]}),
             &[],
         );
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn deprecated_labels_are_told() {
         check(
-            json!({"nodeSelector": {"beta.kubernetes.io/os": "linux"}}),
+            &json!({"nodeSelector": {"beta.kubernetes.io/os": "linux"}}),
             &[
                 "spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead",
             ],
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn ports_defined_twice_are_told() {
         check(
-            json!({"containers": [
+            &json!({"containers": [
                 {"name": "a", "ports": [{"containerPort": 80, "protocol": "TCP"}]},
                 {"name": "b", "ports": [{"containerPort": 80, "protocol": "TCP"}]},
             ]}),
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn fractions_of_bytes_are_told() {
         check(
-            json!({"containers": [{"name": "c", "resources": {"limits": {"memory": "100m"}}}]}),
+            &json!({"containers": [{"name": "c", "resources": {"limits": {"memory": "100m"}}}]}),
             &[
                 "spec.template.spec.containers[0].resources.limits[memory]: fractional byte value \"100m\" is invalid, must be an integer",
             ],
