@@ -1,4 +1,4 @@
-//! The rules of CSINode and CSIDriver.
+//! The rules of `CSINode` and `CSIDriver`.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const UPDATE_PERIOD_SECONDS_MIN: i64 = 10;
 const FS_GROUP_POLICIES: [&str; 3] = ["ReadWriteOnceWithFSType", "File", "None"];
 const LIFECYCLE_MODES: [&str; 2] = ["Persistent", "Ephemeral"];
 
-/// The rules of CSINode.
+/// The rules of `CSINode`.
 #[derive(Debug)]
 pub struct CsiNode;
 
@@ -103,7 +103,7 @@ pub fn driver_name_errors(name: &str, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// The rules of CSIDriver.
+/// The rules of `CSIDriver`.
 #[derive(Debug)]
 pub struct CsiDriver;
 
@@ -218,17 +218,17 @@ mod tests {
     use super::super::testing::{check_create, check_update, created, updated};
     use super::*;
 
-    fn node(drivers: Value) -> Value {
+    fn node(drivers: &Value) -> Value {
         json!({"spec": {"drivers": drivers}})
     }
 
     #[test]
     fn drivers_of_a_node() {
         let good = json!({"name": "a.b", "nodeID": "n", "topologyKeys": ["x/y"]});
-        check_create(&CsiNode, &node(json!([good])), &[]);
+        check_create(&CsiNode, &node(&json!([good])), &[]);
         check_create(
             &CsiNode,
-            &node(json!([good, {"name": "a.b", "nodeID": "", "allocatable": {"count": -1}}])),
+            &node(&json!([good, {"name": "a.b", "nodeID": "", "allocatable": {"count": -1}}])),
             &[
                 "spec.drivers[1].nodeID: Required value",
                 "spec.drivers[1].allocatable.count: Invalid value: -1: must be greater than or \
@@ -240,13 +240,13 @@ mod tests {
 
     #[test]
     fn a_driver_of_a_node_stays() {
-        let old = node(json!([{"name": "a", "nodeID": "n", "allocatable": {"count": 1}}]));
-        let moved = node(json!([{"name": "a", "nodeID": "n", "allocatable": {"count": 2}}]));
+        let old = node(&json!([{"name": "a", "nodeID": "n", "allocatable": {"count": 1}}]));
+        let moved = node(&json!([{"name": "a", "nodeID": "n", "allocatable": {"count": 2}}]));
         check_update(&CsiNode, &moved, &old, &[]);
-        check_update(&CsiNode, &node(json!([])), &old, &[]);
+        check_update(&CsiNode, &node(&json!([])), &old, &[]);
         check_update(
             &CsiNode,
-            &node(json!([{"name": "a", "nodeID": "m"}])),
+            &node(&json!([{"name": "a", "nodeID": "m"}])),
             &old,
             &[
                 "CSINodeDriver: Invalid value: {\"name\":\"a\",\"nodeID\":\"m\"}: field is \

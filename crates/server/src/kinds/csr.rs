@@ -1,4 +1,4 @@
-//! The rules of CertificateSigningRequest.
+//! The rules of `CertificateSigningRequest`.
 //!
 //! Three writers share one status: approvers write the `approval` subresource and decide, signers
 //! write `status` and add the certificate, and nobody else writes either. Who may decide for which
@@ -53,7 +53,7 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-/// The rules of CertificateSigningRequest.
+/// The rules of `CertificateSigningRequest`.
 #[derive(Debug)]
 pub struct CertificateSigningRequest;
 

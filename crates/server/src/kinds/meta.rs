@@ -4,12 +4,16 @@
 //! Callers apply these beside the kind's own strategy. This room reads no clock and makes no
 //! names or uids; it judges what is there and carries over what an update left out.
 
+mod update;
+
 use serde_json::{Value, json};
 
-use super::tree::{at, carry, flag, has, list, map, number, same, text, texts};
+use super::tree::{at, flag, list, map, number, same, set, text, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
 use crate::registry::NameRule;
+
+pub use update::{carry_over, validate_update};
 
 /// How many bytes all annotations of an object may have together.
 pub const ANNOTATIONS_SIZE_MAX: usize = 256 << 10;
@@ -43,8 +47,8 @@ fn prefix_errors(prefix: &str, rule: NameRule) -> Vec<String> {
 /// One invalid-value error per sentence.
 pub fn invalid_each(path: &Path, value: &Value, sentences: Vec<String>) -> Vec<FieldError> {
     sentences
-        .iter()
-        .map(|words| FieldError::invalid(path, value, words))
+        .into_iter()
+        .map(|words| FieldError::invalid(path, value, &words))
         .collect()
 }
 
@@ -259,80 +263,6 @@ pub fn field_manager(manager: &str, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// Gives an update what it left out: identity, timestamps and generation stay as they are.
-///
-/// The generation always comes from `old`; a strategy raises it afterwards where the kind has one.
-pub fn carry_over(new_meta: &mut Value, old_meta: &Value) {
-    for field in ["name", "namespace", "uid", "creationTimestamp"] {
-        if text(new_meta, field).is_empty() {
-            carry(new_meta, old_meta, field);
-        }
-    }
-    if !has(new_meta, "deletionTimestamp") {
-        carry(new_meta, old_meta, "deletionTimestamp");
-    }
-    if !has(new_meta, "deletionGracePeriodSeconds") {
-        carry(new_meta, old_meta, "deletionGracePeriodSeconds");
-    }
-    carry(new_meta, old_meta, "generation");
-}
-
-/// What is wrong with `new_meta` as the successor of `old_meta`.
-///
-/// Expects [`carry_over`] to have run, and the resource version of an unconditional update to be
-/// filled in: what is still missing here is refused.
-pub fn validate_update(new_meta: &Value, old_meta: &Value) -> Vec<FieldError> {
-    let path = Path::new("metadata");
-    let mut errors = Vec::new();
-    if has(old_meta, "deletionTimestamp") {
-        errors.extend(no_new_finalizers(new_meta, old_meta, &path));
-    }
-    if text(new_meta, "resourceVersion").is_empty() {
-        let words = "must be specified for an update";
-        let path = path.child("resourceVersion");
-        errors.push(FieldError::invalid(&path, &json!(""), words));
-    }
-    if number(new_meta, "generation").unwrap_or(0) < number(old_meta, "generation").unwrap_or(0) {
-        let shown = json!(number(new_meta, "generation").unwrap_or(0));
-        let words = "must not be decremented";
-        errors.push(FieldError::invalid(
-            &path.child("generation"),
-            &shown,
-            words,
-        ));
-    }
-    for field in [
-        "name",
-        "namespace",
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ] {
-        errors.extend(immutable(new_meta, old_meta, field, &path.child(field)));
-    }
-    errors.extend(shared_errors(new_meta, &path));
-    errors
-}
-
-fn no_new_finalizers(new_meta: &Value, old_meta: &Value, path: &Path) -> Option<FieldError> {
-    let old = texts(old_meta, "finalizers");
-    let mut added = texts(new_meta, "finalizers");
-    added.retain(|name| !old.contains(name));
-    added.sort_unstable();
-    added.dedup();
-    if added.is_empty() {
-        return None;
-    }
-    let shown: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
-    let words = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers \
-         []string{{{}}}",
-        shown.join(", ")
-    );
-    Some(FieldError::forbidden(&path.child("finalizers"), &words))
-}
-
 /// The error for a change of the field at `field` below `new` and `old`, reported at `path`.
 pub fn immutable(new: &Value, old: &Value, field: &str, path: &Path) -> Option<FieldError> {
     let value = at(new, field);
@@ -341,7 +271,7 @@ pub fn immutable(new: &Value, old: &Value, field: &str, path: &Path) -> Option<F
 
 /// Sets the generation of a new object.
 pub fn first_generation(object: &mut Value) {
-    super::tree::set(object, "metadata.generation", json!(1));
+    set(object, "metadata.generation", json!(1));
 }
 
 /// Keeps the generation of an updated object, or raises it when any of `fields` changed.
@@ -351,7 +281,7 @@ pub fn next_generation(new: &mut Value, old: &Value, fields: &[&str]) {
         .iter()
         .any(|field| !same(at(new, field), at(old, field)));
     let generation = json!(before + i64::from(changed));
-    super::tree::set(new, "metadata.generation", generation);
+    set(new, "metadata.generation", generation);
 }
 
 /// Whether an object carries a label or annotation `key` in `map_path`.

@@ -1,4 +1,4 @@
-//! The rules of PersistentVolume.
+//! The rules of `PersistentVolume`.
 //!
 //! Volumes are stored for clients that want them; nothing in Kennel binds or mounts them.
 
@@ -46,7 +46,7 @@ const SOURCES: [&str; 22] = [
     "csi",
 ];
 
-/// The rules of PersistentVolume.
+/// The rules of `PersistentVolume`.
 #[derive(Debug)]
 pub struct PersistentVolume;
 

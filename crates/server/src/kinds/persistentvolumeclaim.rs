@@ -1,4 +1,4 @@
-//! The rules of PersistentVolumeClaim.
+//! The rules of `PersistentVolumeClaim`.
 //!
 //! Claims are stored for clients that want them; nothing in Kennel binds them to volumes.
 
@@ -13,7 +13,7 @@ use crate::field::{FieldError, Path};
 
 const SIZE: &str = "spec.resources.requests.storage";
 
-/// The rules of PersistentVolumeClaim.
+/// The rules of `PersistentVolumeClaim`.
 #[derive(Debug)]
 pub struct PersistentVolumeClaim;
 
@@ -42,6 +42,12 @@ impl Strategy for PersistentVolumeClaim {
             let words = "at least 1 access mode is required";
             errors.push(FieldError::required(&spec.child("accessModes"), words));
         }
+        let selector = at(object, "spec.selector");
+        errors.extend(super::selector::validate(
+            selector,
+            &spec.child("selector"),
+            false,
+        ));
         errors.extend(access_mode_errors(object, &spec));
         let path = spec.child("resources").key("storage");
         if has(object, SIZE) {

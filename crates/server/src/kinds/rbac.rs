@@ -1,4 +1,4 @@
-//! The rules of Role, RoleBinding, ClusterRole and ClusterRoleBinding.
+//! The rules of Role, `RoleBinding`, `ClusterRole` and `ClusterRoleBinding`.
 //!
 //! Whether a user may grant what a role holds is an authorizer's question, not this file's.
 
@@ -28,7 +28,7 @@ impl Strategy for Role {
     }
 }
 
-/// The rules of ClusterRole.
+/// The rules of `ClusterRole`.
 #[derive(Debug)]
 pub struct ClusterRole;
 
@@ -44,7 +44,7 @@ impl Strategy for ClusterRole {
     }
 }
 
-/// The rules of RoleBinding.
+/// The rules of `RoleBinding`.
 #[derive(Debug)]
 pub struct RoleBinding;
 
@@ -64,7 +64,7 @@ impl Strategy for RoleBinding {
     }
 }
 
-/// The rules of ClusterRoleBinding.
+/// The rules of `ClusterRoleBinding`.
 #[derive(Debug)]
 pub struct ClusterRoleBinding;
 
@@ -131,7 +131,11 @@ fn aggregation_errors(object: &Value) -> Vec<FieldError> {
         let words = "at least one clusterRoleSelector required if aggregationRule is non-nil";
         return vec![FieldError::required(&path, words)];
     }
-    Vec::new()
+    selectors
+        .iter()
+        .enumerate()
+        .flat_map(|(i, selector)| super::selector::validate(selector, &path.index(i), false))
+        .collect()
 }
 
 /// Users and groups are names in this API group; service accounts are objects of the core group.

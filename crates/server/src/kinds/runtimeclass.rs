@@ -1,4 +1,4 @@
-//! The rules of RuntimeClass.
+//! The rules of `RuntimeClass`.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::tree::{at, map, text};
 use crate::field::{FieldError, Path};
 use crate::names;
 
-/// The rules of RuntimeClass.
+/// The rules of `RuntimeClass`.
 #[derive(Debug)]
 pub struct RuntimeClass;
 

@@ -4,6 +4,7 @@
 //! over from the old service, and [`allocate`] chooses addresses and ports from what the caller
 //! knows to be free. Nothing here reads the store.
 
+mod addresses;
 pub mod allocate;
 mod transition;
 mod validate;
@@ -70,7 +71,7 @@ impl Strategy for Service {
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = validate::service(object);
-        errors.extend(validate::single_stack(object));
+        errors.extend(addresses::single_stack(object));
         errors
     }
 

@@ -11,7 +11,7 @@ fn request() -> String {
     STANDARD.encode(params.serialize_request(&key).unwrap().pem().unwrap())
 }
 
-fn csr(extra: Value) -> Value {
+fn csr(extra: &Value) -> Value {
     let mut object = json!({"spec": {"request": request(), "usages": ["client auth"],
         "signerName": "example.com/mine"}});
     for (key, value) in extra.as_object().into_iter().flatten() {
@@ -30,7 +30,7 @@ fn with_conditions(object: &Value, conditions: Value) -> Value {
 fn the_asker_does_not_say_who_asks() {
     let mut object = created(
         &CertificateSigningRequest,
-        &csr(json!({"username": "root", "groups": ["system:masters"]})),
+        &csr(&json!({"username": "root", "groups": ["system:masters"]})),
     );
     assert_eq!(object["spec"].get("username"), None);
     assert_eq!(object["spec"].get("groups"), None);
@@ -42,10 +42,10 @@ fn the_asker_does_not_say_who_asks() {
 #[test]
 fn requests_are_judged() {
     let strategy = &CertificateSigningRequest;
-    check_create(strategy, &csr(json!({})), &[]);
+    check_create(strategy, &csr(&json!({})), &[]);
     check_create(
         strategy,
-        &csr(json!({"request": "aGk=", "usages": [], "expirationSeconds": 599})),
+        &csr(&json!({"request": "aGk=", "usages": [], "expirationSeconds": 599})),
         &[
             "spec.request: Invalid value: \"aGk=\": PEM block type must be CERTIFICATE REQUEST",
             "spec.usages: Required value",
@@ -55,10 +55,10 @@ fn requests_are_judged() {
     );
     check_create(
         strategy,
-        &csr(json!({"usages": ["signing", "signing"]})),
+        &csr(&json!({"usages": ["signing", "signing"]})),
         &["spec.usages[1]: Duplicate value: \"signing\""],
     );
-    let wrong = strategy.validate_create(&csr(json!({"usages": ["flying"]})));
+    let wrong = strategy.validate_create(&csr(&json!({"usages": ["flying"]})));
     assert!(wrong[0].to_string().starts_with(
         "spec.usages[0]: Unsupported value: \"flying\": \
         supported values: \"any\", \"cert sign\", \"client auth\""
@@ -85,14 +85,14 @@ fn signer_names() {
              signerName is not allowed via this API version",
         ),
     ] {
-        let object = csr(json!({"signerName": name}));
+        let object = csr(&json!({"signerName": name}));
         check_create(&CertificateSigningRequest, &object, &[expected]);
     }
 }
 
 #[test]
 fn only_approvers_decide() {
-    let old = created(&CertificateSigningRequest, &csr(json!({})));
+    let old = created(&CertificateSigningRequest, &csr(&json!({})));
     let approved = json!([{"type": "Approved", "status": "True"}]);
     let new = with_conditions(&old, approved);
     check(&validate_approval_update(&new, &old), &[]);
@@ -116,7 +116,7 @@ fn only_approvers_decide() {
 
 #[test]
 fn conditions_make_sense() {
-    let old = created(&CertificateSigningRequest, &csr(json!({})));
+    let old = created(&CertificateSigningRequest, &csr(&json!({})));
     let new = with_conditions(
         &old,
         json!([
@@ -146,7 +146,7 @@ fn only_signers_add_the_certificate_and_only_once() {
             "-----BEGIN {kind}-----\naGk=\n-----END {kind}-----\n"
         ))
     };
-    let old = created(&CertificateSigningRequest, &csr(json!({})));
+    let old = created(&CertificateSigningRequest, &csr(&json!({})));
     let mut new = old.clone();
     new["status"]["certificate"] = json!(pem("CERTIFICATE"));
     let strategy = &CertificateSigningRequest;

@@ -57,6 +57,13 @@ fn names_and_namespaces() {
 }
 
 #[test]
+fn a_service_name_may_begin_with_a_digit() {
+    let meta = json!({"name": "9web", "namespace": "n"});
+    let path = Path::new("metadata");
+    check(&validate_create(&meta, true, NameRule::Label, &path), &[]);
+}
+
+#[test]
 fn labels_are_reported_at_the_map() {
     create(
         &json!({"name": "a", "namespace": "n", "labels": {"k": "not ok!"}}),

@@ -50,6 +50,15 @@ fn aggregation_needs_a_selector() {
            clusterRoleSelector required if aggregationRule is non-nil",
         ],
     );
+    check_create(
+        &ClusterRole,
+        &json!({"aggregationRule": {"clusterRoleSelectors": [
+            {"matchExpressions": [{"key": "a", "operator": "Is"}]}]}}),
+        &[
+            "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator: Invalid value: \
+           \"Is\": not a valid selector operator",
+        ],
+    );
 }
 
 fn binding(kind: &str, subject: &Value) -> Value {

@@ -260,7 +260,7 @@ mod tests {
         Ranges::new("10.96.0.0/16", NODE_PORTS).unwrap()
     }
 
-    fn service(spec: Value) -> Value {
+    fn service(spec: &Value) -> Value {
         json!({ "spec": spec })
     }
 
@@ -268,7 +268,7 @@ mod tests {
     fn the_first_free_address_above_the_band_is_given() {
         let mut taken = Taken::default();
         for expected in ["10.96.1.1", "10.96.1.2"] {
-            let mut object = service(json!({"type": "ClusterIP"}));
+            let mut object = service(&json!({"type": "ClusterIP"}));
             check(&allocate(&mut object, None, &taken, &ranges()), &[]);
             assert_eq!(object["spec"]["clusterIP"], expected);
             assert_eq!(object["spec"]["clusterIPs"], json!([expected]));
@@ -282,11 +282,11 @@ mod tests {
         let ranges = Ranges::new("10.0.0.0/29", NODE_PORTS).unwrap();
         let mut taken = Taken::default();
         for _ in 0..6 {
-            let mut object = service(json!({"type": "ClusterIP"}));
+            let mut object = service(&json!({"type": "ClusterIP"}));
             check(&allocate(&mut object, None, &taken, &ranges), &[]);
             taken.add(&object);
         }
-        let mut object = service(json!({"type": "ClusterIP"}));
+        let mut object = service(&json!({"type": "ClusterIP"}));
         check(
             &allocate(&mut object, None, &taken, &ranges),
             &["spec.clusterIPs: Invalid value: []: failed to allocate a serviceIP: range is full"],
@@ -296,9 +296,9 @@ mod tests {
     #[test]
     fn asked_addresses() {
         let mut taken = Taken::default();
-        taken.add(&service(json!({"clusterIP": "10.96.0.5"})));
+        taken.add(&service(&json!({"clusterIP": "10.96.0.5"})));
         let ask =
-            |ip: &str| service(json!({"type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip]}));
+            |ip: &str| service(&json!({"type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip]}));
         check(
             &allocate(&mut ask("10.96.0.6"), None, &taken, &ranges()),
             &[],
@@ -329,9 +329,9 @@ mod tests {
     fn node_ports() {
         let mut taken = Taken::default();
         taken.add(&service(
-            json!({"ports": [{"nodePort": 30086}, {"nodePort": 30001}]}),
+            &json!({"ports": [{"nodePort": 30086}, {"nodePort": 30001}]}),
         ));
-        let mut object = service(json!({"type": "NodePort", "clusterIP": "None", "ports": [
+        let mut object = service(&json!({"type": "NodePort", "clusterIP": "None", "ports": [
             {"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}, {"port": 80}]}));
         check(&allocate(&mut object, None, &taken, &ranges()), &[]);
         let given: Vec<&Value> = list(&object, "spec.ports")
@@ -339,7 +339,7 @@ mod tests {
             .map(|p| &p["nodePort"])
             .collect();
         assert_eq!(given, [30087, 30087, 30088]);
-        let mut object = service(json!({"type": "NodePort", "clusterIP": "None", "ports": [
+        let mut object = service(&json!({"type": "NodePort", "clusterIP": "None", "ports": [
             {"port": 1, "nodePort": 30001}, {"port": 2, "nodePort": 80}]}));
         check(
             &allocate(&mut object, None, &taken, &ranges()),
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn a_local_load_balancer_gets_a_health_check_port() {
         let mut object = service(
-            json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local",
+            &json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local",
             "ports": [{"port": 80, "protocol": "TCP"}]}),
         );
         check(

@@ -3,12 +3,12 @@
 use super::super::testing::{check, check_create, check_update, created, updated};
 use super::*;
 
-fn service(spec: Value) -> Value {
+fn service(spec: &Value) -> Value {
     json!({"metadata": {"name": "web"}, "spec": spec})
 }
 
-fn web(extra: Value) -> Value {
-    let mut object = service(json!({"ports": [{"port": 80}], "selector": {"a": "b"}}));
+fn web(extra: &Value) -> Value {
+    let mut object = service(&json!({"ports": [{"port": 80}], "selector": {"a": "b"}}));
     for (key, value) in extra.as_object().into_iter().flatten() {
         object["spec"][key] = value.clone();
     }
@@ -18,7 +18,7 @@ fn web(extra: Value) -> Value {
 #[test]
 fn what_users_leave_out_is_filled_in() {
     assert_eq!(
-        created(&Service, &web(json!({}))),
+        created(&Service, &web(&json!({}))),
         json!({"metadata": {"name": "web"}, "spec": {"type": "ClusterIP",
             "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "selector": {"a": "b"},
             "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
@@ -27,7 +27,7 @@ fn what_users_leave_out_is_filled_in() {
     );
     let balancer = created(
         &Service,
-        &web(json!({"type": "LoadBalancer", "sessionAffinity": "ClientIP"})),
+        &web(&json!({"type": "LoadBalancer", "sessionAffinity": "ClientIP"})),
     );
     let spec = &balancer["spec"];
     assert_eq!(spec["externalTrafficPolicy"], "Cluster");
@@ -36,7 +36,7 @@ fn what_users_leave_out_is_filled_in() {
         spec["sessionAffinityConfig"],
         json!({"clientIP": {"timeoutSeconds": 10800}})
     );
-    let open = created(&Service, &service(json!({"clusterIP": "None"})));
+    let open = created(&Service, &service(&json!({"clusterIP": "None"})));
     assert_eq!(open["spec"]["ipFamilyPolicy"], "RequireDualStack");
     assert_eq!(open["spec"]["ipFamilies"], json!(["IPv4", "IPv6"]));
     assert_eq!(open["spec"]["clusterIPs"], json!(["None"]));
@@ -44,16 +44,16 @@ fn what_users_leave_out_is_filled_in() {
 
 #[test]
 fn ports_are_required_with_few_exceptions() {
-    check_create(&Service, &web(json!({})), &[]);
+    check_create(&Service, &web(&json!({})), &[]);
     check_create(
         &Service,
-        &service(json!({"selector": {"a": "b"}})),
+        &service(&json!({"selector": {"a": "b"}})),
         &["spec.ports: Required value"],
     );
-    check_create(&Service, &service(json!({"clusterIP": "None"})), &[]);
+    check_create(&Service, &service(&json!({"clusterIP": "None"})), &[]);
     check_create(
         &Service,
-        &service(json!({"type": "ExternalName", "externalName": "example.com."})),
+        &service(&json!({"type": "ExternalName", "externalName": "example.com."})),
         &[],
     );
 }
@@ -62,7 +62,7 @@ fn ports_are_required_with_few_exceptions() {
 fn ports_have_names_numbers_and_protocols() {
     check_create(
         &Service,
-        &service(json!({"ports": [
+        &service(&json!({"ports": [
             {"port": 80, "name": "a"},
             {"port": 0, "name": "a", "protocol": "X", "targetPort": "UP"},
             {"port": 80, "targetPort": 70000},
@@ -85,7 +85,7 @@ fn ports_have_names_numbers_and_protocols() {
     );
     check_create(
         &Service,
-        &service(json!({"ports": [{"port": 80, "nodePort": 30080}]})),
+        &service(&json!({"ports": [{"port": 80, "nodePort": 30080}]})),
         &["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
     );
 }
@@ -94,7 +94,7 @@ fn ports_have_names_numbers_and_protocols() {
 fn types() {
     check_create(
         &Service,
-        &web(json!({"type": "Odd"})),
+        &web(&json!({"type": "Odd"})),
         &[
             "spec.type: Unsupported value: \"Odd\": supported values: \"ClusterIP\", \
            \"ExternalName\", \"LoadBalancer\", \"NodePort\"",
@@ -102,7 +102,7 @@ fn types() {
     );
     check_create(
         &Service,
-        &web(json!({"type": "NodePort", "clusterIP": "None"})),
+        &web(&json!({"type": "NodePort", "clusterIP": "None"})),
         &[
             "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort \
            services",
@@ -110,7 +110,7 @@ fn types() {
     );
     check_create(
         &Service,
-        &service(json!({"type": "ExternalName", "clusterIP": "10.0.0.1"})),
+        &service(&json!({"type": "ExternalName", "clusterIP": "10.0.0.1"})),
         &[
             "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
             "spec.externalName: Required value",
@@ -118,7 +118,7 @@ fn types() {
     );
     check_create(
         &Service,
-        &service(json!({"type": "LoadBalancer", "ports": [{"port": 10250}]})),
+        &service(&json!({"type": "LoadBalancer", "ports": [{"port": 10250}]})),
         &[
             "spec.ports[0]: Invalid value: 10250: may not expose port 10250 externally since it is \
            used by kubelet",
@@ -130,7 +130,7 @@ fn types() {
 fn addresses_and_families() {
     check_create(
         &Service,
-        &web(json!({"clusterIP": "nonsense"})),
+        &web(&json!({"clusterIP": "nonsense"})),
         &[
             "spec.clusterIPs[0]: Invalid value: \"nonsense\": must be a valid IP address, (e.g. \
            10.9.8.7 or 2001:db8::ffff)",
@@ -138,12 +138,12 @@ fn addresses_and_families() {
     );
     check_create(
         &Service,
-        &web(json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.2"]})),
+        &web(&json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.2"]})),
         &["spec.clusterIPs: Invalid value: [\"10.0.0.2\"]: first value must match `clusterIP`"],
     );
     check_create(
         &Service,
-        &web(json!({"clusterIP": "::2"})),
+        &web(&json!({"clusterIP": "::2"})),
         &[
             "spec.clusterIPs[0]: Invalid value: \"::2\": expected an IPv4 value as indicated by \
            `ipFamilies[0]`",
@@ -151,7 +151,7 @@ fn addresses_and_families() {
     );
     check_create(
         &Service,
-        &web(json!({"ipFamilyPolicy": "RequireDualStack", "externalIPs": ["127.0.0.1"]})),
+        &web(&json!({"ipFamilyPolicy": "RequireDualStack", "externalIPs": ["127.0.0.1"]})),
         &[
             "spec.externalIPs[0]: Invalid value: \"127.0.0.1\": may not be in the loopback range \
              (127.0.0.0/8, ::1/128)",
@@ -161,7 +161,7 @@ fn addresses_and_families() {
     );
     check_create(
         &Service,
-        &web(json!({"ipFamilies": ["IPv6"]})),
+        &web(&json!({"ipFamilies": ["IPv6"]})),
         &["spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster"],
     );
 }
@@ -170,7 +170,7 @@ fn addresses_and_families() {
 fn affinity_and_traffic() {
     check_create(
         &Service,
-        &web(json!({"sessionAffinity": "ClientIP",
+        &web(&json!({"sessionAffinity": "ClientIP",
             "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 86401}}})),
         &[
             "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 86401: must be \
@@ -180,7 +180,7 @@ fn affinity_and_traffic() {
     check_create(
         &Service,
         &web(
-            json!({"sessionAffinity": "Odd", "externalTrafficPolicy": "Local",
+            &json!({"sessionAffinity": "Odd", "externalTrafficPolicy": "Local",
             "internalTrafficPolicy": "Odd", "healthCheckNodePort": 30000,
             "trafficDistribution": "Odd"}),
         ),
@@ -199,7 +199,7 @@ fn affinity_and_traffic() {
     );
     check_create(
         &Service,
-        &web(json!({"loadBalancerClass": "a/b", "loadBalancerSourceRanges": ["x"]})),
+        &web(&json!({"loadBalancerClass": "a/b", "loadBalancerSourceRanges": ["x"]})),
         &[
             "spec.LoadBalancerSourceRanges: Forbidden: may only be used when `type` is \
              'LoadBalancer'",
@@ -212,11 +212,11 @@ fn affinity_and_traffic() {
 
 #[test]
 fn an_update_keeps_what_was_allocated() {
-    let mut old = created(&Service, &web(json!({"type": "NodePort"})));
+    let mut old = created(&Service, &web(&json!({"type": "NodePort"})));
     old["spec"]["clusterIP"] = json!("10.96.1.1");
     old["spec"]["clusterIPs"] = json!(["10.96.1.1"]);
     old["spec"]["ports"][0]["nodePort"] = json!(30080);
-    let new = updated(&Service, &web(json!({"type": "NodePort"})), &old);
+    let new = updated(&Service, &web(&json!({"type": "NodePort"})), &old);
     assert_eq!(new, old);
     check(&Service.validate_update(&new, &old), &[]);
     let mut moved = old.clone();
@@ -225,7 +225,7 @@ fn an_update_keeps_what_was_allocated() {
     assert!(!has(&new["spec"]["ports"][0], "nodePort"));
     assert!(!has(&new, "spec.externalTrafficPolicy"));
     check(&Service.validate_update(&new, &old), &[]);
-    let name = service(json!({"type": "ExternalName", "externalName": "a.b",
+    let name = service(&json!({"type": "ExternalName", "externalName": "a.b",
         "clusterIP": "10.96.1.1", "clusterIPs": ["10.96.1.1"], "ipFamilies": ["IPv4"],
         "ipFamilyPolicy": "SingleStack"}));
     let new = updated(&Service, &name, &old);
@@ -235,18 +235,18 @@ fn an_update_keeps_what_was_allocated() {
 
 #[test]
 fn the_address_of_a_service_stays() {
-    let old = web(json!({"clusterIP": "10.96.1.1"}));
+    let old = web(&json!({"clusterIP": "10.96.1.1"}));
     check_update(
         &Service,
-        &web(json!({"clusterIP": "10.96.1.2"})),
+        &web(&json!({"clusterIP": "10.96.1.2"})),
         &old,
         &["spec.clusterIPs[0]: Invalid value: [\"10.96.1.2\"]: may not change once set"],
     );
-    check_update(&Service, &web(json!({})), &old, &[]);
+    check_update(&Service, &web(&json!({})), &old, &[]);
     check_update(
         &Service,
-        &web(json!({"type": "LoadBalancer", "loadBalancerClass": "a/b"})),
-        &web(json!({"type": "LoadBalancer"})),
+        &web(&json!({"type": "LoadBalancer", "loadBalancerClass": "a/b"})),
+        &web(&json!({"type": "LoadBalancer"})),
         &["spec.loadBalancerClass: Invalid value: \"a/b\": may not change once set"],
     );
 }

@@ -120,7 +120,8 @@ pub(super) fn drop_what_the_type_left(new: &mut Value, old: &Value) {
 /// Whether both services have addresses that an update must keep.
 fn both_keep_addresses(new: &Value, old: &Value) -> bool {
     let external_name = |service: &Value| text(service, "spec.type") == "ExternalName";
-    !external_name(new) && !external_name(old) && !(is_headless(new) && is_headless(old))
+    let stays_headless = is_headless(new) && is_headless(old);
+    !external_name(new) && !external_name(old) && !stays_headless
 }
 
 /// A service keeps its primary address; a second one may come and go.

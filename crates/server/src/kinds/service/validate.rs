@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::addresses::cluster_ip_errors;
 use super::{
     is_external, is_headless, is_load_balancer, needs_cluster_ip, needs_health_check_port,
     node_port,
@@ -12,24 +13,22 @@ use crate::field::{FieldError, Path};
 use crate::kinds::endpoints::{app_protocol_errors, protocol_error};
 use crate::kinds::meta::{invalid_each, labels};
 use crate::kinds::show::{duplicate_shown, go_struct};
-use crate::kinds::tree::{at, has, list, map, number, text, texts};
+use crate::kinds::tree::{at, has, list, number, text, texts};
 use crate::names;
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const AFFINITIES: [&str; 2] = ["ClientIP", "None"];
-const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
-const FAMILY_POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 const TRAFFIC_POLICIES: [&str; 2] = ["Cluster", "Local"];
 const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameNode", "PreferSameZone"];
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const KUBELET_PORT: i64 = 10_250;
 const BALANCER_ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
 
-fn spec(field: &'static str) -> Path {
+pub(super) fn spec(field: &'static str) -> Path {
     Path::new("spec").child(field)
 }
 
-fn one_of(object: &Value, field: &'static str, known: &[&str]) -> Option<FieldError> {
+pub(super) fn one_of(object: &Value, field: &'static str, known: &[&str]) -> Option<FieldError> {
     let value = text(at(object, "spec"), field);
     match value {
         "" => Some(FieldError::required(&spec(field), "")),
@@ -153,13 +152,11 @@ fn port_errors(object: &Value) -> Vec<FieldError> {
 }
 
 fn target_errors(target: &Value, path: &Path) -> Vec<FieldError> {
-    match target {
-        Value::String(name) => invalid_each(path, target, names::port_name(name)),
-        _ => {
-            let value = target.as_i64().unwrap_or(0);
-            invalid_each(path, &json!(value), names::is_valid_port_num(value))
-        }
+    if let Value::String(name) = target {
+        return invalid_each(path, target, names::port_name(name));
     }
+    let value = target.as_i64().unwrap_or(0);
+    invalid_each(path, &json!(value), names::is_valid_port_num(value))
 }
 
 fn affinity_errors(object: &Value) -> Vec<FieldError> {
@@ -182,130 +179,6 @@ fn affinity_errors(object: &Value) -> Vec<FieldError> {
             }
         }
         _ => {}
-    }
-    errors
-}
-
-fn cluster_ip_errors(object: &Value) -> Vec<FieldError> {
-    if text(object, "spec.type") == "ExternalName" {
-        return Vec::new();
-    }
-    let path = spec("clusterIPs");
-    let shown = at(object, "spec.clusterIPs");
-    let (ip, ips) = (
-        text(object, "spec.clusterIP"),
-        texts(object, "spec.clusterIPs"),
-    );
-    let mut errors = Vec::new();
-    match ips.first() {
-        None if !ip.is_empty() => errors.push(FieldError::required(&path, "")),
-        Some(_) if ip.is_empty() => {
-            let words = "must be empty when `clusterIP` is not specified";
-            errors.push(FieldError::invalid(&path, shown, words));
-        }
-        Some(first) if *first != ip => {
-            let words = "first value must match `clusterIP`";
-            errors.push(FieldError::invalid(&path, shown, words));
-        }
-        _ => {}
-    }
-    errors.extend(family_errors(object));
-    let malformed = address_errors(&ips, shown, &path);
-    if malformed.is_empty() {
-        errors.extend(address_family_errors(object, &ips, &path));
-    }
-    errors.extend(malformed);
-    errors
-}
-
-fn family_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut seen = BTreeSet::new();
-    for (i, family) in texts(object, "spec.ipFamilies").iter().enumerate() {
-        let path = spec("ipFamilies").index(i);
-        if !FAMILIES.contains(family) {
-            errors.push(FieldError::not_supported(&path, &json!(family), &FAMILIES));
-        }
-        if !seen.insert(*family) {
-            errors.push(FieldError::duplicate(&path, &json!(family)));
-        }
-    }
-    if has(object, "spec.ipFamilyPolicy") {
-        errors.extend(one_of(object, "ipFamilyPolicy", &FAMILY_POLICIES));
-    }
-    errors
-}
-
-fn address_errors(ips: &[&str], shown: &Value, path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (i, ip) in ips.iter().enumerate() {
-        if i == 0 && *ip == super::HEADLESS {
-            if ips.len() > 1 {
-                let words = "'None' must be the first and only value";
-                errors.push(FieldError::invalid(path, shown, words));
-            }
-            continue;
-        }
-        errors.extend(invalid_each(&path.index(i), &json!(ip), names::ip(ip)));
-    }
-    if ips.len() > 2 {
-        errors.push(FieldError::invalid(
-            path,
-            shown,
-            "may only hold up to 2 values",
-        ));
-    }
-    errors
-}
-
-fn address_family_errors(object: &Value, ips: &[&str], path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let of = |ip: &str| names::ip_address(ip).map(|ip| if ip.is_ipv4() { "IPv4" } else { "IPv6" });
-    let families: BTreeSet<_> = ips.iter().filter_map(|ip| of(ip)).collect();
-    if ips.len() > 1 && families.len() < 2 {
-        let words = "may specify no more than one IP for each IP family";
-        errors.push(FieldError::invalid(
-            path,
-            at(object, "spec.clusterIPs"),
-            words,
-        ));
-    }
-    let expected = texts(object, "spec.ipFamilies");
-    for (i, (ip, family)) in ips.iter().zip(expected).enumerate() {
-        if of(ip).is_some_and(|actual| actual != family) {
-            let words = format!("expected an {family} value as indicated by `ipFamilies[{i}]`");
-            errors.push(FieldError::invalid(&path.index(i), &json!(ip), &words));
-        }
-    }
-    errors
-}
-
-/// What a cluster with one family cannot give.
-pub(super) fn single_stack(object: &Value) -> Vec<FieldError> {
-    let open = is_headless(object) && map(object, "spec.selector").is_empty();
-    if open || !needs_cluster_ip(object) {
-        return Vec::new();
-    }
-    let mut errors = Vec::new();
-    let policy = text(object, "spec.ipFamilyPolicy");
-    let families = texts(object, "spec.ipFamilies");
-    if policy == "RequireDualStack" {
-        let words = "this cluster is not configured for dual-stack services";
-        let path = spec("ipFamilyPolicy");
-        errors.push(FieldError::invalid(&path, &json!(policy), words));
-    }
-    if families.len() > 1 && policy == "SingleStack" {
-        let words = "must be RequireDualStack or PreferDualStack when multiple `ipFamilies` are \
-                     specified";
-        let path = spec("ipFamilyPolicy");
-        errors.push(FieldError::invalid(&path, &json!(policy), words));
-    }
-    for (i, family) in families.iter().enumerate() {
-        if *family == "IPv6" {
-            let path = spec("ipFamilies").index(i);
-            let words = "not configured on this cluster";
-            errors.push(FieldError::invalid(&path, &json!(family), words));
-        }
     }
     errors
 }
