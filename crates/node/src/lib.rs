@@ -8,7 +8,7 @@
 //!
 //! So far there are only simulated nodes, which run nothing. This crate must never import the
 //! server or the store: it is a client like any other. It borrows the frame of watching and writing
-//! from `kennel_control::run`.
+//! from `kennel_client`.
 
 pub mod simulated;
 pub mod stages;

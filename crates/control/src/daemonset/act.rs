@@ -4,7 +4,7 @@ use kennel_core::daemonset::Counters;
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use crate::run::api;
+use kennel_client::api;
 
 /// Creates the pod of a DaemonSet for a node.
 pub(super) async fn create_pod(client: &Client, body: &Value, node: &str) -> bool {

@@ -20,10 +20,10 @@ use kube::{Client, Resource};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::feed::{self, Change};
-use crate::run::work::{WRITES_AT_ONCE, Work};
-use crate::run::{Error, clock};
 use crate::view;
+use kennel_client::feed::{self, Change};
+use kennel_client::work::{WRITES_AT_ONCE, Work};
+use kennel_client::{Error, clock};
 
 /// The least time between two status writes of one DaemonSet, so that a wave of pods becoming
 /// ready costs a few writes and not thousands.

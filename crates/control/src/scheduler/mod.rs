@@ -19,10 +19,10 @@ use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::run::feed::{self, Change, Identity};
-use crate::run::work::{WRITES_AT_ONCE, Work};
-use crate::run::{Error, api};
 use crate::view;
+use kennel_client::feed::{self, Change, Identity};
+use kennel_client::work::{WRITES_AT_ONCE, Work};
+use kennel_client::{Error, api};
 
 /// The scheduler that pods name when they name none.
 const NAME: &str = "default-scheduler";

@@ -1,7 +1,7 @@
 //! What a simulated node tells the API about itself: its Node object and its Lease.
 
 use k8s_openapi::api::core::v1::Node;
-use kennel_control::run::{api, clock};
+use kennel_client::{api, clock};
 use kube::api::{Api, PostParams};
 use kube::{Client, Error, ResourceExt};
 use serde_json::{Value, json};

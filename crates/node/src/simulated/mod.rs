@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use kennel_control::run::feed::{self, Change};
+use kennel_client::feed::{self, Change};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher::Config;

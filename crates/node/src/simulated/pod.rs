@@ -8,8 +8,8 @@ use kube::api::DynamicObject;
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use kennel_control::run::feed::Identity;
-use kennel_control::run::{api, clock};
+use kennel_client::feed::Identity;
+use kennel_client::{api, clock};
 
 use crate::stages::{Stage, Step};
 

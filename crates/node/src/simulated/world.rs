@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kennel_control::run::api;
-use kennel_control::run::feed::Change;
-use kennel_control::run::work::{WRITES_AT_ONCE, Work};
+use kennel_client::api;
+use kennel_client::feed::Change;
+use kennel_client::work::{WRITES_AT_ONCE, Work};
 use kube::Client;
 use kube::api::DynamicObject;
 

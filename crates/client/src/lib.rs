@@ -1,0 +1,19 @@
+//! What every client of the API shares: watching, writing, time, work in flight. It decides nothing,
+//! and it knows no server: any Kubernetes API will do.
+//!
+//! ```text
+//!   API ──watch──▶ feed ─▶ (a controller, an agent) ─▶ work ─▶ api ──write──▶ API
+//! ```
+
+pub mod api;
+pub mod clock;
+pub mod feed;
+pub mod work;
+
+/// Why a client ended before it was told to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A watch that never ends has ended.
+    #[error("the watch of {0} ended")]
+    WatchEnded(&'static str),
+}
