@@ -94,7 +94,11 @@ impl Api {
             reply.code,
             started,
         );
-        respond(reply, pretty)
+        let mut response = respond(reply, pretty);
+        if parts.method == Method::HEAD {
+            *response.body_mut() = Body::empty();
+        }
+        response
     }
 
     async fn route(self: &Arc<Self>, method: &Method, path: &str, call: &Call) -> Result<Reply> {
@@ -105,11 +109,13 @@ impl Api {
         let reading = matches!(*method, Method::GET | Method::HEAD);
         match route {
             Route::Objects(place) => verbs::objects(self, call, &place, verb).await,
-            Route::Empty(collection, name) => verbs::empty(call, collection, name.as_deref(), verb),
+            Route::Empty(collection, name) => {
+                verbs::empty(self, call, collection, name.as_deref(), verb)
+            }
             Route::Bindings(namespace) if *method == Method::POST => {
                 verbs::bindings(self, call, &namespace).await
             }
-            _ if !reading => Err(ApiError::method_not_allowed(path, method.as_str())),
+            _ if !reading => Err(ApiError::method_not_allowed("", path, method.as_str())),
             Route::Health(check) => self.health(&check, call),
             Route::Metrics => Ok(self.metrics.reply(self)),
             Route::Root => Ok(Reply::value(200, &json!({"paths": discovery_paths()}))),

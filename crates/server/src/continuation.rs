@@ -31,7 +31,9 @@ impl Continuation {
                 after: value["start"].as_str()?.to_owned(),
             })
         };
-        read().ok_or_else(|| ApiError::bad_request("continue key is not valid"))
+        read().ok_or_else(|| {
+            ApiError::bad_request("invalid continue token: continue key is not valid")
+        })
     }
 }
 

@@ -110,10 +110,15 @@ impl ApiError {
     }
 
     /// 405: this resource knows no such verb.
-    pub fn method_not_allowed(kind: &str, verb: &str) -> Self {
+    pub fn method_not_allowed(group: &str, resource: &str, verb: &str) -> Self {
+        let dot = if group.is_empty() { "" } else { "." };
+        let kind = format!("{resource}{dot}{group}");
         let message = format!("{verb} is not supported on resources of kind \"{kind}\"");
         let mut error = Self::new(405, "MethodNotAllowed", message);
-        error.details = json!({"kind": kind});
+        error.details = json!({"kind": resource});
+        if !group.is_empty() {
+            error.details["group"] = group.into();
+        }
         error
     }
 
@@ -128,6 +133,15 @@ impl ApiError {
     pub fn already_exists(row: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", row.qualified());
         Self::new(409, "AlreadyExists", message).about(row, name)
+    }
+
+    /// 409: all the names made for this object are taken.
+    pub fn no_unique_name(row: &Resource, name: &str) -> Self {
+        let mut error = Self::already_exists(row, name);
+        error
+            .message
+            .push_str(", the server was not able to generate a unique name for the object");
+        error
     }
 
     /// 409: the object is not as the client believes.
@@ -195,11 +209,11 @@ impl ApiError {
             .map(|e| json!({"reason": e.mistake.reason(), "message": e.message, "field": e.field}))
             .collect();
         let mut details = Map::new();
-        details.insert("name".into(), name.into());
-        if !group.is_empty() {
-            details.insert("group".into(), group.into());
+        for (field, value) in [("name", name), ("group", group), ("kind", kind)] {
+            if !value.is_empty() {
+                details.insert(field.into(), value.into());
+            }
         }
-        details.insert("kind".into(), kind.into());
         details.insert("causes".into(), causes.into());
         let mut error = Self::new(422, "Invalid", message);
         error.details = Value::Object(details);
@@ -231,7 +245,7 @@ impl ApiError {
 
     /// 504: the client has seen a revision that this server has not reached.
     pub fn revision_too_large(asked: u64, current: u64) -> Self {
-        let message = format!("Too large resource version: {asked}, current: {current}");
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut error = Self::new(504, "Timeout", &*message);
         error.details = json!({
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],

@@ -1,6 +1,7 @@
 //! Query parameters of resource requests, with upstream's words for those that make no sense.
 
 use crate::field::{FieldError, Path};
+use crate::kinds;
 use crate::status::{ApiError, Result};
 use serde_json::Value;
 
@@ -73,6 +74,15 @@ impl Query {
 
     /// A number that is not negative.
     pub fn number(&self, name: &str) -> Result<Option<u64>> {
+        self.parsed(name)
+    }
+
+    /// A number.
+    pub fn integer(&self, name: &str) -> Result<Option<i64>> {
+        self.parsed(name)
+    }
+
+    fn parsed<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
@@ -81,6 +91,16 @@ impl Query {
                 "strconv.ParseInt: parsing \"{text}\": invalid syntax"
             ))
         })
+    }
+
+    /// Checks `fieldManager`, which is otherwise not kept.
+    pub fn check_field_manager(&self, kind: &str) -> Result<()> {
+        let manager = self.get("fieldManager").unwrap_or_default();
+        let errors = kinds::meta::field_manager(manager, &Path::new("fieldManager"));
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &errors))
     }
 
     /// `dryRun=All`.
@@ -100,7 +120,7 @@ impl Query {
                 FieldError::not_supported(
                     &Path::new("fieldValidation"),
                     &Value::from(other),
-                    &["Ignore", "Strict", "Warn"],
+                    &["", "Ignore", "Strict", "Warn"],
                 ),
             )),
         }
@@ -150,7 +170,7 @@ pub fn check_dry_run(values: &[&str], kind: &str) -> Result<bool> {
 pub fn parse_version(text: &str) -> Result<u64> {
     text.parse().map_err(|_| {
         ApiError::bad_request(format!(
-            "Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
+            "invalid resource version: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
         ))
     })
 }

@@ -31,6 +31,7 @@ pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Repl
     let row = place.row;
     let presenter = call.presenter(row)?;
     let dry_run = call.query.dry_run("CreateOptions")?;
+    call.query.check_field_manager("CreateOptions")?;
     let decoded = decode::object(call, row, "CreateOptions")?;
     let namespace = place.namespace.as_deref();
     let mut warnings = decoded.warnings;
@@ -63,9 +64,9 @@ pub(crate) async fn insert(
 ) -> Result<Created> {
     let tree = &mut document.tree;
     meta::prepare_create(tree, namespace)?;
+    let generated = meta::generate_name(tree);
     row.strategy.default(tree);
     row.strategy.prepare_create(tree);
-    let generated = meta::generate_name(tree);
     let _held = admit::hold(api, row).await;
     admit::create(api, user, row, namespace, tree)?;
     validate(row, tree)?;
@@ -80,6 +81,10 @@ pub(crate) async fn insert(
             Err(error) if error.reason == "AlreadyExists" && attempts > 0 => {
                 meta::of(&mut document.tree).remove("name");
                 meta::generate_name(&mut document.tree);
+            }
+            Err(error) if error.reason == "AlreadyExists" && generated => {
+                let name = meta::text(&document.tree, "name");
+                return Err(ApiError::no_unique_name(row, name));
             }
             Err(error) => return Err(error),
             Ok(stored) => {

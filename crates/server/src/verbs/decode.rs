@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::call::Call;
+use super::type_meta;
 use crate::object::Document;
 use crate::registry::Resource;
 use crate::request::query::FieldValidation;
@@ -28,38 +29,35 @@ pub(super) fn type_of(row: &Resource) -> Result<&'static Type> {
 pub(super) fn object(call: &Call, row: &'static Resource, options: &str) -> Result<Decoded> {
     json_only(call)?;
     let mode = call.query.field_validation(options)?;
-    if call.body.is_empty() {
-        return Err(ApiError::bad_request(
-            "the request body is empty; an object was expected",
-        ));
-    }
-    let parsed = schema::decode::parse(&call.body).map_err(|why| cannot_handle(row, &why))?;
+    let parsed = schema::decode::parse(&call.body)
+        .map_err(|why| unrecognized(row.kind, &why, &call.body))?;
     let mut tree = parsed.value;
-    check_type_meta(row, &tree)?;
-    let warnings = conform(row, &mut tree, parsed.duplicates, mode)?;
+    type_meta::check(row, &tree, &call.body)?;
+    let refuse = |why: String| cannot_handle(row, &why);
+    let warnings = conform(row, &mut tree, parsed.duplicates, mode, refuse)?;
     Ok(Decoded {
         document: Document::from_body(row, tree, &call.body),
         warnings,
     })
 }
 
-/// Prunes and checks a tree; the findings become warnings or a refusal.
+/// Prunes and checks a tree; the findings become warnings or a refusal, which `refuse` words.
 pub(super) fn conform(
     row: &Resource,
     tree: &mut Value,
     duplicates: Vec<String>,
     mode: FieldValidation,
+    refuse: impl Fn(String) -> ApiError,
 ) -> Result<Vec<String>> {
     let mut findings = duplicates;
-    schema::conform(type_of(row)?, tree, &mut findings).map_err(|why| cannot_handle(row, &why))?;
+    schema::conform(type_of(row)?, tree, &mut findings).map_err(&refuse)?;
     match mode {
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(findings),
         FieldValidation::Strict => {
             let listed = findings.join(", ");
-            let why = format!("strict decoding error: {listed}");
-            Err(cannot_handle(row, &why))
+            Err(refuse(format!("strict decoding error: {listed}")))
         }
     }
 }
@@ -67,7 +65,8 @@ pub(super) fn conform(
 /// Decodes a small body of another type (a Binding, an Eviction, `DeleteOptions`).
 pub(super) fn other(call: &Call, schema_type: &str, kind: &str) -> Result<Value> {
     json_only(call)?;
-    let parsed = schema::decode::parse(&call.body).map_err(ApiError::bad_request)?;
+    let parsed =
+        schema::decode::parse(&call.body).map_err(|why| unrecognized(kind, &why, &call.body))?;
     let mut tree = parsed.value;
     let found = schema::find(schema_type)
         .ok_or_else(|| ApiError::internal(format!("no schema for {schema_type}")))?;
@@ -86,26 +85,26 @@ fn json_only(call: &Call) -> Result<()> {
     }
 }
 
-/// `kind` and `apiVersion` may be left out of a body, but not be others.
-fn check_type_meta(row: &Resource, tree: &Value) -> Result<()> {
-    if !tree.is_object() {
-        return Err(cannot_handle(row, "the body is not an object"));
-    }
-    let kind = tree["kind"].as_str().unwrap_or_default();
-    let api_version = tree["apiVersion"].as_str().unwrap_or_default();
-    let wanted = row.api_version();
-    if !kind.is_empty() && kind != row.kind {
-        return Err(ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): got kind \"{kind}\"",
-            row.kind
-        )));
-    }
-    if !api_version.is_empty() && api_version != wanted {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
-        )));
-    }
-    Ok(())
+/// A body in which not even a kind could be looked for.
+pub(super) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; \
+         json parse error: {why} ({})",
+        summary(body)
+    ))
+}
+
+/// The start of a body, as upstream shows it: text if it may be JSON, else in hexadecimal.
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let start = &body[..body.len().min(SHOWN)];
+    let shown = match body.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(start).into_owned(),
+        Some(_) => start.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    let more = if body.len() > SHOWN { " ..." } else { "" };
+    format!("{shown}{more}")
 }
 
 fn cannot_handle(row: &Resource, why: &str) -> ApiError {

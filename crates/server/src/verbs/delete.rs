@@ -50,7 +50,11 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
     let row = place.row;
     let options = DeleteOptions::of(call)?;
     let filter = Filter::new(row, place.namespace.as_deref(), &call.query)?;
-    let page = read::page(api, place, &filter);
+    let mut page = read::page(api, place, &filter);
+    if let Some(limit) = call.query.number("limit")?.filter(|n| *n > 0) {
+        page.records
+            .truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    }
     let mut items = Vec::with_capacity(page.records.len());
     for stored in page.records {
         let namespace = row.namespaced().then_some(&*stored.head.namespace);

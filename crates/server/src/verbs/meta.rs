@@ -91,10 +91,14 @@ pub(super) fn check_namespace(tree: &mut Value, namespace: Option<&str>) -> Resu
             of(tree).insert("namespace".into(), namespace.into());
             Ok(())
         }
-        Some(namespace) => Err(ApiError::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request ({given} vs {namespace})"
-        ))),
-        None => Ok(()),
+        Some(_) => Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+        // Cluster-scoped: what the body says of a namespace means nothing.
+        None => {
+            of(tree).remove("namespace");
+            Ok(())
+        }
     }
 }
 

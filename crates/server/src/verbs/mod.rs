@@ -18,6 +18,7 @@ mod options;
 mod patch;
 mod read;
 mod subresource;
+mod type_meta;
 mod update;
 mod watching;
 
@@ -38,8 +39,9 @@ pub fn verb(method: &http::Method, route: &Route, watching: bool) -> &'static st
         _ => true,
     };
     match *method {
-        http::Method::GET | http::Method::HEAD if watching => "watch",
+        // A name settles it: upstream ignores `watch` beside one.
         http::Method::GET | http::Method::HEAD if named => "get",
+        http::Method::GET | http::Method::HEAD if watching => "watch",
         http::Method::GET | http::Method::HEAD => "list",
         http::Method::POST => "create",
         http::Method::PUT => "update",
@@ -57,15 +59,16 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: &str) -> Resul
         let served = row.subresources.iter().find(|s| s.name == subresource);
         let served = served.ok_or_else(ApiError::no_such_resource)?;
         if !served.verbs.contains(&verb) {
-            return Err(ApiError::method_not_allowed(served.kind, verb));
+            let resource = format!("{}/{subresource}", row.plural);
+            return Err(ApiError::method_not_allowed(row.group, &resource, verb));
         }
         return subresource::serve(api, call, place, served, verb).await;
     }
-    if !row.verbs.contains(&verb) || (verb == "create" && misplaced(place)) {
-        return Err(ApiError::method_not_allowed(row.kind, verb));
+    if !row.verbs.contains(&verb) || !fits(place, verb) {
+        return Err(ApiError::method_not_allowed(row.group, row.plural, verb));
     }
     match verb {
-        "get" => read::get(api, call, place),
+        "get" => read::get(api, call, place).await,
         "list" => read::list(api, call, place).await,
         "watch" => watching::watch(api, call, place).await,
         "create" => create::create(api, call, place).await,
@@ -127,22 +130,33 @@ pub(crate) async fn overwrite(
 
 /// Reads of a collection that is always empty.
 pub fn empty(
+    api: &Api,
     call: &Call,
     collection: &'static EmptyCollection,
     name: Option<&str>,
     verb: &str,
 ) -> Result<Reply> {
     match (verb, name) {
-        ("list" | "deletecollection", None) => read::empty_list(call, collection),
-        ("watch", None) => watching::empty_watch(call, collection),
+        ("list" | "deletecollection", None) => read::empty_list(api, call, collection),
+        ("watch", None) => watching::empty_watch(api, call, collection),
         ("get", Some(name)) => Err(read::empty_not_found(collection, name)),
-        _ => Err(ApiError::method_not_allowed(collection.kind, verb)),
+        _ => Err(ApiError::method_not_allowed(
+            collection.group,
+            collection.plural,
+            verb,
+        )),
     }
 }
 
-/// A create needs the collection the object will live in.
-fn misplaced(place: &Place) -> bool {
-    place.row.namespaced() != place.namespace.is_some()
+/// Whether the path names what the verb works on: a create and a deletion of many need the one
+/// collection the objects live in, a change needs one object.
+fn fits(place: &Place, verb: &str) -> bool {
+    let in_its_scope = place.row.namespaced() == place.namespace.is_some();
+    match verb {
+        "create" | "deletecollection" => place.name.is_none() && in_its_scope,
+        "update" | "patch" => place.name.is_some(),
+        _ => true,
+    }
 }
 
 /// The name in the path; the router only comes here when there is one.

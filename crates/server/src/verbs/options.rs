@@ -78,9 +78,8 @@ impl DeleteOptions {
             None => None,
             Some(_) => Some(query.flag("orphanDependents")?),
         };
-        let grace_seconds = query.number("gracePeriodSeconds")?;
         Ok(Self {
-            grace_seconds: grace_seconds.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
+            grace_seconds: query.integer("gracePeriodSeconds")?,
             propagation: propagation(query.get("propagationPolicy"), orphan)?,
             dry_run: query.dry_run("DeleteOptions")?,
             ..Self::default()
@@ -121,7 +120,7 @@ fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Option<Prop
             FieldError::not_supported(
                 &path,
                 &Value::from(other),
-                &["Background", "Foreground", "Orphan"],
+                &["Foreground", "Background", "Orphan", "nil"],
             ),
         )),
     }

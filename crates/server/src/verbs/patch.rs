@@ -3,17 +3,21 @@
 use serde_json::Value;
 
 use super::call::{Call, Reply};
-use super::update::{Change, Edit, Part, check_uid, expected_version, modify, reply};
+use super::update::{Change, Edit, Part, check_name, expected_version, modify, reply};
 use super::{At, decode, meta};
 use crate::api::Api;
+use crate::field::{FieldError, Path};
 use crate::object::Document;
 use crate::patch::{PatchError, json, merge, strategic};
 use crate::request::path::Place;
+use crate::request::query::invalid_option;
 use crate::schema;
 use crate::status::{ApiError, Result};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+/// Apply in any of its encodings.
+const APPLY_PATCH: &str = "application/apply-patch";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 pub(super) async fn patch(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -23,9 +27,13 @@ pub(super) async fn patch(api: &Api, call: &Call, place: &Place) -> Result<Reply
 /// PATCH of an object or of one part of it.
 pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part) -> Result<Reply> {
     let at = At::of(place)?;
+    let format = Format::of(call)?;
     let dry_run = call.query.dry_run("PatchOptions")?;
     let mode = call.query.field_validation("PatchOptions")?;
-    let format = Format::of(call)?;
+    call.query.check_field_manager("PatchOptions")?;
+    refuse_force(call)?;
+    call.form()?;
+    let duplicates = format.duplicates(call);
     let change = Change {
         at,
         user: &call.user,
@@ -35,10 +43,11 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
     let changed = modify(api, change, |old| {
         let mut tree = old.tree.clone();
         format.apply(&at, &mut tree)?;
+        let refuse = |why: String| unfit(&call.body, &why);
         if !tree.is_object() {
-            return Err(ApiError::bad_request("the patch does not leave an object"));
+            return Err(refuse("the patch does not leave an object".to_owned()));
         }
-        let warnings = decode::conform(at.row, &mut tree, Vec::new(), mode)?;
+        let warnings = decode::conform(at.row, &mut tree, duplicates.clone(), mode, refuse)?;
         check_identity(&at, &tree, &old.tree)?;
         let expected = conditional_version(&tree, &old.tree)?;
         Ok(Edit {
@@ -51,6 +60,23 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
     reply(call, at, changed)
 }
 
+/// A patch whose outcome is no object of its kind.
+fn unfit(patch: &[u8], why: &str) -> ApiError {
+    let shown = Value::from(String::from_utf8_lossy(patch));
+    let error = FieldError::invalid(&Path::new("patch"), &shown, why);
+    ApiError::invalid_kind("", "", "", &[error])
+}
+
+/// `force` belongs to server-side apply.
+fn refuse_force(call: &Call) -> Result<()> {
+    if call.query.get("force").is_none() {
+        return Ok(());
+    }
+    let words = "may not be specified for non-apply patch";
+    let error = FieldError::forbidden(&Path::new("force"), words);
+    Err(invalid_option("PatchOptions", error))
+}
+
 /// A parsed patch.
 enum Format {
     Json(bytes::Bytes),
@@ -61,21 +87,38 @@ enum Format {
 impl Format {
     fn of(call: &Call) -> Result<Self> {
         let parse = || {
-            let parsed = schema::decode::parse(&call.body).map_err(ApiError::bad_request)?;
+            let undecodable =
+                |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+            let parsed = schema::decode::parse(&call.body).map_err(undecodable)?;
             if parsed.value.is_object() {
                 return Ok(parsed.value);
             }
-            Err(ApiError::bad_request("the patch is not a JSON object"))
+            let json = schema::go::json_type(&parsed.value);
+            Err(undecodable(format!(
+                "json: cannot unmarshal {json} into Go value of type map[string]interface {{}}"
+            )))
         };
         match call.media_type() {
             JSON_PATCH => Ok(Self::Json(call.body.clone())),
             MERGE_PATCH => Ok(Self::Merge(parse()?)),
             STRATEGIC_PATCH => Ok(Self::Strategic(parse()?)),
-            _ => Err(ApiError::unsupported_media_type(&[
-                JSON_PATCH,
-                MERGE_PATCH,
-                STRATEGIC_PATCH,
-            ])),
+            other => {
+                let accepted = [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH];
+                let mut error = ApiError::unsupported_media_type(&accepted);
+                if other.starts_with(APPLY_PATCH) {
+                    let words = "server-side apply is not served";
+                    error.message = format!("{words}: {}", error.message);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Members that the patch gives twice. A JSON patch has no members of the object.
+    fn duplicates(&self, call: &Call) -> Vec<String> {
+        match self {
+            Self::Json(_) => Vec::new(),
+            _ => schema::decode::parse(&call.body).map_or_else(|_| Vec::new(), |p| p.duplicates),
         }
     }
 
@@ -95,17 +138,10 @@ impl Format {
     }
 }
 
-/// A patch may say which object it means, but not turn it into another one.
+/// A patch may say which object it means, but not turn it into another one. (Another uid is
+/// refused by the rules of metadata.)
 fn check_identity(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
-    check_uid(at, new, old)?;
-    for field in ["name", "namespace"] {
-        let (given, actual) = (meta::text(new, field), meta::text(old, field));
-        if given != actual {
-            return Err(ApiError::bad_request(format!(
-                "the {field} of the object ({given}) does not match the {field} on the URL ({actual})"
-            )));
-        }
-    }
+    check_name(at, new)?;
     for field in ["kind", "apiVersion"] {
         if new[field] != old[field] {
             let message = format!("a patch may not change {field}");

@@ -24,11 +24,11 @@ use crate::watch::Filter;
 /// How long a read waits for a revision that the client has seen and this server has not.
 const FUTURE_WAIT: Duration = Duration::from_secs(3);
 
-pub(super) fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
+pub(super) async fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let at = At::of(place)?;
     let presenter = call.presenter(at.row)?;
     if let Some(asked) = call.query.resource_version()? {
-        refuse_future(api, asked)?;
+        wait_for(api, asked).await?;
     }
     let found = api.store.get(&at.key());
     let stored = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
@@ -103,7 +103,7 @@ impl ListRequest {
         let exact = matching == Some(VersionMatch::Exact);
         Ok(Self {
             // Upstream serves "any state" from its cache, whole.
-            limit: limit.filter(|_| version != Some(0)),
+            limit: limit.filter(|_| version != Some(0) || continuation.is_some()),
             exact: version.filter(|_| exact),
             not_older_than: version.filter(|v| !exact && *v > 0),
             continuation,
@@ -116,7 +116,7 @@ impl ListRequest {
             (Some(token), _) => {
                 if !token.after.starts_with(&prefix) {
                     return Err(ApiError::bad_request(
-                        "continue key is not valid: it belongs to another list",
+                        "invalid continue token: it belongs to another list",
                     ));
                 }
                 let after = Some(token.after.as_str());
@@ -124,7 +124,7 @@ impl ListRequest {
                 at.map_err(|error| match error {
                     RangeAtError::Compacted(_) => expired_token(api, token),
                     RangeAtError::Future { .. } => {
-                        ApiError::bad_request("continue key is not valid: it is from the future")
+                        ApiError::bad_request("invalid continue token: it is from the future")
                     }
                 })?
             }
@@ -188,14 +188,6 @@ pub(super) async fn wait_for(api: &Api, version: u64) -> Result<()> {
     waited.map_err(|_| ApiError::revision_too_large(version, api.store.revision()))
 }
 
-fn refuse_future(api: &Api, version: u64) -> Result<()> {
-    let current = api.store.revision();
-    if version > current {
-        return Err(ApiError::revision_too_large(version, current));
-    }
-    Ok(())
-}
-
 /// 410 for a revision behind the history that is kept.
 pub(super) fn too_old(version: u64, oldest: u64) -> ApiError {
     ApiError::expired(format!("too old resource version: {version} ({oldest})"))
@@ -218,8 +210,8 @@ fn expired_token(api: &Api, token: &Continuation) -> ApiError {
 }
 
 /// The list of a collection that is always empty.
-pub(super) fn empty_list(call: &Call, collection: &EmptyCollection) -> Result<Reply> {
-    let metadata = json!({"resourceVersion": "1"});
+pub(super) fn empty_list(api: &Api, call: &Call, collection: &EmptyCollection) -> Result<Reply> {
+    let metadata = json!({"resourceVersion": api.store.revision().to_string()});
     let value: Value = match call.form()? {
         Form::Table(version) => {
             let table = table::render_empty(collection, version, &metadata);

@@ -80,16 +80,15 @@ pub(super) async fn update_part(
 ) -> Result<Reply> {
     let at = At::of(place)?;
     let dry_run = call.query.dry_run("UpdateOptions")?;
+    call.query.check_field_manager("UpdateOptions")?;
     let mut decoded = decode::object(call, at.row, "UpdateOptions")?;
+    check_name(&at, &decoded.document.tree)?;
     meta::check_namespace(&mut decoded.document.tree, at.namespace)?;
-    check_name(&at, &mut decoded.document.tree)?;
     if part == Part::Main && at.row.create_on_update && api.store.get(&at.key()).is_none() {
         return create_instead(api, call, at, decoded, dry_run).await;
     }
     let expected = expected_version(&decoded.document.tree)?;
-    if expected.is_none() && !at.row.unconditional_update && part == Part::Main {
-        return Err(must_have_version(&at));
-    }
+    let unconditional = at.row.unconditional_update || part != Part::Main;
     let change = Change {
         at,
         user: &call.user,
@@ -98,6 +97,9 @@ pub(super) async fn update_part(
     };
     let changed = modify(api, change, |old| {
         check_uid(&at, &decoded.document.tree, &old.tree)?;
+        if expected.is_none() && !unconditional {
+            return Err(must_have_version(&at));
+        }
         let document = decoded.document.clone();
         Ok(Edit {
             document,
@@ -271,27 +273,37 @@ fn must_have_version(at: &At<'_>) -> ApiError {
     use crate::field::{FieldError, Path};
     let path = Path::new("metadata");
     let path = path.child("resourceVersion");
-    let error = FieldError::invalid(&path, &Value::from(0), "must be specified for an update");
+    let words = "must be specified for an update";
+    let error = FieldError::invalid_shown(&path, "0x0".to_owned(), words);
     ApiError::invalid(at.row, at.name, &[error])
 }
 
-fn check_name(at: &At<'_>, tree: &mut Value) -> Result<()> {
-    let given = meta::text(tree, "name");
-    if given.is_empty() {
-        meta::of(tree).insert("name".into(), at.name.into());
-        return Ok(());
+/// The object in a body must be the one that the URL names.
+pub(super) fn check_name(at: &At<'_>, tree: &Value) -> Result<()> {
+    let (name, url) = (meta::text(tree, "name"), at.name);
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({url} based on URL) was undeterminable: name must be provided"
+        )));
     }
-    if given == at.name {
-        return Ok(());
+    if name != url {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({url})"
+        )));
     }
-    Err(ApiError::bad_request(format!(
-        "the name of the object ({given}) does not match the name on the URL ({})",
-        at.name
-    )))
+    let namespace = meta::text(tree, "namespace");
+    match at.namespace {
+        Some(url) if !namespace.is_empty() && namespace != url => {
+            Err(ApiError::bad_request(format!(
+                "the namespace of the object ({namespace}) does not match the namespace on the URL ({url})"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A body that names another uid speaks of another object.
-pub(super) fn check_uid(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
+fn check_uid(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
     let (given, actual) = (meta::text(new, "uid"), meta::text(old, "uid"));
     if given.is_empty() || given == actual {
         return Ok(());

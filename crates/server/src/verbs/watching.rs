@@ -12,6 +12,7 @@ use crate::field::{FieldError, Path};
 use crate::http::body::Body;
 use crate::object;
 use crate::registry::EmptyCollection;
+use crate::request::accept::Form;
 use crate::request::path::Place;
 use crate::request::query::{VersionMatch, list_option};
 use crate::status::{ApiError, Result};
@@ -129,15 +130,22 @@ fn past(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(Past
 }
 
 /// A watch on a collection that is always empty: nothing but the bookmarks that were asked for.
-pub(super) fn empty_watch(call: &Call, collection: &'static EmptyCollection) -> Result<Reply> {
+pub(super) fn empty_watch(
+    api: &Api,
+    call: &Call,
+    collection: &'static EmptyCollection,
+) -> Result<Reply> {
     let begin = Begin::of(call)?;
-    let mut metadata = json!({"resourceVersion": "1"});
+    let mut metadata = json!({"resourceVersion": api.store.revision().to_string()});
     let mut first = None;
     if matches!(begin, Begin::State { mark_end: true, .. }) {
         metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-        let object = json!({
-            "kind": collection.kind, "apiVersion": collection.api_version(), "metadata": metadata,
-        });
+        let (api_version, kind) = match call.form()? {
+            Form::Object => (collection.api_version(), collection.kind),
+            Form::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata"),
+            Form::Table(version) => (format!("meta.k8s.io/{version}"), "Table"),
+        };
+        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         first = Some(line_of_json("BOOKMARK", object.to_string().as_bytes()));
     }
     let end = tokio::time::Instant::now() + lasts(call)?;

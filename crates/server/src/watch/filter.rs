@@ -146,16 +146,25 @@ fn stored_name(field: &str) -> Cow<'_, str> {
 fn parse_fields(row: &Resource, text: &str) -> Result<FieldSelector> {
     let selector = FieldSelector::parse(text).map_err(|e| ApiError::bad_request(e.to_string()))?;
     for term in selector.terms() {
+        // Kinds without fields of their own have upstream's general rule, and its words.
+        let plain = row.selectable.is_empty();
         let known = match &*term.field {
             "metadata.name" => true,
-            "metadata.namespace" => row.namespaced(),
+            "metadata.namespace" => row.namespaced() || plain,
             "spec.host" => row.kind == "Pod",
             field => row.selectable.contains(&field),
         };
-        if !known {
-            let message = format!("field label not supported: {}", term.field);
-            return Err(ApiError::bad_request(message));
+        if known {
+            continue;
         }
+        let field = &term.field;
+        return Err(ApiError::bad_request(if plain {
+            format!(
+                "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            )
+        } else {
+            format!("field label not supported: {field}")
+        }));
     }
     Ok(selector)
 }

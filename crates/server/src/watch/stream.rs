@@ -102,11 +102,18 @@ impl Stream {
             if self.ended {
                 return None;
             }
+            let wake = self.deadline.min(self.next_bookmark);
+            // A watch that always has something to send must still end, and send its bookmarks.
+            if self.due.is_empty() && Instant::now() >= wake {
+                match self.on_timer() {
+                    Some(lines) => return Some(lines),
+                    None => continue,
+                }
+            }
             let chunk = self.gather();
             if !chunk.is_empty() {
                 return Some(chunk);
             }
-            let wake = self.deadline.min(self.next_bookmark);
             let received = tokio::select! {
                 received = self.subscription.receiver.recv() => received,
                 () = tokio::time::sleep_until(wake) => {

@@ -24,7 +24,7 @@ pub(super) async fn serve(
         ("binding", _) => return binding::create(api, call, place).await,
         ("eviction", _) => return eviction::create(api, call, place).await,
         ("token", _) => return token::create(api, call, place),
-        (_, "get") => return read::get(api, call, place),
+        (_, "get") => return read::get(api, call, place).await,
         ("status", _) => Part::Status,
         ("approval", _) => Part::Approval,
         ("finalize", _) => Part::Finalize,

@@ -1,0 +1,81 @@
+//! Whether a body says it is what its URL takes. Only words are made here; nothing is decoded.
+
+use serde_json::Value;
+
+use super::decode::unrecognized;
+use crate::registry::{self, RESOURCES, Resource};
+use crate::status::{ApiError, Result};
+
+/// What upstream's decoder calls the struct it looks for a kind in.
+const GO_TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                            Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+/// `kind` and `apiVersion` may be left out of a body, but not be others.
+pub(super) fn check(row: &Resource, tree: &Value, body: &[u8]) -> Result<()> {
+    if !tree.is_object() && !tree.is_null() {
+        let json = crate::schema::go::json_type(tree);
+        let why = format!("json: cannot unmarshal {json} into Go value of type {GO_TYPE_META}");
+        return Err(unrecognized(row.kind, &why, body));
+    }
+    let wanted = row.api_version();
+    let kind = text(row, tree, "kind", body)?.unwrap_or(row.kind);
+    let version = text(row, tree, "apiVersion", body)?.unwrap_or(&wanted);
+    if kind == row.kind && version == wanted {
+        return Ok(());
+    }
+    Err(refusal(row, &wanted, kind, version))
+}
+
+/// A member that upstream reads as a string before anything else; empty counts as absent.
+fn text<'a>(row: &Resource, tree: &'a Value, field: &str, body: &[u8]) -> Result<Option<&'a str>> {
+    match &tree[field] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.as_str()).filter(|t| !t.is_empty())),
+        other => {
+            let json = crate::schema::go::json_type(other);
+            let why = format!(
+                "json: cannot unmarshal {json} into Go struct field .{field} of type string"
+            );
+            Err(unrecognized(row.kind, &why, body))
+        }
+    }
+}
+
+/// Why an object of another kind or version cannot be taken.
+fn refusal(row: &Resource, wanted: &str, kind: &str, version: &str) -> ApiError {
+    let served = RESOURCES
+        .iter()
+        .find(|other| other.kind == kind && other.api_version() == version);
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let as_another = |why: String| {
+        ApiError::bad_request(format!(
+            "{kind} in version \"{short}\" cannot be handled as a {}: {why}",
+            row.kind
+        ))
+    };
+    match served {
+        None => as_another(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\""
+        )),
+        // Another version of the same objects could be converted, but not here.
+        Some(other) if registry::stored_row(other).storage == row.storage => {
+            ApiError::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({wanted})"
+            ))
+        }
+        Some(other) => as_another(format!(
+            "converting ({}.{kind}) to ({}.{}): unknown conversion",
+            other.version,
+            package(row.group),
+            row.kind
+        )),
+    }
+}
+
+/// The name upstream's internal types of a group go by.
+fn package(group: &str) -> &str {
+    match group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    }
+}
