@@ -21,6 +21,7 @@ mod continuation;
 pub mod discovery;
 pub mod field;
 pub mod http;
+pub mod inprocess;
 pub mod kinds;
 mod metrics;
 pub mod names;

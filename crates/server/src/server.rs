@@ -4,16 +4,16 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kennel_store::{OpenError, Options, SqliteStore, Store};
+use kennel_store::{OpenError, Options, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::admit::service::Cidr;
 use crate::api::{Api, Settings};
 use crate::http::{listen, tls};
-use crate::object::{self, Head};
+use crate::inprocess;
+use crate::object::Head;
 use crate::pki::{ADMIN, Pki, files, kubeconfig};
-use crate::{bootstrap, status};
 
 /// How to run a server.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub struct Server {
 impl Server {
     /// Starts a server.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let store = open_store(&config)?;
+        let store = inprocess::open_store(Options::new(&config.data_dir))?;
         let listen_failed = |source| StartError::Listen {
             address: config.listen,
             source,
@@ -87,11 +87,7 @@ impl Server {
             address: SocketAddr::new(reachable(address.ip()), address.port()),
             service_cidr: config.service_cidr.clone(),
         };
-        let store_dyn: Arc<dyn Store<Head>> = Arc::clone(&store) as _;
-        let api = Api::new(store_dyn, pki.tokens, settings);
-        let furnished = bootstrap::furnish(&api).await;
-        furnished.map_err(|e: status::ApiError| StartError::Bootstrap(e.message))?;
-        tokio::spawn(bootstrap::keep_furnished(Arc::clone(&api)));
+        let api = inprocess::open_api(&store, pki.tokens, settings).await?;
         let stop = CancellationToken::new();
         let serving = tokio::spawn(listen::serve(listener, tls, Arc::clone(&api), stop.clone()));
         Ok(Self {
@@ -122,22 +118,6 @@ impl Server {
         }
         self.store.close().await;
     }
-}
-
-fn open_store(config: &Config) -> Result<Arc<SqliteStore<Head>>, OpenError> {
-    let mut options = Options::new(&config.data_dir);
-    options.collections = object::collections();
-    SqliteStore::open(options, |key, bytes| {
-        let row = object::row_of_key(key);
-        let head = row.and_then(|row| Head::read(row, bytes).ok());
-        head.unwrap_or_else(|| {
-            tracing::error!(
-                key,
-                "a stored object cannot be read; it will not be found by selectors"
-            );
-            Head::default()
-        })
-    })
 }
 
 /// The names and addresses the serving certificate is good for.

@@ -114,5 +114,9 @@ fn check_bindable(at: &At<'_>, pod: &Value) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(ApiError::conflict(at.row, at.name, &why))
+    let mut error = ApiError::conflict(at.row, at.name, &why);
+    // Upstream names the subresource here, and nowhere else.
+    error.message = error.message.replacen("on pods ", "on pods/binding ", 1);
+    error.details["kind"] = "pods/binding".into();
+    Err(error)
 }

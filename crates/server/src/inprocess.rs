@@ -1,0 +1,77 @@
+//! A server without a socket: the store and the API over it, for clients in the same process.
+//! What [`crate::server`] adds is certificates for the outside, TLS and a listener.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use kennel_store::{OpenError, Options, SqliteStore, Store};
+
+use crate::admit::service::Cidr;
+use crate::api::{Api, Settings};
+use crate::bootstrap;
+use crate::object::{self, Head};
+use crate::pki::Pki;
+use crate::pki::token::TokenSigner;
+use crate::server::StartError;
+
+/// A running API without a socket.
+pub struct InProcess {
+    /// The API.
+    pub api: Arc<Api>,
+    store: Arc<SqliteStore<Head>>,
+}
+
+impl InProcess {
+    /// Opens the API of a data directory. `address` is where it says that it can be reached.
+    pub async fn open(
+        options: Options,
+        address: SocketAddr,
+        service_cidr: Cidr,
+    ) -> Result<Self, StartError> {
+        let pki = Pki::open(&options.dir, &[], &[])?;
+        let settings = Settings {
+            ca_pem: pki.ca_pem,
+            address,
+            service_cidr,
+        };
+        let store = open_store(options)?;
+        let api = open_api(&store, pki.tokens, settings).await?;
+        Ok(Self { api, store })
+    }
+
+    /// Ends all watches, finishes the writes under way and closes the store.
+    pub async fn close(self) {
+        self.api.end_watches();
+        self.store.close().await;
+    }
+}
+
+/// Opens the store with a head for every object in it.
+pub(crate) fn open_store(mut options: Options) -> Result<Arc<SqliteStore<Head>>, OpenError> {
+    options.collections = object::collections();
+    SqliteStore::open(options, |key, bytes| {
+        let row = object::row_of_key(key);
+        let head = row.and_then(|row| Head::read(row, bytes).ok());
+        head.unwrap_or_else(|| {
+            tracing::error!(
+                key,
+                "a stored object cannot be read; it will not be found by selectors"
+            );
+            Head::default()
+        })
+    })
+}
+
+/// Starts the API over a store and writes the objects that every cluster has.
+pub(crate) async fn open_api(
+    store: &Arc<SqliteStore<Head>>,
+    tokens: TokenSigner,
+    settings: Settings,
+) -> Result<Arc<Api>, StartError> {
+    let store: Arc<dyn Store<Head>> = Arc::clone(store) as _;
+    let api = Api::new(store, tokens, settings);
+    let furnished = bootstrap::furnish(&api).await;
+    furnished.map_err(|error| StartError::Bootstrap(error.message))?;
+    tokio::spawn(bootstrap::keep_furnished(Arc::clone(&api)));
+    Ok(api)
+}

@@ -1,0 +1,274 @@
+//! PUT: optimistic concurrency, identity, writes that change nothing, parts of an object.
+
+use serde_json::{Value, json};
+
+use crate::kit::{DAEMONSETS, Kit, MAPS, NAMESPACES, NODES, daemonset, map, node, version};
+
+#[tokio::test]
+async fn a_write_that_changes_nothing_keeps_its_version_and_makes_no_event() {
+    let kit = Kit::new().await;
+    let made = kit.map("a", &json!({"k": "v"})).await;
+    let path = format!("{MAPS}/a");
+    let mut watch = kit
+        .watch(&format!("{MAPS}?resourceVersion={}", version(&made)))
+        .await;
+    assert_eq!(kit.put(&path, &made).await.ok(), made);
+    assert_eq!(
+        kit.put(&path, &map("a", &json!({"k": "v"}))).await.ok(),
+        made
+    );
+    for kind in [crate::kit::MERGE, crate::kit::STRATEGIC] {
+        assert_eq!(kit.patch(kind, &path, &json!({})).await.ok(), made);
+        assert_eq!(
+            kit.patch(kind, &path, &json!({"data": {"k": "v"}}))
+                .await
+                .ok(),
+            made
+        );
+    }
+    assert_eq!(
+        kit.patch(crate::kit::JSON_PATCH, &path, &json!([]))
+            .await
+            .ok(),
+        made
+    );
+    let changed = kit.put(&path, &map("a", &json!({"k": "w"}))).await.ok();
+    assert!(version(&changed) > version(&made));
+    assert_eq!(watch.expect("MODIFIED", "a").await, changed);
+}
+
+#[tokio::test]
+async fn a_stale_version_is_a_conflict() {
+    let kit = Kit::new().await;
+    let first = kit.map("a", &json!({"k": "1"})).await;
+    let path = format!("{MAPS}/a");
+    let mut second = first.clone();
+    second["data"]["k"] = "2".into();
+    kit.put(&path, &second).await.ok();
+    let words = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again";
+    let status = kit.put(&path, &first).await.says(409, "Conflict", words);
+    assert_eq!(
+        status["details"],
+        json!({"name": "a", "kind": "configmaps"})
+    );
+    let mut unconditional = map("a", &json!({"k": "3"}));
+    assert_eq!(kit.put(&path, &unconditional).await.ok()["data"]["k"], "3");
+    unconditional["metadata"]["resourceVersion"] = "".into();
+    unconditional["data"]["k"] = "4".into();
+    assert_eq!(kit.put(&path, &unconditional).await.ok()["data"]["k"], "4");
+}
+
+#[tokio::test]
+async fn a_body_about_another_object_is_refused() {
+    let kit = Kit::new().await;
+    let made = kit.map("a", &json!({})).await;
+    let path = format!("{MAPS}/a");
+    let mut other = map("b", &json!({}));
+    let words = "the name of the object (b) does not match the name on the URL (a)";
+    kit.put(&path, &other).await.says(400, "BadRequest", words);
+    other["metadata"] = json!({});
+    let words = "the name of the object (a based on URL) was undeterminable: name must be provided";
+    kit.put(&path, &other).await.says(400, "BadRequest", words);
+    other["metadata"] = json!({"name": "a", "namespace": "x"});
+    let words = "the namespace of the object (x) does not match the namespace on the URL (default)";
+    kit.put(&path, &other).await.says(400, "BadRequest", words);
+    other["metadata"] = json!({"name": "a", "uid": "other"});
+    let uid = made["metadata"]["uid"].as_str().unwrap();
+    let words = format!(
+        "Operation cannot be fulfilled on configmaps \"a\": Precondition failed: UID in precondition: other, UID in object meta: {uid}"
+    );
+    kit.put(&path, &other).await.says(409, "Conflict", &words);
+}
+
+#[tokio::test]
+async fn identity_survives_an_update_that_leaves_it_out() {
+    let kit = Kit::new().await;
+    let made = kit.map("a", &json!({})).await;
+    let changed = kit
+        .put(&format!("{MAPS}/a"), &map("a", &json!({"k": "v"})))
+        .await
+        .ok();
+    for field in ["uid", "creationTimestamp", "namespace", "name"] {
+        assert_eq!(
+            changed["metadata"][field], made["metadata"][field],
+            "{field}"
+        );
+    }
+}
+
+/// Path, a minimal body, whether PUT creates, whether PUT may leave the version out.
+fn rows() -> Vec<(&'static str, Value, bool, bool)> {
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let namespaced = Box::leak(format!("{rbac}/namespaces/default/roles").into_boxed_str());
+    let cluster = Box::leak(format!("{rbac}/clusterroles").into_boxed_str());
+    vec![
+        (MAPS, json!({}), false, true),
+        ("/api/v1/namespaces/default/secrets", json!({}), false, true),
+        (NODES, json!({}), false, true),
+        (
+            "/api/v1/namespaces/default/serviceaccounts",
+            json!({}),
+            false,
+            true,
+        ),
+        (
+            "/api/v1/namespaces/default/services",
+            json!({"spec": {"ports": [{"port": 80}]}}),
+            true,
+            true,
+        ),
+        (
+            "/api/v1/namespaces/default/endpoints",
+            json!({}),
+            true,
+            true,
+        ),
+        (namespaced, json!({}), true, true),
+        (cluster, json!({}), true, true),
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+            json!({}),
+            true,
+            false,
+        ),
+        (
+            "/apis/node.k8s.io/v1/runtimeclasses",
+            json!({"handler": "h"}),
+            true,
+            false,
+        ),
+        (
+            "/apis/storage.k8s.io/v1/csinodes",
+            json!({"spec": {"drivers": []}}),
+            false,
+            false,
+        ),
+        (
+            "/apis/storage.k8s.io/v1/csidrivers",
+            json!({"spec": {}}),
+            false,
+            false,
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn put_creates_and_needs_versions_as_its_kind_says() {
+    let kit = Kit::new().await;
+    for (path, mut body, creates, unconditional) in rows() {
+        body["metadata"] = json!({"name": "x"});
+        let one = format!("{path}/x");
+        let answer = kit.put(&one, &body).await;
+        let expected = if creates { 201 } else { 404 };
+        assert_eq!(answer.code, expected, "{path}: {}", answer.text());
+        if !creates {
+            kit.post(path, &body).await.is(201);
+        }
+        body["metadata"]["labels"] = json!({"changed": "yes"});
+        let answer = kit.put(&one, &body).await;
+        if unconditional {
+            assert_eq!(
+                answer.ok()["metadata"]["labels"]["changed"],
+                "yes",
+                "{path}"
+            );
+            continue;
+        }
+        let status = answer.fails(422, "Invalid");
+        let words = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update";
+        assert!(
+            status["message"].as_str().unwrap().ends_with(words),
+            "{path}: {status}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_of_an_update_changes_nothing() {
+    let kit = Kit::new().await;
+    let made = kit.map("a", &json!({"k": "1"})).await;
+    let path = format!("{MAPS}/a");
+    let answer = kit
+        .put(&format!("{path}?dryRun=All"), &map("a", &json!({"k": "2"})))
+        .await;
+    let shown = answer.ok();
+    assert_eq!(
+        (&shown["data"]["k"], version(&shown)),
+        (&json!("2"), version(&made))
+    );
+    assert_eq!(kit.get(&path).await.ok(), made);
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l?dryRun=All";
+    kit.put(leases, &json!({"metadata": {"name": "l"}}))
+        .await
+        .is(201);
+    kit.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/l")
+        .await
+        .fails(404, "NotFound");
+}
+
+#[tokio::test]
+async fn the_status_is_written_apart_from_the_rest() {
+    let kit = Kit::new().await;
+    let made = kit.post(NODES, &node("n")).await.is(201);
+    let mut body = made.clone();
+    body["status"] = json!({"phase": "Running"});
+    body["spec"] = json!({"unschedulable": true});
+    let main = kit.put("/api/v1/nodes/n", &body).await.ok();
+    assert_eq!(main["spec"]["unschedulable"], true);
+    assert_ne!(main["status"]["phase"], "Running");
+    body["spec"] = json!({});
+    body["metadata"]["resourceVersion"] = main["metadata"]["resourceVersion"].clone();
+    let status = kit.put("/api/v1/nodes/n/status", &body).await.ok();
+    assert_eq!(status["status"]["phase"], "Running");
+    assert_eq!(status["spec"]["unschedulable"], true);
+    assert_eq!(kit.get("/api/v1/nodes/n/status").await.ok(), status);
+}
+
+#[tokio::test]
+async fn the_same_status_twice_is_one_write() {
+    let kit = Kit::new().await;
+    let made = kit.post(DAEMONSETS, &daemonset("d")).await.is(201);
+    let mut body = made.clone();
+    body["metadata"]["resourceVersion"] = "".into();
+    body["status"] = json!({
+        "currentNumberScheduled": 1, "numberMisscheduled": 0, "desiredNumberScheduled": 2,
+        "numberReady": 0, "observedGeneration": 1,
+    });
+    let path = format!("{DAEMONSETS}/d/status");
+    let first = kit.put(&path, &body).await.ok();
+    assert!(version(&first) > version(&made));
+    assert_eq!(kit.put(&path, &body).await.ok(), first);
+}
+
+#[tokio::test]
+async fn writers_without_versions_never_meet_a_conflict() {
+    let kit = Kit::new().await;
+    kit.map("a", &json!({})).await;
+    let path = format!("{MAPS}/a");
+    let body = |n: usize| json!({"data": {format!("k{n}"): "v"}});
+    let bodies: Vec<Value> = (0..20).map(body).collect();
+    let patches = bodies
+        .iter()
+        .map(|body| kit.patch(crate::kit::MERGE, &path, body));
+    for answer in futures_util::future::join_all(patches).await {
+        answer.ok();
+    }
+    assert_eq!(
+        kit.get(&path).await.ok()["data"].as_object().unwrap().len(),
+        20
+    );
+}
+
+#[tokio::test]
+async fn everything_survives_a_restart() {
+    let kit = Kit::new().await;
+    let made = kit.map("a", &json!({"k": "v"})).await;
+    let space = kit
+        .post(NAMESPACES, &json!({"metadata": {"name": "s"}}))
+        .await
+        .is(201);
+    let kit = kit.reopen().await;
+    assert_eq!(kit.get(&format!("{MAPS}/a")).await.ok(), made);
+    assert_eq!(kit.get(&format!("{NAMESPACES}/s")).await.ok(), space);
+    assert!(version(&kit.map("b", &json!({})).await) > version(&space));
+}

@@ -1,0 +1,249 @@
+//! LIST: which state of the world a list shows, and how it is cut into pages.
+
+use serde_json::json;
+
+use crate::kit::{Kit, MAPS, map, names, version};
+
+/// Config maps with a label of their own, so that the furniture of the namespace stays out.
+const MINE: &str = "/api/v1/namespaces/default/configmaps?labelSelector=mine";
+
+async fn mine(kit: &Kit, name: &str) -> u64 {
+    let mut body = map(name, &json!({}));
+    body["metadata"]["labels"] = json!({"mine": ""});
+    version(&kit.post(MAPS, &body).await.is(201))
+}
+
+#[tokio::test]
+async fn a_list_shows_the_state_asked_for() {
+    let kit = Kit::new().await;
+    let first = mine(&kit, "a").await;
+    let second = mine(&kit, "b").await;
+    for (query, expected) in [
+        (String::new(), vec!["a", "b"]),
+        ("&resourceVersion=".into(), vec!["a", "b"]),
+        ("&resourceVersion=0".into(), vec!["a", "b"]),
+        (format!("&resourceVersion={first}"), vec!["a", "b"]),
+        (
+            format!("&resourceVersion={second}&resourceVersionMatch=NotOlderThan"),
+            vec!["a", "b"],
+        ),
+        (
+            format!("&resourceVersion={first}&resourceVersionMatch=Exact"),
+            vec!["a"],
+        ),
+    ] {
+        let list = kit.get(&format!("{MINE}{query}")).await.ok();
+        assert_eq!(names(&list), expected, "{query}");
+        if query.ends_with("Exact") {
+            assert_eq!(version(&list), first);
+        } else {
+            assert!(version(&list) >= second);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_revision_to_come_is_waited_for_and_then_given_up() {
+    let kit = Kit::new().await;
+    let next = kit.revision().await + 1;
+    let path = format!("{MAPS}?resourceVersion={next}");
+    let data = json!({});
+    let (list, _) = tokio::join!(kit.get(&path), kit.map("a", &data));
+    assert!(names(&list.ok()).contains(&"a"));
+    let far = next + 1_000_000;
+    let list = format!("{MAPS}?resourceVersion={far}");
+    let one = format!("{MAPS}/a?resourceVersion={far}");
+    for answer in [kit.get(&list), kit.get(&one)] {
+        let answer = answer.await;
+        let current = kit.revision().await;
+        let words = format!("Timeout: Too large resource version: {far}, current: {current}");
+        let status = answer.says(504, "Timeout", &words);
+        let details = json!({
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        });
+        assert_eq!(status["details"], details);
+        assert_eq!(answer.header(http::header::RETRY_AFTER), "1");
+    }
+}
+
+#[tokio::test]
+async fn options_that_contradict_each_other_are_refused() {
+    let kit = Kit::new().await;
+    for (query, words) in [
+        (
+            "resourceVersionMatch=Exact",
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ),
+        (
+            "resourceVersion=0&resourceVersionMatch=Exact",
+            "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        ),
+        (
+            "resourceVersion=1&resourceVersionMatch=Newest",
+            "resourceVersionMatch: Unsupported value: \"Newest\": supported values: \"Exact\", \"NotOlderThan\", \"\"",
+        ),
+        (
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1",
+            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
+        ),
+    ] {
+        let words = format!("ListOptions.meta.k8s.io \"\" is invalid: {words}");
+        let status = kit
+            .get(&format!("{MAPS}?{query}"))
+            .await
+            .says(422, "Invalid", &words);
+        assert_eq!(status["details"]["kind"], "ListOptions");
+    }
+    for query in [
+        "resourceVersion=abc",
+        "continue=abc",
+        "limit=many",
+        "watch=perhaps",
+    ] {
+        kit.get(&format!("{MAPS}?{query}"))
+            .await
+            .fails(400, "BadRequest");
+    }
+}
+
+#[tokio::test]
+async fn pages_show_one_state_while_the_world_goes_on() {
+    let kit = Kit::new().await;
+    for name in ["a", "b", "c", "d", "e"] {
+        mine(&kit, name).await;
+    }
+    let all = "/api/v1/namespaces/default/configmaps";
+    let mut page = kit.get(&format!("{all}?limit=2")).await.ok();
+    let state = version(&page);
+    assert_eq!(
+        page["metadata"]["remainingItemCount"], 4,
+        "kube-root-ca.crt is the sixth"
+    );
+    let mut seen: Vec<String> = Vec::new();
+    loop {
+        seen.extend(names(&page).into_iter().map(str::to_owned));
+        assert_eq!(version(&page), state);
+        let token = page["metadata"]["continue"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        if token.is_empty() {
+            break;
+        }
+        // Between pages, one object goes that was to come, and one comes.
+        kit.delete(&format!("{all}/e")).await;
+        mine(&kit, &format!("b{}", seen.len())).await;
+        let path = format!("{all}?limit=2&continue={token}");
+        page = kit.get(&path).await.ok();
+        let versioned = kit.get(&format!("{path}&resourceVersion=7")).await;
+        versioned.says(
+            400,
+            "BadRequest",
+            "specifying resource version is not allowed when using continue",
+        );
+    }
+    assert_eq!(seen, ["a", "b", "c", "d", "e", "kube-root-ca.crt"]);
+    assert!(page["metadata"].get("remainingItemCount").is_none());
+}
+
+#[tokio::test]
+async fn nobody_counts_what_a_selector_leaves() {
+    let kit = Kit::new().await;
+    for name in ["a", "b", "c"] {
+        mine(&kit, name).await;
+    }
+    let page = kit.get(&format!("{MINE}&limit=2")).await.ok();
+    assert_eq!(names(&page), ["a", "b"]);
+    assert!(page["metadata"].get("remainingItemCount").is_none());
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    let rest = kit
+        .get(&format!("{MINE}&limit=2&continue={token}"))
+        .await
+        .ok();
+    assert_eq!(names(&rest), ["c"]);
+    assert!(rest["metadata"].get("continue").is_none());
+    let whole = kit
+        .get(&format!("{MINE}&limit=1&resourceVersion=0"))
+        .await
+        .ok();
+    assert_eq!(names(&whole), ["a", "b", "c"], "any state is served whole");
+}
+
+#[tokio::test]
+async fn an_expired_page_offers_to_go_on_without_consistency() {
+    let kit = Kit::with(|options| options.history_bytes = 1).await;
+    for name in ["a", "b", "c"] {
+        mine(&kit, name).await;
+    }
+    let page = kit.get(&format!("{MINE}&limit=1")).await.ok();
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    mine(&kit, "bb").await;
+    mine(&kit, "d").await;
+    let answer = kit.get(&format!("{MINE}&limit=2&continue={token}")).await;
+    let status = answer.fails(410, "Expired");
+    let words = "The provided continue parameter is too old to display a consistent list result.";
+    assert!(
+        status["message"].as_str().unwrap().starts_with(words),
+        "{status}"
+    );
+    let token = status["metadata"]["continue"].as_str().unwrap();
+    let rest = kit.get(&format!("{MINE}&continue={token}")).await.ok();
+    assert_eq!(names(&rest), ["b", "bb", "c", "d"]);
+    let old = format!(
+        "{MINE}&resourceVersion={}&resourceVersionMatch=Exact",
+        version(&page)
+    );
+    kit.get(&old).await.fails(410, "Expired");
+}
+
+#[tokio::test]
+async fn a_token_belongs_to_its_list() {
+    let kit = Kit::new().await;
+    mine(&kit, "a").await;
+    let page = kit.get(&format!("{MAPS}?limit=1")).await.ok();
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    let other = format!("/api/v1/namespaces/default/secrets?continue={token}");
+    kit.get(&other).await.fails(400, "BadRequest");
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_not_there_has_empty_lists() {
+    let kit = Kit::new().await;
+    let list = kit.get("/api/v1/namespaces/none/configmaps").await.ok();
+    assert_eq!(list["items"], json!([]));
+    version(&list);
+}
+
+#[tokio::test]
+async fn collections_that_are_always_empty_say_so() {
+    let kit = Kit::new().await;
+    for (path, kind, version) in [
+        ("/apis/apps/v1/replicasets", "ReplicaSetList", "apps/v1"),
+        (
+            "/api/v1/namespaces/default/replicationcontrollers",
+            "ReplicationControllerList",
+            "v1",
+        ),
+        (
+            "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dn",
+            "ResourceSliceList",
+            "resource.k8s.io/v1",
+        ),
+    ] {
+        let list = kit.get(path).await.ok();
+        assert_eq!(list["items"], json!([]), "{path}");
+        assert_eq!(
+            (&list["kind"], &list["apiVersion"]),
+            (&json!(kind), &json!(version))
+        );
+        crate::kit::version(&list);
+    }
+    let answer = kit
+        .get("/apis/apps/v1/namespaces/default/replicasets/x")
+        .await;
+    answer.says(404, "NotFound", "replicasets.apps \"x\" not found");
+    kit.delete("/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dn")
+        .await
+        .ok();
+}

@@ -1,0 +1,20 @@
+//! The contract of the API as its clients meet it: requests in, answers and watch lines out, over
+//! a store in a directory of its own. No socket and no TLS; nothing here looks inside the server.
+
+mod admission;
+mod bootstrap;
+mod changes;
+mod creation;
+mod deletion;
+mod events;
+mod fields;
+mod forms;
+mod kit;
+mod lists;
+mod namespaces;
+mod patches;
+mod pods;
+mod revisions;
+mod selectors;
+mod watches;
+mod wire;

@@ -1,0 +1,192 @@
+//! PATCH: the three formats, conditions, races, and what is refused.
+
+use serde_json::{Value, json};
+
+use crate::kit::{JSON_PATCH, Kit, MAPS, MERGE, NODES, STRATEGIC, node, version};
+
+#[tokio::test]
+async fn each_format_patches_in_its_own_way() {
+    let kit = Kit::new().await;
+    let mut body = node("n");
+    body["spec"] = json!({"taints": [{"key": "a", "effect": "NoSchedule"}]});
+    body["metadata"]["labels"] = json!({"x": "1", "y": "2"});
+    kit.post(NODES, &body).await.is(201);
+    let cases: [(&str, Value, &str, Value); 6] = [
+        (
+            MERGE,
+            json!({"metadata": {"labels": {"x": null}}}),
+            "/metadata/labels",
+            json!({"y": "2"}),
+        ),
+        (
+            STRATEGIC,
+            json!({"metadata": {"labels": {"z": "3"}}}),
+            "/metadata/labels/z",
+            json!("3"),
+        ),
+        (
+            STRATEGIC,
+            json!({"metadata": {"finalizers": ["example.com/a"]}}),
+            "/metadata/finalizers",
+            json!(["example.com/a"]),
+        ),
+        (
+            STRATEGIC,
+            json!({"metadata": {"finalizers": ["example.com/b"]}}),
+            "/metadata/finalizers",
+            json!(["example.com/b", "example.com/a"]),
+        ),
+        (
+            MERGE,
+            json!({"metadata": {"finalizers": ["example.com/b"]}}),
+            "/metadata/finalizers",
+            json!(["example.com/b"]),
+        ),
+        (
+            JSON_PATCH,
+            json!([{"op": "test", "path": "/metadata/labels/y", "value": "2"},
+                   {"op": "replace", "path": "/metadata/labels/y", "value": "4"}]),
+            "/metadata/labels/y",
+            json!("4"),
+        ),
+    ];
+    for (kind, patch, pointer, expected) in cases {
+        let patched = kit.patch(kind, "/api/v1/nodes/n", &patch).await.ok();
+        assert_eq!(patched.pointer(pointer), Some(&expected), "{kind} {patch}");
+    }
+}
+
+#[tokio::test]
+async fn other_formats_are_refused() {
+    let kit = Kit::new().await;
+    let path = format!("{MAPS}/kube-root-ca.crt");
+    let accepted = "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+    for kind in ["application/json", "text/plain", "application/yaml"] {
+        kit.patch_text(kind, &path, "{}")
+            .await
+            .says(415, "UnsupportedMediaType", accepted);
+    }
+    let words = format!("server-side apply is not served: {accepted}");
+    let apply = format!("{path}?fieldManager=kubectl&force=false");
+    for kind in [
+        "application/apply-patch+yaml",
+        "application/apply-patch+cbor",
+    ] {
+        kit.patch_text(kind, &apply, "{}")
+            .await
+            .says(415, "UnsupportedMediaType", &words);
+    }
+}
+
+#[tokio::test]
+async fn patches_that_do_not_apply_say_why() {
+    let kit = Kit::new().await;
+    kit.map("a", &json!({"k": "v"})).await;
+    let path = format!("{MAPS}/a");
+    for patch in [
+        json!([{"op": "test", "path": "/data/k", "value": "other"}]),
+        json!([{"op": "remove", "path": "/data/none"}]),
+    ] {
+        let answer = kit.patch(JSON_PATCH, &path, &patch).await;
+        assert_eq!(answer.code, 422, "{patch}: {}", answer.text());
+    }
+    for (kind, patch) in [
+        (JSON_PATCH, "{}"),
+        (MERGE, "[]"),
+        (STRATEGIC, "7"),
+        (MERGE, "{"),
+        (JSON_PATCH, ""),
+    ] {
+        let answer = kit.patch_text(kind, &path, patch).await;
+        assert_eq!(answer.code, 400, "{kind} {patch}: {}", answer.text());
+    }
+    kit.patch(MERGE, &path, &json!({"data": {"k": 7}}))
+        .await
+        .fails(422, "Invalid");
+    kit.patch(MERGE, &format!("{path}?force=true"), &json!({}))
+        .await
+        .fails(422, "Invalid");
+}
+
+#[tokio::test]
+async fn a_patch_never_creates() {
+    let kit = Kit::new().await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases/none";
+    for path in [&*format!("{MAPS}/none"), leases] {
+        kit.patch(MERGE, path, &json!({}))
+            .await
+            .fails(404, "NotFound");
+    }
+}
+
+#[tokio::test]
+async fn a_patch_with_a_version_is_conditional() {
+    let kit = Kit::new().await;
+    let made = kit.map("a", &json!({"k": "1"})).await;
+    let path = format!("{MAPS}/a");
+    let seen = made["metadata"]["resourceVersion"].clone();
+    let patch = |value: &str| json!({"metadata": {"resourceVersion": seen}, "data": {"k": value}});
+    let changed = kit.patch(MERGE, &path, &patch("2")).await.ok();
+    kit.patch(MERGE, &path, &patch("3"))
+        .await
+        .fails(409, "Conflict");
+    kit.patch(STRATEGIC, &path, &patch("3"))
+        .await
+        .fails(409, "Conflict");
+    assert_eq!(kit.get(&path).await.ok(), changed);
+}
+
+#[tokio::test]
+async fn a_patch_may_name_the_uid_but_not_change_it() {
+    let kit = Kit::new().await;
+    let made = kit.map("a", &json!({})).await;
+    let path = format!("{MAPS}/a");
+    let right = json!({"metadata": {"uid": made["metadata"]["uid"], "labels": {"a": "b"}}});
+    kit.patch(STRATEGIC, &path, &right).await.ok();
+    let wrong = json!({"metadata": {"uid": "other"}});
+    let words =
+        "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable";
+    kit.patch(STRATEGIC, &path, &wrong)
+        .await
+        .says(422, "Invalid", words);
+    let renamed = json!({"metadata": {"name": "b"}});
+    let words = "the name of the object (b) does not match the name on the URL (a)";
+    kit.patch(MERGE, &path, &renamed)
+        .await
+        .says(400, "BadRequest", words);
+}
+
+#[tokio::test]
+async fn a_status_patch_touches_the_status_alone() {
+    let kit = Kit::new().await;
+    let mut body = node("n");
+    body["spec"] = json!({"podCIDR": "10.0.0.0/24"});
+    kit.post(NODES, &body).await.is(201);
+    let patch = json!({
+        "spec": {"unschedulable": true, "podCIDR": null},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    let path = "/api/v1/nodes/n/status";
+    let patched = kit.patch(STRATEGIC, path, &patch).await.ok();
+    assert_eq!(patched["spec"]["podCIDR"], "10.0.0.0/24");
+    assert!(patched["spec"].get("unschedulable").is_none());
+    assert_eq!(patched["status"]["conditions"][0]["type"], "Ready");
+    assert_eq!(
+        version(&kit.patch(STRATEGIC, path, &json!({})).await.ok()),
+        version(&patched)
+    );
+}
+
+#[tokio::test]
+async fn a_dry_run_of_a_patch_changes_nothing() {
+    let kit = Kit::new().await;
+    let made = kit.map("a", &json!({"k": "1"})).await;
+    let path = format!("{MAPS}/a");
+    let patch = json!({"data": {"k": "2"}});
+    let shown = kit
+        .patch(MERGE, &format!("{path}?dryRun=All"), &patch)
+        .await
+        .ok();
+    assert_eq!(shown["data"]["k"], "2");
+    assert_eq!(kit.get(&path).await.ok(), made);
+}
