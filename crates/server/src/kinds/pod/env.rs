@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, form, form_at, one_of, require, require_text, unreserved_path};
-use super::read::{list, quantity, text};
+use super::check::{Errors, form, require, require_text, unreserved_path};
+use super::downward::{field_ref, resource_ref};
+use super::read::{list, text};
 use crate::field::{FieldError, Path};
 use crate::names;
 
@@ -18,35 +19,6 @@ const ENV_FIELDS: [&str; 9] = [
     "status.hostIPs",
     "status.podIP",
     "status.podIPs",
-];
-/// Every field the downward API knows, in variables or in volumes.
-const DOWNWARD_FIELDS: [&str; 15] = [
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.restartPolicy",
-    "spec.serviceAccountName",
-    "spec.schedulerName",
-    "status.phase",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-    "spec.host",
-];
-const RESOURCE_FIELDS: [&str; 6] = [
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-];
-const BYTE_DIVISORS: [&str; 13] = [
-    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 ];
 const ENV_SOURCES_MISSING: &str =
     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
@@ -111,92 +83,6 @@ fn value_from(errors: &mut Errors, source: &Value, has_value: bool, at: &Path) {
         _ => TOO_MANY_SOURCES,
     };
     errors.push(FieldError::invalid(at, &Value::from(""), detail));
-}
-
-/// Checks a reference to a field of the pod; `allowed` are the fields that fit the place.
-pub(super) fn field_ref(errors: &mut Errors, reference: &Value, at: &Path, allowed: &[&str]) {
-    let version = text(reference, "apiVersion");
-    let path = text(reference, "fieldPath");
-    if version.is_empty() {
-        return require(errors, at, "apiVersion");
-    }
-    if path.is_empty() {
-        return require(errors, at, "fieldPath");
-    }
-    if let Err(why) = known_field(version, path) {
-        let detail = format!("error converting fieldPath: {why}");
-        return form_at(errors, &at.child("fieldPath"), path, vec![detail]);
-    }
-    match subscript(path) {
-        Some(("metadata.annotations", key)) => {
-            let key = key.to_lowercase();
-            form_at(errors, at, &key, names::qualified_name(&key));
-        }
-        Some((_, key)) => form_at(errors, at, key, names::qualified_name(key)),
-        None if path == "spec.host" => {}
-        None => one_of(errors, &at.child("fieldPath"), path, allowed),
-    }
-}
-
-/// Whether the downward API knows a field at all, wherever it may be shown.
-fn known_field(version: &str, path: &str) -> Result<(), String> {
-    if version != "v1" {
-        return Err(format!("unsupported pod version: {version}"));
-    }
-    match subscript(path) {
-        Some(("metadata.annotations" | "metadata.labels", _)) => Ok(()),
-        Some(_) => Err(format!("field label does not support subscript: {path}")),
-        None if DOWNWARD_FIELDS.contains(&path) => Ok(()),
-        None => Err(format!("field label not supported: {path}")),
-    }
-}
-
-/// Splits `metadata.labels['key']` into the path and the key.
-fn subscript(path: &str) -> Option<(&str, &str)> {
-    let (path, rest) = path.strip_suffix("']")?.split_once("['")?;
-    (!path.is_empty() && !rest.is_empty()).then_some((path, rest))
-}
-
-/// Checks a reference to a container's requests or limits. In a volume it must name the container.
-pub(super) fn resource_ref(errors: &mut Errors, reference: &Value, at: &Path, in_volume: bool) {
-    let resource = text(reference, "resource");
-    let huge = ["requests.hugepages-", "limits.hugepages-"]
-        .iter()
-        .any(|prefix| resource.starts_with(prefix));
-    if in_volume && text(reference, "containerName").is_empty() {
-        require(errors, at, "containerName");
-    } else if resource.is_empty() {
-        require(errors, at, "resource");
-    } else if !huge {
-        one_of(errors, &at.child("resource"), resource, &RESOURCE_FIELDS);
-    }
-    divisor(errors, reference, resource, huge, at);
-}
-
-fn divisor(errors: &mut Errors, reference: &Value, resource: &str, huge: bool, at: &Path) {
-    let Some(divisor) = reference.get("divisor").map(quantity) else {
-        return;
-    };
-    let (of, allowed): (&str, &[&str]) = match resource {
-        _ if divisor.is_zero() => return,
-        "limits.cpu" | "requests.cpu" => ("cpu", &["1m", "1"]),
-        "limits.memory" | "requests.memory" => ("memory", &BYTE_DIVISORS),
-        "limits.ephemeral-storage" | "requests.ephemeral-storage" => {
-            ("local ephemeral storage", &BYTE_DIVISORS)
-        }
-        _ if huge => ("hugepages", &BYTE_DIVISORS),
-        _ => return,
-    };
-    if allowed.contains(&divisor.to_string().as_str()) {
-        return;
-    }
-    let list = if of == "cpu" {
-        "1m and 1".to_owned()
-    } else {
-        allowed.join(", ")
-    };
-    let detail = format!("only divisor's values {list} are supported with the {of} resource");
-    form_at(errors, &at.child("divisor"), resource, vec![detail]);
 }
 
 fn key_ref(errors: &mut Errors, reference: &Value, at: &Path) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::check::{Errors, mode, require, require_text, unreserved_path};
-use super::env::{field_ref, resource_ref};
+use super::downward::{field_ref, resource_ref};
 use super::read::{int, list, number, opt_text, text};
 use crate::field::{FieldError, Path};
 use crate::kinds::selector;

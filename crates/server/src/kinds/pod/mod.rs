@@ -22,9 +22,11 @@ pub(crate) mod defaults;
 mod defaults_pod;
 mod defaults_volume;
 mod disks;
+mod downward;
 mod env;
 mod ephemeral;
 mod files;
+mod gated;
 mod image;
 mod leniency;
 mod mounts;
@@ -33,7 +35,9 @@ mod ports;
 mod probes;
 mod qos;
 pub(crate) mod read;
+mod resource_claims;
 mod resources;
+mod resources_pod;
 mod security;
 mod spec;
 mod spread;
@@ -65,6 +69,9 @@ pub struct Pod;
 
 impl Strategy for Pod {
     fn default(&self, object: &mut Value) {
+        if !super::tree::has(object, "spec") {
+            super::tree::set(object, "spec", serde_json::json!({}));
+        }
         if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
             defaults::pod_spec(spec);
             defaults_pod::pod(spec);

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::aggregate::container_requests;
 use super::check::{Errors, NOT_NEGATIVE, form, form_at};
 use super::read::{entries, list, map, quantity, text};
 use crate::field::{FieldError, Path};
@@ -241,51 +240,6 @@ fn unknown_claim(at: &Path, name: &str, claims: &Claims<'_>) -> FieldError {
         error.message.push_str(&names.join(", "));
     }
     error
-}
-
-/// Checks what the pod as a whole asks for against what its containers ask for.
-pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &Claims<'_>) {
-    let Some(resources) = spec.get("resources") else {
-        return;
-    };
-    let at = at.child("resources");
-    if resources.get("claims").is_some() {
-        let detail = "claims cannot be set for Resources at pod-level";
-        errors.push(FieldError::forbidden(&at.child("claims"), detail));
-    }
-    requirements(errors, resources, &at, Scope::Pod, claims);
-    for (name, total) in container_requests(spec) {
-        let pod = map(resources, "requests").and_then(|requests| requests.get(&name));
-        let pod = pod.map_or(Quantity::ZERO, quantity);
-        if total > pod {
-            let detail =
-                format!("must be greater than or equal to aggregate container requests of {total}");
-            let shown = Value::from(pod.to_string());
-            let at = at.child("requests").key(&name);
-            errors.push(FieldError::invalid(&at, &shown, &detail));
-        }
-    }
-    container_limits(errors, spec, resources, &at);
-}
-
-fn container_limits(errors: &mut Errors, spec: &Value, resources: &Value, at: &Path) {
-    for (i, container) in list(spec, "containers").iter().enumerate() {
-        let Some(own) = container.get("resources") else {
-            continue;
-        };
-        for (name, limit) in entries(own, "limits") {
-            let pod = map(resources, "limits").and_then(|limits| limits.get(name));
-            let (Some(pod), limit) = (pod.map(quantity), quantity(limit)) else {
-                continue;
-            };
-            if limit > pod {
-                let at = at.child("containers").index(i).key(name).child("limits");
-                let detail = format!("must be less than or equal to pod limits of {pod}");
-                let shown = Value::from(limit.to_string());
-                errors.push(FieldError::invalid(&at, &shown, &detail));
-            }
-        }
-    }
 }
 
 #[cfg(test)]

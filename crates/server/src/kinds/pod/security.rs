@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::check::{Errors, descending_path, id, one_of, require};
+use super::check::{Errors, descending_path, id, one_of};
 use super::read::{flag, int, list, opt_flag, opt_text, text, texts};
 use super::windows::windows_options;
 use crate::field::{FieldError, Path};
@@ -277,52 +277,6 @@ pub(super) fn host_users(errors: &mut Errors, spec: &Value, at: &Path) {
         if flag(spec, key) {
             let why = "when `pod.Spec.HostUsers` is false";
             errors.push(FieldError::forbidden(&at.child(shown), why));
-        }
-    }
-}
-
-/// Checks that a pod's claims on devices are named once and point somewhere.
-pub(super) fn resource_claims(errors: &mut Errors, spec: &Value, at: &Path) {
-    let mut seen = BTreeSet::new();
-    for (i, claim) in list(spec, "resourceClaims").iter().enumerate() {
-        let at = at.child("resourceClaims").index(i);
-        let name = text(claim, "name");
-        if name.is_empty() {
-            require(errors, &at, "name");
-        } else if seen.insert(name) {
-            let mistakes = crate::names::dns1123_label(name);
-            super::check::form(errors, &at, "name", name, mistakes);
-        } else {
-            errors.push(FieldError::duplicate(&at.child("name"), &Value::from(name)));
-        }
-        claim_source(errors, claim, &at);
-    }
-}
-
-fn claim_source(errors: &mut Errors, claim: &Value, at: &Path) {
-    const KEYS: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
-    let shown = || {
-        let of = |key: &str| claim.get(key).unwrap_or(&Value::Null).to_string();
-        format!(
-            "{{\"Name\":{},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
-            Value::from(text(claim, "name")),
-            of(KEYS[0]),
-            of(KEYS[1])
-        )
-    };
-    let given = KEYS.iter().filter(|key| claim.get(**key).is_some()).count();
-    if given > 1 {
-        let why =
-            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
-        errors.push(FieldError::invalid_shown(at, shown(), why));
-    } else if given == 0 {
-        let why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
-        errors.push(FieldError::invalid_shown(at, shown(), why));
-    }
-    for key in KEYS {
-        if let Some(name) = opt_text(claim, key) {
-            let mistakes = crate::names::dns1123_subdomain(name);
-            super::check::form(errors, at, key, name, mistakes);
         }
     }
 }

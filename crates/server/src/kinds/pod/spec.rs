@@ -6,9 +6,10 @@ use super::check::{Errors, choice, form, labels, require};
 use super::containers::{self, Surroundings};
 use super::leniency::Leniency;
 use super::read::{int, opt_flag, opt_text, text};
-use super::resources::{Claims, Scope, pod_level, requirements};
+use super::resources::{Claims, Scope, requirements};
+use super::resources_pod::pod_level;
 use super::volumes::{self, Owner};
-use super::{affinity, network, ports, security, spread, tolerations, windows};
+use super::{affinity, network, ports, resource_claims, security, spread, tolerations, windows};
 use crate::field::{FieldError, Path};
 use crate::names;
 
@@ -33,7 +34,7 @@ pub(super) fn validate(
         any_token_path: leniency.token_paths,
     };
     let volumes = volumes::all(errors, spec, at, owner);
-    security::resource_claims(errors, spec, at);
+    resource_claims::all(errors, spec, at);
     let pod = Surroundings {
         volumes,
         claims: Claims::of(spec),

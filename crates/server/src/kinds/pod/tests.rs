@@ -146,7 +146,11 @@ fn containers_have_names_of_their_own() {
         &with(&json!({"initContainers": [{"name": "c", "image": "i"}]})),
         &["spec.initContainers[0].name: Duplicate value: \"c\""],
     );
-    check_create(&Pod, &pod(&json!({})), &["spec.containers: Required value"]);
+    check_create(
+        &Pod,
+        &json!({"metadata": {"name": "p"}}),
+        &["spec.containers: Required value"],
+    );
 }
 
 #[test]

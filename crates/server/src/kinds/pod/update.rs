@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::annotations;
 use super::check::Errors;
 use super::create::metadata_and_spec;
+use super::gated;
 use super::leniency::Leniency;
-use super::read::{int, list, map, text};
+use super::read::{int, list, text};
 use super::tolerations::only_added;
 use crate::field::{FieldError, Path};
 use crate::kinds::tree;
@@ -21,7 +22,6 @@ const UPDATABLE: &str = "pod updates may not change fields other than \
     `spec.activeDeadlineSeconds`,\
     `spec.tolerations` (only additions to existing tolerations),\
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Keeps the status, and counts the change of the spec if there is one.
 pub(super) fn prepare(new: &mut Value, old: &Value) {
@@ -77,7 +77,7 @@ fn spec_changes(errors: &mut Errors, new: &Value, old: &Value) {
     let mut munged = new.clone();
     forgive(&mut munged, old);
     if !list(old, "schedulingGates").is_empty() {
-        gated(errors, &mut munged, old, &at);
+        gated::narrow(errors, &mut munged, old, &at);
     }
     if !same(&munged, old) {
         let mut why = format!("{UPDATABLE}\n");
@@ -138,68 +138,6 @@ fn forgive(spec: &mut Value, old: &Value) {
     if int(old, grace).is_some_and(|before| before < 0) && int(spec, grace) == Some(1) {
         tree::carry(spec, old, grace);
     }
-}
-
-/// As long as a pod is gated, the choice of its node may be narrowed.
-fn gated(errors: &mut Errors, spec: &mut Value, old: &Value, at: &Path) {
-    let none = serde_json::Map::new();
-    let before = map(old, "nodeSelector").unwrap_or(&none);
-    let after = map(spec, "nodeSelector").unwrap_or(&none);
-    if before
-        .iter()
-        .any(|(key, value)| after.get(key) != Some(value))
-    {
-        let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        let shown = Value::Object(after.clone());
-        errors.push(FieldError::invalid(&at.child("nodeSelector"), &shown, why));
-    }
-    tree::carry(spec, old, "nodeSelector");
-    let affinity = "affinity.nodeAffinity";
-    let (after, before) = (tree::at(spec, affinity).clone(), tree::at(old, affinity));
-    if same(&after, before) {
-        return;
-    }
-    let terms_at = at.child("affinity").child("nodeAffinity").child(REQUIRED);
-    affinity_only_narrowed(errors, &after, before, &terms_at.child("nodeSelectorTerms"));
-    tree::carry(spec, old, affinity);
-    if !tree::has(old, "affinity") && tree::is_empty(tree::at(spec, "affinity")) {
-        tree::remove(spec, "affinity");
-    }
-}
-
-fn affinity_only_narrowed(errors: &mut Errors, new: &Value, old: &Value, at: &Path) {
-    let terms = |affinity: &Value| -> Vec<Value> {
-        let required = affinity.get(REQUIRED);
-        required.map_or_else(Vec::new, |r| list(r, "nodeSelectorTerms").to_vec())
-    };
-    let (before, after) = (terms(old), terms(new));
-    if before.is_empty() {
-        return;
-    }
-    if before.len() != after.len() {
-        let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.push(FieldError::invalid(at, &Value::Array(after), why));
-        return;
-    }
-    for (i, (before, after)) in before.iter().zip(&after).enumerate() {
-        if !only_narrowed(after, before) {
-            let why = "only additions are allowed (no mutations or deletions)";
-            errors.push(FieldError::invalid(&at.index(i), after, why));
-        }
-    }
-}
-
-fn only_narrowed(new: &Value, old: &Value) -> bool {
-    const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
-    let is_empty = |term: &Value| LISTS.iter().all(|key| list(term, key).is_empty());
-    if is_empty(old) {
-        // An empty term matches nothing; a filled one would match more.
-        return is_empty(new);
-    }
-    LISTS.iter().all(|key| {
-        let (before, after) = (list(old, key), list(new, key));
-        after.len() >= before.len() && before.iter().zip(after).all(|(a, b)| same(a, b))
-    })
 }
 
 /// Lists what differs, one line per field and side.
@@ -332,7 +270,7 @@ mod tests {
         old["spec"]["nodeSelector"] = json!({"a": "b"});
         let mut new = old.clone();
         new["spec"]["nodeSelector"]["c"] = json!("d");
-        new["spec"]["affinity"] = json!({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
+        new["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
             {"matchExpressions": [{"key": "z", "operator": "Exists"}]}]}}});
         assert_eq!(Pod.validate_update(&new, &old), []);
         new["spec"]["nodeSelector"] = json!({"c": "d"});

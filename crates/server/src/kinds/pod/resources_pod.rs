@@ -1,0 +1,83 @@
+//! What a pod asks for as a whole, against what its containers ask for.
+
+use kennel_core::quantity::Quantity;
+use serde_json::Value;
+
+use super::aggregate::container_requests;
+use super::check::Errors;
+use super::read::{entries, list, map, quantity};
+use super::resources::{Claims, Scope, requirements};
+use crate::field::{FieldError, Path};
+
+/// Checks what the pod as a whole asks for against what its containers ask for.
+pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &Claims<'_>) {
+    let Some(resources) = spec.get("resources") else {
+        return;
+    };
+    let at = at.child("resources");
+    if resources.get("claims").is_some() {
+        let detail = "claims cannot be set for Resources at pod-level";
+        errors.push(FieldError::forbidden(&at.child("claims"), detail));
+    }
+    requirements(errors, resources, &at, Scope::Pod, claims);
+    for (name, total) in container_requests(spec) {
+        let pod = map(resources, "requests").and_then(|requests| requests.get(&name));
+        let pod = pod.map_or(Quantity::ZERO, quantity);
+        if total > pod {
+            let detail =
+                format!("must be greater than or equal to aggregate container requests of {total}");
+            let shown = Value::from(pod.to_string());
+            let at = at.child("requests").key(&name);
+            errors.push(FieldError::invalid(&at, &shown, &detail));
+        }
+    }
+    container_limits(errors, spec, resources, &at);
+}
+
+fn container_limits(errors: &mut Errors, spec: &Value, resources: &Value, at: &Path) {
+    for (i, container) in list(spec, "containers").iter().enumerate() {
+        let Some(own) = container.get("resources") else {
+            continue;
+        };
+        for (name, limit) in entries(own, "limits") {
+            let pod = map(resources, "limits").and_then(|limits| limits.get(name));
+            let (Some(pod), limit) = (pod.map(quantity), quantity(limit)) else {
+                continue;
+            };
+            if limit > pod {
+                let at = at.child("containers").index(i).key(name).child("limits");
+                let detail = format!("must be less than or equal to pod limits of {pod}");
+                let shown = Value::from(limit.to_string());
+                errors.push(FieldError::invalid(&at, &shown, &detail));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::testing::check;
+
+    #[test]
+    fn a_pod_asks_for_no_less_than_its_containers() {
+        let spec = json!({
+            "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
+            "containers": [
+                {"name": "a", "resources": {"requests": {"cpu": "1"}}},
+                {"name": "b", "resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "3"}}},
+            ],
+        });
+        let mut errors = Errors::new();
+        pod_level(&mut errors, &spec, &Path::new("spec"), &Claims::default());
+        check(
+            &errors,
+            &[
+                "spec.resources.requests[cpu]: Invalid value: \"1\": must be greater than or equal to aggregate container requests of 1500m",
+                "spec.resources.containers[1][cpu].limits: Invalid value: \"3\": must be less than or equal to pod limits of 2",
+            ],
+        );
+    }
+}
