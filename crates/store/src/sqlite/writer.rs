@@ -66,7 +66,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
             flush_at: None,
             expire_at: Instant::now() + EXPIRE_INTERVAL,
         };
-        while let Work::Requests(requests) = self.queue.take(Some(progress.deadline())) {
+        while let Work::Requests(requests) = self.queue.take(progress.deadline()) {
             for batch in cut(requests) {
                 self.perform(batch, &mut progress);
             }
