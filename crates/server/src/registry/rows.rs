@@ -737,4 +737,12 @@ pub static EMPTY: &[EmptyCollection] = &[
         kind: "ResourceClaim",
         scope: Scope::Namespaced,
     },
+    // kubectl asks for it before it says that a kind is unknown.
+    EmptyCollection {
+        group: "apiextensions.k8s.io",
+        version: "v1",
+        plural: "customresourcedefinitions",
+        kind: "CustomResourceDefinition",
+        scope: Scope::Cluster,
+    },
 ];
