@@ -117,30 +117,44 @@ impl Kennel {
 
     /// Stops it as an operator would, and starts it again on the same directory (on another port).
     #[must_use = "dropping it ends it"]
-    pub fn restart(self) -> Self {
-        let (binary, arguments) = (self.binary.clone(), self.arguments.clone());
-        let (status, data) = self.stop_keeping_data();
-        assert!(status.success(), "kennel ended with {status}");
-        Self::launch(binary, arguments, data)
+    pub fn restart(mut self) -> Self {
+        let status = self.terminate();
+        assert!(
+            status.success(),
+            "kennel ended with {status}:\n{}",
+            self.log()
+        );
+        self.launch_again()
+    }
+
+    /// Kills it as a crash would, and starts it again on the same directory (on another port).
+    #[must_use = "dropping it ends it"]
+    pub fn crash_and_restart(mut self) -> Self {
+        self.kill();
+        self.launch_again()
     }
 
     /// Asks it to stop with SIGTERM and waits for its end.
-    pub fn stop(self) -> ExitStatus {
-        self.stop_keeping_data().0
+    pub fn stop(mut self) -> ExitStatus {
+        self.terminate()
     }
 
-    fn stop_keeping_data(mut self) -> (ExitStatus, TempDir) {
+    fn terminate(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         let deadline = Deadline::seconds(STOP_SECONDS);
-        let status = loop {
+        loop {
             match self.child.try_wait().expect("the child can be waited for") {
-                Some(status) => break status,
+                Some(status) => return status,
                 None => assert!(!deadline.passed(), "no end after SIGTERM:\n{}", self.log()),
             }
             deadline.pause();
-        };
+        }
+    }
+
+    fn launch_again(mut self) -> Self {
         let elsewhere = TempDir::new().expect("a temporary directory can be made");
-        (status, std::mem::replace(&mut self.data, elsewhere))
+        let data = std::mem::replace(&mut self.data, elsewhere);
+        Self::launch(self.binary.clone(), self.arguments.clone(), data)
     }
 
     /// Ends it at once, as a crash would, and waits for its end. The data directory stays.

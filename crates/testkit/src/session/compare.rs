@@ -58,8 +58,29 @@ fn text_matches(pattern: &str, text: &str) -> bool {
         .any(|skipped| text_matches(rest, &text[skipped..]))
 }
 
-/// What is the same at both ends, and between them what was expected (`-`) and shown (`+`).
+/// How many expected lines, from the first, match some beginning of what was shown.
+fn matched(expected: &[&str], shown: &[&str]) -> usize {
+    let fits = |count: &usize| {
+        let head = [&expected[..*count], &[ANY_LINES]].concat();
+        lines_match(&head, shown)
+    };
+    (0..=expected.len()).rev().find(fits).unwrap_or(0)
+}
+
+/// What is the same at both ends, and between them what was expected (`-`) and shown (`+`). With
+/// wildcards over lines the ends say little, so that the line where the match breaks off is named too.
 fn difference(expected: &[&str], shown: &[&str]) -> String {
+    let mut text = marked_lines(expected, shown);
+    if expected.contains(&ANY_LINES) {
+        let missing = expected.get(matched(expected, shown));
+        let missing = missing.map_or("the end of the output", |line| line);
+        text.push_str("\nnot found: ");
+        text.push_str(missing);
+    }
+    text
+}
+
+fn marked_lines(expected: &[&str], shown: &[&str]) -> String {
     let same = |(a, b): &(&&str, &&str)| **a != ANY_LINES && line_matches(a, b);
     let head = expected.iter().zip(shown).take_while(same).count();
     let (expected_rest, shown_rest) = (&expected[head..], &shown[head..]);
