@@ -4,12 +4,14 @@
 
 mod namespace;
 pub mod pod;
+mod priority;
 pub mod service;
 
 use serde_json::Value;
 use tokio::sync::MutexGuard;
 
 use crate::api::Api;
+use crate::kinds;
 use crate::registry::Resource;
 use crate::request::User;
 use crate::status::Result;
@@ -23,10 +25,10 @@ pub(crate) async fn hold<'a>(api: &'a Api, row: &Resource) -> Option<MutexGuard<
     }
 }
 
-/// Admits a new object.
+/// Admits a new object, before it is validated.
 pub(crate) fn create(
     api: &Api,
-    _user: &User,
+    user: &User,
     row: &'static Resource,
     namespace: Option<&str>,
     tree: &mut Value,
@@ -36,21 +38,32 @@ pub(crate) fn create(
     }
     match row.kind {
         "Pod" => pod::admit(api, row, namespace.unwrap_or_default(), tree),
-        "Service" => service::admit(api, row, tree, None),
+        "PriorityClass" => priority::check_one_default(api, row, tree),
+        "CertificateSigningRequest" => {
+            kinds::csr::stamp_requester(tree, &user.name, "", &user.groups);
+            Ok(())
+        }
         _ => Ok(()),
     }
 }
 
-/// Admits a new version of an object.
-pub(crate) fn update(
+/// Admits a new version of an object, before it is validated.
+pub(crate) fn update(api: &Api, row: &'static Resource, new: &Value) -> Result<()> {
+    match row.kind {
+        "PriorityClass" => priority::check_one_default(api, row, new),
+        _ => Ok(()),
+    }
+}
+
+/// Gives a valid object what only one object may have. `old` is absent on create.
+pub(crate) fn allocate(
     api: &Api,
-    _user: &User,
     row: &'static Resource,
-    new: &mut Value,
-    old: &Value,
+    tree: &mut Value,
+    old: Option<&Value>,
 ) -> Result<()> {
     match row.kind {
-        "Service" => service::admit(api, row, new, Some(old)),
+        "Service" => service::allocate(api, row, tree, old),
         _ => Ok(()),
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::kinds::service::allocate::{NODE_PORTS, Ranges, Taken, allocate};
+use crate::kinds::service::allocate::{self, NODE_PORTS, Ranges, Taken};
 use crate::object;
 use crate::registry::Resource;
 use crate::status::{ApiError, Result};
@@ -28,7 +28,7 @@ impl FromStr for Cidr {
 /// Gives a service its cluster IP and node ports, or says why it cannot have those it asks for.
 ///
 /// Reads every service: they are few, and their bytes are at hand.
-pub(super) fn admit(
+pub(super) fn allocate(
     api: &Api,
     row: &Resource,
     service: &mut Value,
@@ -45,7 +45,7 @@ pub(super) fn admit(
             taken.add(&serde_json::from_slice(&stored.value).unwrap_or_default());
         }
     }
-    let errors = allocate(service, old, &taken, &api.settings.service_cidr.0);
+    let errors = allocate::allocate(service, old, &taken, &api.settings.service_cidr.0);
     if errors.is_empty() {
         return Ok(());
     }

@@ -70,6 +70,7 @@ pub(crate) async fn insert(
     let _held = admit::hold(api, row).await;
     admit::create(api, user, row, namespace, tree)?;
     validate(row, tree)?;
+    admit::allocate(api, row, tree, None)?;
     warnings.extend(row.strategy.warnings(tree, None));
     if dry_run {
         return dry(api, row, namespace, document);

@@ -105,7 +105,6 @@ pub(crate) async fn overwrite(
     name: &str,
     tree: serde_json::Value,
 ) -> Result<()> {
-    let user = User::master("system:kennel");
     let at = At {
         row,
         namespace: Some(namespace),
@@ -113,7 +112,6 @@ pub(crate) async fn overwrite(
     };
     let change = update::Change {
         at,
-        user: &user,
         part: update::Part::Main,
         dry_run: false,
     };

@@ -14,7 +14,6 @@ use crate::kinds;
 use crate::object::{Document, Stored};
 use crate::present;
 use crate::registry;
-use crate::request::User;
 use crate::request::path::Place;
 use crate::request::query::parse_version;
 use crate::status::{ApiError, Result};
@@ -62,7 +61,6 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) at: At<'a>,
-    pub(super) user: &'a User,
     pub(super) part: Part,
     pub(super) dry_run: bool,
 }
@@ -89,12 +87,7 @@ pub(super) async fn update_part(
     }
     let expected = expected_version(&decoded.document.tree)?;
     let unconditional = at.row.unconditional_update || part != Part::Main;
-    let change = Change {
-        at,
-        user: &call.user,
-        part,
-        dry_run,
-    };
+    let change = Change { at, part, dry_run };
     let changed = modify(api, change, |old| {
         check_uid(&at, &decoded.document.tree, &old.tree)?;
         if expected.is_none() && !unconditional {
@@ -171,7 +164,7 @@ fn finish(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> 
     match change.part {
         Part::Main => {
             row.strategy.prepare_update(tree, &old.tree);
-            admit::update(api, change.user, row, tree, &old.tree)?;
+            admit::update(api, row, tree)?;
             errors = kinds::meta::validate_update(&tree["metadata"], &old.tree["metadata"]);
             errors.extend(row.strategy.validate_update(tree, &old.tree));
         }
@@ -180,17 +173,24 @@ fn finish(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> 
             errors = kinds::meta::validate_update(&tree["metadata"], &old.tree["metadata"]);
             errors.extend(row.strategy.validate_status_update(tree, &old.tree));
         }
-        Part::Approval => {}
+        Part::Approval => {
+            kinds::csr::prepare_approval_update(tree, &old.tree);
+            kinds::csr::stamp_conditions(tree, &old.tree, &meta::now());
+            errors = kinds::csr::validate_approval_update(tree, &old.tree);
+        }
         Part::Finalize => {
             kinds::namespace::prepare_finalize_update(tree, &old.tree);
             errors = kinds::namespace::validate_finalize_update(tree);
         }
         Part::Server => {}
     }
-    if errors.is_empty() {
-        return Ok(());
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(row, change.at.name, &errors));
     }
-    Err(ApiError::invalid(row, change.at.name, &errors))
+    if change.part == Part::Main {
+        admit::allocate(api, row, tree, Some(&old.tree))?;
+    }
+    Ok(())
 }
 
 /// Writes the new version. `None`: somebody else changed the object first.

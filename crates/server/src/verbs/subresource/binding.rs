@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::field::{FieldError, Path};
+use crate::kinds;
 use crate::registry;
 use crate::request::path::Place;
 use crate::status::{self, ApiError, Result};
@@ -44,7 +45,6 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
     let uid = meta::text(binding, "uid");
     let change = Change {
         at,
-        user: &call.user,
         part: Part::Server,
         dry_run,
     };
@@ -57,9 +57,14 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
             );
             return Err(ApiError::conflict(at.row, at.name, &why));
         }
-        check_bindable(&at, pod)?;
         let mut document = old.clone();
-        document.tree["spec"]["nodeName"] = node.as_str().into();
+        kinds::pod::bind(
+            &mut document.tree,
+            &node,
+            &binding["metadata"],
+            &meta::now(),
+        )
+        .map_err(|why| not_bindable(&at, &why))?;
         Ok(Edit {
             document,
             expected: None,
@@ -97,26 +102,10 @@ fn target(binding: &Value) -> Result<String> {
     ))
 }
 
-fn check_bindable(at: &At<'_>, pod: &Value) -> Result<()> {
-    let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    let why = if meta::is_deleting(pod) {
-        format!(
-            "pod {} is being deleted, cannot be assigned to a host",
-            at.name
-        )
-    } else if !bound.is_empty() {
-        format!("pod {} is already assigned to node \"{bound}\"", at.name)
-    } else if pod["spec"]["schedulingGates"]
-        .as_array()
-        .is_some_and(|g| !g.is_empty())
-    {
-        format!("pod {} has non-empty .spec.schedulingGates", at.name)
-    } else {
-        return Ok(());
-    };
-    let mut error = ApiError::conflict(at.row, at.name, &why);
+fn not_bindable(at: &At<'_>, why: &str) -> ApiError {
+    let mut error = ApiError::conflict(at.row, at.name, why);
     // Upstream names the subresource here, and nowhere else.
     error.message = error.message.replacen("on pods ", "on pods/binding ", 1);
     error.details["kind"] = "pods/binding".into();
-    Err(error)
+    error
 }
