@@ -1,5 +1,5 @@
 //! What a user reads for a doubtful manifest, word for word what Kubernetes v1.36 says: each entry of
-//! `data/bad-manifests.json` goes through a real kubectl, and what it prints is compared with what was
+//! `crates/server/tests/data/bad-manifests.json` goes through a real kubectl, and what it prints is compared with what was
 //! recorded with Kubernetes itself.
 
 use kennel_testkit::{Kennel, Kubectl, Version};
@@ -15,7 +15,8 @@ fn fold(text: &str) -> String {
 }
 
 fn entries() -> Vec<Value> {
-    serde_json::from_str(include_str!("data/bad-manifests.json")).expect("the recordings are JSON")
+    serde_json::from_str(include_str!("../../server/tests/data/bad-manifests.json"))
+        .expect("the recordings are JSON")
 }
 
 fn difference(kubectl: &Kubectl, entry: &Value) -> Option<String> {
