@@ -19,7 +19,7 @@ use serde_json::json;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 /// Far more than anything here takes; a passing test never waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn client(kennel: &Kennel) -> Client {
     let kubeconfig = Kubeconfig::read_from(kennel.kubeconfig()).expect("the kubeconfig is there");
