@@ -17,6 +17,7 @@
 pub mod affinity;
 pub mod daemonset;
 pub mod int_or_percent;
+pub mod names;
 pub mod quantity;
 pub mod schedule;
 pub mod selector;

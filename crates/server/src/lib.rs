@@ -24,7 +24,7 @@ pub mod http;
 pub mod inprocess;
 pub mod kinds;
 mod metrics;
-pub mod names;
+pub use kennel_core::names;
 pub mod object;
 pub mod openapi;
 pub mod patch;
