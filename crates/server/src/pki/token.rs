@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use rcgen::{KeyPair, PublicKeyData as _};
 use serde_json::{Value, json};
@@ -38,13 +40,12 @@ impl TokenSigner {
     /// Opens the key of a directory, or makes it.
     pub fn open(dir: &Path) -> Result<Self, PkiError> {
         let path = dir.join("service-account.key");
-        let pem = match files::read(&path)? {
-            Some(pem) => pem,
-            None => {
-                let pem = KeyPair::generate()?.serialize_pem();
-                files::write_private(&path, &pem)?;
-                pem
-            }
+        let pem = if let Some(pem) = files::read(&path)? {
+            pem
+        } else {
+            let pem = KeyPair::generate()?.serialize_pem();
+            files::write_private(&path, &pem)?;
+            pem
         };
         let unusable = || PkiError::Unusable {
             path: path.clone(),
@@ -52,8 +53,7 @@ impl TokenSigner {
         };
         let pair = KeyPair::from_pem(&pem).map_err(|_| unusable())?;
         let key = EncodingKey::from_ec_der(&pair.serialize_der());
-        let digest = Sha256::digest(pair.der_bytes());
-        let key_id = digest.iter().take(16).map(|b| format!("{b:02x}")).collect();
+        let key_id = URL_SAFE_NO_PAD.encode(Sha256::digest(pair.der_bytes()));
         Ok(Self { key, key_id })
     }
 
