@@ -3,12 +3,14 @@
 
 mod admission;
 mod bootstrap;
+mod certificates;
 mod changes;
 mod creation;
 mod deletion;
 mod events;
 mod fields;
 mod forms;
+mod generations;
 mod kit;
 mod lists;
 mod namespaces;

@@ -167,6 +167,7 @@ async fn a_binding_gives_a_pod_its_node_once() {
     kit.post(&path, &wrong).await.fails(409, "Conflict");
     let mut right = binding("p", "n");
     right["metadata"]["uid"] = made["metadata"]["uid"].clone();
+    right["metadata"]["annotations"] = json!({"example.com/by": "tester"});
     let status = kit.post(&path, &right).await.is(201);
     assert_eq!(
         (&status["status"], &status["code"]),
@@ -174,6 +175,13 @@ async fn a_binding_gives_a_pod_its_node_once() {
     );
     let bound = kit.get(&format!("{PODS}/p")).await.ok();
     assert_eq!(bound["spec"]["nodeName"], "n");
+    let conditions = bound["status"]["conditions"].as_array().unwrap();
+    let scheduled = conditions
+        .iter()
+        .find(|c| c["type"] == "PodScheduled")
+        .unwrap();
+    assert_eq!(scheduled["status"], "True");
+    assert_eq!(bound["metadata"]["annotations"]["example.com/by"], "tester");
     assert!(version(&bound) > version(&made));
     let words = "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n\"";
     kit.post(&path, &binding("p", "n"))
