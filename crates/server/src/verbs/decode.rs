@@ -101,7 +101,7 @@ fn summary(body: &[u8]) -> String {
     let shown = match body.first() {
         None => return "<empty>".to_owned(),
         Some(b'{') => String::from_utf8_lossy(start).into_owned(),
-        Some(_) => start.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Some(_) => hexadecimal(start),
     };
     let more = if body.len() > SHOWN { " ..." } else { "" };
     format!("{shown}{more}")
@@ -113,4 +113,17 @@ fn cannot_handle(row: &Resource, why: &str) -> ApiError {
         kind = row.kind,
         version = row.version,
     ))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    let digits = |byte: &u8| {
+        [
+            DIGITS[usize::from(byte >> 4)],
+            DIGITS[usize::from(byte & 15)],
+        ]
+    };
+    bytes.iter().flat_map(digits).collect()
 }

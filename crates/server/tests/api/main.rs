@@ -1,6 +1,8 @@
 //! The contract of the API as its clients meet it: requests in, answers and watch lines out, over
 //! a store in a directory of its own. No socket and no TLS; nothing here looks inside the server.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 mod admission;
 mod bootstrap;
 mod certificates;
