@@ -281,7 +281,8 @@ pub(crate) fn respond(reply: Reply, pretty: bool) -> Response<Body> {
         HeaderValue::from_static("no-cache, private"),
     );
     for warning in &reply.warnings {
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", quoted(warning))) {
+        let text = format!("299 - \"{}\"", quoted(warning));
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
             headers.append(header::WARNING, value);
         }
     }

@@ -109,7 +109,7 @@ async fn furnish_namespace(api: &Arc<Api>, namespace: &str) -> Result<()> {
     let account = json!({"metadata": {"name": "default"}});
     ensure(api, "", "serviceaccounts", Some(namespace), account).await?;
     let map = json!({"metadata": {"name": ROOT_CA}, "data": {"ca.crt": api.settings.ca_pem}});
-    ensure(api, "", "configmaps", Some(namespace), map).await
+    replace(api, "", "configmaps", namespace, map).await
 }
 
 fn row(group: &str, plural: &str) -> Result<&'static Resource> {
@@ -226,6 +226,10 @@ async fn attempt(api: &Arc<Api>, namespace: &str) {
 fn unfurnished(event: &kennel_store::Event<object::Head>) -> Option<String> {
     match (&event.before, &event.after) {
         (None, Some(new)) if new.head.namespace.is_empty() => Some(new.head.name.to_string()),
+        // The CA is not for users to change; upstream's publisher writes it back, too.
+        (Some(_), Some(new)) if &*new.head.name == ROOT_CA => {
+            (!new.head.namespace.is_empty()).then(|| new.head.namespace.to_string())
+        }
         (Some(old), None) if matches!(&*old.head.name, "default" | ROOT_CA) => {
             (!old.head.namespace.is_empty()).then(|| old.head.namespace.to_string())
         }

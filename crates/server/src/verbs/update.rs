@@ -83,7 +83,11 @@ pub(super) async fn update_part(
     check_name(&at, &decoded.document.tree)?;
     meta::check_namespace(&mut decoded.document.tree, at.namespace)?;
     if part == Part::Main && at.row.create_on_update && api.store.get(&at.key()).is_none() {
-        return create_instead(api, call, at, decoded, dry_run).await;
+        match create_instead(api, call, at, &decoded, dry_run).await {
+            // Somebody else made it meanwhile: then this is an update after all.
+            Err(error) if error.reason == "AlreadyExists" => {}
+            other => return other,
+        }
     }
     let expected = expected_version(&decoded.document.tree)?;
     let unconditional = at.row.unconditional_update || part != Part::Main;
@@ -317,12 +321,12 @@ async fn create_instead(
     api: &Api,
     call: &Call,
     at: At<'_>,
-    decoded: decode::Decoded,
+    decoded: &decode::Decoded,
     dry_run: bool,
 ) -> Result<Reply> {
-    let mut document = decoded.document;
+    let mut document = decoded.document.clone();
     meta::of(&mut document.tree).remove("resourceVersion");
-    let mut warnings = decoded.warnings;
+    let mut warnings = decoded.warnings.clone();
     let created = insert(
         api,
         &call.user,

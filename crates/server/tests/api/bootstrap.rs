@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Kit, NAMESPACES, Watch, names};
+use crate::kit::{Kit, MERGE, NAMESPACES, Watch, names, version};
 
 #[tokio::test]
 async fn the_first_objects_are_there() {
@@ -97,6 +97,24 @@ async fn every_namespace_is_furnished_and_stays_so() {
     until_added(&mut account, "default").await;
     kit.delete(&format!("{maps}/kube-root-ca.crt")).await.ok();
     until_added(&mut map, "kube-root-ca.crt").await;
+}
+
+#[tokio::test]
+async fn the_ca_is_not_for_users_to_change() {
+    let kit = Kit::new().await;
+    let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+    let ca = kit.get(path).await.ok();
+    let query = "fieldSelector=metadata.name%3Dkube-root-ca.crt";
+    let from = version(&ca);
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let mut watch = kit
+        .watch(&format!("{maps}?{query}&resourceVersion={from}"))
+        .await;
+    let patch = json!({"data": {"ca.crt": "mine"}});
+    kit.patch(MERGE, path, &patch).await.ok();
+    watch.expect("MODIFIED", "kube-root-ca.crt").await;
+    let restored = watch.expect("MODIFIED", "kube-root-ca.crt").await;
+    assert_eq!(restored["data"], ca["data"]);
 }
 
 #[tokio::test]

@@ -260,6 +260,29 @@ async fn writers_without_versions_never_meet_a_conflict() {
 }
 
 #[tokio::test]
+async fn puts_that_race_to_create_all_succeed() {
+    let kit = Kit::new().await;
+    let body = |n: usize| json!({"metadata": {"name": "e", "labels": {"n": n.to_string()}}});
+    let bodies: Vec<Value> = (0..10).map(body).collect();
+    let path = "/api/v1/namespaces/default/endpoints/e";
+    let puts = bodies.iter().map(|body| kit.put(path, body));
+    let codes: Vec<u16> = futures_util::future::join_all(puts)
+        .await
+        .iter()
+        .map(|answer| answer.code)
+        .collect();
+    assert!(
+        codes.iter().all(|code| matches!(code, 200 | 201)),
+        "{codes:?}"
+    );
+    assert_eq!(
+        codes.iter().filter(|code| **code == 201).count(),
+        1,
+        "{codes:?}"
+    );
+}
+
+#[tokio::test]
 async fn everything_survives_a_restart() {
     let kit = Kit::new().await;
     let made = kit.map("a", &json!({"k": "v"})).await;

@@ -146,6 +146,17 @@ async fn unknown_fields_are_dropped_with_warnings() {
 }
 
 #[tokio::test]
+async fn warnings_keep_letters_of_any_script() {
+    let kit = Kit::new().await;
+    let body = json!({"metadata": {"name": "a"}, "größe": 1});
+    let answer = kit.post(MAPS, &body).await;
+    answer.is(201);
+    let warning = answer.headers.get(header::WARNING).expect("a warning");
+    let text = std::str::from_utf8(warning.as_bytes()).unwrap();
+    assert_eq!(text, r#"299 - "unknown field \"größe\"""#);
+}
+
+#[tokio::test]
 async fn strict_validation_refuses_unknown_and_duplicate_fields() {
     let kit = Kit::new().await;
     let strict = format!("{DAEMONSETS}?fieldValidation=Strict");
