@@ -7,6 +7,8 @@ mod collection;
 mod page;
 mod registry;
 mod ring;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -145,6 +145,13 @@ impl<H> Watch<H> {
     }
 }
 
+#[cfg(test)]
+impl<H> Watch<H> {
+    pub(super) fn downgrade(&self) -> std::sync::Weak<Watcher<H>> {
+        Arc::downgrade(&self.watcher)
+    }
+}
+
 impl<H> Drop for Watch<H> {
     fn drop(&mut self) {
         self.memory.unregister(&self.watcher);

@@ -3,6 +3,7 @@
 mod basics;
 mod child;
 mod common;
+mod concurrency;
 mod crash;
 mod full;
 mod model;
