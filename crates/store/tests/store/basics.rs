@@ -166,3 +166,62 @@ async fn a_closed_store_opens_where_it_was() {
     assert!(store.watch("/a/", 3).is_ok());
     assert_eq!(create(&store, "/a/y", "4").await.unwrap().revision, 4);
 }
+
+/// The files as a crash at this moment would leave them.
+fn crash_image(dir: &std::path::Path) -> tempfile::TempDir {
+    let image = tempfile::tempdir().unwrap();
+    for file in [kennel_store::DATABASE_FILE, "kennel.db-wal"] {
+        if dir.join(file).exists() {
+            std::fs::copy(dir.join(file), image.path().join(file)).unwrap();
+        }
+    }
+    image
+}
+
+/// With no synced write after a clean start, only a reservation of their own covers lazy writes.
+#[tokio::test]
+async fn lazy_writes_alone_never_take_the_counter_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut held = create(&store, "/lease", "held").await.unwrap().revision;
+    store.close().await;
+
+    let store = open(dir.path());
+    for n in 0..10 {
+        held = renew(&store, "/lease", held, &n.to_string())
+            .await
+            .unwrap()
+            .revision;
+    }
+    let image = crash_image(dir.path());
+    let after = open(image.path());
+    assert!(
+        after.revision() >= held,
+        "{} after {held} was shown",
+        after.revision()
+    );
+    // The renewals are lost, which is allowed; whoever saw one is told so.
+    assert_eq!(value(&after, "/lease").as_deref(), Some("held"));
+    assert!(matches!(
+        update(&after, "/lease", held, "x").await,
+        Err(WriteError::Stale(_))
+    ));
+    assert!(create(&after, "/a/x", "new").await.unwrap().revision > held);
+}
+
+#[tokio::test]
+async fn lazy_writes_reach_the_disk_when_they_are_due() {
+    let dir = tempfile::tempdir().unwrap();
+    let lazy_flush = std::time::Duration::ZERO;
+    let options = kennel_store::Options {
+        lazy_flush,
+        ..crate::common::options(dir.path())
+    };
+    let store = crate::common::open_with(options);
+    let held = create(&store, "/lease", "held").await.unwrap().revision;
+    renew(&store, "/lease", held, "renewed").await.unwrap();
+    // The writer flushes what is due before it takes the next write.
+    create(&store, "/a/x", "later").await.unwrap();
+    let after = open(crash_image(dir.path()).path());
+    assert_eq!(value(&after, "/lease").as_deref(), Some("renewed"));
+}
