@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::record::{Event, Revision};
 
 /// What an event costs beyond the value it alone keeps alive: the event, the superseded record with
-/// its head and key, and the ring's slot. Measured with the server's heads: 300 to 500 bytes.
+/// its head and key, and the ring's slot. An estimate: heads are the caller's and not looked into.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 /// A ring smaller than this is not worth shrinking.

@@ -23,7 +23,7 @@ const REVISION_BLOCK: Revision = 1 << 16;
 const REVISION_LOW: Revision = REVISION_BLOCK / 2;
 
 /// The log is copied into the file after about this many pages (16 MB): rarely enough that a page
-/// rewritten often is copied once, often enough that copying takes milliseconds.
+/// rewritten often is copied once, often enough that copying takes tens of milliseconds.
 const CHECKPOINT_PAGES: usize = 4096;
 
 /// The open database.

@@ -119,7 +119,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
         let Some(last) = batch.last() else {
             return batch.answer();
         };
-        if let Err(error) = self.commit(&batch.events) {
+        if let Err(error) = self.database.commit(&batch.events) {
             // A full disk stops a batch at a write, so its end never got there. After other errors
             // (a failed sync) the batch may turn up after a crash: its revisions are not used again.
             if !is_full(&error) {
@@ -137,17 +137,6 @@ impl<H: Send + Sync + 'static> Writer<H> {
         add(&self.counters.batches, 1);
         self.publish(batch, last);
         self.checkpoint_if_long();
-    }
-
-    /// Commits; when the disk is full, once more with the log started over in the room it has.
-    fn commit(&mut self, events: &[Arc<Event<H>>]) -> rusqlite::Result<()> {
-        match self.database.commit(events) {
-            Err(error) if is_full(&error) => {
-                self.checkpoint();
-                self.database.commit(events)
-            }
-            done => done,
-        }
     }
 
     fn publish(&self, batch: Batch<H>, last: Revision) {

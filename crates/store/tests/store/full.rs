@@ -5,11 +5,14 @@
 
 use std::path::Path;
 
+use futures_util::future::join_all;
 use kennel_store::{Store, WriteError};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::child;
-use crate::common::{TestStore, create, delete, keys, line, open, renew, update, value};
+use crate::common::{
+    TestStore, create, create_op, delete, delete_op, keys, line, open, renew, update, value,
+};
 
 /// A megabyte in blocks of 512 bytes, and a shell that must not die of the signal that comes with it.
 const FILE_LIMIT: [&str; 3] = [
@@ -31,6 +34,7 @@ const SMALL_DISK: [&str; 6] = [
 /// Fills the disk half, so that there is something to give back.
 const BALLAST_BYTES: usize = 1 << 20;
 
+/// A value of several pages.
 fn big(n: usize) -> String {
     format!("{n} {}", "x".repeat(20_000))
 }
@@ -47,10 +51,33 @@ async fn fill(store: &TestStore) -> (usize, String) {
     panic!("the disk never got full");
 }
 
+/// A delete that shares a batch with writes too big for the disk is not dragged down by them.
+async fn check_delete_beside_failing_creates(store: &TestStore) {
+    let big_creates = (0..20).map(|n| create_op(&format!("/big/{n}"), &big(n)));
+    let ops: Vec<_> = big_creates.chain([delete_op("/small", 2)]).collect();
+    let mut outcomes = join_all(ops.into_iter().map(|op| store.write(op))).await;
+    let deleted = outcomes.pop().expect("the delete came last");
+    assert!(
+        outcomes
+            .iter()
+            .all(|create| matches!(create, Err(WriteError::Unavailable(_))))
+    );
+    assert_eq!(
+        deleted
+            .expect("deletes get an attempt of their own")
+            .record
+            .modified,
+        2
+    );
+    assert_eq!(value(store, "/small"), None);
+    assert!(store.range("/big/", None, None).records.is_empty());
+}
+
 /// Goes through a full disk; `make_room` ends that state.
 async fn live(dir: &Path, complaint: &str, make_room: impl FnOnce()) {
     let store = open(dir);
     let lease = create(&store, "/lease", "held").await.unwrap();
+    create(&store, "/small", "to be deleted").await.unwrap();
     let (fitted, reason) = fill(&store).await;
     assert!(
         reason.contains(complaint) && reason.contains("kennel.db"),
@@ -65,7 +92,7 @@ async fn live(dir: &Path, complaint: &str, make_room: impl FnOnce()) {
     assert_eq!(value(&store, "/a/0000"), Some(big(0)));
     let before = store.revision();
     let mut watch = store.watch("", before).unwrap();
-    let lost = update(&store, "/a/0000", 2, &big(9999)).await;
+    let lost = update(&store, "/a/0000", 3, &big(9999)).await;
     assert!(matches!(lost, Err(WriteError::Unavailable(_))));
     assert!(matches!(
         create(&store, "/a/0000", "").await,
@@ -82,11 +109,20 @@ async fn live(dir: &Path, complaint: &str, make_room: impl FnOnce()) {
         format!("{} /lease held -> renewed", renewed.revision)
     );
 
+    check_delete_beside_failing_creates(&store).await;
+
     make_room();
     let written = create(&store, &refused, "fits now").await.unwrap();
     assert!(written.revision > renewed.revision);
-    let removed = delete(&store, "/a/0000", 2).await.unwrap();
-    assert_eq!(watch.next().await.unwrap()[0].revision, written.revision);
+    let removed = delete(&store, "/a/0000", 3).await.unwrap();
+    let seen: Vec<String> = watch
+        .next()
+        .await
+        .unwrap()
+        .iter()
+        .map(|e| e.key.to_string())
+        .collect();
+    assert_eq!(seen, ["/small", &*refused, "/a/0000"]);
     let listed = keys(&store.range("", None, None));
     store.close().await;
 
@@ -124,21 +160,24 @@ fn a_file_that_may_not_grow_fails_writes_until_it_may() {
     block_on(live(&dir, "cannot write", make_room));
 }
 
+/// Runs a test's child on a small disk, where the machine allows making one.
+fn run_on_small_disk(test: &str) {
+    let mut probe = std::process::Command::new(SMALL_DISK[0]);
+    let mounted = probe
+        .args(&SMALL_DISK[1..5])
+        .arg("mount -t tmpfs tmpfs /tmp")
+        .status();
+    if mounted.is_ok_and(|status| status.success()) {
+        run(&SMALL_DISK, test);
+    } else {
+        eprintln!("SKIPPED: no file systems may be mounted here, so a full disk was NOT tried");
+    }
+}
+
 #[test]
 fn a_full_disk_fails_writes_until_there_is_room() {
     let Some(dir) = child::directory() else {
-        let probe = std::process::Command::new(SMALL_DISK[0])
-            .args(&SMALL_DISK[1..5])
-            .arg("mount -t tmpfs tmpfs /tmp")
-            .status();
-        if !probe.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: no file systems may be mounted here, so a full disk was NOT tried");
-            return;
-        }
-        return run(
-            &SMALL_DISK,
-            "full::a_full_disk_fails_writes_until_there_is_room",
-        );
+        return run_on_small_disk("full::a_full_disk_fails_writes_until_there_is_room");
     };
     let ballast = dir.join("ballast");
     std::fs::write(&ballast, vec![0; BALLAST_BYTES]).unwrap();
