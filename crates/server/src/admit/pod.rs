@@ -131,18 +131,23 @@ fn tolerations(pod: &mut Value) {
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
     ] {
-        let mut list = pod["spec"]["tolerations"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        if list.iter().any(|t| tolerates_eviction(t, key)) {
+        let given = pod["spec"]["tolerations"].as_array();
+        if given.is_some_and(|list| list.iter().any(|t| tolerates_eviction(t, key))) {
             continue;
         }
-        list.push(json!({
+        let toleration = json!({
             "key": key, "operator": "Exists", "effect": "NoExecute",
             "tolerationSeconds": TROUBLE_SECONDS,
-        }));
-        pod["spec"]["tolerations"] = list.into();
+        });
+        append(&mut pod["spec"]["tolerations"], toleration);
+    }
+}
+
+/// Adds to a list, which is made when there is none.
+fn append(list: &mut Value, item: Value) {
+    match list {
+        Value::Array(items) => items.push(item),
+        other => *other = vec![item].into(),
     }
 }
 
@@ -198,20 +203,18 @@ fn mount_token(spec: &mut Value) {
     for list in ["initContainers", "containers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
-            let mounts = container["volumeMounts"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default();
-            if mounts.iter().any(|m| m["mountPath"] == TOKEN_MOUNT) {
+            let mounts = container["volumeMounts"].as_array();
+            if mounts.is_some_and(|list| list.iter().any(|m| m["mountPath"] == TOKEN_MOUNT)) {
                 continue;
             }
-            container["volumeMounts"] = [mounts, vec![mount.clone()]].concat().into();
+            append(&mut container["volumeMounts"], mount.clone());
             mounted = true;
         }
     }
-    let volumes = spec["volumes"].as_array().cloned().unwrap_or_default();
-    if mounted && !volumes.iter().any(|v| v["name"] == volume.as_str()) {
-        spec["volumes"] = [volumes, vec![token_volume(&volume)]].concat().into();
+    let volumes = spec["volumes"].as_array();
+    let there = volumes.is_some_and(|list| list.iter().any(|v| v["name"] == volume.as_str()));
+    if mounted && !there {
+        append(&mut spec["volumes"], token_volume(&volume));
     }
 }
 

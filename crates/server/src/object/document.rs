@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use super::{Head, Stored};
 use crate::registry::Resource;
 
+/// Room for an object's bytes while they are written: most objects fit, and need no moving.
+const ENCODED_BYTES: usize = 8 * 1024;
+
 /// An object as a tree.
 ///
 /// `ControllerRevision.data` must survive byte for byte, since controllers compare it as bytes.
@@ -65,7 +68,7 @@ impl Document {
 
     /// The bytes to store, without resourceVersion, and the head that goes with them.
     pub fn encode(&self, row: &Resource) -> serde_json::Result<(Bytes, Head)> {
-        let mut out = Vec::with_capacity(2048);
+        let mut out = Vec::with_capacity(ENCODED_BYTES);
         out.extend_from_slice(b"{\"apiVersion\":\"");
         if !row.group.is_empty() {
             out.extend_from_slice(row.group.as_bytes());
@@ -96,8 +99,11 @@ impl Document {
             }
         }
         out.push(b'}');
-        out.shrink_to_fit();
-        Ok((Bytes::from(out), Head::of(row, &self.tree, splice)))
+        // A copy of just the right size is what stays in memory.
+        Ok((
+            Bytes::copy_from_slice(&out),
+            Head::of(row, &self.tree, splice),
+        ))
     }
 }
 

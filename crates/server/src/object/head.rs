@@ -27,10 +27,8 @@ impl Head {
     pub fn of(row: &Resource, tree: &Value, splice: u32) -> Self {
         let metadata = &tree["metadata"];
         let fields = row.selectable.iter().map(|field| {
-            let value = tree
-                .pointer(&pointer(storage_path(field)))
-                .unwrap_or(&Value::Null);
-            text(field, value)
+            let steps = storage_path(field).split('.');
+            text(field, steps.fold(tree, |value, step| &value[step]))
         });
         Self {
             name: string(&metadata["name"]),
@@ -102,10 +100,6 @@ fn storage_path(field: &str) -> &str {
         "source" => "source.component",
         other => other,
     }
-}
-
-fn pointer(path: &str) -> String {
-    format!("/{}", path.replace('.', "/"))
 }
 
 /// A field's value as selectors compare it.

@@ -15,7 +15,7 @@ pub const LOCK_FILE: &str = "kennel.lock";
 
 /// A directory this process alone may use, until this is dropped.
 pub(super) struct Directory {
-    _lock: File,
+    lock: File,
 }
 
 impl Directory {
@@ -45,7 +45,7 @@ impl Directory {
                 source,
             })?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _lock: lock }),
+            Ok(()) => Ok(Self { lock }),
             Err(Errno::WOULDBLOCK) => Err(OpenError::InUse {
                 dir: dir.to_owned(),
             }),
@@ -53,6 +53,16 @@ impl Directory {
                 path,
                 source: errno.into(),
             }),
+        }
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // Closing the file would do, were there not processes that this one has just forked: until
+        // they run their own program they hold the file, too.
+        if let Err(error) = rustix::fs::flock(&self.lock, FlockOperation::Unlock) {
+            tracing::warn!(%error, "cannot unlock the data directory");
         }
     }
 }
