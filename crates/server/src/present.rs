@@ -54,10 +54,21 @@ impl Presenter {
         self.tree(self.viewed(stored, revision)?)
     }
 
-    /// One object that is a tree already, in the row's own version.
-    pub fn tree(&self, tree: Value) -> Result<Bytes> {
+    /// One object that is not stored, or not any more, in the row's own version.
+    pub fn document(&self, document: Document) -> Result<Bytes> {
         match self.form {
-            Form::Object => encode(self.row, tree),
+            Form::Object => unstored(self.row, &document),
+            _ => self.tree(document.tree),
+        }
+    }
+
+    fn tree(&self, mut tree: Value) -> Result<Bytes> {
+        match self.form {
+            Form::Object => {
+                tree["apiVersion"] = self.row.api_version().into();
+                tree["kind"] = self.row.kind.into();
+                Ok(tree.to_string().into())
+            }
             Form::Metadata => Ok(table::partial_metadata(&tree).to_string().into()),
             Form::Table(version) => {
                 let metadata = json!({"resourceVersion": tree["metadata"]["resourceVersion"]});
@@ -199,11 +210,16 @@ pub fn to_stored(row: &Resource, tree: &mut Value) {
     }
 }
 
-/// A tree as bytes, apiVersion and kind first, with whatever resourceVersion it has.
-fn encode(row: &Resource, mut tree: Value) -> Result<Bytes> {
-    tree["apiVersion"] = row.api_version().into();
-    tree["kind"] = row.kind.into();
-    serde_json::to_vec(&tree)
-        .map(Bytes::from)
-        .map_err(ApiError::internal)
+/// A document as bytes, raw parts included, with whatever resourceVersion it has.
+fn unstored(row: &Resource, document: &Document) -> Result<Bytes> {
+    let (bytes, head) = document.encode(row).map_err(ApiError::internal)?;
+    let version = document.tree["metadata"]["resourceVersion"].as_str();
+    match version.and_then(|v| v.parse().ok()) {
+        Some(revision) => {
+            let mut out = BytesMut::new();
+            object::splice(&mut out, &bytes, head.splice, revision);
+            Ok(out.freeze())
+        }
+        None => Ok(bytes),
+    }
 }

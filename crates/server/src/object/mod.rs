@@ -60,13 +60,18 @@ pub fn row_of_key(key: &str) -> Option<&'static Resource> {
 
 /// Writes an object with its resourceVersion.
 pub fn put(out: &mut BytesMut, stored: &Record<Head>, revision: u64) {
-    let at = stored.head.splice as usize;
-    out.reserve(stored.value.len() + SPLICE_MAX);
-    out.put_slice(&stored.value[..at]);
+    splice(out, &stored.value, stored.head.splice, revision);
+}
+
+/// Writes encoded bytes with a resourceVersion at their splice point.
+pub fn splice(out: &mut BytesMut, encoded: &[u8], at: u32, revision: u64) {
+    let (before, after) = encoded.split_at(at as usize);
+    out.reserve(encoded.len() + SPLICE_MAX);
+    out.put_slice(before);
     out.put_slice(b"\"resourceVersion\":\"");
-    out.put_slice(itoa(revision).as_bytes());
+    out.put_slice(revision.to_string().as_bytes());
     out.put_slice(b"\",");
-    out.put_slice(&stored.value[at..]);
+    out.put_slice(after);
 }
 
 /// An object's bytes with its resourceVersion.
@@ -74,8 +79,4 @@ pub fn bytes(stored: &Record<Head>, revision: u64) -> Bytes {
     let mut out = BytesMut::with_capacity(stored.value.len() + SPLICE_MAX);
     put(&mut out, stored, revision);
     out.freeze()
-}
-
-fn itoa(number: u64) -> String {
-    number.to_string()
 }

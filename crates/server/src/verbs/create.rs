@@ -24,7 +24,7 @@ pub(crate) enum Created {
     /// It is stored.
     Stored(Stored),
     /// It would have been stored, had this not been a dry run.
-    Dry(Value),
+    Dry(Document),
 }
 
 pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -47,7 +47,7 @@ pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Repl
     .await?;
     let bytes = match created {
         Created::Stored(stored) => presenter.one(&stored, stored.modified)?,
-        Created::Dry(tree) => presenter.tree(tree)?,
+        Created::Dry(document) => presenter.document(document)?,
     };
     Ok(Reply::json(201, bytes).with_warnings(warnings))
 }
@@ -117,7 +117,7 @@ fn dry(
         return Err(ApiError::already_exists(row, name));
     }
     meta::of(&mut document.tree).remove("resourceVersion");
-    Ok(Created::Dry(document.tree))
+    Ok(Created::Dry(document))
 }
 
 async fn store(

@@ -28,9 +28,9 @@ const ATTEMPTS_MAX: usize = 64;
 /// How far a deletion got.
 pub(super) enum Deleted {
     /// The object is gone; this is how it ended.
-    Gone(Value),
+    Gone(Document),
     /// The object waits for its grace period or its finalizers.
-    Waiting(Value),
+    Waiting(Document),
 }
 
 pub(super) async fn delete(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -38,11 +38,13 @@ pub(super) async fn delete(api: &Api, call: &Call, place: &Place) -> Result<Repl
     let options = DeleteOptions::of(call)?;
     let presenter = call.presenter(at.row)?;
     match delete_object(api, at, &options).await? {
-        Deleted::Gone(tree) if !at.row.delete_returns_object => Ok(Reply::value(
+        Deleted::Gone(document) if !at.row.delete_returns_object => Ok(Reply::value(
             200,
-            &status::deleted(at.row, at.name, meta::text(&tree, "uid")),
+            &status::deleted(at.row, at.name, meta::text(&document.tree, "uid")),
         )),
-        Deleted::Gone(tree) | Deleted::Waiting(tree) => Ok(Reply::json(200, presenter.tree(tree)?)),
+        Deleted::Gone(document) | Deleted::Waiting(document) => {
+            Ok(Reply::json(200, presenter.document(document)?))
+        }
     }
 }
 
@@ -65,7 +67,7 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
         };
         // Each is deleted as it was listed; one that went by itself is as good as deleted.
         match delete_object(api, at, &options).await {
-            Ok(Deleted::Gone(tree) | Deleted::Waiting(tree)) => items.push(tree),
+            Ok(Deleted::Gone(document) | Deleted::Waiting(document)) => items.push(document.tree),
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),
         }
@@ -119,7 +121,7 @@ async fn carry_out(
         } else {
             Deleted::Waiting
         };
-        return Ok(Some(made(new.tree)));
+        return Ok(Some(made(new)));
     }
     let op = if gone {
         Op::Delete { key, expected }
@@ -137,9 +139,9 @@ async fn carry_out(
             let version = written.revision.to_string();
             meta::of(&mut new.tree).insert("resourceVersion".into(), version.into());
             Ok(Some(if gone {
-                Deleted::Gone(new.tree)
+                Deleted::Gone(new)
             } else {
-                Deleted::Waiting(new.tree)
+                Deleted::Waiting(new)
             }))
         }
         Err(WriteError::Stale(_)) => Ok(None),

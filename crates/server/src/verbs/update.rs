@@ -54,7 +54,7 @@ pub(super) enum Outcome {
     /// The object as it is stored now (perhaps as before).
     Stored(Stored),
     /// The object as it would be, or as it was at its end; not stored.
-    Tree(Value),
+    Unstored(Document),
 }
 
 /// What all attempts of a change share.
@@ -113,7 +113,7 @@ pub(super) fn reply(call: &Call, at: At<'_>, changed: Changed) -> Result<Reply> 
     let presenter = call.presenter(at.row)?;
     let bytes = match changed.outcome {
         Outcome::Stored(stored) => presenter.one(&stored, stored.modified)?,
-        Outcome::Tree(tree) => presenter.tree(tree)?,
+        Outcome::Unstored(document) => presenter.document(document)?,
     };
     Ok(Reply::json(200, bytes).with_warnings(changed.warnings))
 }
@@ -223,7 +223,7 @@ async fn write(
     if change.dry_run {
         present::to_view(row, &mut document.tree);
         meta::of(&mut document.tree).insert("resourceVersion".into(), version.into());
-        return Ok(Some(Outcome::Tree(document.tree)));
+        return Ok(Some(Outcome::Unstored(document)));
     }
     let (key, expected) = (change.at.key(), stored.modified);
     let op = if last {
@@ -242,7 +242,7 @@ async fn write(
             present::to_view(row, &mut document.tree);
             let version = written.revision.to_string();
             meta::of(&mut document.tree).insert("resourceVersion".into(), version.into());
-            Ok(Some(Outcome::Tree(document.tree)))
+            Ok(Some(Outcome::Unstored(document)))
         }
         Ok(written) => Ok(Some(Outcome::Stored(written.record))),
         Err(WriteError::Stale(_)) => Ok(None),
@@ -340,7 +340,7 @@ async fn create_instead(
     let presenter = call.presenter(at.row)?;
     let bytes = match created {
         Created::Stored(stored) => presenter.one(&stored, stored.modified)?,
-        Created::Dry(tree) => presenter.tree(tree)?,
+        Created::Dry(document) => presenter.document(document)?,
     };
     Ok(Reply::json(201, bytes).with_warnings(warnings))
 }

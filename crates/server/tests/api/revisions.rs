@@ -48,6 +48,19 @@ async fn data_comes_back_byte_for_byte_whichever_way_it_is_read() {
 }
 
 #[tokio::test]
+async fn data_comes_back_byte_for_byte_from_dry_runs_and_unfinished_deletions() {
+    let kit = Kit::new().await;
+    kit.send(post("r")).await.is(201);
+    let one = format!("{REVISIONS}/r");
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    let dry = format!("{one}?dryRun=All");
+    holds(kit.patch(MERGE, &dry, &labels).await.text());
+    let kept = json!({"metadata": {"finalizers": ["example.com/kept"]}});
+    kit.patch(MERGE, &one, &kept).await.ok();
+    holds(kit.delete(&one).await.text());
+}
+
+#[tokio::test]
 async fn a_put_of_what_was_read_is_no_change() {
     let kit = Kit::new().await;
     let made = kit.send(post("r")).await;
