@@ -70,6 +70,10 @@ pub(crate) struct ServerArgs {
     /// The range that services get their cluster IPs from
     #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
     pub(crate) service_cidr: Cidr,
+
+    /// Wait nowhere longer than this for a client: for tests of impatient servers
+    #[arg(long, hide = true, value_name = "SECONDS")]
+    pub(crate) patience_seconds: Option<u64>,
 }
 
 /// How to run everything.

@@ -1,6 +1,6 @@
 //! Logs go to stderr; data goes to stdout.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use tracing_subscriber::EnvFilter;
 
@@ -12,14 +12,17 @@ pub(crate) fn start(filter: Option<&str>) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(colour)
+        // Complaints about a stderr that is gone would go to stderr, and end what it was said for.
+        .log_internal_errors(false)
         .init();
 }
 
 /// Tells why the program ends, with all its reasons.
-#[expect(clippy::print_stderr, reason = "the last words of the program")]
 pub(crate) fn complain(error: &anyhow::Error) {
-    eprintln!("error: {error}");
+    let mut words = format!("error: {error}\n");
     for cause in error.chain().skip(1) {
-        eprintln!("  because: {cause}");
+        words.push_str(&format!("  because: {cause}\n"));
     }
+    // Where nobody listens any more, the exit code has to say it.
+    let _unheard = std::io::stderr().write_all(words.as_bytes());
 }

@@ -1,8 +1,10 @@
 //! One daemon on every node: the command line.
 
 mod args;
+mod descriptors;
 mod inprocess;
 mod logging;
+mod signals;
 mod verb;
 
 use std::process::ExitCode;

@@ -1,7 +1,6 @@
 //! The API as one value: what all requests share, and the way of a request through it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::{HeaderValue, Method, Request, Response, header};
 use kennel_store::Store;
@@ -14,10 +13,10 @@ use crate::metrics::Metrics;
 use crate::object::Head;
 use crate::openapi;
 use crate::pki::token::TokenSigner;
-use crate::request::User;
 use crate::request::accept;
 use crate::request::path::{self, Route};
 use crate::request::query::Query;
+use crate::request::{UNAUTHENTICATED, User};
 use crate::status::{ApiError, Result};
 use crate::verbs::{self, Call, Reply};
 use crate::watch::Hubs;
@@ -70,35 +69,39 @@ impl Api {
         request: Request<bytes::Bytes>,
         user: User,
     ) -> Response<Body> {
-        let started = Instant::now();
         let (parts, body) = request.into_parts();
-        let uri = parts.uri.clone();
-        let agent = parts.headers.get(header::USER_AGENT).cloned();
+        let agent = parts.headers.get(header::USER_AGENT);
         let query = Query::parse(parts.uri.query());
-        let pretty = wants_pretty(&query, agent.as_ref());
+        let pretty = wants_pretty(&query, agent);
         let call = Call {
             user,
             headers: parts.headers,
             query,
             body,
         };
-        let outcome = self.route(&parts.method, uri.path(), &call).await;
+        let outcome = self.route(&parts.method, parts.uri.path(), &call).await;
         let reply = outcome.unwrap_or_else(|error| Reply::from(&error));
-        self.metrics
-            .count(&parts.method, reply.code, started.elapsed());
-        log(
-            &parts.method,
-            &uri,
-            &call.user,
-            agent.as_ref(),
-            reply.code,
-            started,
-        );
         let mut response = respond(reply, pretty);
         if parts.method == Method::HEAD {
             *response.body_mut() = Body::empty();
         }
         response
+    }
+
+    /// Refuses requests of clients that showed no credentials, unless anybody may make them. Needs no
+    /// body, and so can be asked before one is read.
+    pub(crate) fn check_stranger(&self, parts: &http::request::Parts, user: &User) -> Result<()> {
+        if !user.is_in(UNAUTHENTICATED) {
+            return Ok(());
+        }
+        let path = parts.uri.path();
+        let route = path::parse(path).ok_or_else(ApiError::unauthorized)?;
+        authorize::check(
+            user,
+            verbs::verb(&parts.method, &route, false),
+            &route,
+            path,
+        )
     }
 
     async fn route(self: &Arc<Self>, method: &Method, path: &str, call: &Call) -> Result<Reply> {
@@ -313,23 +316,4 @@ fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace(['\n', '\r'], " ")
-}
-
-/// One line per request, in an order that suits grep.
-fn log(
-    method: &Method,
-    uri: &http::Uri,
-    user: &User,
-    agent: Option<&HeaderValue>,
-    code: u16,
-    started: Instant,
-) {
-    let path = uri.path_and_query().map_or("", |p| p.as_str());
-    let agent = agent.and_then(|a| a.to_str().ok()).unwrap_or("-");
-    let agent = agent.split(' ').next().unwrap_or("-");
-    let milliseconds = started.elapsed().as_secs_f64() * 1e3;
-    tracing::info!(
-        target: "kennel::request",
-        "{method} {path} {code} {milliseconds:.1}ms user={} agent={agent}", user.name
-    );
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admit::service::Cidr;
 use crate::api::{Api, Settings};
+use crate::http::limits::Patience;
 use crate::http::{listen, tls};
 use crate::inprocess;
 use crate::object::Head;
@@ -26,6 +27,8 @@ pub struct Config {
     pub tls_san: Vec<String>,
     /// Where cluster IPs come from.
     pub service_cidr: Cidr,
+    /// How long clients are waited for.
+    pub patience: Patience,
 }
 
 /// Why a server could not start.
@@ -89,7 +92,14 @@ impl Server {
         };
         let api = inprocess::open_api(&store, pki.tokens, settings).await?;
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(listen::serve(listener, tls, Arc::clone(&api), stop.clone()));
+        let serving = listen::serve(
+            listener,
+            tls,
+            Arc::clone(&api),
+            config.patience,
+            stop.clone(),
+        );
+        let serving = tokio::spawn(serving);
         Ok(Self {
             api,
             address,

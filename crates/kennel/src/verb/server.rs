@@ -1,14 +1,23 @@
 //! `kennel server`: the API alone.
 
+use std::io::Write as _;
+use std::time::Duration;
+
+use kennel_server::http::limits::Patience;
 use kennel_server::server::{Config, Server};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ServerArgs;
+use crate::signals::Signals;
 
 /// Serves until told to stop.
 pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
-    let server = start(args).await?;
-    stopped().await?;
+    // Heard from the start: whoever reads that we serve may tell us to stop in the same moment.
+    let mut signals = Signals::listen()?;
+    let server = tokio::select! {
+        server = start(args) => server?,
+        () = signals.stop() => return Ok(()),
+    };
+    signals.stop().await;
     tracing::info!("stopping");
     server.stop().await;
     Ok(())
@@ -16,35 +25,29 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
 
 /// Starts a server and says how to reach it.
 pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
+    crate::descriptors::raise_limit();
+    let patience = args.patience_seconds.map(Duration::from_secs);
     let server = Server::start(Config {
         data_dir: args.data_dir,
         listen: args.listen,
         tls_san: args.tls_san,
         service_cidr: args.service_cidr,
+        patience: patience.map_or_else(Patience::default, Patience::at_most),
     })
     .await?;
     announce(&server);
     Ok(server)
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "the three lines this verb exists to print"
-)]
+/// The three lines this verb exists to print. A reader who leaves after the first one
+/// (`kennel server | head -n 1`) is no reason to end.
 fn announce(server: &Server) {
-    let kubeconfig = server.kubeconfig.display();
-    println!("Kennel serves the Kubernetes API at {}", server.url());
-    println!("Use it:  export KUBECONFIG={kubeconfig}");
-    println!("Try it:  kubectl get namespaces");
-}
-
-/// Waits for SIGTERM or Ctrl-C.
-pub(super) async fn stopped() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+    let (url, kubeconfig) = (server.url(), server.kubeconfig.display());
+    let words = format!(
+        "Kennel serves the Kubernetes API at {url}\n\
+         Use it:  export KUBECONFIG={kubeconfig}\n\
+         Try it:  kubectl get namespaces\n"
+    );
+    let mut out = std::io::stdout().lock();
+    let _unheard = out.write_all(words.as_bytes()).and_then(|()| out.flush());
 }

@@ -3,6 +3,7 @@
 //! The parts are clients of the API like any other; only the way to it is shorter.
 
 use std::future::Future;
+use std::time::Duration;
 
 use kennel_node::simulated::Simulation;
 use tokio_util::sync::CancellationToken;
@@ -11,10 +12,18 @@ use tokio_util::task::TaskTracker;
 use super::server;
 use crate::args::UpArgs;
 use crate::inprocess;
+use crate::signals::Signals;
+
+/// What the parts get to finish what they are at; the server is there for them until then.
+const PARTS_END: Duration = Duration::from_secs(10);
 
 /// Runs everything until told to stop.
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
-    let server = server::start(args.server).await?;
+    let mut signals = Signals::listen()?;
+    let server = tokio::select! {
+        server = server::start(args.server) => server?,
+        () = signals.stop() => return Ok(()),
+    };
     let stop = CancellationToken::new();
     let parts = TaskTracker::new();
     let client = |name: &str| inprocess::client(&server.api, name);
@@ -37,10 +46,12 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         ));
     }
     parts.close();
-    server::stopped().await?;
+    signals.stop().await;
     tracing::info!("stopping");
     stop.cancel();
-    parts.wait().await;
+    if tokio::time::timeout(PARTS_END, parts.wait()).await.is_err() {
+        tracing::warn!("some parts did not end in time");
+    }
     server.stop().await;
     Ok(())
 }

@@ -3,57 +3,111 @@
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::{Request, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http::{Request, Response, header};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::Watcher;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
-use super::{limits, tls};
+use super::limits::{self, Patience};
+use super::line::Line;
+use super::patient::Patient;
+use super::{read, tls};
 use crate::api::Api;
 use crate::request::User;
 use crate::status::ApiError;
 use crate::verbs::Reply;
 
+/// What every HTTP/2 client sends before anything else.
+const HTTP2_PREFACE_BYTES: usize = 24;
+
+/// What all connections share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) api: Arc<Api>,
+    pub(super) tls: TlsAcceptor,
+    pub(super) patience: Patience,
+    pub(super) stop: CancellationToken,
+}
+
 /// Serves one connection until it ends.
-pub(super) async fn serve(socket: TcpStream, tls: TlsAcceptor, api: Arc<Api>, graceful: Watcher) {
+pub(super) async fn serve(socket: TcpStream, shared: Shared, graceful: Watcher) {
     // Answers are small and come in one piece: waiting to fill a packet only delays them.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let stream = match tokio::time::timeout(limits::HANDSHAKE, tls.accept(socket)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => return tracing::debug!("TLS handshake took too long"),
+    let Some(stream) = handshake(socket, &shared).await else {
+        return;
     };
-    let certificates = stream.get_ref().1.peer_certificates();
+    let (patience, stop) = (shared.patience, shared.stop.clone());
+    let session = stream.get_ref().1;
+    let certificates = session.peer_certificates();
     let user = tls::user(certificates.and_then(|list| list.first()));
+    let is_http2 = session.alpn_protocol() == Some(b"h2");
+    let opening = if is_http2 { HTTP2_PREFACE_BYTES } else { 0 };
+    let stream = Patient::new(stream, opening, patience.headers, patience.stall);
+    let spoken = Arc::new(AtomicBool::new(false));
+    let has_spoken = Arc::clone(&spoken);
     let service = service_fn(move |request| {
-        let (api, user) = (Arc::clone(&api), user.clone());
-        async move { Ok::<_, Infallible>(answer(&api, request, user).await) }
+        spoken.store(true, Ordering::Relaxed);
+        let (shared, user) = (shared.clone(), user.clone());
+        let within = shared.patience;
+        async move { Ok::<_, Infallible>(answer_within(&shared.api, request, user, within).await) }
     });
-    let builder = builder();
-    let connection = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .into_owned();
-    if let Err(error) = graceful.watch(connection).await {
+    let builder = builder(is_http2, patience);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    // A client that has asked for nothing when the server stops has nothing to finish.
+    let stopped_in_silence = async {
+        stop.cancelled().await;
+        if has_spoken.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = graceful.watch(connection.into_owned()) => ended,
+        () = stopped_in_silence => return,
+    };
+    if let Err(error) = ended {
         tracing::debug!(error = %error, "connection ended");
     }
 }
 
-fn builder() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+async fn handshake(socket: TcpStream, shared: &Shared) -> Option<TlsStream<TcpStream>> {
+    let accepting = tokio::time::timeout(shared.patience.handshake, shared.tls.accept(socket));
+    let accepted = tokio::select! {
+        accepted = accepting => accepted,
+        () = shared.stop.cancelled() => return None,
+    };
+    match accepted {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake took too long"),
+    }
+    None
+}
+
+/// The protocol is the one agreed on in the handshake: guessing it from the first bytes would mean to
+/// wait for them without a bound.
+fn builder(is_http2: bool, patience: Patience) -> Builder<TokioExecutor> {
+    let builder = Builder::new(TokioExecutor::new());
+    let mut builder = if is_http2 {
+        builder.http2_only()
+    } else {
+        builder.http1_only()
+    };
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits::HEADERS)
+        .header_read_timeout(patience.headers)
         .max_buf_size(limits::HEADER_BYTES_MAX as usize);
     builder
         .http2()
@@ -71,36 +125,44 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (parts, body) = request.into_parts();
-    let body = match read(body).await {
-        Ok(body) => body,
-        Err(error) => return refuse(&error),
-    };
-    let request = Request::from_parts(parts, body);
-    let served = AssertUnwindSafe(api.serve(request, user))
-        .catch_unwind()
-        .await;
-    served.unwrap_or_else(|_| refuse(&ApiError::internal("a request handler panicked")))
+    answer_within(api, request, user, Patience::default()).await
 }
 
-async fn read<B>(body: B) -> Result<Bytes, ApiError>
+async fn answer_within<B>(
+    api: &Arc<Api>,
+    request: Request<B>,
+    user: User,
+    patience: Patience,
+) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let whole = Limited::new(body, limits::BODY_BYTES_MAX).collect();
-    match tokio::time::timeout(limits::BODY, whole).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(ApiError::too_large(limits::BODY_BYTES_MAX))
-        }
-        Ok(Err(error)) => Err(ApiError::bad_request(format!(
-            "cannot read the body: {error}"
-        ))),
-        Err(_) => Err(ApiError::bad_request("the body did not arrive in time")),
-    }
+    let line = Line::of(&request);
+    let name = user.name.clone();
+    let outcome = attempt(api, request, user, patience).await;
+    let response = outcome.unwrap_or_else(|error| crate::api::respond(Reply::from(&error), false));
+    line.write(&api.metrics, &name, response.status().as_u16());
+    response
 }
 
-fn refuse(error: &ApiError) -> Response<Body> {
-    crate::api::respond(Reply::from(error), false)
+async fn attempt<B>(
+    api: &Arc<Api>,
+    request: Request<B>,
+    user: User,
+    patience: Patience,
+) -> Result<Response<Body>, ApiError>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    // Strangers are turned away before their bodies take up memory.
+    api.check_stranger(&parts, &user)?;
+    let waiting = parts.headers.contains_key(header::EXPECT);
+    let body = read::read(body, waiting, patience.body).await?;
+    let request = Request::from_parts(parts, body);
+    let served = AssertUnwindSafe(api.serve(request, user)).catch_unwind();
+    let served = served.await;
+    served.map_err(|_| ApiError::internal("a request handler panicked"))
 }

@@ -1,16 +1,18 @@
 //! The listening socket and its connections.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulShutdown;
 use rustls::ServerConfig;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::{connection, limits};
+use super::connection::{self, Shared};
+use super::limits::{self, Patience};
 use crate::api::Api;
 
 /// After a failed accept (out of file descriptors, say), others get a moment to end.
@@ -21,40 +23,61 @@ pub async fn serve(
     listener: TcpListener,
     tls: Arc<ServerConfig>,
     api: Arc<Api>,
+    patience: Patience,
     stop: CancellationToken,
 ) {
-    let tls = TlsAcceptor::from(tls);
+    let shared = Shared {
+        api: Arc::clone(&api),
+        tls: TlsAcceptor::from(tls),
+        patience,
+        stop: stop.clone(),
+    };
     let graceful = GracefulShutdown::new();
+    // Waiting for a place, for a client or for better times: told to stop, none of them goes on.
+    tokio::select! {
+        () = accept_all(&listener, &shared, &graceful) => {}
+        () = stop.cancelled() => {}
+    }
+    drop(listener);
+    api.end_watches();
+    let ended = tokio::time::timeout(patience.shutdown, graceful.shutdown());
+    if ended.await.is_err() {
+        tracing::warn!("some connections did not end in time");
+    }
+}
+
+async fn accept_all(listener: &TcpListener, shared: &Shared, graceful: &GracefulShutdown) {
     let places = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
+    let mut complained = false;
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            break;
-        };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
-        };
-        match accepted {
-            Ok((socket, _)) => {
-                let (tls, api) = (tls.clone(), Arc::clone(&api));
-                let watcher = graceful.watcher();
+        match accept(listener, &places).await {
+            Ok((place, socket)) => {
+                complained = false;
+                let connection = connection::serve(socket, shared.clone(), graceful.watcher());
                 tokio::spawn(async move {
-                    connection::serve(socket, tls, api, watcher).await;
+                    connection.await;
                     drop(place);
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                // Once per outage: a log that fills the disk would be the next outage.
+                if !complained {
+                    tracing::warn!(%error, "cannot accept connections");
+                    complained = true;
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
-    drop(listener);
-    api.end_watches();
-    if tokio::time::timeout(limits::SHUTDOWN, graceful.shutdown())
-        .await
-        .is_err()
-    {
-        tracing::warn!("some connections did not end in time");
-    }
+}
+
+/// The next client, once there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(OwnedSemaphorePermit, TcpStream)> {
+    let place = Arc::clone(places).acquire_owned().await;
+    let place = place.map_err(io::Error::other)?;
+    let (socket, _) = listener.accept().await?;
+    Ok((place, socket))
 }

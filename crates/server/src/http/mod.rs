@@ -3,5 +3,8 @@
 pub mod body;
 pub mod connection;
 pub mod limits;
+mod line;
 pub mod listen;
+mod patient;
+mod read;
 pub mod tls;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, SanType, SerialNumber,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType, SerialNumber,
 };
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
@@ -33,18 +33,12 @@ impl Authority {
     /// Opens the authority of a directory, or makes it.
     pub fn open(dir: &Path) -> Result<Self, PkiError> {
         let (cert, key) = (dir.join("ca.crt"), dir.join("ca.key"));
-        if let (Some(cert_pem), Some(key_pem)) = (files::read(&cert)?, files::read(&key)?) {
-            let unusable = |_| PkiError::Unusable {
-                path: key.clone(),
-                what: "private key",
+        // A key alone is what an interrupted first start leaves behind: it has signed nothing yet.
+        if let Some(cert_pem) = files::read(&cert)? {
+            let Some(key_pem) = files::read(&key)? else {
+                return Err(PkiError::Keyless { cert, key });
             };
-            KeyPair::from_pem(&key_pem).map_err(unusable)?;
-            if Facts::read(&cert_pem).is_none() {
-                return Err(PkiError::Unusable {
-                    path: cert,
-                    what: "certificate",
-                });
-            }
+            check_authority((&cert, &cert_pem), (&key, &key_pem))?;
             return Ok(Self { cert_pem, key_pem });
         }
         let pair = KeyPair::generate()?;
@@ -114,7 +108,7 @@ impl Authority {
         );
         if let (Some(cert_pem), Some(key_pem)) = (files::read(&cert)?, files::read(&key)?)
             && self.still_good(&cert_pem, names)
-            && KeyPair::from_pem(&key_pem).is_ok()
+            && KeyPair::from_pem(&key_pem).is_ok_and(|pair| is_for(&cert_pem, &pair))
         {
             return Ok((cert_pem, key_pem));
         }
@@ -137,6 +131,31 @@ impl Authority {
             && facts.expires > jiff::Timestamp::now().as_second() + RENEW_DAYS * DAY_SECONDS
             && names.iter().all(|name| facts.names.contains(name))
     }
+}
+
+/// Refuses an authority that could issue nothing clients would trust. It is never replaced unasked:
+/// every node and kubeconfig out there knows the old one.
+fn check_authority(cert: (&Path, &str), key: (&Path, &str)) -> Result<(), PkiError> {
+    let unusable = |path: &Path, what| PkiError::Unusable {
+        path: path.to_owned(),
+        what,
+    };
+    let pair = KeyPair::from_pem(key.1).map_err(|_| unusable(key.0, "private key"))?;
+    if Facts::read(cert.1).is_none() {
+        return Err(unusable(cert.0, "certificate"));
+    }
+    if is_for(cert.1, &pair) {
+        return Ok(());
+    }
+    Err(PkiError::Mismatch {
+        cert: cert.0.to_owned(),
+        key: key.0.to_owned(),
+    })
+}
+
+/// Whether a certificate is for this key.
+fn is_for(cert_pem: &str, pair: &KeyPair) -> bool {
+    Facts::read(cert_pem).is_some_and(|facts| facts.key == pair.subject_public_key_info())
 }
 
 fn parameters(common_name: &str, organisations: &[&str], days: i64) -> CertificateParams {
@@ -165,6 +184,8 @@ fn parameters(common_name: &str, organisations: &[&str], days: i64) -> Certifica
 
 /// What matters of a certificate.
 struct Facts {
+    /// The public key, as the certificate has it.
+    key: Vec<u8>,
     subject: String,
     issuer: String,
     subject_key: Vec<u8>,
@@ -179,6 +200,7 @@ impl Facts {
         let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).ok()?;
         let (_, cert) = X509Certificate::from_der(&pem.contents).ok()?;
         let mut facts = Self {
+            key: cert.public_key().raw.to_vec(),
             subject: cert.subject().to_string(),
             issuer: cert.issuer().to_string(),
             subject_key: Vec::new(),

@@ -5,6 +5,9 @@ pub mod accept;
 pub mod path;
 pub mod query;
 
+/// The group of those who showed no credentials.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+
 /// Who sends a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -19,7 +22,7 @@ impl User {
     pub fn anonymous() -> Self {
         Self {
             name: "system:anonymous".to_owned(),
-            groups: vec!["system:unauthenticated".to_owned()],
+            groups: vec![UNAUTHENTICATED.to_owned()],
         }
     }
 

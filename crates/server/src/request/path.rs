@@ -60,8 +60,10 @@ const SEGMENTS_MAX: usize = 12;
 /// Understands a path. `None`: it names nothing that is served.
 pub fn parse(path: &str) -> Option<Route> {
     let mut segments = Vec::new();
-    for segment in path.split('/').filter(|s| !s.is_empty()) {
-        if segments.len() == SEGMENTS_MAX {
+    let path = path.trim_matches('/');
+    for segment in path.split('/').filter(|_| !path.is_empty()) {
+        // A name that is missing in the middle must not make its neighbour another one's.
+        if segment.is_empty() || segments.len() == SEGMENTS_MAX {
             return None;
         }
         segments.push(percent_decode_str(segment).decode_utf8().ok()?.into_owned());
@@ -174,6 +176,9 @@ mod tests {
             "daemonsets.apps ns=a name=b sub=-",
         );
         check("/api/v1/nodes/n%2D1", "nodes ns=- name=n-1 sub=-");
+        check("//api/v1/nodes/", "nodes ns=- name=- sub=-");
+        check("/", "Some(Root)");
+        check("", "Some(Root)");
         check("/apis/apps/v1/replicasets", "empty replicasets None");
         check("/api/v1/namespaces/a/bindings", "Some(Bindings(\"a\"))");
     }
@@ -189,6 +194,8 @@ mod tests {
             "/healthz/a/b",
             "/api/v1/nodes/%ff",
             "/nothing",
+            "/api/v1/namespaces//pods",
+            "/api//v1/nodes",
             "/a/b/c/d/e/f/g/h/i/j/k/l/m/n",
         ] {
             check(path, "None");

@@ -25,6 +25,7 @@ mod watching;
 pub use call::{Call, Reply};
 
 use crate::api::Api;
+use crate::names;
 use crate::object::Document;
 use crate::registry::{EmptyCollection, Resource};
 use crate::request::User;
@@ -55,6 +56,7 @@ pub fn verb(method: &http::Method, route: &Route, watching: bool) -> &'static st
 /// Carries out a request about objects of a resource.
 pub async fn objects(api: &Api, call: &Call, place: &Place, verb: &str) -> Result<Reply> {
     let row = place.row;
+    check_name(place)?;
     if let Some(subresource) = &place.subresource {
         let served = row.subresources.iter().find(|s| s.name == subresource);
         let served = served.ok_or_else(ApiError::no_such_resource)?;
@@ -144,6 +146,19 @@ pub fn empty(
             verb,
         )),
     }
+}
+
+/// A name that could be taken for part of a path is refused before it is looked up.
+fn check_name(place: &Place) -> Result<()> {
+    let name = place.name.as_deref().unwrap_or_default();
+    let mistakes = names::path_segment_name(name);
+    if mistakes.is_empty() {
+        return Ok(());
+    }
+    let why = mistakes.join(";");
+    Err(ApiError::bad_request(format!(
+        "Name parameter invalid: {name:?}: {why}"
+    )))
 }
 
 /// Whether the path names what the verb works on: a create and a deletion of many need the one

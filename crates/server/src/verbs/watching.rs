@@ -149,12 +149,19 @@ pub(super) fn empty_watch(
         first = Some(line_of_json("BOOKMARK", object.to_string().as_bytes()));
     }
     let end = tokio::time::Instant::now() + lasts(call)?;
-    let stream = futures_util::stream::unfold(first, move |first| async move {
-        if let Some(line) = first {
-            return Some((line, None));
+    let ending = api.hubs.ending();
+    let stream = futures_util::stream::unfold(first, move |first| {
+        let ending = ending.clone();
+        async move {
+            if let Some(line) = first {
+                return Some((line, None));
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(end) => {}
+                () = ending.cancelled() => {}
+            }
+            None
         }
-        tokio::time::sleep_until(end).await;
-        None
     });
     Ok(Reply::stream(Body::Stream(Box::pin(stream))))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kennel_store::{Event, Store, WatchEnd};
 use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::filter::Place;
 use super::{Change, Filter, Shared};
@@ -272,6 +273,7 @@ fn hand_out_one(watchers: &Watchers, event: &Arc<Event<Head>>, slow: &mut Vec<Ar
 pub struct Hubs {
     hubs: Vec<(&'static str, Arc<Hub>)>,
     moved: Arc<Notify>,
+    ending: CancellationToken,
 }
 
 impl Hubs {
@@ -287,7 +289,13 @@ impl Hubs {
         Self {
             hubs,
             moved: Arc::default(),
+            ending: CancellationToken::new(),
         }
+    }
+
+    /// Cancelled when all watches end, for those that no hub feeds.
+    pub fn ending(&self) -> CancellationToken {
+        self.ending.clone()
     }
 
     /// The hub of a resource.
@@ -322,6 +330,7 @@ impl Hubs {
 
     /// Ends all watches.
     pub fn close(&self) {
+        self.ending.cancel();
         self.hubs.iter().for_each(|(_, hub)| hub.close());
     }
 

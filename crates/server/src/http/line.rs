@@ -1,0 +1,86 @@
+//! One line per request in the log, in an order that suits grep:
+//! `METHOD path code milliseconds user agent`.
+
+use std::time::Instant;
+
+use http::{HeaderValue, Method, Request, Uri, header};
+
+use crate::metrics::Metrics;
+
+/// How much of a path is logged. Selectors of real clients fit; a flood of long ones fills no disk.
+const PATH_BYTES_MAX: usize = 2048;
+
+/// What the log says about a request, kept until its answer is known.
+pub(super) struct Line {
+    method: Method,
+    uri: Uri,
+    agent: Option<HeaderValue>,
+    started: Instant,
+}
+
+impl Line {
+    /// Notes a request that has just come.
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
+        Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            agent: request.headers().get(header::USER_AGENT).cloned(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Counts and logs the request, now that it is answered.
+    pub(super) fn write(&self, metrics: &Metrics, user: &str, code: u16) {
+        let took = self.started.elapsed();
+        metrics.count(&self.method, code, took);
+        let (method, agent) = (&self.method, self.agent());
+        let path = shortened(self.uri.path_and_query().map_or("", |p| p.as_str()));
+        let milliseconds = took.as_secs_f64() * 1e3;
+        tracing::info!(
+            target: "kennel::request",
+            "{method} {path} {code} {milliseconds:.1}ms user={user} agent={agent}"
+        );
+    }
+
+    /// The first word of the client's name for itself.
+    fn agent(&self) -> &str {
+        let text = self.agent.as_ref().and_then(|agent| agent.to_str().ok());
+        text.and_then(|text| text.split_whitespace().next())
+            .unwrap_or("-")
+    }
+}
+
+fn shortened(path: &str) -> &str {
+    if path.len() <= PATH_BYTES_MAX {
+        return path;
+    }
+    let end = (0..=PATH_BYTES_MAX).rfind(|at| path.is_char_boundary(*at));
+    &path[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_cut_between_characters() {
+        assert_eq!(shortened("/api"), "/api");
+        let long = format!("/{}", "é".repeat(PATH_BYTES_MAX));
+        assert_eq!(shortened(&long).len(), PATH_BYTES_MAX - 1);
+    }
+
+    fn agent(value: &str) -> String {
+        let request = Request::builder().header(header::USER_AGENT, value);
+        Line::of(&request.body(()).unwrap()).agent().to_owned()
+    }
+
+    #[test]
+    fn agents_are_one_word() {
+        assert_eq!(
+            agent("kubectl/v1.32.4 (linux/amd64) kubernetes/59526cd"),
+            "kubectl/v1.32.4"
+        );
+        assert_eq!(agent(""), "-");
+        assert_eq!(agent("é"), "-");
+    }
+}
