@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kennel_server::http::limits::Patience;
 use kennel_server::server::{Config, Server};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -59,6 +60,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         listen,
         tls_san: Vec::new(),
         service_cidr: "10.96.0.0/16".parse().unwrap(),
+        patience: Patience::default(),
     };
     Server::start(config).await.expect("the server starts")
 }

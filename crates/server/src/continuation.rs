@@ -8,21 +8,21 @@ use crate::status::{ApiError, Result};
 
 /// The position after the last item of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Continuation {
+pub struct Continuation {
     /// The revision of the whole list.
-    pub(crate) revision: u64,
+    pub revision: u64,
     /// The key of the last item sent.
-    pub(crate) after: String,
+    pub after: String,
 }
 
 impl Continuation {
     /// The opaque form.
-    pub(crate) fn encode(&self) -> String {
+    pub fn encode(&self) -> String {
         URL_SAFE_NO_PAD.encode(json!({"rv": self.revision, "start": self.after}).to_string())
     }
 
     /// Reads the opaque form.
-    pub(crate) fn decode(token: &str) -> Result<Self> {
+    pub fn decode(token: &str) -> Result<Self> {
         let read = || {
             let text = URL_SAFE_NO_PAD.decode(token).ok()?;
             let value: Value = serde_json::from_slice(&text).ok()?;

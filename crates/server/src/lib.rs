@@ -17,7 +17,7 @@ pub mod admit;
 pub mod api;
 mod authorize;
 mod bootstrap;
-mod continuation;
+pub mod continuation;
 pub mod discovery;
 pub mod field;
 pub mod http;

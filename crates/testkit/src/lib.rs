@@ -11,10 +11,13 @@
 //! A fixture that cannot do its work panics with what it saw, so that a test reads as a story.
 
 mod eventually;
+pub mod fuzz;
 mod kubectl;
 mod process;
 pub mod session;
+mod wire;
 
 pub use eventually::{Deadline, eventually};
 pub use kubectl::{Answer, Kubectl, Version};
 pub use process::Kennel;
+pub use wire::{Access, Reply, Wire};

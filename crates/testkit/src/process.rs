@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -17,6 +18,9 @@ use crate::Deadline;
 const START_SECONDS: u64 = 60;
 /// From SIGTERM to the end of the process.
 const STOP_SECONDS: u64 = 30;
+
+/// The data directory within the temporary one. Kennel makes it, as it does for its users.
+const DATA: &str = "data";
 
 /// A `kennel` process that serves.
 #[derive(Debug)]
@@ -54,7 +58,7 @@ impl Kennel {
         let mut child = Command::new(&binary)
             .args(&arguments)
             .arg("--data-dir")
-            .arg(data.path())
+            .arg(data.path().join(DATA))
             .args(["--listen", "127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -96,13 +100,19 @@ impl Kennel {
     }
 
     /// Its data directory.
-    pub fn data_dir(&self) -> &Path {
-        self.data.path()
+    pub fn data_dir(&self) -> PathBuf {
+        self.data.path().join(DATA)
+    }
+
+    /// Where it listens, for sockets.
+    pub fn address(&self) -> SocketAddr {
+        let address = self.url.trim_start_matches("https://").parse();
+        address.expect("the address it prints is one")
     }
 
     /// The kubeconfig of its administrator.
     pub fn kubeconfig(&self) -> PathBuf {
-        self.data.path().join("admin.kubeconfig")
+        self.data_dir().join("admin.kubeconfig")
     }
 
     /// Its process id.
@@ -118,7 +128,8 @@ impl Kennel {
     /// Stops it as an operator would, and starts it again on the same directory (on another port).
     #[must_use = "dropping it ends it"]
     pub fn restart(mut self) -> Self {
-        let status = self.terminate();
+        self.terminate();
+        let status = self.wait_for_end();
         assert!(
             status.success(),
             "kennel ended with {status}:\n{}",
@@ -134,13 +145,28 @@ impl Kennel {
         self.launch_again()
     }
 
-    /// Asks it to stop with SIGTERM and waits for its end.
-    pub fn stop(mut self) -> ExitStatus {
-        self.terminate()
+    /// How much memory it holds, in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = std::fs::read_to_string(path).expect("it runs, so it has a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        kibibytes.map_or(0, |kibibytes: u64| kibibytes * 1024)
     }
 
-    fn terminate(&mut self) -> ExitStatus {
+    /// Asks it to stop with SIGTERM and waits for its end.
+    pub fn stop(mut self) -> ExitStatus {
+        self.terminate();
+        self.wait_for_end()
+    }
+
+    /// Asks it to stop with SIGTERM, and does not wait.
+    pub fn terminate(&self) {
         self.signal(Signal::TERM);
+    }
+
+    /// Waits for the end of a process that was asked to stop, and says how it ended.
+    pub fn wait_for_end(&mut self) -> ExitStatus {
         let deadline = Deadline::seconds(STOP_SECONDS);
         loop {
             match self.child.try_wait().expect("the child can be waited for") {

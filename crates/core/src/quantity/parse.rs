@@ -2,6 +2,10 @@
 
 use super::{Format, LARGEST_BINARY, NANOS_PER_UNIT, QuantityError};
 
+/// The largest decimal amount, in nano-units: a power of ten that fits, so that it is read as it is
+/// printed.
+const LARGEST_DECIMAL: i128 = 10_i128.pow(38);
+
 /// The sign, the amount in nano-units and the suffix family of a text.
 pub(super) fn read(text: &str) -> Result<(bool, i128, Format), QuantityError> {
     let parts = Parts::split(text)?;
@@ -145,7 +149,7 @@ fn decimal_nanos(whole: &str, fraction: &str, exponent: i64) -> i128 {
         let exact = factor.and_then(|factor| digits.mantissa.checked_mul(factor));
         return exact
             .and_then(|nanos| nanos.checked_add(i128::from(digits.inexact)))
-            .unwrap_or(i128::MAX);
+            .map_or(LARGEST_DECIMAL, |nanos| nanos.min(LARGEST_DECIMAL));
     }
     let Some(factor) = factor else { return 1 };
     let rounds_up = digits.inexact || digits.mantissa % factor != 0;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper_util::server::graceful::GracefulShutdown;
 use rustls::ServerConfig;
@@ -17,6 +17,8 @@ use crate::api::Api;
 
 /// After a failed accept (out of file descriptors, say), others get a moment to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often that is logged: a log that fills the disk would be the next thing to fail.
+const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
 
 /// Serves until told to stop; then ends watches, lets requests finish, and returns.
 pub async fn serve(
@@ -48,11 +50,10 @@ pub async fn serve(
 
 async fn accept_all(listener: &TcpListener, shared: &Shared, graceful: &GracefulShutdown) {
     let places = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
-    let mut complained = false;
+    let mut complained: Option<Instant> = None;
     loop {
         match accept(listener, &places).await {
             Ok((place, socket)) => {
-                complained = false;
                 let connection = connection::serve(socket, shared.clone(), graceful.watcher());
                 tokio::spawn(async move {
                     connection.await;
@@ -60,10 +61,9 @@ async fn accept_all(listener: &TcpListener, shared: &Shared, graceful: &Graceful
                 });
             }
             Err(error) => {
-                // Once per outage: a log that fills the disk would be the next outage.
-                if !complained {
+                if complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
                     tracing::warn!(%error, "cannot accept connections");
-                    complained = true;
+                    complained = Some(Instant::now());
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }

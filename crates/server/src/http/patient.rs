@@ -119,10 +119,10 @@ mod tests {
 
     use super::*;
 
-    const FIRST: Duration = Duration::from_secs(30);
-    const STALL: Duration = Duration::from_secs(60);
+    const FIRST: Duration = Duration::from_millis(50);
+    const STALL: Duration = Duration::from_secs(1);
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_client_that_does_not_read_is_given_up() {
         let (near, mut far) = duplex(8);
         let mut patient = Patient::new(near, 0, FIRST, STALL);
@@ -135,22 +135,22 @@ mod tests {
         far.read_exact(&mut sent).await.unwrap();
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_slow_reader_is_a_reader() {
         let (near, mut far) = duplex(8);
         let mut patient = Patient::new(near, 0, FIRST, STALL);
         let reading = tokio::spawn(async move {
             let mut sent = [0; 8];
-            for _ in 0..10 {
-                tokio::time::sleep(STALL / 2).await;
+            for _ in 0..20 {
+                tokio::time::sleep(STALL / 10).await;
                 far.read_exact(&mut sent).await.unwrap();
             }
         });
-        patient.write_all(&[0; 80]).await.unwrap();
+        patient.write_all(&[0; 160]).await.unwrap();
         reading.await.unwrap();
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_client_that_says_nothing_is_given_up() {
         let (near, mut far) = duplex(64);
         let mut patient = Patient::new(near, 4, FIRST, STALL);
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(why.kind(), io::ErrorKind::TimedOut);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn after_its_first_words_a_client_may_be_silent() {
         let (near, mut far) = duplex(64);
         let mut patient = Patient::new(near, 4, FIRST, STALL);
@@ -169,7 +169,7 @@ mod tests {
         let mut buffer = [0; 64];
         assert_eq!(patient.read(&mut buffer).await.unwrap(), 4);
         tokio::spawn(async move {
-            tokio::time::sleep(FIRST * 10).await;
+            tokio::time::sleep(FIRST * 2).await;
             far.write_all(b"e").await.unwrap();
         });
         assert_eq!(patient.read(&mut buffer).await.unwrap(), 1);

@@ -65,12 +65,15 @@ pub fn is_empty(value: &Value) -> bool {
 /// Whether two trees mean the same: an empty field and an absent one are no difference.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Object(a), Value::Object(b)) => a.keys().chain(b.keys()).all(|key| {
-            same(
-                a.get(key).unwrap_or(&Value::Null),
-                b.get(key).unwrap_or(&Value::Null),
-            )
-        }),
+        // Each pair is looked at once: twice would double with every level of a deep tree.
+        (Value::Object(a), Value::Object(b)) => {
+            let of_a = a.iter().all(|(key, value)| match b.get(key) {
+                Some(other) => same(value, other),
+                None => is_empty(value),
+            });
+            let only_b = |(key, value): (&String, &Value)| a.contains_key(key) || is_empty(value);
+            of_a && b.iter().all(only_b)
+        }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }

@@ -10,8 +10,9 @@ use crate::schema::{decode, go};
 const MOST_OPERATIONS: usize = 10_000;
 /// How many bytes all copies of one patch may add together.
 const MOST_COPIED: usize = 3 << 20;
-/// How deep a document may become. Trees are walked and dropped recursively.
-const DEEPEST: usize = 128;
+/// How deep a document may become: as deep as can be decoded, since it must be read again from where
+/// it is stored.
+const DEEPEST: usize = 127;
 
 /// Applies a JSON patch. On failure the document may be half changed; callers work on a copy.
 pub fn apply(doc: &mut Value, patch: &[u8]) -> Result<(), PatchError> {
