@@ -88,22 +88,6 @@ impl Api {
         response
     }
 
-    /// Refuses requests of clients that showed no credentials, unless anybody may make them. Needs no
-    /// body, and so can be asked before one is read.
-    pub(crate) fn check_stranger(&self, parts: &http::request::Parts, user: &User) -> Result<()> {
-        if !user.is_in(UNAUTHENTICATED) {
-            return Ok(());
-        }
-        let path = parts.uri.path();
-        let route = path::parse(path).ok_or_else(ApiError::unauthorized)?;
-        authorize::check(
-            user,
-            verbs::verb(&parts.method, &route, false),
-            &route,
-            path,
-        )
-    }
-
     async fn route(self: &Arc<Self>, method: &Method, path: &str, call: &Call) -> Result<Reply> {
         let route = path::parse(path).ok_or_else(ApiError::no_such_resource)?;
         let watching = *method == Method::GET && call.query.flag("watch")?;
@@ -140,6 +124,22 @@ impl Api {
         };
         Ok(Reply::text(200, "text/plain; charset=utf-8", text))
     }
+}
+
+/// Refuses requests of clients that showed no credentials, unless anybody may make them. Needs no
+/// body, and so can be asked before one is read.
+pub(crate) fn check_stranger(parts: &http::request::Parts, user: &User) -> Result<()> {
+    if !user.is_in(UNAUTHENTICATED) {
+        return Ok(());
+    }
+    let path = parts.uri.path();
+    let route = path::parse(path).ok_or_else(ApiError::unauthorized)?;
+    authorize::check(
+        user,
+        verbs::verb(&parts.method, &route, false),
+        &route,
+        path,
+    )
 }
 
 /// Answers discovery and OpenAPI requests.

@@ -51,28 +51,28 @@ impl Presenter {
         if self.is_plain() {
             return Ok(object::bytes(stored, revision));
         }
-        self.tree(self.viewed(stored, revision)?)
+        Ok(self.tree(self.viewed(stored, revision)?))
     }
 
     /// One object that is not stored, or not any more, in the row's own version.
     pub fn document(&self, document: Document) -> Result<Bytes> {
         match self.form {
             Form::Object => unstored(self.row, &document),
-            _ => self.tree(document.tree),
+            _ => Ok(self.tree(document.tree)),
         }
     }
 
-    fn tree(&self, mut tree: Value) -> Result<Bytes> {
+    fn tree(&self, mut tree: Value) -> Bytes {
         match self.form {
             Form::Object => {
                 tree["apiVersion"] = self.row.api_version().into();
                 tree["kind"] = self.row.kind.into();
-                Ok(tree.to_string().into())
+                tree.to_string().into()
             }
-            Form::Metadata => Ok(table::partial_metadata(&tree).to_string().into()),
+            Form::Metadata => table::partial_metadata(&tree).to_string().into(),
             Form::Table(version) => {
                 let metadata = json!({"resourceVersion": tree["metadata"]["resourceVersion"]});
-                Ok(self.table(version, &metadata, &[tree], Header::Columns))
+                self.table(version, &metadata, &[tree], Header::Columns)
             }
         }
     }

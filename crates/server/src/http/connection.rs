@@ -158,7 +158,7 @@ where
 {
     let (parts, body) = request.into_parts();
     // Strangers are turned away before their bodies take up memory.
-    api.check_stranger(&parts, &user)?;
+    crate::api::check_stranger(&parts, &user)?;
     let waiting = parts.headers.contains_key(header::EXPECT);
     let body = read::read(body, waiting, patience.body).await?;
     let request = Request::from_parts(parts, body);

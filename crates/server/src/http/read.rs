@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    const WITHIN: Duration = Duration::from_secs(60);
+    const WITHIN: Duration = Duration::from_mins(1);
 
     async fn refused(body: impl http_body::Body<Data = Bytes, Error = Infallible> + Send) -> u16 {
         read(body, false, WITHIN).await.unwrap_err().code

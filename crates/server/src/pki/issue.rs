@@ -79,7 +79,7 @@ impl Authority {
             params.subject_alt_names.push(SanType::IpAddress(*address));
             wanted.push(address.to_string());
         }
-        self.keep_or_issue(dir, "server", params, &wanted)
+        self.keep_or_issue(dir, "server", &params, &wanted)
     }
 
     /// A client certificate: the user is its common name, the groups its organisations.
@@ -92,14 +92,14 @@ impl Authority {
     ) -> Result<Pair, PkiError> {
         let mut params = parameters(user, groups, LEAF_DAYS);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.keep_or_issue(dir, file, params, &[])
+        self.keep_or_issue(dir, file, &params, &[])
     }
 
     fn keep_or_issue(
         &self,
         dir: &Path,
         file: &str,
-        params: CertificateParams,
+        params: &CertificateParams,
         names: &[String],
     ) -> Result<Pair, PkiError> {
         let (cert, key) = (

@@ -271,7 +271,7 @@ fn hand_out_one(watchers: &Watchers, event: &Arc<Event<Head>>, slow: &mut Vec<Ar
 
 /// The hubs of all collections.
 pub struct Hubs {
-    hubs: Vec<(&'static str, Arc<Hub>)>,
+    all: Vec<(&'static str, Arc<Hub>)>,
     moved: Arc<Notify>,
     ending: CancellationToken,
 }
@@ -287,7 +287,7 @@ impl Hubs {
             }
         }
         Self {
-            hubs,
+            all: hubs,
             moved: Arc::default(),
             ending: CancellationToken::new(),
         }
@@ -300,10 +300,7 @@ impl Hubs {
 
     /// The hub of a resource.
     pub fn of(&self, row: &Resource) -> &Arc<Hub> {
-        let found = self
-            .hubs
-            .iter()
-            .find(|(storage, _)| *storage == row.storage);
+        let found = self.all.iter().find(|(storage, _)| *storage == row.storage);
         &found
             .expect("every row's storage has a hub, by construction")
             .1
@@ -311,7 +308,7 @@ impl Hubs {
 
     /// The number of watchers of all collections.
     pub fn watchers(&self) -> usize {
-        self.hubs.iter().map(|(_, hub)| hub.watchers()).sum()
+        self.all.iter().map(|(_, hub)| hub.watchers()).sum()
     }
 
     /// Waits until a condition holds that only a write can bring about.
@@ -331,12 +328,12 @@ impl Hubs {
     /// Ends all watches.
     pub fn close(&self) {
         self.ending.cancel();
-        self.hubs.iter().for_each(|(_, hub)| hub.close());
+        self.all.iter().for_each(|(_, hub)| hub.close());
     }
 
     /// Feeds every hub from the store until the store closes.
     pub fn start(&self, store: &Arc<dyn Store<Head>>) {
-        for (_, hub) in &self.hubs {
+        for (_, hub) in &self.all {
             let feed = feed(Arc::clone(hub), Arc::clone(store), Arc::clone(&self.moved));
             tokio::spawn(feed);
         }
