@@ -19,10 +19,10 @@ pub(crate) fn start(filter: Option<&str>) {
 
 /// Tells why the program ends, with all its reasons.
 pub(crate) fn complain(error: &anyhow::Error) {
-    let mut words = format!("error: {error}\n");
-    for cause in error.chain().skip(1) {
-        words.push_str(&format!("  because: {cause}\n"));
-    }
+    let mut stderr = std::io::stderr().lock();
     // Where nobody listens any more, the exit code has to say it.
-    let _unheard = std::io::stderr().write_all(words.as_bytes());
+    let _unheard = writeln!(stderr, "error: {error}");
+    for cause in error.chain().skip(1) {
+        let _unheard = writeln!(stderr, "  because: {cause}");
+    }
 }

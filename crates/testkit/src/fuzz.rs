@@ -3,6 +3,8 @@
 //! `fuzz/` runs these under a fuzzer, and `tests/corpus.rs` on a fixed corpus. They panic when
 //! something does not hold, and know nothing of how inputs come about.
 
+use std::fmt::Write as _;
+
 use kennel_core::selector::{FieldSelector, Selector};
 use kennel_server::continuation::Continuation;
 use kennel_server::object::{Document, Head};
@@ -147,7 +149,7 @@ pub fn patches(input: &[u8]) {
     };
     let object = object.value;
     let mut patched = object.clone();
-    settle(json::apply(&mut patched, patch), &patched);
+    settle(&json::apply(&mut patched, patch), &patched);
     identity(&object);
     let Ok(patch) = schema::parse(patch) else {
         return;
@@ -155,9 +157,9 @@ pub fn patches(input: &[u8]) {
     let mut patched = object.clone();
     let merged = merge::apply(&mut patched, patch.value.clone());
     let went = merged.is_ok();
-    settle(merged, &patched);
+    settle(&merged, &patched);
     let once = patched.clone();
-    settle(merge::apply(&mut patched, patch.value.clone()), &patched);
+    settle(&merge::apply(&mut patched, patch.value.clone()), &patched);
     assert!(!went || patched == once, "merging twice is merging once");
     for row in RESOURCES
         .iter()
@@ -165,12 +167,12 @@ pub fn patches(input: &[u8]) {
     {
         let mut patched = object.clone();
         let outcome = strategic::apply(type_of(row), &mut patched, patch.value.clone());
-        settle(outcome, &patched);
+        settle(&outcome, &patched);
     }
 }
 
 /// What a patch leaves behind can be stored and read again.
-fn settle(outcome: Result<(), PatchError>, patched: &Value) {
+fn settle(outcome: &Result<(), PatchError>, patched: &Value) {
     if outcome.is_ok() {
         let written = patched.to_string();
         let read = schema::parse(written.as_bytes());
@@ -229,18 +231,26 @@ pub fn paths(input: &[u8]) {
     let _version = accept::aggregated_discovery(Some(text));
 }
 
+fn push_encoded(path: &mut String, name: &str) {
+    for byte in name.bytes() {
+        write!(path, "%{byte:02X}").expect("writing to a string cannot fail");
+    }
+}
+
 /// The one spelling of a path, with every byte of every name encoded.
 fn canonical(place: &Place) -> String {
-    let encode = |name: &str| -> String { name.bytes().map(|b| format!("%{b:02X}")).collect() };
     let row = place.row;
     let root = if row.group.is_empty() { "api" } else { "apis" };
     let mut path = format!("/{root}/{}", row.api_version());
     if let Some(namespace) = &place.namespace {
-        path.push_str(&format!("/namespaces/{}", encode(namespace)));
+        path.push_str("/namespaces/");
+        push_encoded(&mut path, namespace);
     }
-    path.push_str(&format!("/{}", row.plural));
+    path.push('/');
+    path.push_str(row.plural);
     for segment in place.name.iter().chain(&place.subresource) {
-        path.push_str(&format!("/{}", encode(segment)));
+        path.push('/');
+        push_encoded(&mut path, segment);
     }
     path
 }
