@@ -46,10 +46,10 @@ struct Seed {
 fn corpus(target: &str) -> Vec<Seed> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let entries = std::fs::read_dir(dir.join(target)).expect("there is a corpus");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     let read = |path: PathBuf| Seed {
-        bytes: std::fs::read(&path).unwrap(),
+        bytes: std::fs::read(&path).expect("a seed can be read"),
         path,
     };
     let seeds: Vec<Seed> = paths.into_iter().map(read).collect();
@@ -80,13 +80,14 @@ fn mutate(rng: &mut Rng, seeds: &[Seed], bytes: &mut Vec<u8>) {
 }
 
 fn run(target: Target, seed: &Path, bytes: &[u8]) {
-    if catch_unwind(|| target(bytes)).is_err() {
-        panic!("{} or a mutation: {}", seed.display(), bytes.escape_ascii());
-    }
+    let outcome = catch_unwind(|| target(bytes));
+    let shown = bytes.escape_ascii();
+    assert!(outcome.is_ok(), "{} or a mutation: {shown}", seed.display());
 }
 
 fn check(name: &str) {
-    let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).unwrap();
+    let known = TARGETS.iter().find(|(known, _)| *known == name);
+    let (_, target) = known.expect("there is such a target");
     let seeds = corpus(name);
     for seed in &seeds {
         run(*target, &seed.path, &seed.bytes);
