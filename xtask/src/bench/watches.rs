@@ -65,7 +65,7 @@ impl Watches {
 async fn count(mut body: Incoming, lines: Arc<AtomicUsize>) {
     while let Some(Ok(frame)) = body.frame().await {
         let data = frame.data_ref().map_or(&[][..], |data| data);
-        let ends = data.split(|byte| *byte == b'\n').count().saturating_sub(1);
+        let ends = data.iter().map(|byte| usize::from(*byte == b'\n')).sum();
         lines.fetch_add(ends, Ordering::Relaxed);
     }
 }
