@@ -57,6 +57,8 @@ pub(super) struct Stretch {
     pub(super) counters: Counters,
     pub(super) server_cpu: Duration,
     pub(super) client_cpu: Duration,
+    /// What neither server nor client used: other work on the machine, and the kernel's own.
+    pub(super) other_cpu: Duration,
 }
 
 impl Stretch {
@@ -99,12 +101,14 @@ pub(super) async fn full_speed(
         Counters::read(&mut meter).await?,
         server.processor_time()?,
         server::processor_time("self")?,
+        server::machine_time()?,
     );
     let (from, first) = (Instant::now(), shared.created.load(Ordering::Relaxed));
     tokio::time::sleep(measured).await;
     let (took, last) = (from.elapsed(), shared.created.load(Ordering::Relaxed));
     let server_cpu = server.processor_time()?.saturating_sub(begin.1);
     let client_cpu = server::processor_time("self")?.saturating_sub(begin.2);
+    let machine_cpu = server::machine_time()?.saturating_sub(begin.3);
     let counters = Counters::read(&mut meter).await?.since(begin.0);
     shared.stop.store(true, Ordering::Relaxed);
     while let Some(ended) = writers.join_next().await {
@@ -128,6 +132,7 @@ pub(super) async fn full_speed(
         counters,
         server_cpu,
         client_cpu,
+        other_cpu: machine_cpu.saturating_sub(server_cpu + client_cpu),
     })
 }
 

@@ -129,3 +129,20 @@ pub(super) fn processor_time(pid: &str) -> Result<Duration> {
     let (user, system) = ticks(11).zip(ticks(12)).context("no times in stat")?;
     Ok(TICK * (user + system))
 }
+
+/// Processor time the whole machine has used so far, other people's work included.
+pub(super) fn machine_time() -> Result<Duration> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().context("an empty /proc/stat")?;
+    let ticks: Vec<u32> = line
+        .split_whitespace()
+        .filter_map(|f| f.parse().ok())
+        .collect();
+    // user nice system idle iowait irq softirq steal: all but the two that wait
+    let busy = ticks
+        .iter()
+        .take(8)
+        .enumerate()
+        .filter(|(at, _)| !matches!(at, 3 | 4));
+    Ok(TICK * busy.map(|(_, ticks)| ticks).sum::<u32>())
+}
