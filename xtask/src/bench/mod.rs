@@ -29,11 +29,11 @@ const WARM_UP: Duration = Duration::from_secs(3);
 /// A measured stretch of writing.
 const STRETCH: Duration = Duration::from_secs(10);
 /// Turns of each of two servers that are compared, …
-const TURNS: u32 = 4;
+const TURNS: u32 = 8;
 /// … how long each of them takes, …
-const TURN: Duration = Duration::from_secs(3);
+const TURN: Duration = Duration::from_secs(2);
 /// … and how long the writers run before it counts.
-const TURN_WARM_UP: Duration = Duration::from_secs(1);
+const TURN_WARM_UP: Duration = Duration::from_millis(500);
 /// From start to the look at an idle server's memory: background work of the start is done.
 const IDLE: Duration = Duration::from_secs(3);
 /// What a list is measured over.
@@ -48,6 +48,8 @@ const PACE: u32 = 2_000;
 const SPLICED_BYTES: usize = 27;
 
 const MB: f64 = 1e6;
+/// Other work below this, in hundredths of a core, does not matter.
+const QUIET_PERCENT: f64 = 20.0;
 
 /// Runs the phases named, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
@@ -156,6 +158,10 @@ async fn writing(report: &mut Report, with_watches: bool) -> Result<()> {
 }
 
 fn describe(name: &str, stretch: &Stretch) {
+    let others = 100.0 * stretch.other_cpu.as_secs_f64() / stretch.took.as_secs_f64();
+    if others > QUIET_PERCENT {
+        say("  (the machine is not quiet: what follows is slower than it should be)");
+    }
     let per_create = |cpu: Duration| cpu.as_secs_f64() * 1e6 / count(stretch.created);
     let counters = stretch.counters;
     say(format_args!(
@@ -169,7 +175,7 @@ fn describe(name: &str, stretch: &Stretch) {
         ratio(counters.syncs, counters.writes),
         per_create(stretch.server_cpu),
         per_create(stretch.client_cpu),
-        100.0 * stretch.other_cpu.as_secs_f64() / stretch.took.as_secs_f64(),
+        others,
     ));
 }
 

@@ -1,13 +1,14 @@
 //! A watch as its client reads it: lines of JSON, a bookmark now and then, a clean end.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use serde_json::json;
 use tokio::sync::mpsc::error::TryRecvError;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::event::{line, line_of_json};
 use super::hub::Subscription;
@@ -43,6 +44,9 @@ pub struct Stream {
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
+    /// Fires at the bookmark or the deadline, whichever comes first. Kept from event to event: to
+    /// make a timer for each would cost more than the event.
+    timer: Pin<Box<Sleep>>,
     ended: bool,
 }
 
@@ -77,14 +81,16 @@ impl Stream {
             }
         }
         let now = Instant::now();
+        let (next_bookmark, deadline) = (now + BOOKMARK_EVERY, now + lasts);
         Self {
             subscription,
             presenter,
             due,
             covered,
             bookmarks,
-            next_bookmark: now + BOOKMARK_EVERY,
-            deadline: now + lasts,
+            next_bookmark,
+            deadline,
+            timer: Box::pin(sleep_until(deadline.min(next_bookmark))),
             ended: false,
         }
     }
@@ -116,7 +122,7 @@ impl Stream {
             }
             let received = tokio::select! {
                 received = self.subscription.receiver.recv() => received,
-                () = tokio::time::sleep_until(wake) => {
+                () = self.timer.as_mut() => {
                     if let Some(bookmark) = self.on_timer() {
                         return Some(bookmark);
                     }
@@ -200,6 +206,9 @@ impl Stream {
         self.ended = now >= self.deadline;
         if !self.ended {
             self.next_bookmark = now + BOOKMARK_EVERY;
+            self.timer
+                .as_mut()
+                .reset(self.deadline.min(self.next_bookmark));
         }
         if !self.bookmarks {
             return None;
