@@ -118,8 +118,6 @@ pub enum Mistake {
     Duplicate,
     /// A value that must refer to something refers to nothing.
     NotFound,
-    /// A value has the wrong JSON type.
-    TypeInvalid,
     /// A value is longer than allowed.
     TooLong,
     /// A list has more items than allowed.
@@ -136,7 +134,6 @@ impl Mistake {
             Self::Forbidden => "FieldValueForbidden",
             Self::Duplicate => "FieldValueDuplicate",
             Self::NotFound => "FieldValueNotFound",
-            Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
         }
@@ -145,7 +142,7 @@ impl Mistake {
     fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
-            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::Invalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::Duplicate => "Duplicate value",
@@ -198,11 +195,6 @@ impl FieldError {
     /// A value does not fit, shown as given: for values whose upstream spelling is not plain JSON.
     pub fn invalid_shown(path: &Path, shown: String, detail: &str) -> Self {
         Self::new(Mistake::Invalid, path, Some(shown), detail)
-    }
-
-    /// A value has the wrong JSON type.
-    pub fn type_invalid(path: &Path, value: &Value, detail: &str) -> Self {
-        Self::new(Mistake::TypeInvalid, path, Some(value.to_string()), detail)
     }
 
     /// A value is none of the supported ones, which are listed in the order given.

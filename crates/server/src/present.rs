@@ -114,14 +114,9 @@ impl Presenter {
         }
         let bytes = match self.form {
             Form::Table(version) => self.table(version, &metadata, &trees, Header::Columns),
-            Form::Metadata => {
-                let items: Vec<Value> = trees.iter().map(table::partial_metadata).collect();
-                let list = json!({
-                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                    "metadata": metadata, "items": items,
-                });
-                list.to_string().into()
-            }
+            Form::Metadata => table::partial_metadata_list(&metadata, &trees)
+                .to_string()
+                .into(),
             Form::Object => {
                 let list = json!({
                     "kind": format!("{}List", self.row.kind), "apiVersion": self.row.api_version(),

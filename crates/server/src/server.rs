@@ -115,11 +115,6 @@ impl Server {
         format!("https://{}", self.api.settings.address)
     }
 
-    /// What the store has counted.
-    pub fn store_stats(&self) -> kennel_store::Stats {
-        self.store.stats()
-    }
-
     /// Stops in order: no new connections, watches ended, writes finished, store closed.
     pub async fn stop(self) {
         self.stop.cancel();

@@ -1,12 +1,12 @@
 //! A tree that is being worked on, and its way to stored bytes.
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{Head, Stored};
 use crate::registry::Resource;
+use crate::schema;
 
 /// Room for an object's bytes while they are written: most objects fit, and need no moving.
 const ENCODED_BYTES: usize = 8 * 1024;
@@ -20,11 +20,6 @@ pub struct Document {
     /// The object.
     pub tree: Value,
     raw_data: Option<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct RawData {
-    data: Option<Box<RawValue>>,
 }
 
 /// Whether the kind's `data` is kept as raw bytes.
@@ -136,8 +131,8 @@ fn raw_data(row: &Resource, json: &[u8]) -> Option<Box<RawValue>> {
     if !keeps_raw_data(row) {
         return None;
     }
-    let found: RawData = serde_json::from_slice(json).ok()?;
-    RawValue::from_string(compact(found.data?.get())).ok()
+    let data = schema::raw_member(json, "data")?;
+    RawValue::from_string(compact(data)).ok()
 }
 
 /// Drops blanks between tokens; strings, numbers and escapes stay as they are.

@@ -26,7 +26,7 @@ mod testing;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::registry::{EmptyCollection, Resource};
+use crate::registry::Resource;
 
 pub use column::Column;
 pub use duration::human_duration;
@@ -148,11 +148,6 @@ fn printer_of(row: &Resource) -> &'static Printer {
 /// The columns of a resource, normal and wide.
 pub fn columns(row: &Resource) -> &'static [Column] {
     printer_of(row).columns
-}
-
-/// The columns of a collection that is always empty.
-pub fn empty_columns(collection: &EmptyCollection) -> &'static [Column] {
-    empty::columns(collection.kind)
 }
 
 /// One object as cells, one for each of the resource's [`columns`].

@@ -136,8 +136,6 @@ pub struct Subscription {
     ticket: Arc<Ticket>,
     /// Events as they come.
     pub receiver: mpsc::Receiver<Delivery>,
-    /// Everything up to here was handed out before this subscription began.
-    pub since: u64,
 }
 
 impl Subscription {
@@ -199,13 +197,10 @@ impl Hub {
             ticket: Arc::clone(&ticket),
             sender,
         });
-        // Read under the lock: no event can be handed out between this and the insertion.
-        let since = self.position();
         Some(Subscription {
             hub: Arc::clone(self),
             ticket,
             receiver,
-            since,
         })
     }
 

@@ -198,8 +198,3 @@ fn guarded(key: &str) -> Option<&'static str> {
         None
     }
 }
-
-/// Whether a pod stands for one that a node runs on its own.
-pub(super) fn is_mirror(metadata: &Value) -> bool {
-    annotation(metadata, MIRROR).is_some()
-}

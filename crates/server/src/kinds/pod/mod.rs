@@ -24,7 +24,6 @@ mod defaults_volume;
 mod disks;
 mod downward;
 mod env;
-mod ephemeral;
 mod files;
 mod gated;
 mod image;
@@ -57,7 +56,6 @@ mod tests;
 use serde_json::Value;
 
 pub use bind::bind;
-pub use ephemeral::{prepare_ephemeral_containers, validate_ephemeral_containers};
 
 use super::Strategy;
 use crate::field::{FieldError, Path};
