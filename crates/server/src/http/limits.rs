@@ -19,6 +19,10 @@ pub const PING_EVERY: Duration = Duration::from_secs(30);
 /// … and closed when none comes within this.
 pub const PING_WAIT: Duration = Duration::from_secs(20);
 
+/// How long a client that has been sent its last answer may take to hang up as well: long enough to read
+/// the answer across a slow network, short enough not to collect dead connections.
+pub const LINGER: Duration = Duration::from_secs(1);
+
 /// How long clients are waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {

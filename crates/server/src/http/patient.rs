@@ -1,5 +1,7 @@
 //! A stream that does not wait for ever: neither for the first bytes of a client that has finished its
-//! handshake, nor for a client that stops reading. What the bytes mean is no concern of this room.
+//! handshake, nor for a client that stops reading. And one that does not hang up rudely: closing a socket
+//! with unread bytes makes the kernel reset it, and the client loses the answer that was on its way.
+//! What the bytes mean is no concern of this room.
 
 use std::io;
 use std::pin::Pin;
@@ -8,6 +10,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
+
+use super::limits;
 
 /// A stream with bounds on how long the other side may do nothing.
 pub(super) struct Patient<S> {
@@ -18,6 +22,10 @@ pub(super) struct Patient<S> {
     /// Runs while something waits to be written.
     stalled: Option<Pin<Box<Sleep>>>,
     stall: Duration,
+    /// Runs once all is said and the stream waits for the other side to hang up too.
+    lingering: Option<Pin<Box<Sleep>>>,
+    /// Bytes that are still read, and thrown away, while it waits.
+    unwanted: usize,
 }
 
 impl<S> Patient<S> {
@@ -29,6 +37,8 @@ impl<S> Patient<S> {
             first: Box::pin(tokio::time::sleep(first)),
             stalled: None,
             stall,
+            lingering: None,
+            unwanted: limits::REFUSED_BYTES_MAX,
         }
     }
 
@@ -75,7 +85,32 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncRead + Unpin> Patient<S> {
+    /// Reads on without listening until the other side has hung up, within bounds.
+    fn linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let until = Instant::now() + limits::LINGER;
+        let lingering = self
+            .lingering
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        if lingering.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        let mut scrap = [0; 4096];
+        while self.unwanted > 0 {
+            let mut buffer = ReadBuf::new(&mut scrap);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    self.unwanted = self.unwanted.saturating_sub(buffer.filled().len());
+                }
+                Poll::Ready(_) => break,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -108,8 +143,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let outcome = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.judge(context, outcome)
+        if this.lingering.is_none() {
+            let outcome = Pin::new(&mut this.stream).poll_shutdown(context);
+            match this.judge(context, outcome) {
+                Poll::Ready(Ok(())) => {}
+                other => return other,
+            }
+        }
+        this.linger(context).map(Ok)
     }
 }
 
@@ -148,6 +189,32 @@ mod tests {
         });
         patient.write_all(&[0; 160]).await.unwrap();
         reading.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_a_client_still_sends_is_read_before_hanging_up() {
+        let (near, mut far) = duplex(8);
+        let mut patient = Patient::new(near, 0, FIRST, STALL);
+        patient.write_all(b"refused").await.unwrap();
+        let sending = tokio::spawn(async move {
+            far.write_all(&[0; 100_000]).await.unwrap();
+            let mut answer = Vec::new();
+            far.read_to_end(&mut answer).await.unwrap();
+            answer
+        });
+        patient.shutdown().await.unwrap();
+        drop(patient);
+        assert_eq!(sending.await.unwrap(), b"refused");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_hangs_up_is_left() {
+        let (near, far) = duplex(8);
+        let mut patient = Patient::new(near, 0, FIRST, STALL);
+        let started = Instant::now();
+        patient.shutdown().await.unwrap();
+        assert!(started.elapsed() >= limits::LINGER);
+        drop(far);
     }
 
     #[tokio::test]
