@@ -13,6 +13,7 @@
 //! node only when its pod is gone, as with the strategy `OnDelete`.
 
 pub mod fit;
+pub mod history;
 pub mod plan;
 pub mod pod;
 mod slot;

@@ -1,0 +1,89 @@
+//! What a revision keeps (rule 4.5): a strategic merge patch that restores the template.
+
+use serde_json::{Map, Value, json};
+
+use super::go;
+
+/// The data of a template as the API gave it, in upstream's exact bytes.
+pub fn of_template(template: &Value) -> String {
+    let mut inner = match template {
+        Value::Object(members) => members.clone(),
+        _ => Map::new(),
+    };
+    forget_creation(&mut inner);
+    inner.insert("$patch".to_owned(), "replace".into());
+    go::text(&json!({"spec": {"template": inner}}))
+}
+
+/// The form in which data of different writers can be compared: sorted and compact, without the
+/// null `creationTimestamp` that Kubernetes up to 1.33 wrote.
+pub fn canonical(data: &Value) -> String {
+    let Some(Value::Object(template)) = data.pointer("/spec/template") else {
+        return go::text(data);
+    };
+    let metadata = template.get("metadata");
+    if metadata.is_none_or(|metadata| metadata.get("creationTimestamp").is_none()) {
+        return go::text(data);
+    }
+    let mut data = data.clone();
+    if let Some(Value::Object(template)) = data.pointer_mut("/spec/template") {
+        forget_creation(template);
+    }
+    go::text(&data)
+}
+
+fn forget_creation(template: &mut Map<String, Value>) {
+    if let Some(Value::Object(metadata)) = template.get_mut("metadata")
+        && metadata
+            .get("creationTimestamp")
+            .is_some_and(Value::is_null)
+    {
+        metadata.remove("creationTimestamp");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s4_5_data_is_the_whole_template_to_replace_and_nothing_else() {
+        let template = json!({
+            "spec": {"containers": [{"name": "c", "image": "i", "args": ["a && b"]}], "new": 1},
+            "metadata": {"labels": {"app": "x"}}});
+        assert_eq!(
+            of_template(&template),
+            r#"{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"args":["a \u0026\u0026 b"],"image":"i","name":"c"}],"new":1}}}}"#
+        );
+    }
+
+    #[test]
+    fn s4_5_a_null_creation_time_is_neither_written_nor_compared() {
+        let old = json!({"metadata": {"creationTimestamp": null, "labels": {"a": "b"}}});
+        let new = json!({"metadata": {"labels": {"a": "b"}}});
+        assert_eq!(of_template(&old), of_template(&new));
+        let kept = |inner: &Value| {
+            let mut inner = inner.clone();
+            inner["$patch"] = "replace".into();
+            canonical(&json!({"spec": {"template": inner}}))
+        };
+        assert_eq!(kept(&old), of_template(&new));
+        assert_eq!(kept(&new), of_template(&new));
+        let set = json!({"metadata": {"creationTimestamp": "2026-01-02T03:04:05Z"}});
+        assert!(kept(&set).contains("2026-01-02"));
+    }
+
+    #[test]
+    fn s4_5_data_of_another_writer_compares_by_its_meaning() {
+        let text =
+            "{ \"spec\": {\"template\": {\"spec\": {\"a\": \"<\"}, \"$patch\": \"replace\"}}}";
+        let theirs = canonical(&serde_json::from_str(text).unwrap());
+        assert_eq!(theirs, of_template(&json!({"spec": {"a": "<"}})));
+    }
+
+    #[test]
+    fn data_that_is_no_template_is_compared_as_it_is() {
+        assert_eq!(canonical(&json!({"x": [1]})), r#"{"x":[1]}"#);
+        assert_eq!(canonical(&Value::Null), "null");
+    }
+}

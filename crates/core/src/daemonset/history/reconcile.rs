@@ -1,0 +1,187 @@
+//! Which revision is current, and what to write to make it so (rules 4.2 to 4.4 and 4.8).
+
+use std::sync::Arc;
+
+use super::super::HASH_LABEL;
+use super::Revision;
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Give a revision the hash label that it lacks (rule 4.2).
+    Label {
+        /// The revision's name.
+        name: Arc<str>,
+        /// Its uid.
+        uid: Arc<str>,
+        /// The label's value.
+        hash: Arc<str>,
+    },
+    /// Create the current revision, with this number.
+    Create {
+        /// Its number.
+        revision: i64,
+    },
+    /// Number an existing revision anew, because its template is the present one again.
+    Renumber {
+        /// The revision's name.
+        name: Arc<str>,
+        /// Its uid.
+        uid: Arc<str>,
+        /// Its new number.
+        revision: i64,
+    },
+    /// Give the pods that carry a duplicate's hash the kept one's, then delete the duplicate.
+    Merge {
+        /// The duplicate's name.
+        name: Arc<str>,
+        /// Its uid.
+        uid: Arc<str>,
+        /// The hash that its pods carry.
+        from: Arc<str>,
+        /// The hash of the one that is kept.
+        to: Arc<str>,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reconciled<'a> {
+    /// The current revision; none if it is to be created.
+    pub current: Option<&'a Revision>,
+    /// All that keep something else, in ascending order.
+    pub old: Vec<&'a Revision>,
+    /// What to write.
+    pub steps: Vec<Step>,
+}
+
+/// Compares the claimed revisions with the data of the present template.
+///
+/// Upstream gives *all* pods of the DaemonSet the kept hash when it merges duplicates, so that pods
+/// of older templates look up to date and their rollout stops (a quirk of rule 4.8). Here only those
+/// of the duplicates get it.
+pub fn reconcile<'a>(data: &str, claimed: &'a [Revision]) -> Reconciled<'a> {
+    let mut sorted: Vec<&Revision> = claimed.iter().collect();
+    sorted.sort_by_key(|revision| (revision.revision, &revision.name));
+    let mut steps: Vec<Step> = sorted.iter().filter_map(|r| label(r)).collect();
+    let (mut same, old): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|r| &*r.data == data);
+    let next = old.iter().map(|r| r.revision).fold(0, i64::max) + 1;
+    let current = same.pop();
+    match current {
+        None => steps.push(Step::Create { revision: next }),
+        Some(kept) => {
+            steps.extend(same.into_iter().map(|duplicate| merge(duplicate, kept)));
+            if kept.revision < next {
+                steps.push(Step::Renumber {
+                    name: kept.name.clone(),
+                    uid: kept.uid.clone(),
+                    revision: next,
+                });
+            }
+        }
+    }
+    Reconciled {
+        current,
+        old,
+        steps,
+    }
+}
+
+fn label(revision: &Revision) -> Option<Step> {
+    (!revision.labels.contains_key(HASH_LABEL)).then(|| Step::Label {
+        name: revision.name.clone(),
+        uid: revision.uid.clone(),
+        hash: revision.name.clone(),
+    })
+}
+
+fn merge(duplicate: &Revision, kept: &Revision) -> Step {
+    Step::Merge {
+        name: duplicate.name.clone(),
+        uid: duplicate.uid.clone(),
+        from: duplicate.hash().into(),
+        to: kept.hash().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::revision;
+    use super::*;
+
+    /// The current one's name, the old ones' names, and the steps in short.
+    fn check(claimed: &[Revision], current: Option<&str>, old: &[&str], steps: &[&str]) {
+        let result = reconcile("now", claimed);
+        assert_eq!(result.current.map(|r| &*r.name), current);
+        let names: Vec<&str> = result.old.iter().map(|r| &*r.name).collect();
+        assert_eq!(names, old);
+        let shown: Vec<String> = result.steps.iter().map(show).collect();
+        assert_eq!(shown, steps);
+    }
+
+    fn show(step: &Step) -> String {
+        match step {
+            Step::Label { name, hash, .. } => format!("label {name} {hash}"),
+            Step::Create { revision } => format!("create {revision}"),
+            Step::Renumber { name, revision, .. } => format!("renumber {name} {revision}"),
+            Step::Merge { name, from, to, .. } => format!("merge {name} {from} {to}"),
+        }
+    }
+
+    #[test]
+    fn s4_4_the_first_revision_is_number_one() {
+        check(&[], None, &[], &["create 1"]);
+    }
+
+    #[test]
+    fn s4_4_a_new_template_gets_the_next_number() {
+        let history = [revision("b", 7, "y"), revision("a", 2, "x")];
+        check(&history, None, &["a", "b"], &["create 8"]);
+    }
+
+    #[test]
+    fn s4_4_the_newest_stays_as_it_is() {
+        let history = [revision("a", 1, "x"), revision("b", 2, "now")];
+        check(&history, Some("b"), &["a"], &[]);
+        check(&[revision("b", 9, "now")], Some("b"), &[], &[]);
+    }
+
+    #[test]
+    fn s4_4_going_back_renumbers_instead_of_creating() {
+        let history = [revision("a", 1, "now"), revision("b", 2, "x")];
+        check(&history, Some("a"), &["b"], &["renumber a 3"]);
+        let tied = [revision("a", 2, "now"), revision("b", 2, "x")];
+        check(&tied, Some("a"), &["b"], &["renumber a 3"]);
+    }
+
+    #[test]
+    fn s4_4_numbers_below_zero_count_as_none() {
+        check(&[revision("a", -5, "x")], None, &["a"], &["create 1"]);
+    }
+
+    #[test]
+    fn s4_2_a_revision_without_hash_gets_its_own_name() {
+        let mut bare = revision("a", 1, "now");
+        bare.labels.clear();
+        assert_eq!(bare.hash(), "a");
+        check(&[bare], Some("a"), &[], &["label a a"]);
+    }
+
+    #[test]
+    fn s4_8_of_equal_revisions_the_highest_is_kept_and_pods_follow() {
+        let history = [
+            revision("a", 3, "now"),
+            revision("b", 1, "now"),
+            revision("c", 2, "x"),
+        ];
+        let merged = ["merge b hash-b hash-a"];
+        check(&history, Some("a"), &["c"], &merged);
+        let old_and_equal = [
+            revision("a", 1, "now"),
+            revision("b", 1, "now"),
+            revision("c", 2, "x"),
+        ];
+        let merged = ["merge a hash-a hash-b", "renumber b 3"];
+        check(&old_and_equal, Some("b"), &["c"], &merged);
+    }
+}
