@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request, Response, header};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, header};
 use kennel_store::Store;
 use serde_json::json;
 
-use crate::authorize;
+use crate::authenticate::Authenticator;
+use crate::authorize::{Attributes, Authorizer};
 use crate::discovery::{self, Document, Page};
 use crate::http::body::Body;
 use crate::metrics::Metrics;
@@ -16,7 +19,7 @@ use crate::pki::token::TokenSigner;
 use crate::request::accept;
 use crate::request::path::{self, Route};
 use crate::request::query::Query;
-use crate::request::{UNAUTHENTICATED, User};
+use crate::request::{Caller, User};
 use crate::status::{ApiError, Result};
 use crate::verbs::{self, Call, Reply};
 use crate::watch::Hubs;
@@ -32,6 +35,15 @@ pub struct Settings {
     pub service_cidr: crate::admit::service::Cidr,
 }
 
+/// A request that was let in, before its body is read.
+pub(crate) struct Entry {
+    pub(crate) user: User,
+    pub(crate) query: Query,
+    pub(crate) route: Route,
+    pub(crate) verb: &'static str,
+    pub(crate) parts: Parts,
+}
+
 /// The API.
 pub struct Api {
     pub(crate) store: Arc<dyn Store<Head>>,
@@ -39,6 +51,8 @@ pub struct Api {
     pub(crate) tokens: TokenSigner,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
+    pub(crate) authenticator: Authenticator,
+    pub(crate) authorizer: Authorizer,
     /// Held while a service is written: cluster IPs must be handed out one after the other.
     pub(crate) services: tokio::sync::Mutex<()>,
 }
@@ -54,6 +68,8 @@ impl Api {
             tokens,
             settings,
             metrics: Metrics::default(),
+            authenticator: Authenticator::default(),
+            authorizer: Authorizer::default(),
             services: tokio::sync::Mutex::default(),
         })
     }
@@ -63,23 +79,45 @@ impl Api {
         self.hubs.close();
     }
 
-    /// Answers a request whose body has been read.
-    pub async fn serve(
-        self: &Arc<Self>,
-        request: Request<bytes::Bytes>,
-        user: User,
-    ) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        let agent = parts.headers.get(header::USER_AGENT);
+    /// Lets a request in: who sends it, what it asks for, and whether that may be asked. Needs no body,
+    /// so that strangers are turned away before theirs take up memory.
+    pub(crate) fn enter(&self, parts: Parts, caller: &Caller) -> Result<Entry> {
+        let user = self.authenticator.user(caller, &parts.headers)?;
         let query = Query::parse(parts.uri.query());
-        let pretty = wants_pretty(&query, agent);
+        let (method, path) = (&parts.method, parts.uri.path());
+        let route = path::parse(path);
+        let watching = *method == Method::GET && query.flag("watch").unwrap_or_default();
+        let asked = Attributes::of(method, route.as_ref(), path, watching);
+        self.authorizer.check(&user, &asked)?;
+        let route = route.ok_or_else(ApiError::no_such_resource)?;
+        let verb = verbs::verb(method, &route, watching);
+        Ok(Entry {
+            user,
+            query,
+            route,
+            verb,
+            parts,
+        })
+    }
+
+    /// Carries out a request that was let in.
+    pub(crate) async fn serve(self: &Arc<Self>, entry: Entry, body: Bytes) -> Response<Body> {
+        let Entry {
+            user,
+            query,
+            route,
+            verb,
+            parts,
+        } = entry;
+        let pretty = wants_pretty(&query, parts.headers.get(header::USER_AGENT));
         let call = Call {
             user,
             headers: parts.headers,
             query,
             body,
         };
-        let outcome = self.route(&parts.method, parts.uri.path(), &call).await;
+        let request = (&parts.method, parts.uri.path());
+        let outcome = self.route(request, route, verb, &call).await;
         let reply = outcome.unwrap_or_else(|error| Reply::from(&error));
         let mut response = respond(reply, pretty);
         if parts.method == Method::HEAD {
@@ -88,20 +126,24 @@ impl Api {
         response
     }
 
-    async fn route(self: &Arc<Self>, method: &Method, path: &str, call: &Call) -> Result<Reply> {
-        let route = path::parse(path).ok_or_else(ApiError::no_such_resource)?;
-        let watching = *method == Method::GET && call.query.flag("watch")?;
-        let verb = verbs::verb(method, &route, watching);
-        authorize::check(&call.user, verb, &route, path)?;
+    async fn route(
+        self: &Arc<Self>,
+        (method, path): (&Method, &str),
+        route: Route,
+        verb: &str,
+        call: &Call,
+    ) -> Result<Reply> {
+        call.query.flag("watch")?;
         let reading = matches!(*method, Method::GET | Method::HEAD);
         match route {
             Route::Objects(place) => verbs::objects(self, call, &place, verb).await,
             Route::Empty(collection, name) => {
                 verbs::empty(self, call, collection, name.as_deref(), verb)
             }
-            Route::Bindings(namespace) if *method == Method::POST => {
-                verbs::bindings(self, call, &namespace).await
+            Route::Posted(row, namespace) if *method == Method::POST => {
+                verbs::posted(self, call, row, namespace.as_deref()).await
             }
+            Route::Posted(row, _) => Err(ApiError::method_not_allowed(row.group, row.plural, verb)),
             _ if !reading => Err(ApiError::method_not_allowed("", path, method.as_str())),
             Route::Health(check) => self.health(&check, call),
             Route::Metrics => Ok(self.metrics.reply(self)),
@@ -124,22 +166,6 @@ impl Api {
         };
         Ok(Reply::text(200, "text/plain; charset=utf-8", text))
     }
-}
-
-/// Refuses requests of clients that showed no credentials, unless anybody may make them. Needs no
-/// body, and so can be asked before one is read.
-pub(crate) fn check_stranger(parts: &http::request::Parts, user: &User) -> Result<()> {
-    if !user.is_in(UNAUTHENTICATED) {
-        return Ok(());
-    }
-    let path = parts.uri.path();
-    let route = path::parse(path).ok_or_else(ApiError::unauthorized)?;
-    authorize::check(
-        user,
-        verbs::verb(&parts.method, &route, false),
-        &route,
-        path,
-    )
 }
 
 /// Answers discovery and OpenAPI requests.
@@ -213,7 +239,7 @@ pub(crate) fn document_reply(
         .header(header::IF_NONE_MATCH)
         .is_some_and(|tags| document.matches(tags));
     let mut reply = if known {
-        Reply::json(304, bytes::Bytes::new())
+        Reply::json(304, Bytes::new())
     } else {
         Reply::json(200, document.body.clone())
     };
@@ -306,7 +332,7 @@ fn prettified(body: Body, pretty: bool) -> Body {
     match parsed.and_then(|value| serde_json::to_vec_pretty(&value)) {
         Ok(mut text) => {
             text.push(b'\n');
-            Body::from(bytes::Bytes::from(text))
+            Body::from(Bytes::from(text))
         }
         Err(_) => body,
     }

@@ -15,11 +15,13 @@
 
 pub mod admit;
 pub mod api;
+mod authenticate;
 mod authorize;
 mod bootstrap;
 pub mod continuation;
 pub mod discovery;
 pub mod field;
+mod follow;
 pub mod http;
 pub mod inprocess;
 pub mod kinds;

@@ -39,15 +39,7 @@ impl ApiError {
     }
 
     fn about(mut self, row: &Resource, name: &str) -> Self {
-        let mut details = Map::new();
-        if !name.is_empty() {
-            details.insert("name".into(), name.into());
-        }
-        if !row.group.is_empty() {
-            details.insert("group".into(), row.group.into());
-        }
-        details.insert("kind".into(), row.plural.into());
-        self.details = Value::Object(details);
+        self.details = details(row.group, row.plural, name);
         self
     }
 
@@ -63,12 +55,21 @@ impl ApiError {
 
     /// 403: this object may not be treated so.
     pub fn forbidden(row: &Resource, name: &str, why: &str) -> Self {
-        let message = if name.is_empty() {
-            format!("{} is forbidden: {why}", row.qualified())
-        } else {
-            format!("{} \"{name}\" is forbidden: {why}", row.qualified())
-        };
-        Self::new(403, "Forbidden", message).about(row, name)
+        Self::forbidden_resource(row.group, row.plural, name, why)
+    }
+
+    /// 403 about a resource that need not be served.
+    pub fn forbidden_resource(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let mut what = plural.to_owned();
+        if !group.is_empty() {
+            what = format!("{what}.{group}");
+        }
+        if !name.is_empty() {
+            what = format!("{what} \"{name}\"");
+        }
+        let mut error = Self::new(403, "Forbidden", format!("{what} is forbidden: {why}"));
+        error.details = details(group, plural, name);
+        error
     }
 
     /// 403 that is about no object.
@@ -303,4 +304,17 @@ pub fn created() -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     })
+}
+
+/// Which objects an answer is about.
+fn details(group: &str, plural: &str, name: &str) -> Value {
+    let mut details = Map::new();
+    if !name.is_empty() {
+        details.insert("name".into(), name.into());
+    }
+    if !group.is_empty() {
+        details.insert("group".into(), group.into());
+    }
+    details.insert("kind".into(), plural.into());
+    Value::Object(details)
 }

@@ -1,6 +1,6 @@
 //! What discovery lists: the rows of the registry, and the resources that are only posted to.
 
-use crate::registry::{self, RESOURCES, Scope, Subresource};
+use crate::registry::{self, POSTED, RESOURCES, Scope, Subresource};
 
 /// One listed resource.
 pub(crate) struct Entry {
@@ -13,25 +13,6 @@ pub(crate) struct Entry {
     pub(crate) categories: &'static [&'static str],
     pub(crate) subresources: Vec<Subresource>,
 }
-
-/// A resource that takes posts and stores nothing under its own name.
-struct CreateOnly {
-    group: &'static str,
-    version: &'static str,
-    plural: &'static str,
-    singular: &'static str,
-    kind: &'static str,
-    scope: Scope,
-}
-
-const CREATE_ONLY: &[CreateOnly] = &[CreateOnly {
-    group: "",
-    version: "v1",
-    plural: "bindings",
-    singular: "binding",
-    kind: "Binding",
-    scope: Scope::Namespaced,
-}];
 
 /// The resources of a group-version in upstream's order: by name, subresources too.
 pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
@@ -52,7 +33,7 @@ pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
             subresources,
         }
     });
-    let posted = CREATE_ONLY
+    let posted = POSTED
         .iter()
         .filter(|c| (c.group, c.version) == (group, version));
     let posted = posted.map(|row| Entry {

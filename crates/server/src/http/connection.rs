@@ -1,6 +1,7 @@
 //! One connection: handshake, requests, answers.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +23,8 @@ use super::limits::{self, Patience};
 use super::line::Line;
 use super::patient::Patient;
 use super::{read, tls};
-use crate::api::Api;
-use crate::request::User;
+use crate::api::{Api, Entry};
+use crate::request::Caller;
 use crate::status::ApiError;
 use crate::verbs::Reply;
 
@@ -40,7 +41,12 @@ pub(super) struct Shared {
 }
 
 /// Serves one connection until it ends.
-pub(super) async fn serve(socket: TcpStream, shared: Shared, graceful: Watcher) {
+pub(super) async fn serve(
+    socket: TcpStream,
+    address: SocketAddr,
+    shared: Shared,
+    graceful: Watcher,
+) {
     // Answers are small and come in one piece: waiting to fill a packet only delays them.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -51,7 +57,8 @@ pub(super) async fn serve(socket: TcpStream, shared: Shared, graceful: Watcher) 
     let (patience, stop) = (shared.patience, shared.stop.clone());
     let session = stream.get_ref().1;
     let certificates = session.peer_certificates();
-    let user = tls::user(certificates.and_then(|list| list.first()));
+    let certificate = certificates.and_then(|list| list.first());
+    let caller = Caller::outside(address, certificate.and_then(tls::user));
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let opening = if is_http2 { HTTP2_PREFACE_BYTES } else { 0 };
     let stream = Patient::new(stream, opening, patience.headers, patience.stall);
@@ -59,9 +66,9 @@ pub(super) async fn serve(socket: TcpStream, shared: Shared, graceful: Watcher) 
     let has_spoken = Arc::clone(&spoken);
     let service = service_fn(move |request| {
         spoken.store(true, Ordering::Relaxed);
-        let (shared, user) = (shared.clone(), user.clone());
+        let (shared, caller) = (shared.clone(), caller.clone());
         let within = shared.patience;
-        async move { Ok::<_, Infallible>(answer_within(&shared.api, request, user, within).await) }
+        async move { Ok::<_, Infallible>(answer_within(&shared.api, request, caller, within).await) }
     });
     let builder = builder(is_http2, patience);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -120,18 +127,22 @@ fn builder(is_http2: bool, patience: Patience) -> Builder<TokioExecutor> {
 }
 
 /// Reads the body and asks the API. A panic in a handler is an answer too.
-pub async fn answer<B>(api: &Arc<Api>, request: Request<B>, user: User) -> Response<Body>
+pub async fn answer<B>(
+    api: &Arc<Api>,
+    request: Request<B>,
+    caller: impl Into<Caller>,
+) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    answer_within(api, request, user, Patience::default()).await
+    answer_within(api, request, caller.into(), Patience::default()).await
 }
 
 async fn answer_within<B>(
     api: &Arc<Api>,
     request: Request<B>,
-    user: User,
+    caller: Caller,
     patience: Patience,
 ) -> Response<Body>
 where
@@ -139,30 +150,34 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let line = Line::of(&request);
-    let name = user.name.clone();
-    let outcome = attempt(api, request, user, patience).await;
+    let (parts, body) = request.into_parts();
+    let mut name = "-".to_owned();
+    let outcome = match api.enter(parts, &caller) {
+        Ok(entry) => {
+            name.clone_from(&entry.user.name);
+            attempt(api, entry, body, patience).await
+        }
+        Err(error) => Err(error),
+    };
     let response = outcome.unwrap_or_else(|error| crate::api::respond(Reply::from(&error), false));
     line.write(&api.metrics, &name, response.status().as_u16());
     response
 }
 
+/// Reads the body of a request that may be made, and carries it out.
 async fn attempt<B>(
     api: &Arc<Api>,
-    request: Request<B>,
-    user: User,
+    entry: Entry,
+    body: B,
     patience: Patience,
 ) -> Result<Response<Body>, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (parts, body) = request.into_parts();
-    // Strangers are turned away before their bodies take up memory.
-    crate::api::check_stranger(&parts, &user)?;
-    let waiting = parts.headers.contains_key(header::EXPECT);
+    let waiting = entry.parts.headers.contains_key(header::EXPECT);
     let body = read::read(body, waiting, patience.body).await?;
-    let request = Request::from_parts(parts, body);
-    let served = AssertUnwindSafe(api.serve(request, user)).catch_unwind();
+    let served = AssertUnwindSafe(api.serve(entry, body)).catch_unwind();
     let served = served.await;
     served.map_err(|_| ApiError::internal("a request handler panicked"))
 }

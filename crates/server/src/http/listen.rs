@@ -1,6 +1,7 @@
 //! The listening socket and its connections.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,8 +54,9 @@ async fn accept_all(listener: &TcpListener, shared: &Shared, graceful: &Graceful
     let mut complained: Option<Instant> = None;
     loop {
         match accept(listener, &places).await {
-            Ok((place, socket)) => {
-                let connection = connection::serve(socket, shared.clone(), graceful.watcher());
+            Ok((place, (socket, address))) => {
+                let connection =
+                    connection::serve(socket, address, shared.clone(), graceful.watcher());
                 tokio::spawn(async move {
                     connection.await;
                     drop(place);
@@ -75,9 +77,8 @@ async fn accept_all(listener: &TcpListener, shared: &Shared, graceful: &Graceful
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> io::Result<(OwnedSemaphorePermit, TcpStream)> {
+) -> io::Result<(OwnedSemaphorePermit, (TcpStream, SocketAddr))> {
     let place = Arc::clone(places).acquire_owned().await;
     let place = place.map_err(io::Error::other)?;
-    let (socket, _) = listener.accept().await?;
-    Ok((place, socket))
+    Ok((place, listener.accept().await?))
 }

@@ -197,7 +197,7 @@ mod tests {
         let mut patient = Patient::new(near, 0, FIRST, STALL);
         patient.write_all(b"refused").await.unwrap();
         let sending = tokio::spawn(async move {
-            far.write_all(&[0; 100_000]).await.unwrap();
+            far.write_all(&vec![0; 100_000]).await.unwrap();
             let mut answer = Vec::new();
             far.read_to_end(&mut answer).await.unwrap();
             answer

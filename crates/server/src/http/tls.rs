@@ -49,18 +49,12 @@ pub fn config(pki: &Pki) -> Result<Arc<ServerConfig>, TlsError> {
 }
 
 /// The user a verified client certificate names: common name and organisations.
-pub fn user(certificate: Option<&CertificateDer<'_>>) -> User {
-    let named = certificate.and_then(|der| {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let subject = certificate.subject();
-        let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-        let organisations = subject.iter_organization();
-        let mut groups: Vec<String> = organisations
-            .filter_map(|o| o.as_str().ok())
-            .map(str::to_owned)
-            .collect();
-        groups.push("system:authenticated".to_owned());
-        Some(User { name, groups })
-    });
-    named.unwrap_or_else(User::anonymous)
+pub fn user(certificate: &CertificateDer<'_>) -> Option<User> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let subject = certificate.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let organisations = subject.iter_organization();
+    let groups = organisations.filter_map(|o| o.as_str().ok());
+    let groups = groups.map(str::to_owned).collect();
+    Some(User::authenticated(name, groups))
 }

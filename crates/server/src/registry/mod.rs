@@ -5,7 +5,7 @@ mod rows;
 
 use crate::kinds::Strategy;
 
-pub use rows::{EMPTY, RESOURCES};
+pub use rows::{EMPTY, POSTED, RESOURCES};
 
 /// Whether objects of a resource live in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +131,42 @@ impl EmptyCollection {
     }
 }
 
+/// A resource that takes posts, answers them, and stores nothing under its own name.
+#[derive(Debug)]
+pub struct Posted {
+    /// The API group.
+    pub group: &'static str,
+    /// The API version.
+    pub version: &'static str,
+    /// The plural name in URLs.
+    pub plural: &'static str,
+    /// The singular name kubectl accepts.
+    pub singular: &'static str,
+    /// The kind in bodies.
+    pub kind: &'static str,
+    /// Whether it is posted to a namespace.
+    pub scope: Scope,
+    /// The type of the schema table that describes its bodies.
+    pub schema: &'static str,
+}
+
+impl Posted {
+    /// `apiVersion` as it stands in bodies.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            return self.version.to_owned();
+        }
+        format!("{}/{}", self.group, self.version)
+    }
+}
+
+/// The row of a resource that is only posted to, by group, version and plural.
+pub fn find_posted(group: &str, version: &str, plural: &str) -> Option<&'static Posted> {
+    POSTED
+        .iter()
+        .find(|r| r.plural == plural && r.group == group && r.version == version)
+}
+
 /// The row of a resource, by group, version and plural.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
     RESOURCES
@@ -157,9 +193,10 @@ pub fn stored_row(row: &'static Resource) -> &'static Resource {
 /// The served group-versions, core first, in the order of their rows.
 pub fn group_versions() -> Vec<(&'static str, &'static str)> {
     let mut seen = Vec::new();
-    for row in RESOURCES {
-        if !seen.contains(&(row.group, row.version)) {
-            seen.push((row.group, row.version));
+    let stored = RESOURCES.iter().map(|row| (row.group, row.version));
+    for served in stored.chain(POSTED.iter().map(|row| (row.group, row.version))) {
+        if !seen.contains(&served) {
+            seen.push(served);
         }
     }
     seen

@@ -1,6 +1,6 @@
 //! The rows themselves. Order is the order of discovery.
 
-use super::{EmptyCollection, NameRule, Resource, Scope, Subresource};
+use super::{EmptyCollection, NameRule, Posted, Resource, Scope, Subresource};
 use crate::kinds;
 
 const ALL: &[&str] = &[
@@ -744,5 +744,27 @@ pub static EMPTY: &[EmptyCollection] = &[
         plural: "customresourcedefinitions",
         kind: "CustomResourceDefinition",
         scope: Scope::Cluster,
+    },
+];
+
+/// Every resource that is only posted to.
+pub static POSTED: &[Posted] = &[
+    Posted {
+        group: "",
+        version: "v1",
+        plural: "bindings",
+        singular: "binding",
+        kind: "Binding",
+        scope: Scope::Namespaced,
+        schema: "core.v1.Binding",
+    },
+    Posted {
+        group: "authentication.k8s.io",
+        version: "v1",
+        plural: "selfsubjectreviews",
+        singular: "selfsubjectreview",
+        kind: "SelfSubjectReview",
+        scope: Scope::Cluster,
+        schema: "authentication.v1.SelfSubjectReview",
     },
 ];

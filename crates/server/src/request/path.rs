@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::registry::{self, EmptyCollection, Resource};
+use crate::registry::{self, EmptyCollection, Posted, Resource, Scope};
 
 /// What a path names.
 #[derive(Debug, Clone)]
@@ -31,8 +31,8 @@ pub enum Route {
     Objects(Place),
     /// A collection that is always empty, or (with a name) an object that is never there.
     Empty(&'static EmptyCollection, Option<String>),
-    /// `POST /api/v1/namespaces/<namespace>/bindings`
-    Bindings(String),
+    /// A resource that is only posted to, and the namespace it is posted to.
+    Posted(&'static Posted, Option<String>),
 }
 
 /// Where in the API an object or a collection is.
@@ -107,9 +107,6 @@ fn below(group: &str, version: &str, rest: &[&str]) -> Option<Route> {
         ["namespaces", namespace, plural, more @ ..]
             if more.len() <= 2 && !matches!(*plural, "status" | "finalize") =>
         {
-            if group.is_empty() && *plural == "bindings" && more.is_empty() {
-                return Some(Route::Bindings((*namespace).to_owned()));
-            }
             place(group, version, plural, Some(namespace), more)
         }
         [plural, more @ ..] if more.len() <= 2 => place(group, version, plural, None, more),
@@ -136,6 +133,11 @@ fn place(
             subresource: more.get(1).map(|s| (*s).to_owned()),
         }));
     }
+    if let Some(row) = registry::find_posted(group, version, plural) {
+        let in_its_scope = (row.scope == Scope::Namespaced) == namespace.is_some();
+        let namespace = namespace.map(str::to_owned);
+        return (more.is_empty() && in_its_scope).then_some(Route::Posted(row, namespace));
+    }
     let empty = registry::find_empty(group, version, plural)?;
     (more.len() < 2).then_some(Route::Empty(empty, name))
 }
@@ -154,6 +156,7 @@ mod tests {
                 place.subresource.as_deref().unwrap_or("-"),
             ),
             Some(Route::Empty(empty, name)) => format!("empty {} {name:?}", empty.plural),
+            Some(Route::Posted(row, namespace)) => format!("posted {} {namespace:?}", row.plural),
             other => format!("{other:?}"),
         };
         assert_eq!(shown, expected, "{path}");
@@ -180,7 +183,10 @@ mod tests {
         check("/", "Some(Root)");
         check("", "Some(Root)");
         check("/apis/apps/v1/replicasets", "empty replicasets None");
-        check("/api/v1/namespaces/a/bindings", "Some(Bindings(\"a\"))");
+        check(
+            "/api/v1/namespaces/a/bindings",
+            "posted bindings Some(\"a\")",
+        );
     }
 
     #[test]

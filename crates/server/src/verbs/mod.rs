@@ -17,6 +17,7 @@ mod meta;
 mod options;
 mod patch;
 mod read;
+mod review;
 mod subresource;
 mod type_meta;
 mod update;
@@ -27,7 +28,7 @@ pub use call::{Call, Reply};
 use crate::api::Api;
 use crate::names;
 use crate::object::Document;
-use crate::registry::{EmptyCollection, Resource};
+use crate::registry::{EmptyCollection, Posted, Resource};
 use crate::request::User;
 use crate::request::path::{Place, Route};
 use crate::status::{ApiError, Result};
@@ -37,6 +38,7 @@ pub fn verb(method: &http::Method, route: &Route, watching: bool) -> &'static st
     let named = match route {
         Route::Objects(place) => place.name.is_some(),
         Route::Empty(_, name) => name.is_some(),
+        Route::Posted(..) => false,
         _ => true,
     };
     match *method {
@@ -81,9 +83,20 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: &str) -> Resul
     }
 }
 
-/// `POST /api/v1/namespaces/<namespace>/bindings`: binds the pod that the body names.
-pub async fn bindings(api: &Api, call: &Call, namespace: &str) -> Result<Reply> {
-    subresource::binding::create_by_body(api, call, namespace).await
+/// Answers a post to a resource that stores nothing.
+pub async fn posted(
+    api: &Api,
+    call: &Call,
+    row: &'static Posted,
+    namespace: Option<&str>,
+) -> Result<Reply> {
+    match row.plural {
+        "bindings" => {
+            let namespace = namespace.unwrap_or_default();
+            subresource::binding::create_by_body(api, call, namespace).await
+        }
+        _ => review::answer(api, call, row, namespace),
+    }
 }
 
 /// Creates an object on the server's own behalf.
