@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
-use kennel_core::daemonset::view::pinned_node;
+use kennel_core::daemonset::view::{Phase, Strategy, pinned_node};
 use kennel_core::daemonset::{Counters, DaemonSetView, GENERATION_ANNOTATION, NodeView, PodView};
 use kennel_core::selector::{Selector, SelectorError};
 use kennel_core::taint::Taint;
@@ -60,7 +60,11 @@ pub fn pod(pod: &Pod) -> PodView {
             .as_ref()
             .map_or(0, |t| t.0.as_second()),
         terminating: meta.deletion_timestamp.is_some(),
-        terminal: matches!(phase, Some("Failed" | "Succeeded")),
+        phase: match phase {
+            Some("Failed") => Phase::Failed,
+            Some("Succeeded") => Phase::Succeeded,
+            _ => Phase::Active,
+        },
         ready_since: ready_since(pod),
     }
 }
@@ -95,6 +99,7 @@ pub fn daemon_set(object: &DynamicObject) -> Result<DaemonSetView, SelectorError
     let template_generation = annotations
         .and_then(|all| all.get(GENERATION_ANNOTATION))
         .and_then(|text| text.parse().ok());
+    let version = meta.resource_version.as_ref().and_then(|v| v.parse().ok());
     Ok(DaemonSetView {
         namespace: meta.namespace.as_deref().unwrap_or_default().into(),
         name: meta.name.as_deref().unwrap_or_default().into(),
@@ -107,6 +112,10 @@ pub fn daemon_set(object: &DynamicObject) -> Result<DaemonSetView, SelectorError
         min_ready_seconds: number(spec, "minReadySeconds"),
         collision_count: status["collisionCount"].as_i64(),
         status: counters(status),
+        strategy: Strategy::parse(&spec["updateStrategy"]),
+        revision_history_limit: spec["revisionHistoryLimit"].as_i64().unwrap_or(10),
+        annotations: Arc::new(annotations.cloned().unwrap_or_default()),
+        version: version.unwrap_or_default(),
     })
 }
 

@@ -12,8 +12,12 @@
 //! pods, and the replacement of failed and succeeded pods. A changed template therefore reaches a
 //! node only when its pod is gone, as with the strategy `OnDelete`.
 
+pub mod event;
 pub mod fit;
+#[cfg(test)]
+mod fixtures;
 pub mod history;
+pub mod options;
 pub mod plan;
 pub mod pod;
 mod slot;

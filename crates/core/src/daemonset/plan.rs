@@ -7,8 +7,6 @@
 
 mod event;
 #[cfg(test)]
-pub(super) mod fixtures;
-#[cfg(test)]
 mod model;
 mod place;
 #[cfg(test)]
@@ -20,10 +18,15 @@ use std::sync::Arc;
 pub use event::{Action, Event};
 
 use super::fit::Rules;
-use super::pod::{build, template_hash};
+use super::history::{data, name};
+use super::pod::{Blueprint, Placement};
 use super::slot::{self, Millis, Slot, Wait};
 use super::status::Counters;
 use super::view::{DaemonSetView, NodeView, PodView};
+
+fn template_hash(template: &serde_json::Value, collision_count: Option<i64>) -> String {
+    name::hash(&data::of_template(template), collision_count)
+}
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -139,7 +142,8 @@ impl Planner {
     /// The pod to create for a DaemonSet on a node.
     pub fn pod_for(&self, daemon_set: &str, node: &str) -> Option<serde_json::Value> {
         let set = self.sets.get(daemon_set)?;
-        Some(build(&set.view, &set.hash, node))
+        let blueprint = Blueprint::new(&set.view, &set.hash, Placement::Scheduler);
+        serde_json::from_str(&blueprint.pod(node)).ok()
     }
 
     fn start(&mut self) {
@@ -232,7 +236,7 @@ impl Planner {
             .iter()
             .filter_map(|pod| self.pods.get(pod))
             .map(|pod| &pod.view)
-            .filter(|pod| !(pod.terminal && pod.terminating))
+            .filter(|pod| !(pod.terminal() && pod.terminating))
             .collect();
         let (share, changes_at) = slot::share(&set.view, &set.hash, slot.fit, &pods, now);
         set.counters -= std::mem::replace(&mut slot.share, share);

@@ -1,31 +1,88 @@
-//! The pod that a DaemonSet wants on a node, and the hash that names its template.
+//! The pod that a DaemonSet wants on a node.
+//!
+//! Everything but the node's name is the same on all nodes, so the text of the pod is made once per
+//! template and the name filled in for each node.
+
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::fit::daemon_tolerations;
 use super::view::{DaemonSetView, PodView};
 use super::{GENERATION_LABEL, HASH_LABEL};
 use crate::affinity::NAME_FIELD;
 
-/// Stands for the digits 0 to 9 in a hash: neither vowels nor digits that look like letters.
-const LETTERS: &[u8; 10] = b"456789bcdf";
+/// How a pod comes to its node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Node affinity names the node, and a scheduler binds the pod (rule 2.5).
+    #[default]
+    Scheduler,
+    /// `spec.nodeName` names the node as well: no scheduler is needed.
+    Direct,
+}
 
-/// A short name for a template: the same for the same template, safe in names and labels.
-///
-/// The value is opaque: other controllers hash differently, and identity is decided by the
-/// template itself.
-pub fn template_hash(template: &Value, collision_count: Option<i64>) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(template.to_string());
-    if let Some(count) = collision_count {
-        hasher.update(count.to_le_bytes());
+/// What the pods of one DaemonSet are made from: all but the node's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blueprint {
+    hash: String,
+    /// The text around the node's name.
+    pieces: Vec<String>,
+}
+
+impl Blueprint {
+    /// For the pods of a DaemonSet's present template (rules 3.9, 2.3 and 2.5).
+    pub fn new(daemon_set: &DaemonSetView, hash: &str, placement: Placement) -> Self {
+        let template = &daemon_set.template;
+        let mut spec = object(template.get("spec"));
+        let tolerations = daemon_tolerations(&Value::Object(spec.clone()));
+        spec.insert("tolerations".into(), json!(tolerations));
+        let hole = hole(&template.to_string());
+        pin(&mut spec, &hole);
+        let named = spec.get("nodeName").and_then(Value::as_str);
+        if placement == Placement::Direct && named.is_none_or(str::is_empty) {
+            spec.insert("nodeName".into(), hole.clone().into());
+        }
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata(daemon_set, hash),
+            "spec": spec,
+        });
+        let text = pod.to_string();
+        let quoted = Value::from(hole).to_string();
+        Self {
+            hash: hash.to_owned(),
+            pieces: text.split(&quoted).map(str::to_owned).collect(),
+        }
     }
-    let digest = hasher.finalize();
-    let number = u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]);
-    let digits = number.to_string().into_bytes();
-    let letter = |digit: u8| char::from(LETTERS[usize::from(digit - b'0')]);
-    digits.into_iter().map(letter).collect()
+
+    /// The hash label of its pods.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The text of the request that creates the pod for a node.
+    pub fn pod(&self, node: &str) -> String {
+        let length: usize = self.pieces.iter().map(|piece| piece.len() + 64).sum();
+        let mut text = String::with_capacity(length);
+        for (index, piece) in self.pieces.iter().enumerate() {
+            if index > 0 {
+                write!(text, "{}", Value::from(node)).expect("a String takes every write");
+            }
+            text.push_str(piece);
+        }
+        text
+    }
+}
+
+/// A name to stand for the node's until it is known: one that does not occur in the template.
+fn hole(template: &str) -> String {
+    let mut hole = "<node>".to_owned();
+    while template.contains(&hole) {
+        hole.push('>');
+    }
+    hole
 }
 
 /// Does the pod come from the present template (rule 5.2.1)?
@@ -34,21 +91,6 @@ pub fn is_updated(pod: &PodView, hash: &str, template_generation: Option<i64>) -
     let generation = template_generation.map(|g| g.to_string());
     (!hash.is_empty() && label(HASH_LABEL) == Some(hash))
         || (generation.is_some() && label(GENERATION_LABEL) == generation.as_deref())
-}
-
-/// The pod to create on a node (rules 3.9, 2.3 and 2.5).
-pub fn build(daemon_set: &DaemonSetView, hash: &str, node: &str) -> Value {
-    let template = &daemon_set.template;
-    let mut spec = object(template.get("spec"));
-    let tolerations = daemon_tolerations(&Value::Object(spec.clone()));
-    spec.insert("tolerations".into(), json!(tolerations));
-    pin(&mut spec, node);
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata(daemon_set, hash),
-        "spec": spec,
-    })
 }
 
 fn object(value: Option<&Value>) -> Map<String, Value> {
@@ -101,18 +143,23 @@ fn pin(spec: &mut Map<String, Value>, node: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::fixtures::daemon_set;
+    use super::super::fixtures::{daemon_set, pod};
     use super::*;
     use std::sync::Arc;
 
-    fn built(template: Value) -> Value {
+    fn made(template: Value, placement: Placement) -> Value {
         let mut view = daemon_set("ds");
         view.template = Arc::new(template);
-        build(&view, "abc", "n1")
+        let text = Blueprint::new(&view, "abc", placement).pod("n1");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn built(template: Value) -> Value {
+        made(template, Placement::Scheduler)
     }
 
     #[test]
-    fn s3_9_metadata_comes_from_the_template_alone() {
+    fn s3_9_2_to_4_metadata_comes_from_the_template_alone() {
         let pod = built(json!({
             "metadata": {"labels": {"app": "x", HASH_LABEL: "user"}, "annotations": {"a": "b"},
                          "finalizers": ["f/f"], "name": "ignored"},
@@ -126,6 +173,36 @@ mod tests {
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "ds",
                     "uid": "uid-ds", "controller": true, "blockOwnerDeletion": true}]})
         );
+    }
+
+    #[test]
+    fn s3_12_5_labels_of_ours_in_the_template_are_overwritten() {
+        let pod = built(json!({"metadata": {"labels":
+            {HASH_LABEL: "user", GENERATION_LABEL: "user"}}}));
+        assert_eq!(
+            pod["metadata"]["labels"],
+            json!({HASH_LABEL: "abc", GENERATION_LABEL: "1"})
+        );
+    }
+
+    #[test]
+    fn s3_9_1_the_name_is_left_to_the_server() {
+        let pod = built(json!({}));
+        assert_eq!(pod["metadata"]["generateName"], "ds-");
+        assert_eq!(pod["metadata"].get("name"), None);
+    }
+
+    #[test]
+    fn s3_9_5_the_spec_is_the_templates_with_pin_and_tolerations() {
+        let pod = built(json!({"spec": {"containers": [{"name": "c"}], "unknown": {"a": 1}}}));
+        assert_eq!(pod["spec"]["containers"], json!([{"name": "c"}]));
+        assert_eq!(pod["spec"]["unknown"], json!({"a": 1}));
+        assert_eq!(pod["spec"]["tolerations"].as_array().unwrap().len(), 6);
+    }
+
+    #[test]
+    fn s2_5_1_pods_are_created_unbound() {
+        assert_eq!(built(json!({}))["spec"].get("nodeName"), None);
     }
 
     #[test]
@@ -148,9 +225,38 @@ mod tests {
     }
 
     #[test]
-    fn s2_5_4_the_template_node_name_is_kept_and_tolerations_added() {
-        let pod = built(json!({"spec": {"nodeName": "n1"}}));
+    fn s2_5_3_other_affinity_is_kept_and_missing_parents_are_made() {
+        let pod = built(json!({"spec": {"affinity": {"podAffinity": {"y": 2}},
+                                        "topologySpreadConstraints": [{"maxSkew": 1}]}}));
+        assert_eq!(pod["spec"]["affinity"]["podAffinity"], json!({"y": 2}));
+        assert_eq!(
+            pod["spec"]["topologySpreadConstraints"],
+            json!([{"maxSkew": 1}])
+        );
+        let bare = built(json!({"spec": {}}));
+        let terms = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+        assert!(bare.pointer(terms).is_some());
+    }
+
+    #[test]
+    fn s2_5_4_the_template_node_name_is_kept_beside_the_affinity() {
+        for placement in [Placement::Scheduler, Placement::Direct] {
+            let pod = made(json!({"spec": {"nodeName": "own"}}), placement);
+            assert_eq!(pod["spec"]["nodeName"], "own");
+            assert!(pod["spec"]["affinity"]["nodeAffinity"].is_object());
+        }
+    }
+
+    #[test]
+    fn direct_placement_names_the_node() {
+        let pod = made(json!({"spec": {"a": "<node>"}}), Placement::Direct);
         assert_eq!(pod["spec"]["nodeName"], "n1");
+        assert_eq!(pod["spec"]["a"], "<node>");
+    }
+
+    #[test]
+    fn s2_3_1_created_pods_get_the_automatic_tolerations() {
+        let pod = built(json!({"spec": {}}));
         assert_eq!(
             pod["spec"]["tolerations"][0],
             json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists",
@@ -159,19 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_6_1_the_hash_depends_on_template_and_collisions_only() {
-        let one = json!({"spec": {"a": 1}});
-        let hash = template_hash(&one, None);
-        assert_eq!(hash, template_hash(&one.clone(), None));
-        assert_ne!(hash, template_hash(&one, Some(1)));
-        assert_ne!(hash, template_hash(&json!({"spec": {"a": 2}}), None));
-        assert!(!hash.is_empty() && hash.len() <= 10);
-        assert!(hash.chars().all(|c| "456789bcdf".contains(c)), "{hash}");
-    }
-
-    #[test]
     fn s5_2_1_updated_by_hash_or_by_generation() {
-        use super::super::plan::fixtures::pod;
         let check = |hash: &str, generation: &str, expected: bool| {
             let mut view = pod("p", "ds", "n1");
             view.labels.insert(HASH_LABEL.into(), hash.into());

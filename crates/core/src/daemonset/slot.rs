@@ -145,7 +145,7 @@ fn to_millis(seconds: Seconds) -> Millis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::fixtures::{daemon_set, pod};
+    use super::super::fixtures::{daemon_set, pod};
     use super::*;
 
     const RUN: Option<Fit> = Some(Fit {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::status::Counters;
 use crate::affinity::NAME_FIELD;
+use crate::int_or_percent::IntOrPercent;
 use crate::selector::Selector;
 use crate::taint::Taint;
 
@@ -40,6 +41,53 @@ pub struct DaemonSetView {
     pub collision_count: Option<i64>,
     /// What the API has as status.
     pub status: Counters,
+    /// How a new template reaches the nodes.
+    pub strategy: Strategy,
+    /// How many old revisions to keep.
+    pub revision_history_limit: i64,
+    /// All annotations: new revisions get them (rule 4.6).
+    pub annotations: Arc<BTreeMap<String, String>>,
+    /// The resource version as a number; 0 if it is none. Tells old news from new.
+    pub version: u64,
+}
+
+/// How a new template reaches the nodes (`spec.updateStrategy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// When their pods are deleted by somebody else.
+    OnDelete,
+    /// By and by. A limit that cannot be read is `None`, and stops the rollout (rule 5.1.2).
+    RollingUpdate {
+        /// How many nodes may be without an available pod.
+        max_unavailable: Option<IntOrPercent>,
+        /// How many nodes may have an old and a new pod.
+        max_surge: Option<IntOrPercent>,
+    },
+}
+
+impl Strategy {
+    /// Reads `spec.updateStrategy`, with the API's defaults for what is absent.
+    pub fn parse(strategy: &Value) -> Self {
+        let limit = |name: &str, default: i64| match &strategy["rollingUpdate"][name] {
+            Value::Null => Some(IntOrPercent::Int(default)),
+            value => IntOrPercent::parse(value),
+        };
+        match strategy["type"].as_str() {
+            Some("RollingUpdate" | "") | None => Self::RollingUpdate {
+                max_unavailable: limit("maxUnavailable", 1),
+                max_surge: limit("maxSurge", 0),
+            },
+            Some(_) => Self::OnDelete,
+        }
+    }
+
+    /// May a node have an old and a new pod at once (the S of rule 3.4)?
+    pub fn surges(self) -> bool {
+        let Self::RollingUpdate { max_surge, .. } = self else {
+            return false;
+        };
+        max_surge.is_some_and(|surge| surge.of_rounded_up(1) > 0)
+    }
 }
 
 /// A node.
@@ -64,7 +112,7 @@ pub struct PodView {
     pub name: Arc<str>,
     /// Which of all objects that ever had this name it is.
     pub uid: Arc<str>,
-    /// The uid of the controller that owns it.
+    /// The uid of the DaemonSet that is its controller; none if it has no controller at all.
     pub controller: Option<Arc<str>>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
@@ -76,13 +124,30 @@ pub struct PodView {
     pub created: Seconds,
     /// Being deleted.
     pub terminating: bool,
-    /// Phase is `Failed` or `Succeeded`.
-    pub terminal: bool,
+    /// How far its life has come.
+    pub phase: Phase,
     /// Since when it is ready, if it is.
     pub ready_since: Option<Seconds>,
 }
 
+/// The phases that the rules tell apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Pending, running, or unknown.
+    #[default]
+    Active,
+    /// `Failed`.
+    Failed,
+    /// `Succeeded`.
+    Succeeded,
+}
+
 impl PodView {
+    /// Has it ended by itself?
+    pub fn terminal(&self) -> bool {
+        self.phase != Phase::Active
+    }
+
     /// The node this pod is or will be on (rule 2.6.1).
     pub fn target(&self) -> Option<&Arc<str>> {
         self.bound_to.as_ref().or(self.pinned_to.as_ref())

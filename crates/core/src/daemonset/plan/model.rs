@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::fit::{Fit, Rules};
-use super::super::pod::template_hash;
 use super::super::slot::{Millis, Wait, share, wanted};
 use super::super::status::Counters;
 use super::super::view::{DaemonSetView, NodeView, PodView};
-use super::{Action, Event};
+use super::{Action, Event, template_hash};
 
 type SlotKey = (Arc<str>, Arc<str>);
 
@@ -137,7 +136,7 @@ impl Model {
         for ((owner, node), pods) in self.members() {
             if owner == set.uid {
                 let views = pods.iter().map(|uid| &self.pods[uid]);
-                let live = views.filter(|p| !(p.terminal && p.terminating));
+                let live = views.filter(|p| !(p.terminal() && p.terminating));
                 slots.entry(node).or_default().1.extend(live);
             }
         }

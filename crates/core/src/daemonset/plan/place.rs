@@ -5,10 +5,9 @@
 use std::sync::Arc;
 
 use super::super::fit::Rules;
-use super::super::pod::template_hash;
 use super::super::slot::Slot;
 use super::super::view::{DaemonSetView, NodeView, PodView};
-use super::{Planner, Pod, Set};
+use super::{Planner, Pod, Set, template_hash};
 
 impl Planner {
     pub(super) fn daemon_set(&mut self, view: DaemonSetView) {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::fixtures::{daemon_set, node, pod};
+use super::super::fixtures::{daemon_set, node, pod};
 use super::model::Model;
 use super::*;
+use crate::daemonset::view::Phase;
 use crate::taint::Taint;
 
 fn planner(events: impl IntoIterator<Item = Event>) -> (Planner, Vec<Action>) {
@@ -95,7 +96,7 @@ fn s3_1_5_nothing_is_done_for_a_daemon_set_that_is_being_deleted() {
 #[test]
 fn s3_3_1_a_finished_terminating_pod_does_not_block_its_replacement() {
     let finished = PodView {
-        terminal: true,
+        phase: Phase::Failed,
         terminating: true,
         ..pod("p", "ds", "n1")
     };
@@ -214,7 +215,9 @@ fn random_pod(dice: &mut Dice) -> PodView {
             .insert(super::super::GENERATION_LABEL.into(), "1".into());
     }
     view.terminating = dice.chance(4);
-    view.terminal = dice.chance(6);
+    if dice.chance(6) {
+        view.phase = Phase::Failed;
+    }
     view.ready_since = dice
         .chance(2)
         .then(|| i64::try_from(dice.roll(100)).unwrap());

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::status::Counters;
-use super::super::view::{DaemonSetView, NodeView, PodView};
+use super::status::Counters;
+use super::view::{DaemonSetView, NodeView, Phase, PodView, Strategy};
 use crate::selector::Selector;
 
 /// A DaemonSet that selects `app=<name>` and runs everywhere. Its uid is `uid-<name>`.
-pub(in super::super) fn daemon_set(name: &str) -> DaemonSetView {
+pub(super) fn daemon_set(name: &str) -> DaemonSetView {
     DaemonSetView {
         namespace: "default".into(),
         name: name.into(),
@@ -23,11 +23,15 @@ pub(in super::super) fn daemon_set(name: &str) -> DaemonSetView {
         min_ready_seconds: 0,
         collision_count: None,
         status: Counters::default(),
+        strategy: Strategy::parse(&json!({})),
+        revision_history_limit: 10,
+        annotations: Arc::default(),
+        version: 0,
     }
 }
 
 /// A node without labels and taints.
-pub(in super::super) fn node(name: &str) -> NodeView {
+pub(super) fn node(name: &str) -> NodeView {
     NodeView {
         name: name.into(),
         labels: BTreeMap::new(),
@@ -37,7 +41,7 @@ pub(in super::super) fn node(name: &str) -> NodeView {
 }
 
 /// A pod of a DaemonSet, bound to a node, not ready. Its uid is `uid-<name>`.
-pub(in super::super) fn pod(name: &str, daemon_set: &str, node: &str) -> PodView {
+pub(super) fn pod(name: &str, daemon_set: &str, node: &str) -> PodView {
     PodView {
         namespace: "default".into(),
         name: name.into(),
@@ -48,7 +52,7 @@ pub(in super::super) fn pod(name: &str, daemon_set: &str, node: &str) -> PodView
         pinned_to: None,
         created: 0,
         terminating: false,
-        terminal: false,
+        phase: Phase::Active,
         ready_since: None,
     }
 }
