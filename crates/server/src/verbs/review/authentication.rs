@@ -1,32 +1,30 @@
-//! Reviews: questions that are posted and answered, and leave nothing behind.
+//! Reviews about identities: who am I, whose token is this. What may be done with an identity is not
+//! their business.
 
 use serde_json::{Value, json};
 
-use super::call::{Call, Reply};
-use super::{decode, meta};
+use super::meta;
 use crate::api::Api;
 use crate::registry::Posted;
 use crate::request::User;
 use crate::status::{ApiError, Result};
+use crate::verbs::call::Call;
 
-/// Answers a review.
+/// Fills in the answer to a review.
 pub(super) fn answer(
     _api: &Api,
     call: &Call,
     row: &'static Posted,
-    _namespace: Option<&str>,
-) -> Result<Reply> {
-    let mut review = decode::other(call, row.schema, row.kind)?;
-    review["kind"] = row.kind.into();
-    review["apiVersion"] = row.api_version().into();
-    review["status"] = match row.plural {
+    review: &mut Value,
+) -> Result<()> {
+    match row.plural {
         "selfsubjectreviews" => {
             review["metadata"]["creationTimestamp"] = meta::now().into();
-            json!({"userInfo": user_info(&call.user)})
+            review["status"] = json!({"userInfo": user_info(&call.user)});
+            Ok(())
         }
-        _ => return Err(ApiError::no_such_resource()),
-    };
-    Ok(Reply::value(201, &review))
+        _ => Err(ApiError::no_such_resource()),
+    }
 }
 
 /// A user as reviews show one.
