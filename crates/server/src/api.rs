@@ -79,10 +79,14 @@ impl Api {
         self.hubs.close();
     }
 
-    /// Lets a request in: who sends it, what it asks for, and whether that may be asked. Needs no body,
-    /// so that strangers are turned away before theirs take up memory.
-    pub(crate) fn enter(&self, parts: Parts, caller: &Caller) -> Result<Entry> {
-        let user = self.authenticator.user(caller, &parts.headers)?;
+    /// Who sends a request. Known before anything else, so that a refusal has a name to it.
+    pub(crate) fn identify(&self, parts: &Parts, caller: &Caller) -> Result<User> {
+        self.authenticator.user(caller, &parts.headers)
+    }
+
+    /// Lets a request in: what it asks for, and whether this user may ask that. Needs no body, so that
+    /// strangers are turned away before theirs take up memory.
+    pub(crate) fn enter(&self, parts: Parts, user: User) -> Result<Entry> {
         let query = Query::parse(parts.uri.query());
         let (method, path) = (&parts.method, parts.uri.path());
         let route = path::parse(path);

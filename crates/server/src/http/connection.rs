@@ -152,11 +152,12 @@ where
     let line = Line::of(&request);
     let (parts, body) = request.into_parts();
     let mut name = "-".to_owned();
-    let outcome = match api.enter(parts, &caller) {
-        Ok(entry) => {
-            name.clone_from(&entry.user.name);
-            attempt(api, entry, body, patience).await
-        }
+    let entered = api.identify(&parts, &caller).and_then(|user| {
+        name.clone_from(&user.name);
+        api.enter(parts, user)
+    });
+    let outcome = match entered {
+        Ok(entry) => attempt(api, entry, body, patience).await,
         Err(error) => Err(error),
     };
     let response = outcome.unwrap_or_else(|error| crate::api::respond(Reply::from(&error), false));
