@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, header};
+use kennel_core::selector::FieldSelector;
 use kennel_store::Store;
 use serde_json::json;
 
@@ -91,7 +92,10 @@ impl Api {
         let (method, path) = (&parts.method, parts.uri.path());
         let route = path::parse(path);
         let watching = *method == Method::GET && query.flag("watch").unwrap_or_default();
-        let asked = Attributes::of(method, route.as_ref(), path, watching);
+        // One that cannot be read narrows nothing; the verb itself says what is wrong with it.
+        let fields = query.get("fieldSelector");
+        let fields = fields.and_then(|text| FieldSelector::parse(text).ok());
+        let asked = Attributes::of(method, route.as_ref(), path, watching, fields.as_ref());
         self.authorizer.check(&user, &asked)?;
         let route = route.ok_or_else(ApiError::no_such_resource)?;
         let verb = verbs::verb(method, &route, watching);

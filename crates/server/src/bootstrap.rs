@@ -112,6 +112,11 @@ async fn furnish_namespace(api: &Arc<Api>, namespace: &str) -> Result<()> {
     replace(api, "", "configmaps", namespace, map).await
 }
 
+/// The server, where it writes on its own behalf.
+fn itself() -> User {
+    User::master("system:kennel")
+}
+
 fn row(group: &str, plural: &str) -> Result<&'static Resource> {
     registry::find(group, "v1", plural).ok_or_else(ApiError::no_such_resource)
 }
@@ -129,8 +134,7 @@ async fn ensure(
     if api.store.get(&object::key(row, namespace, name)).is_some() {
         return Ok(());
     }
-    let user = User::master("system:kennel");
-    match verbs::insert(api, &user, row, namespace, Document::new(tree)).await {
+    match verbs::insert(api, &itself(), row, namespace, Document::new(tree)).await {
         Err(error) if matches!(error.code, 403 | 404 | 409) => Ok(()),
         other => other,
     }
@@ -161,7 +165,7 @@ async fn replace(
     if same {
         return Ok(());
     }
-    verbs::overwrite(api, row, namespace, &name, tree).await
+    verbs::overwrite(api, &itself(), row, namespace, &name, tree).await
 }
 
 /// Furnishes namespaces as they come, and again when somebody takes the furniture away.

@@ -12,6 +12,7 @@ use tokio::sync::MutexGuard;
 
 use crate::api::Api;
 use crate::kinds;
+use crate::object::Stored;
 use crate::registry::Resource;
 use crate::request::User;
 use crate::status::Result;
@@ -48,7 +49,13 @@ pub(crate) fn create(
 }
 
 /// Admits a new version of an object, before it is validated.
-pub(crate) fn update(api: &Api, row: &'static Resource, new: &Value) -> Result<()> {
+pub(crate) fn update(
+    api: &Api,
+    _user: &User,
+    row: &'static Resource,
+    new: &Value,
+    _old: &Value,
+) -> Result<()> {
     match row.kind {
         "PriorityClass" => priority::check_one_default(api, row, new),
         _ => Ok(()),
@@ -69,9 +76,9 @@ pub(crate) fn allocate(
 }
 
 /// Admits a deletion.
-pub(crate) fn delete(row: &'static Resource, name: &str) -> Result<()> {
+pub(crate) fn delete(_user: &User, row: &'static Resource, stored: &Stored) -> Result<()> {
     if row.kind == "Namespace" {
-        namespace::check_deletable(row, name)
+        namespace::check_deletable(row, &stored.head.name)
     } else {
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! What a request wants to do, as rules speak of it: a verb on a resource, or on a path.
 
 use http::Method;
+use kennel_core::selector::FieldSelector;
 
+use crate::names;
 use crate::request::path::Route;
 use crate::verbs;
 
@@ -34,8 +36,10 @@ pub(crate) struct ResourceAttributes<'a> {
     pub(crate) subresource: &'a str,
     /// The namespace.
     pub(crate) namespace: &'a str,
-    /// The object's name.
+    /// The object's name. A list or a watch of one name has it too.
     pub(crate) name: &'a str,
+    /// What a list, a watch or a deletion of many is narrowed to.
+    pub(crate) fields: Option<&'a FieldSelector>,
 }
 
 impl<'a> Attributes<'a> {
@@ -45,6 +49,7 @@ impl<'a> Attributes<'a> {
         route: Option<&'a Route>,
         path: &'a str,
         watching: bool,
+        fields: Option<&'a FieldSelector>,
     ) -> Self {
         let resource = match route {
             Some(Route::Objects(place)) => ResourceAttributes {
@@ -76,7 +81,16 @@ impl<'a> Attributes<'a> {
             }
         };
         let verb = route.map_or("", |route| verbs::verb(method, route, watching));
-        Self::Resource(ResourceAttributes { verb, ..resource })
+        let mut resource = ResourceAttributes { verb, ..resource };
+        if matches!(verb, "list" | "watch" | "deletecollection") {
+            resource.fields = fields;
+        }
+        if matches!(verb, "list" | "watch") && resource.name.is_empty() {
+            let one = fields.and_then(|fields| fields.required("metadata.name"));
+            let one = one.filter(|name| names::path_segment_name(name).is_empty());
+            resource.name = one.unwrap_or_default();
+        }
+        Self::Resource(resource)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::kinds;
 use crate::object::{Document, Stored};
 use crate::present;
 use crate::registry;
+use crate::request::User;
 use crate::request::path::Place;
 use crate::status::{self, ApiError, Result};
 use crate::watch::Filter;
@@ -37,7 +38,7 @@ pub(super) async fn delete(api: &Api, call: &Call, place: &Place) -> Result<Repl
     let at = At::of(place)?;
     let options = DeleteOptions::of(call)?;
     let presenter = call.presenter(at.row)?;
-    match delete_object(api, at, &options).await? {
+    match delete_object(api, &call.user, at, &options).await? {
         Deleted::Gone(document) if !at.row.delete_returns_object => Ok(Reply::value(
             200,
             &status::deleted(at.row, at.name, meta::text(&document.tree, "uid")),
@@ -66,7 +67,7 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
             name: &stored.head.name,
         };
         // Each is deleted as it was listed; one that went by itself is as good as deleted.
-        match delete_object(api, at, &options).await {
+        match delete_object(api, &call.user, at, &options).await {
             Ok(Deleted::Gone(document) | Deleted::Waiting(document)) => items.push(document.tree),
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),
@@ -82,13 +83,14 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
 /// Deletes one object as far as it can be deleted now.
 pub(super) async fn delete_object(
     api: &Api,
+    user: &User,
     at: At<'_>,
     options: &DeleteOptions,
 ) -> Result<Deleted> {
     for _ in 0..ATTEMPTS_MAX {
         let found = api.store.get(&at.key());
         let stored = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
-        admit::delete(at.row, at.name)?;
+        admit::delete(user, at.row, &stored)?;
         let old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
         check_preconditions(&at, options, &old.tree)?;
         let mut new = old.clone();

@@ -115,6 +115,7 @@ pub(crate) async fn insert(
 /// Replaces an object on the server's own behalf, whatever it is now.
 pub(crate) async fn overwrite(
     api: &Api,
+    user: &User,
     row: &'static Resource,
     namespace: &str,
     name: &str,
@@ -127,6 +128,7 @@ pub(crate) async fn overwrite(
     };
     let change = update::Change {
         at,
+        by: user,
         part: update::Part::Main,
         dry_run: false,
     };

@@ -34,7 +34,13 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
     refuse_force(call)?;
     call.form()?;
     let duplicates = format.duplicates(call);
-    let change = Change { at, part, dry_run };
+    let by = &call.user;
+    let change = Change {
+        at,
+        by,
+        part,
+        dry_run,
+    };
     let changed = modify(api, change, |old| {
         let mut tree = old.tree.clone();
         format.apply(&at, &mut tree)?;

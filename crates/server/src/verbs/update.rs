@@ -14,6 +14,7 @@ use crate::kinds;
 use crate::object::{Document, Stored};
 use crate::present;
 use crate::registry;
+use crate::request::User;
 use crate::request::path::Place;
 use crate::request::query::parse_version;
 use crate::status::{ApiError, Result};
@@ -61,6 +62,8 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) at: At<'a>,
+    /// Who makes it.
+    pub(super) by: &'a User,
     pub(super) part: Part,
     pub(super) dry_run: bool,
 }
@@ -91,7 +94,13 @@ pub(super) async fn update_part(
     }
     let expected = expected_version(&decoded.document.tree)?;
     let unconditional = at.row.unconditional_update || part != Part::Main;
-    let change = Change { at, part, dry_run };
+    let by = &call.user;
+    let change = Change {
+        at,
+        by,
+        part,
+        dry_run,
+    };
     let changed = modify(api, change, |old| {
         check_uid(&at, &decoded.document.tree, &old.tree)?;
         if expected.is_none() && !unconditional {
@@ -168,7 +177,7 @@ fn finish(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> 
     match change.part {
         Part::Main => {
             row.strategy.prepare_update(tree, &old.tree);
-            admit::update(api, row, tree)?;
+            admit::update(api, change.by, row, tree, &old.tree)?;
             errors = kinds::meta::validate_update(&tree["metadata"], &old.tree["metadata"]);
             errors.extend(row.strategy.validate_update(tree, &old.tree));
         }

@@ -45,6 +45,7 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
     let uid = meta::text(binding, "uid");
     let change = Change {
         at,
+        by: &call.user,
         part: Part::Server,
         dry_run,
     };

@@ -23,7 +23,7 @@ pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Repl
     check(&at, &eviction)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= call.query.dry_run("CreateOptions")?;
-    delete_object(api, at, &options).await?;
+    delete_object(api, &call.user, at, &options).await?;
     Ok(Reply::value(201, &status::created()))
 }
 
