@@ -26,10 +26,17 @@ impl Access {
     /// The administrator's access, from the certificates in a data directory.
     pub fn admin(address: SocketAddr, data_dir: &Path) -> Self {
         let pki = data_dir.join("pki");
-        let cert = CertificateDer::from_pem_file(pki.join("admin.crt"));
-        let key = PrivateKeyDer::from_pem_file(pki.join("admin.key"));
-        let config = trusting(&pki).with_client_auth_cert(
-            vec![cert.expect("there is a certificate")],
+        let read = |name| std::fs::read_to_string(pki.join(name)).expect("the file is there");
+        Self::showing(address, data_dir, &read("admin.crt"), &read("admin.key"))
+    }
+
+    /// The access of somebody who trusts the server and shows this certificate, whoever issued it.
+    pub fn showing(address: SocketAddr, data_dir: &Path, cert_pem: &str, key_pem: &str) -> Self {
+        let chain = CertificateDer::pem_slice_iter(cert_pem.as_bytes());
+        let chain = chain.collect::<Result<Vec<_>, _>>();
+        let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes());
+        let config = trusting(&data_dir.join("pki")).with_client_auth_cert(
+            chain.expect("there is a certificate"),
             key.expect("there is a key"),
         );
         Self {
@@ -78,6 +85,27 @@ impl Access {
         let mut wire = self.open().expect("the server accepts connections");
         wire.ask(method, path, "application/json", body)
             .expect("the server answers")
+    }
+
+    /// One request with further headers, on a connection of its own.
+    pub fn ask_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: kennel\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let length = body.len();
+        head.push_str("Content-Type: application/json\r\n");
+        head.push_str(&format!("Content-Length: {length}\r\n\r\n"));
+        let mut wire = self.open().expect("the server accepts connections");
+        let sent = wire.send(&[head.as_bytes(), body].concat());
+        sent.expect("the server reads requests");
+        wire.reply().expect("the server answers")
     }
 }
 
