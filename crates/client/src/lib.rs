@@ -8,7 +8,12 @@
 pub mod api;
 pub mod clock;
 pub mod feed;
+pub mod fence;
+pub mod lease;
+pub mod metrics;
+pub mod pace;
 pub mod work;
+pub mod write;
 
 /// Why a client ended before it was told to stop.
 #[derive(Debug, thiserror::Error)]

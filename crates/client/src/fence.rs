@@ -1,0 +1,94 @@
+//! Whether we may write now: open for ever, or only while a lease is surely ours.
+//!
+//! It says nothing about writes that are already under way; those who start them leave the lease
+//! enough time after the fence has closed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Stands for a fence that never closes.
+const FOR_EVER: u64 = u64::MAX;
+
+/// See the [module](self). Copies share their state.
+#[derive(Clone, Debug)]
+pub struct Fence {
+    /// What the other times count from.
+    origin: Instant,
+    /// Milliseconds after the origin until which the fence is open.
+    open_until: Arc<AtomicU64>,
+}
+
+impl Fence {
+    /// Open for ever: for those who need no lease.
+    pub fn open() -> Self {
+        Self::until(FOR_EVER)
+    }
+
+    /// Closed, until it is opened for a while.
+    pub fn closed() -> Self {
+        Self::until(0)
+    }
+
+    fn until(millis: u64) -> Self {
+        Self {
+            origin: Instant::now(),
+            open_until: Arc::new(AtomicU64::new(millis)),
+        }
+    }
+
+    /// Opens it until the given time, or leaves it open for longer if it is.
+    pub fn open_until(&self, until: Instant) {
+        let millis = self.millis(until).min(FOR_EVER - 1);
+        self.open_until.fetch_max(millis, Ordering::SeqCst);
+    }
+
+    /// Closes it at once.
+    pub fn close(&self) {
+        self.open_until.store(0, Ordering::SeqCst);
+    }
+
+    /// May a write be started now?
+    pub fn is_open(&self) -> bool {
+        match self.open_until.load(Ordering::SeqCst) {
+            FOR_EVER => true,
+            until => self.millis(Instant::now()) < until,
+        }
+    }
+
+    fn millis(&self, at: Instant) -> u64 {
+        let after: Duration = at.saturating_duration_since(self.origin);
+        u64::try_from(after.as_millis()).unwrap_or(FOR_EVER - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fence_closes_when_its_time_is_over_and_not_before() {
+        let fence = Fence::closed();
+        let other = fence.clone();
+        assert!(!fence.is_open());
+        fence.open_until(Instant::now() + Duration::from_secs(10));
+        tokio::time::advance(Duration::from_millis(9_999)).await;
+        assert!(other.is_open());
+        fence.open_until(Instant::now());
+        assert!(other.is_open(), "a shorter time does not shorten it");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!other.is_open());
+        fence.open_until(Instant::now() + Duration::from_secs(10));
+        other.close();
+        assert!(!fence.is_open());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_open_fence_stays_open() {
+        let fence = Fence::open();
+        tokio::time::advance(Duration::from_hours(10_000)).await;
+        assert!(fence.is_open());
+    }
+}

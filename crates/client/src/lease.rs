@@ -1,0 +1,213 @@
+//! Leader election by a Lease, by the rules of Kubernetes' own clients: 15 s, 10 s, 2 s.
+//!
+//! A [`Fence`] is open while the lease is surely ours: from each renewal that the API confirmed,
+//! counted from before it was asked for, and for less time than others wait until they take it.
+//! Clocks of different machines are not compared: how long another holder has been silent is counted
+//! from when we saw its last renewal.
+
+mod record;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock;
+use crate::fence::Fence;
+use crate::write::{Call, Failure, Writer};
+use record::Record;
+
+/// How long others wait for a silent holder.
+const DURATION: Duration = Duration::from_secs(15);
+/// How long the holder goes on without a renewal that was confirmed.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// How often the holder renews and others try.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Which lease, and who we are.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    /// Namespace of the lease.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What we call ourselves in it: different for every process.
+    pub identity: String,
+}
+
+/// One who wants the lease, or has it.
+pub struct Elector {
+    lease: Lease,
+    /// Its own fence is open: the lease is what opens the others'.
+    writer: Writer,
+    fence: Fence,
+    /// The lease as we last saw it, and when we saw it change.
+    seen: Option<(Value, Instant)>,
+}
+
+impl Elector {
+    /// An elector that opens and closes `fence`. `writer` must not wait for that fence.
+    pub fn new(lease: Lease, writer: Writer, fence: Fence) -> Self {
+        Self {
+            lease,
+            writer,
+            fence,
+            seen: None,
+        }
+    }
+
+    /// Waits until the lease is ours. False if told to stop before.
+    pub async fn win(&mut self, stop: &CancellationToken) -> bool {
+        let mut told = String::new();
+        loop {
+            if self.try_once().await {
+                tracing::info!("{} became leader", self.lease.identity);
+                return true;
+            }
+            let holder = self.holder();
+            if holder != told {
+                tracing::info!("the lease is held by {holder:?}; waiting");
+                told = holder;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep(RETRY) => {}
+            }
+        }
+    }
+
+    /// Renews the lease until told to stop, or until it is lost.
+    pub async fn hold(&mut self, stop: &CancellationToken) {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(RETRY) => {}
+            }
+            // A request that hangs must not keep us from noticing that the time is over.
+            let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
+            match tokio::time::timeout(left, self.try_once()).await {
+                Ok(true) => renewed = Instant::now(),
+                Ok(false) if self.is_taken() => break,
+                Ok(false) | Err(_) if renewed.elapsed() < RENEW_DEADLINE => {}
+                Ok(false) | Err(_) => break,
+            }
+        }
+        self.fence.close();
+        tracing::error!("the lease is lost: {:?} has it now", self.holder());
+    }
+
+    /// Gives the lease back, so that others need not wait. Call it when all writes have ended.
+    pub async fn release(mut self) {
+        self.fence.close();
+        let Some((seen, _)) = self.seen.take() else {
+            return;
+        };
+        let record = Record::of(&seen);
+        if record.holder != self.lease.identity {
+            return;
+        }
+        let body = record.released(&seen, &clock::now_micros());
+        if let Err(failure) = self.writer.send(&Call::replace(self.path(), &body)).await {
+            tracing::warn!("the lease could not be given back: {failure}");
+        }
+    }
+
+    fn is_taken(&self) -> bool {
+        let holder = self.holder();
+        !holder.is_empty() && holder != self.lease.identity
+    }
+
+    fn holder(&self) -> String {
+        let seen = self.seen.as_ref();
+        seen.map_or_else(String::new, |(seen, _)| Record::of(seen).holder)
+    }
+
+    /// Takes or renews the lease, if it can be had, and opens the fence for as long as it is ours.
+    async fn try_once(&mut self) -> bool {
+        let began = Instant::now();
+        match self.take_or_renew(began).await {
+            Ok(true) => {
+                self.fence.open_until(began + RENEW_DEADLINE);
+                true
+            }
+            Ok(false) => false,
+            Err(failure) => {
+                tracing::warn!("the lease could not be taken or renewed: {failure}");
+                false
+            }
+        }
+    }
+
+    async fn take_or_renew(&mut self, now: Instant) -> Result<bool, Failure> {
+        let live = match self.writer.send(&Call::get(self.path())).await {
+            Ok(answer) => answer.tree()?,
+            Err(failure) if failure.is(404) => return self.create(now).await,
+            Err(failure) => return Err(failure),
+        };
+        self.observe(live.clone(), now);
+        let record = Record::of(&live);
+        let ours = record.holder == self.lease.identity;
+        if !ours && !record.holder.is_empty() && !self.is_silent(&record, now) {
+            return Ok(false);
+        }
+        let body = record.held(&live, &self.lease.identity, DURATION, &clock::now_micros());
+        match self.writer.send(&Call::replace(self.path(), &body)).await {
+            Ok(answer) => {
+                self.observe(answer.tree()?, now);
+                Ok(true)
+            }
+            // Someone was faster.
+            Err(failure) if failure.is(409) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn create(&mut self, now: Instant) -> Result<bool, Failure> {
+        let Lease {
+            namespace,
+            name,
+            identity,
+        } = &self.lease;
+        let body = record::new(namespace, name, identity, DURATION, &clock::now_micros());
+        let call = Call::create(collection(namespace), body.to_string());
+        match self.writer.send(&call).await {
+            Ok(answer) => {
+                self.observe(answer.tree()?, now);
+                Ok(true)
+            }
+            Err(failure) if failure.is(409) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn observe(&mut self, live: Value, now: Instant) {
+        let same = self
+            .seen
+            .as_ref()
+            .is_some_and(|(seen, _)| seen["spec"] == live["spec"]);
+        let since = match &self.seen {
+            Some((_, since)) if same => *since,
+            _ => now,
+        };
+        self.seen = Some((live, since));
+    }
+
+    /// Has the holder not renewed for as long as its lease lasts, as far as we saw?
+    fn is_silent(&self, record: &Record, now: Instant) -> bool {
+        let since = self.seen.as_ref().map_or(now, |(_, since)| *since);
+        now.duration_since(since) >= record.duration
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", collection(&self.lease.namespace), self.lease.name)
+    }
+}
+
+fn collection(namespace: &str) -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")
+}
+
+#[cfg(test)]
+mod tests;

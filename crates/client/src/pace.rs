@@ -1,0 +1,160 @@
+//! How many writes to have under way at once.
+//!
+//! Our own server says itself how fast it is: writes queue where they are committed together. A
+//! foreign API is approached carefully: few at first, more while answers stay quick, half as many
+//! when it pushes back, fewer when answers become slow.
+
+use std::time::Duration;
+
+/// With how many a foreign API is approached.
+const FIRST: f64 = 4.0;
+/// How much one answer moves the smoothed latency.
+const WEIGHT: f64 = 0.1;
+/// Answers are slow if they take so many times longer than the best did.
+const SLOW_FACTOR: f64 = 3.0;
+/// And by so many seconds longer: small latencies vary by large factors.
+const SLOW_MARGIN: f64 = 0.02;
+/// What slow answers leave of the number.
+const EASE: f64 = 0.8;
+/// How fast the best latency is forgotten, per answer, so that a lasting change becomes normal.
+const DRIFT: f64 = 1.001;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Pace {
+    most: f64,
+    limit: f64,
+    adaptive: bool,
+    /// Still growing fast.
+    slow_start: bool,
+    /// Answers to requests that were sent before the last cut say nothing about it.
+    ignore: u32,
+    smoothed: Option<f64>,
+    best: f64,
+}
+
+impl Pace {
+    /// So many at once, whatever the answers.
+    pub fn steady(most: u32) -> Self {
+        let most = f64::from(most.max(1));
+        Self {
+            most,
+            limit: most,
+            adaptive: false,
+            slow_start: false,
+            ignore: 0,
+            smoothed: None,
+            best: f64::INFINITY,
+        }
+    }
+
+    /// At most so many at once, and only as many as the API takes well.
+    pub fn adaptive(most: u32) -> Self {
+        let steady = Self::steady(most);
+        Self {
+            limit: FIRST.min(steady.most),
+            adaptive: true,
+            slow_start: true,
+            ..steady
+        }
+    }
+
+    /// How many may be under way now.
+    pub fn limit(&self) -> usize {
+        // At least 1 and at most what a u32 holds: nothing is lost but the fraction.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let limit = self.limit as usize;
+        limit.max(1)
+    }
+
+    /// Learns from one answer: how long it took, and whether the API asked for less.
+    pub fn answered(&mut self, took: Duration, pushed_back: bool) {
+        if !self.adaptive {
+            return;
+        }
+        let took = took.as_secs_f64();
+        let smoothed = self.smoothed.map_or(took, |s| s + WEIGHT * (took - s));
+        self.smoothed = Some(smoothed);
+        self.best = (self.best * DRIFT).min(smoothed);
+        if self.ignore > 0 {
+            self.ignore -= 1;
+            return;
+        }
+        let slow = smoothed > self.best * SLOW_FACTOR + SLOW_MARGIN;
+        if pushed_back {
+            self.cut(0.5);
+        } else if slow {
+            self.cut(EASE);
+        } else if self.slow_start {
+            self.limit += 1.0;
+        } else {
+            self.limit += 1.0 / self.limit;
+        }
+        self.limit = self.limit.min(self.most);
+    }
+
+    fn cut(&mut self, factor: f64) {
+        self.ignore = u32::try_from(self.limit()).unwrap_or(u32::MAX);
+        self.limit = (self.limit * factor).max(1.0);
+        self.slow_start = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: Duration = Duration::from_millis(5);
+
+    fn after(pace: &mut Pace, answers: usize, took: Duration, pushed_back: bool) -> usize {
+        for _ in 0..answers {
+            pace.answered(took, pushed_back);
+        }
+        pace.limit()
+    }
+
+    #[test]
+    fn our_own_server_gets_all_at_once() {
+        let mut pace = Pace::steady(64);
+        assert_eq!(pace.limit(), 64);
+        assert_eq!(after(&mut pace, 100, Duration::from_secs(9), true), 64);
+    }
+
+    #[test]
+    fn a_foreign_api_is_approached_carefully_and_doubles_each_round() {
+        let mut pace = Pace::adaptive(64);
+        assert_eq!(pace.limit(), 4);
+        assert_eq!(after(&mut pace, 4, QUICK, false), 8);
+        assert_eq!(after(&mut pace, 8, QUICK, false), 16);
+        assert_eq!(after(&mut pace, 1000, QUICK, false), 64);
+    }
+
+    #[test]
+    fn one_push_back_halves_and_the_rest_of_the_round_does_not_count() {
+        let mut pace = Pace::adaptive(64);
+        after(&mut pace, 1000, QUICK, false);
+        assert_eq!(after(&mut pace, 1, QUICK, true), 32);
+        assert_eq!(after(&mut pace, 64, QUICK, true), 32);
+        assert_eq!(after(&mut pace, 1, QUICK, true), 16);
+        after(&mut pace, 32, QUICK, false);
+        let grown = after(&mut pace, 17, QUICK, false);
+        assert_eq!(grown, 17, "after a cut it grows by one a round");
+    }
+
+    #[test]
+    fn rising_latency_slows_down_and_a_lasting_one_becomes_normal() {
+        let mut pace = Pace::adaptive(64);
+        after(&mut pace, 1000, QUICK, false);
+        let slow = Duration::from_millis(200);
+        let eased = after(&mut pace, 300, slow, false);
+        assert!(eased < 40, "{eased}");
+        let used_to_it = after(&mut pace, 20_000, slow, false);
+        assert_eq!(used_to_it, 64);
+    }
+
+    #[test]
+    fn it_never_stops_altogether() {
+        let mut pace = Pace::adaptive(8);
+        assert_eq!(after(&mut pace, 1000, QUICK, true), 1);
+    }
+}

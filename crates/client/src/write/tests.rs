@@ -1,0 +1,107 @@
+//! Requests against an API that is a list of answers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use super::*;
+
+type Script = &'static [(u16, Option<&'static str>, &'static str)];
+
+/// A writer whose requests get these answers, in this order, and how many it has sent.
+fn writer(script: Script, fence: Fence) -> (Writer, Arc<AtomicUsize>) {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = sent.clone();
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let (code, retry_after, body) = script[count.fetch_add(1, Ordering::SeqCst)];
+        let mut response = Response::builder().status(code);
+        if let Some(seconds) = retry_after {
+            response = response.header(header::RETRY_AFTER, seconds);
+        }
+        let response = response.body(Body::from(body.as_bytes().to_vec()));
+        async { Ok::<_, Infallible>(response.unwrap()) }
+    });
+    let client = Client::new(service, "default");
+    (Writer::new(client, fence), sent)
+}
+
+async fn send(script: Script) -> (Result<Answer, Failure>, usize, Duration) {
+    let (writer, sent) = writer(script, Fence::open());
+    let began = Instant::now();
+    let result = writer.send(&Call::get("/api/v1/nodes/n")).await;
+    (result, sent.load(Ordering::SeqCst), began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_says_which_object_it_is_about() {
+    let body = r#"{"metadata":{"name":"n","uid":"u","resourceVersion":"7","labels":{}},"spec":{}}"#;
+    let script = Box::leak(Box::new([(201, None, body)]));
+    let (result, ..) = send(script).await;
+    let answer = result.unwrap();
+    let written = answer.written();
+    assert_eq!(written.name, "n");
+    assert_eq!(written.uid, "u");
+    assert_eq!(written.resource_version, "7");
+    assert!(!answer.repeated);
+    assert_eq!(answer.tree().unwrap()["spec"], json!({}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_obeyed() {
+    let (result, sent, took) = send(&[
+        (429, Some("2"), "slow down"),
+        (
+            503,
+            None,
+            r#"{"kind":"Status","details":{"retryAfterSeconds":3}}"#,
+        ),
+        (200, None, "{}"),
+    ])
+    .await;
+    assert!(result.unwrap().repeated, "a 503 may have acted");
+    assert_eq!(sent, 3);
+    assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_api_does_not_ask_for_again_is_not_sent_again() {
+    let (result, sent, _) =
+        send(&[(500, None, r#"{"reason":"InternalError","message":"no"}"#)]).await;
+    let failure = result.unwrap_err();
+    assert_eq!((sent, failure.code, failure.unsure), (1, Some(500), true));
+    assert_eq!(failure.to_string(), "no");
+    let (result, sent, _) = send(&[(
+        403,
+        Some("1"),
+        r#"{"reason":"Forbidden","details":{"causes":[{"reason":"NamespaceTerminating"}]}}"#,
+    )])
+    .await;
+    let failure = result.unwrap_err();
+    assert_eq!((sent, failure.unsure), (1, false));
+    assert_eq!(failure.causes, ["NamespaceTerminating"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_through_a_closed_fence_nor_repeated_once_it_closes() {
+    let (closed, sent) = writer(&[], Fence::closed());
+    let failure = closed.send(&Call::get("/x")).await.unwrap_err();
+    assert!(failure.fenced && !failure.unsure);
+    assert_eq!(sent.load(Ordering::SeqCst), 0);
+    let fence = Fence::closed();
+    fence.open_until(Instant::now() + Duration::from_secs(1));
+    let (writer, sent) = writer(&[(429, Some("2"), "")], fence);
+    assert!(writer.send(&Call::get("/x")).await.unwrap_err().fenced);
+    assert_eq!(sent.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_never_comes_is_given_up_and_may_have_acted() {
+    let service = tower::service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<Response<Body>, Infallible>>()
+    });
+    let writer = Writer::new(Client::new(service, "default"), Fence::open());
+    let failure = writer.send(&Call::get("/x")).await.unwrap_err();
+    assert!(failure.unsure && failure.code.is_none() && failure.pushes_back());
+}
