@@ -22,6 +22,11 @@ pub fn now_micros() -> String {
     format!("{:.6}", Timestamp::now())
 }
 
+/// Now, in nanoseconds since the epoch.
+pub fn now_nanos() -> i128 {
+    Timestamp::now().as_nanosecond()
+}
+
 /// Sleeps until the given time in milliseconds since the epoch; for ever if there is none.
 pub async fn sleep_until(at_ms: Option<i64>) {
     match at_ms {

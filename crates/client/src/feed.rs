@@ -37,7 +37,7 @@ impl Identity {
 }
 
 /// What a watch saw.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<K> {
     /// The object is there or has changed.
     Applied(K),

@@ -61,7 +61,11 @@ impl Elector {
     pub async fn win(&mut self, stop: &CancellationToken) -> bool {
         let mut told = String::new();
         loop {
-            if self.try_once().await {
+            let won = tokio::select! {
+                won = self.try_once() => won,
+                () = stop.cancelled() => return false,
+            };
+            if won {
                 tracing::info!("{} became leader", self.lease.identity);
                 return true;
             }

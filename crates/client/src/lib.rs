@@ -2,13 +2,17 @@
 //! and it knows no server: any Kubernetes API will do.
 //!
 //! ```text
-//!   API ──watch──▶ feed ─▶ (a controller, an agent) ─▶ work ─▶ api ──write──▶ API
+//!   API ──watch──▶ feed ─▶ informer ─▶ (a controller, an agent) ─▶ work ─▶ write ──▶ API
+//!                                                   └─▶ events ──────────▲
+//!   lease ─▶ fence ─▶ may it write?        pace: how much at once?       metrics
 //! ```
 
 pub mod api;
 pub mod clock;
+pub mod events;
 pub mod feed;
 pub mod fence;
+pub mod informer;
 pub mod lease;
 pub mod metrics;
 pub mod pace;

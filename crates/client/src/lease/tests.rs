@@ -97,7 +97,7 @@ async fn the_first_one_creates_the_lease_and_renews_it() {
     assert_eq!(before["holderIdentity"], "one");
     assert_eq!(before["leaseDurationSeconds"], 15);
     assert_eq!(before["leaseTransitions"], 0);
-    let holding = tokio::time::timeout(Duration::from_secs(60), one.hold(&stop));
+    let holding = tokio::time::timeout(Duration::from_mins(1), one.hold(&stop));
     assert!(
         holding.await.is_err(),
         "it is held for as long as it is renewed"

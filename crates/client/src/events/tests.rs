@@ -1,0 +1,116 @@
+//! A recorder against an API that is a notebook.
+
+use std::convert::Infallible;
+
+use http::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+
+use super::*;
+use crate::fence::Fence;
+
+type Written = (Method, String, Value);
+
+/// A recorder, and what it writes. Patches of names in `forgotten` find nothing.
+fn recorder(forget: bool) -> (Recorder, mpsc::UnboundedReceiver<Written>) {
+    let (notes, written) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let notes = notes.clone();
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect_bytes().await.unwrap();
+            let body = serde_json::from_slice(&body).unwrap();
+            let code = if forget && head.method == Method::PATCH {
+                404
+            } else {
+                200
+            };
+            notes
+                .send((head.method, head.uri.path().to_owned(), body))
+                .unwrap();
+            let response = Response::builder().status(code);
+            Ok::<_, Infallible>(response.body(Body::from(b"{}".to_vec())).unwrap())
+        }
+    });
+    let writer = Writer::new(Client::new(service, "default"), Fence::open());
+    let (recorder, work) = Recorder::new(writer, "daemonset-controller", CancellationToken::new());
+    tokio::spawn(work);
+    (recorder, written)
+}
+
+fn emit(recorder: &Recorder, message: &str) {
+    let about = Reference {
+        api_version: "apps/v1",
+        kind: "DaemonSet",
+        namespace: "ns".into(),
+        name: "d".into(),
+        uid: "u".into(),
+        resource_version: "5".into(),
+    };
+    let note = Note {
+        warning: true,
+        reason: "FailedCreate",
+        message: message.to_owned(),
+    };
+    recorder.emit(about, note);
+}
+
+#[tokio::test]
+async fn s3_10_an_event_names_its_object_source_and_reason() {
+    let (recorder, mut written) = recorder(false);
+    emit(&recorder, "Error creating: no");
+    let (method, path, event) = written.recv().await.unwrap();
+    assert_eq!(
+        (method, path.as_str()),
+        (Method::POST, "/api/v1/namespaces/ns/events")
+    );
+    assert_eq!(
+        event["involvedObject"],
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "namespace": "ns", "name": "d", "uid": "u", "resourceVersion": "5"})
+    );
+    assert!(
+        event["metadata"]["name"]
+            .as_str()
+            .unwrap()
+            .starts_with("d.")
+    );
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["reason"], "FailedCreate");
+    assert_eq!(event["message"], "Error creating: no");
+    assert_eq!(
+        event["source"],
+        json!({"component": "daemonset-controller"})
+    );
+    assert_eq!(event["reportingComponent"], "daemonset-controller");
+    assert_eq!(event["count"], 1);
+    assert_eq!(event["firstTimestamp"], event["lastTimestamp"]);
+}
+
+#[tokio::test]
+async fn s3_10_2_a_repeated_event_is_patched() {
+    let (recorder, mut written) = recorder(false);
+    emit(&recorder, "a");
+    emit(&recorder, "a");
+    let (_, _, first) = written.recv().await.unwrap();
+    let (method, path, patch) = written.recv().await.unwrap();
+    let name = first["metadata"]["name"].as_str().unwrap();
+    assert_eq!(method, Method::PATCH);
+    assert_eq!(path, format!("/api/v1/namespaces/ns/events/{name}"));
+    assert_eq!(patch["count"], 2);
+    assert_eq!(patch["message"], "a");
+    assert!(patch["lastTimestamp"].is_string());
+}
+
+#[tokio::test]
+async fn s3_10_2_an_event_that_has_expired_is_created_again_with_its_count() {
+    let (recorder, mut written) = recorder(true);
+    emit(&recorder, "a");
+    emit(&recorder, "a");
+    let (_, _, first) = written.recv().await.unwrap();
+    written.recv().await.unwrap();
+    let (method, _, again) = written.recv().await.unwrap();
+    assert_eq!(method, Method::POST);
+    assert_eq!(again["count"], 2);
+    assert_eq!(again["firstTimestamp"], first["firstTimestamp"]);
+}
