@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use kennel_server::admit::service::Cidr;
+use kennel_server::audit;
 
 /// One daemon on every node: the Kubernetes DaemonSet, whole and small.
 #[derive(Debug, Parser)]
@@ -71,9 +72,34 @@ pub(crate) struct ServerArgs {
     #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
     pub(crate) service_cidr: Cidr,
 
+    #[command(flatten)]
+    pub(crate) audit: AuditArgs,
+
     /// Wait nowhere longer than this for a client: for tests of impatient servers
     #[arg(long, hide = true, value_name = "SECONDS")]
     pub(crate) patience_seconds: Option<u64>,
+}
+
+/// How to keep the audit log.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct AuditArgs {
+    /// Where to log every request that would change something: a file, `-` for stdout, or `off`
+    /// [default: audit/audit.log in the data directory]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) audit_log: Option<String>,
+
+    /// Put the audit log away before it grows beyond this
+    #[arg(long, default_value_t = audit::SIZE, value_name = "BYTES")]
+    pub(crate) audit_log_max_size: audit::Bytes,
+
+    /// How many files of audit log to keep, the current one included
+    #[arg(long, default_value_t = audit::FILES, value_name = "FILES",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) audit_log_max_files: u16,
+
+    /// Leave nodes' accepted renewals of their own leases out of the audit log
+    #[arg(long)]
+    pub(crate) audit_log_skip_heartbeats: bool,
 }
 
 /// How to run everything.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kennel_server::audit::Options;
 use kennel_server::http::limits::Patience;
 use kennel_server::server::{Config, Server};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -61,6 +62,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         tls_san: Vec::new(),
         service_cidr: "10.96.0.0/16".parse().unwrap(),
         patience: Patience::default(),
+        audit: Options::off(),
     };
     Server::start(config).await.expect("the server starts")
 }

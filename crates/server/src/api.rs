@@ -9,6 +9,7 @@ use kennel_core::selector::FieldSelector;
 use kennel_store::Store;
 use serde_json::json;
 
+use crate::audit::Audit;
 use crate::authenticate::Authenticator;
 use crate::authorize::{Attributes, Authorizer};
 use crate::discovery::{self, Document, Page};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub address: std::net::SocketAddr,
     /// Where cluster IPs come from.
     pub service_cidr: crate::admit::service::Cidr,
+    /// Where requests that change something leave a line.
+    pub audit: Arc<Audit>,
 }
 
 /// A request that was let in, before its body is read.

@@ -8,6 +8,7 @@ use kennel_store::{OpenError, Options, SqliteStore, Store};
 
 use crate::admit::service::Cidr;
 use crate::api::{Api, Settings};
+use crate::audit::{self, Audit};
 use crate::bootstrap;
 use crate::object::{self, Head};
 use crate::pki::Pki;
@@ -22,19 +23,32 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Opens the API of a data directory. `address` is where it says that it can be reached.
+    /// Opens the API of a data directory, without an audit log. `address` is where it says that it can
+    /// be reached.
     pub async fn open(
         options: Options,
         address: SocketAddr,
         service_cidr: Cidr,
     ) -> Result<Self, StartError> {
+        let audit = audit::Options::off();
+        Self::open_audited(options, address, service_cidr, &audit).await
+    }
+
+    /// Opens the API of a data directory, with an audit log.
+    pub async fn open_audited(
+        options: Options,
+        address: SocketAddr,
+        service_cidr: Cidr,
+        audit: &audit::Options,
+    ) -> Result<Self, StartError> {
         let pki = Pki::open(&options.dir, &[], &[])?;
+        let store = open_store(options)?;
         let settings = Settings {
             ca_pem: pki.ca_pem,
             address,
             service_cidr,
+            audit: Arc::new(Audit::open(audit)?),
         };
-        let store = open_store(options)?;
         let api = open_api(&store, pki.tokens, settings).await?;
         Ok(Self { api, store })
     }
@@ -43,6 +57,7 @@ impl InProcess {
     pub async fn close(self) {
         self.api.end_watches();
         self.store.close().await;
+        self.api.settings.audit.close().await;
     }
 }
 

@@ -15,6 +15,7 @@
 
 pub mod admit;
 pub mod api;
+pub mod audit;
 mod authenticate;
 mod authorize;
 mod bootstrap;

@@ -61,6 +61,9 @@ impl Metrics {
         let _ = writeln!(out, "kennel_watches {}", api.hubs.watchers());
         out.push_str("# HELP kennel_store_revision The store's revision.\n# TYPE kennel_store_revision counter\n");
         let _ = writeln!(out, "kennel_store_revision {}", api.store.revision());
+        out.push_str("# HELP kennel_audit_lost_total Lines that are missing in the audit log.\n");
+        out.push_str("# TYPE kennel_audit_lost_total counter\n");
+        let _ = writeln!(out, "kennel_audit_lost_total {}", api.settings.audit.lost());
         if let Some(stats) = api.store.stats() {
             put_store(&mut out, stats);
         }

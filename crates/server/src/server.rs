@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admit::service::Cidr;
 use crate::api::{Api, Settings};
+use crate::audit::{self, Audit};
 use crate::http::limits::Patience;
 use crate::http::{listen, tls};
 use crate::inprocess;
@@ -29,6 +30,8 @@ pub struct Config {
     pub service_cidr: Cidr,
     /// How long clients are waited for.
     pub patience: Patience,
+    /// How to keep the audit log.
+    pub audit: audit::Options,
 }
 
 /// Why a server could not start.
@@ -51,6 +54,9 @@ pub enum StartError {
     /// TLS could not be set up.
     #[error("cannot prepare TLS")]
     Tls(#[from] tls::TlsError),
+    /// The audit log could not be opened.
+    #[error(transparent)]
+    Audit(#[from] audit::OpenError),
     /// The objects every cluster has could not be written.
     #[error("cannot write the first objects: {0}")]
     Bootstrap(String),
@@ -89,6 +95,7 @@ impl Server {
             ca_pem: pki.ca_pem,
             address: SocketAddr::new(reachable(address.ip()), address.port()),
             service_cidr: config.service_cidr.clone(),
+            audit: Arc::new(Audit::open(&config.audit)?),
         };
         let api = inprocess::open_api(&store, pki.tokens, settings).await?;
         let stop = CancellationToken::new();
@@ -122,6 +129,7 @@ impl Server {
             tracing::warn!(%error, "the listener did not end in order");
         }
         self.store.close().await;
+        self.api.settings.audit.close().await;
     }
 }
 

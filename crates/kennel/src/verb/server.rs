@@ -1,12 +1,14 @@
 //! `kennel server`: the API alone.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
+use kennel_server::audit::{Options as AuditOptions, Target};
 use kennel_server::http::limits::Patience;
 use kennel_server::server::{Config, Server};
 
-use crate::args::ServerArgs;
+use crate::args::{AuditArgs, ServerArgs};
 use crate::signals::Signals;
 
 /// Serves until told to stop.
@@ -28,6 +30,7 @@ pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
     crate::descriptors::raise_limit();
     let patience = args.patience_seconds.map(Duration::from_secs);
     let server = Server::start(Config {
+        audit: audit(&args.audit, &args.data_dir),
         data_dir: args.data_dir,
         listen: args.listen,
         tls_san: args.tls_san,
@@ -37,6 +40,15 @@ pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
     .await?;
     announce(&server);
     Ok(server)
+}
+
+fn audit(args: &AuditArgs, data_dir: &Path) -> AuditOptions {
+    AuditOptions {
+        target: Target::of(args.audit_log.as_deref(), data_dir),
+        max_size: args.audit_log_max_size,
+        max_files: args.audit_log_max_files,
+        skip_heartbeats: args.audit_log_skip_heartbeats,
+    }
 }
 
 /// The three lines this verb exists to print. A reader who leaves after the first one

@@ -150,18 +150,23 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let line = Line::of(&request);
+    let mut note = api.settings.audit.note(&request, &caller);
     let (parts, body) = request.into_parts();
     let mut name = "-".to_owned();
     let entered = api.identify(&parts, &caller).and_then(|user| {
         name.clone_from(&user.name);
+        note.known(&user);
         api.enter(parts, user)
     });
+    note.judged(&entered);
     let outcome = match entered {
         Ok(entry) => attempt(api, entry, body, patience).await,
         Err(error) => Err(error),
     };
-    let response = outcome.unwrap_or_else(|error| crate::api::respond(Reply::from(&error), false));
+    let mut response =
+        outcome.unwrap_or_else(|error| crate::api::respond(Reply::from(&error), false));
     line.write(&api.metrics, &name, response.status().as_u16());
+    note.answered(&mut response);
     response
 }
 

@@ -1,0 +1,357 @@
+//! A line: an `audit.k8s.io/v1` Event of level Metadata, as tools for upstream's audit logs read it.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderValue, Uri};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::note::{self, Event};
+use crate::authorize::{Attributes, ResourceAttributes};
+use crate::request::User;
+use crate::request::path::{self, Route};
+
+/// How much of a URI is kept. Selectors of real clients fit; a flood of long ones fills no disk.
+const URI_BYTES_MAX: usize = 2048;
+/// How much of a client's name for itself is kept, as upstream has it.
+const AGENT_BYTES_MAX: usize = 1024;
+/// How much of a name is kept: those that objects can have are shorter.
+const NAME_BYTES_MAX: usize = 512;
+/// What stands where something was cut off.
+const CUT: &str = "...TRUNCATED";
+/// Where nodes keep the leases by which they say that they live.
+const NODE_LEASES: &str = "kube-node-lease";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    level: &'static str,
+    #[serde(rename = "auditID")]
+    audit_id: &'a str,
+    stage: &'static str,
+    #[serde(rename = "requestURI")]
+    request_uri: String,
+    verb: &'a str,
+    user: Who<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impersonated_user: Option<Who<'a>>,
+    #[serde(rename = "sourceIPs", skip_serializing_if = "Option::is_none")]
+    source_ips: Option<[String; 1]>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    user_agent: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object_ref: Option<Reference<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_status: Option<Outcome<'a>>,
+    request_received_timestamp: String,
+    stage_timestamp: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<&'static str, String>,
+}
+
+#[derive(Default, Serialize)]
+struct Who<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    username: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    groups: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<&'a BTreeMap<String, Vec<String>>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reference<'a> {
+    resource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_group: &'a str,
+    api_version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    subresource: &'a str,
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    metadata: Empty,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    status: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+    code: u16,
+}
+
+/// Upstream's Status has metadata, in which nothing stands.
+#[derive(Serialize)]
+struct Empty {}
+
+/// Writes the line of an event.
+pub(super) fn put(out: &mut Vec<u8>, event: &Event) {
+    let (route, path) = (path::parse(event.uri.path()), event.uri.path());
+    let asked = asked(event, route.as_ref(), path);
+    let mut annotations = BTreeMap::new();
+    if let Some(allowed) = event.allowed {
+        let decision = if allowed { "allow" } else { "forbid" };
+        annotations.insert("authorization.k8s.io/decision", decision.to_owned());
+        annotations.insert("authorization.k8s.io/reason", String::new());
+    }
+    let line = Line {
+        request_uri: uri(&event.uri),
+        verb: match &asked {
+            Attributes::Resource(asked) => asked.verb,
+            Attributes::Path { verb, .. } => verb,
+        },
+        user: event.user.as_ref().map(who).unwrap_or_default(),
+        impersonated_user: event.impersonated.as_ref().map(who),
+        source_ips: event.address.map(|address| [address.to_string()]),
+        user_agent: agent(event.agent.as_ref()),
+        object_ref: match &asked {
+            Attributes::Resource(asked) => Some(reference(event, asked)),
+            Attributes::Path { .. } => None,
+        },
+        response_status: Some(Outcome {
+            metadata: Empty {},
+            status: if event.code < 400 { "" } else { "Failure" },
+            reason: &event.subject.reason,
+            code: event.code,
+        }),
+        annotations,
+        ..blank(&event.id, event.received, event.answered)
+    };
+    put_line(out, &line);
+}
+
+/// Writes the line that says how many others are missing before it.
+pub(super) fn put_lost(out: &mut Vec<u8>, lost: u64) {
+    let (id, now) = (note::new_id(), Timestamp::now());
+    let line = Line {
+        annotations: BTreeMap::from([("audit.kennel.dev/lost-lines", lost.to_string())]),
+        ..blank(&id, now, now)
+    };
+    put_line(out, &line);
+}
+
+/// Whether this is a node's sign of life, which came as it should: from the node itself, or from nodes
+/// that are part of this process.
+pub(super) fn is_heartbeat(event: &Event) -> bool {
+    let (route, path) = (path::parse(event.uri.path()), event.uri.path());
+    let Attributes::Resource(asked) = asked(event, route.as_ref(), path) else {
+        return false;
+    };
+    let user = event.user.as_ref().map_or("", |user| &user.name);
+    let is_its_own = user.strip_prefix("system:node:") == Some(asked.name);
+    event.code < 300
+        && (asked.resource, asked.group) == ("leases", "coordination.k8s.io")
+        && asked.namespace == NODE_LEASES
+        && matches!(asked.verb, "update" | "patch")
+        && event.impersonated.is_none()
+        && (is_its_own || event.address.is_none())
+}
+
+fn asked<'a>(event: &'a Event, route: Option<&'a Route>, path: &'a str) -> Attributes<'a> {
+    Attributes::of(&event.method, route, path, false, None)
+}
+
+fn blank(id: &HeaderValue, received: Timestamp, answered: Timestamp) -> Line<'_> {
+    Line {
+        kind: "Event",
+        api_version: "audit.k8s.io/v1",
+        level: "Metadata",
+        audit_id: id.to_str().unwrap_or_default(),
+        stage: "ResponseComplete",
+        request_uri: String::new(),
+        verb: "",
+        user: Who::default(),
+        impersonated_user: None,
+        source_ips: None,
+        user_agent: String::new(),
+        object_ref: None,
+        response_status: None,
+        request_received_timestamp: format!("{received:.6}"),
+        stage_timestamp: format!("{answered:.6}"),
+        annotations: BTreeMap::new(),
+    }
+}
+
+fn who(user: &User) -> Who<'_> {
+    Who {
+        username: &user.name,
+        uid: &user.uid,
+        groups: &user.groups,
+        extra: Some(&user.extra).filter(|extra| !extra.is_empty()),
+    }
+}
+
+fn reference<'a>(event: &'a Event, asked: &ResourceAttributes<'a>) -> Reference<'a> {
+    let in_answer = &event.subject;
+    let name = if asked.name.is_empty() {
+        &in_answer.name
+    } else {
+        asked.name
+    };
+    Reference {
+        resource: asked.resource,
+        namespace: &asked.namespace[..asked.namespace.floor_char_boundary(NAME_BYTES_MAX)],
+        name: &name[..name.floor_char_boundary(NAME_BYTES_MAX)],
+        uid: &in_answer.uid,
+        api_group: asked.group,
+        api_version: asked.version,
+        subresource: asked.subresource,
+    }
+}
+
+fn uri(uri: &Uri) -> String {
+    cut(
+        uri.path_and_query().map_or("", |p| p.as_str()),
+        URI_BYTES_MAX,
+    )
+}
+
+fn agent(agent: Option<&HeaderValue>) -> String {
+    let text = agent.map(|agent| String::from_utf8_lossy(agent.as_bytes()));
+    cut(&text.unwrap_or_default(), AGENT_BYTES_MAX)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    format!("{}{CUT}", &text[..text.floor_char_boundary(most)])
+}
+
+fn put_line(out: &mut Vec<u8>, line: &Line<'_>) {
+    serde_json::to_writer(&mut *out, line).expect("a line is text, and memory takes it");
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+    use serde_json::{Value, json};
+
+    use super::super::stored::Subject;
+    use super::*;
+
+    fn line(event: &Event) -> Value {
+        let mut out = Vec::new();
+        put(&mut out, event);
+        assert_eq!(
+            out.iter().position(|byte| *byte == b'\n'),
+            Some(out.len() - 1)
+        );
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn a_line_says_who_what_from_where_and_how_it_ended() {
+        let mut event = Event::example();
+        event.received = "2026-01-02T03:04:05.5Z".parse().unwrap();
+        event.answered = "2026-01-02T03:04:05.500001Z".parse().unwrap();
+        event.id = HeaderValue::from_static("my-id");
+        event.address = Some([192, 0, 2, 7].into());
+        event.agent = Some(HeaderValue::from_static("kubectl/v1.36"));
+        event.uri = Uri::from_static("/apis/apps/v1/namespaces/a/daemonsets?dryRun=All");
+        event.subject = Subject {
+            name: "agent".into(),
+            uid: "u-1".into(),
+            reason: String::new(),
+        };
+        let expected = json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata",
+            "auditID": "my-id", "stage": "ResponseComplete",
+            "requestURI": "/apis/apps/v1/namespaces/a/daemonsets?dryRun=All", "verb": "create",
+            "user": {"username": "tester", "groups": ["system:masters", "system:authenticated"]},
+            "sourceIPs": ["192.0.2.7"], "userAgent": "kubectl/v1.36",
+            "objectRef": {"resource": "daemonsets", "namespace": "a", "name": "agent", "uid": "u-1",
+                "apiGroup": "apps", "apiVersion": "v1"},
+            "responseStatus": {"metadata": {}, "code": 201},
+            "requestReceivedTimestamp": "2026-01-02T03:04:05.500000Z",
+            "stageTimestamp": "2026-01-02T03:04:05.500001Z",
+            "annotations": {"authorization.k8s.io/decision": "allow",
+                "authorization.k8s.io/reason": ""},
+        });
+        assert_eq!(line(&event), expected);
+    }
+
+    #[test]
+    fn refusals_strangers_and_other_paths_have_lines_too() {
+        let mut event = Event::example();
+        event.method = Method::PATCH;
+        event.uri = Uri::from_static("/api/v1/nodes/n1/status");
+        event.code = 403;
+        event.allowed = Some(false);
+        event.subject.reason = "Forbidden".into();
+        event.impersonated = Some(User::service_account("a", "b"));
+        let refused = line(&event);
+        let status =
+            json!({"metadata": {}, "status": "Failure", "reason": "Forbidden", "code": 403});
+        assert_eq!(refused["responseStatus"], status);
+        assert_eq!(refused["objectRef"]["subresource"], "status");
+        assert_eq!(
+            refused["annotations"]["authorization.k8s.io/decision"],
+            "forbid"
+        );
+        let actor = &refused["impersonatedUser"]["username"];
+        assert_eq!(actor, "system:serviceaccount:a:b");
+        assert_eq!(refused.get("sourceIPs"), None);
+        (event.user, event.allowed) = (None, None);
+        event.method = Method::DELETE;
+        event.uri = Uri::from_static("/nothing/here");
+        let unknown = line(&event);
+        assert_eq!(unknown["user"], json!({}));
+        assert_eq!(unknown["verb"], "delete");
+        assert_eq!(
+            (unknown.get("objectRef"), unknown.get("annotations")),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn what_a_client_makes_long_is_cut() {
+        let mut event = Event::example();
+        let long = "x".repeat(20_000);
+        event.uri = format!("/api/v1/namespaces/{long}/pods/{long}?a={long}")
+            .parse()
+            .unwrap();
+        event.agent = Some(HeaderValue::from_str(&long).unwrap());
+        let mut out = Vec::new();
+        put(&mut out, &event);
+        assert!(out.len() < 6000, "{}", out.len());
+    }
+
+    #[test]
+    fn heartbeats_are_nodes_own_renewals_that_were_accepted() {
+        let check = |change: &dyn Fn(&mut Event), expected| {
+            let mut event = Event::example();
+            let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1";
+            (event.method, event.uri) = (Method::PUT, Uri::from_static(lease));
+            event.user = Some(User::authenticated("system:node:n1", Vec::new()));
+            event.address = Some([192, 0, 2, 7].into());
+            event.code = 200;
+            change(&mut event);
+            assert_eq!(is_heartbeat(&event), expected, "{}", line(&event));
+        };
+        check(&|_| {}, true);
+        check(&|event| event.code = 409, false);
+        check(&|event| event.method = Method::DELETE, false);
+        let another = || Some(User::authenticated("system:node:n2", Vec::new()));
+        check(&|event| event.user = another(), false);
+        check(
+            &|event| (event.user, event.address) = (another(), None),
+            true,
+        );
+        check(
+            &|event| event.uri = Uri::from_static("/api/v1/nodes/n1"),
+            false,
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! The one thread that writes the audit log: it makes lines of events, writes many at once, and keeps
+//! the account of what is missing. Nothing waits for it but the end of the server.
+
+use std::sync::Arc;
+
+use super::file::Output;
+use super::line;
+use super::note::Event;
+use super::queue::Queue;
+
+/// So much is written at once: few system calls on a busy server, little lost when one fails.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What the writer thread owns.
+pub(super) struct Writer {
+    queue: Arc<Queue>,
+    output: Output,
+    skip_heartbeats: bool,
+    /// Lines made and not yet written, and how many.
+    lines: Vec<u8>,
+    /// How many lost lines the log has told of.
+    told: u64,
+    /// The last attempt failed: said once, not with every attempt.
+    is_failing: bool,
+}
+
+impl Writer {
+    pub(super) fn new(queue: Arc<Queue>, output: Output, skip_heartbeats: bool) -> Self {
+        Self {
+            queue,
+            output,
+            skip_heartbeats,
+            lines: Vec::new(),
+            told: 0,
+            is_failing: false,
+        }
+    }
+
+    /// Writes until the queue is closed and empty.
+    pub(super) fn run(mut self) {
+        while let Some(events) = self.queue.take() {
+            self.write(&events);
+        }
+        self.tell_of_the_lost();
+        self.output.sync();
+    }
+
+    fn write(&mut self, events: &[Event]) {
+        self.tell_of_the_lost();
+        let mut line = Vec::new();
+        for event in events {
+            if self.skip_heartbeats && line::is_heartbeat(event) {
+                continue;
+            }
+            line.clear();
+            line::put(&mut line, event);
+            let together = self.lines.len() + line.len();
+            if together > CHUNK_BYTES.min(self.output.room()) {
+                self.flush();
+            }
+            self.lines.extend_from_slice(&line);
+        }
+        self.flush();
+    }
+
+    /// Says how many lines are missing, unless that was said. Not counted as lost itself: the next
+    /// attempt says it again.
+    fn tell_of_the_lost(&mut self) {
+        let lost = self.queue.lost();
+        if lost == self.told {
+            return;
+        }
+        let mut line = Vec::new();
+        line::put_lost(&mut line, lost - self.told);
+        if self.output.append(&line).is_ok() {
+            self.told = lost;
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
+        match self.output.append(&self.lines) {
+            Ok(()) => {
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!("the audit log is written again");
+                }
+            }
+            Err(torn) => {
+                let missing = &self.lines[torn.kept..];
+                let missing = missing.iter().filter(|byte| **byte == b'\n').count();
+                self.queue.lose(missing as u64);
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::warn!("the audit log lacks lines: {}", torn.error);
+                }
+            }
+        }
+        self.lines.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tempfile::TempDir;
+
+    use super::super::options::{Bytes, Options, Target};
+    use super::*;
+
+    fn writer(dir: &Path) -> (Writer, Arc<Queue>) {
+        let options = Options {
+            target: Target::File(dir.join("audit.log")),
+            max_size: Bytes(1 << 20),
+            max_files: 2,
+            skip_heartbeats: false,
+        };
+        let output = Output::open(&options).unwrap().unwrap();
+        let queue = Arc::new(Queue::default());
+        (Writer::new(Arc::clone(&queue), output, false), queue)
+    }
+
+    #[test]
+    fn lost_lines_are_counted_and_told_of_once_it_works_again() {
+        let dir = TempDir::new().unwrap();
+        let place = dir.path().join("place");
+        let (mut writer, queue) = writer(&place);
+        writer.write(&[Event::example()]);
+        // A file where the directory was: nothing can be written there.
+        std::fs::remove_dir_all(&place).unwrap();
+        std::fs::write(&place, "in the way").unwrap();
+        writer.write(&[Event::example(), Event::example()]);
+        writer.write(&[Event::example()]);
+        assert_eq!(queue.lost(), 3);
+        std::fs::remove_file(&place).unwrap();
+        writer.write(&[Event::example()]);
+        writer.write(&[Event::example()]);
+        let text = std::fs::read_to_string(place.join("audit.log")).unwrap();
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert_eq!(lines[0]["annotations"]["audit.kennel.dev/lost-lines"], "3");
+        assert_eq!(lines[1]["verb"], "create");
+    }
+}
