@@ -39,7 +39,7 @@ macro_rules! sessions {
 }
 
 sessions!(
-    cluster, configmaps, daemonsets, namespaces, nodes, pods, secrets, services
+    cluster, configmaps, daemonsets, generators, namespaces, nodes, pods, secrets, services
 );
 
 #[test]

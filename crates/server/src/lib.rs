@@ -33,6 +33,7 @@ pub mod openapi;
 pub mod patch;
 pub mod pki;
 pub mod present;
+pub mod protobuf;
 pub mod registry;
 pub mod request;
 pub mod schema;

@@ -36,6 +36,15 @@ impl Document {
         }
     }
 
+    /// A tree decoded from a client's message, and the JSON that the message holds as `data`.
+    pub fn from_message(row: &Resource, tree: Value, data: Option<&[u8]>) -> Self {
+        let data = data.and_then(|data| std::str::from_utf8(data).ok());
+        Self {
+            tree,
+            raw_data: data.and_then(|data| kept(row, data)),
+        }
+    }
+
     /// A tree without raw parts.
     pub fn new(tree: Value) -> Self {
         Self {
@@ -131,8 +140,12 @@ fn raw_data(row: &Resource, json: &[u8]) -> Option<Box<RawValue>> {
     if !keeps_raw_data(row) {
         return None;
     }
-    let data = schema::raw_member(json, "data")?;
-    RawValue::from_string(compact(data)).ok()
+    kept(row, schema::raw_member(json, "data")?)
+}
+
+fn kept(row: &Resource, data: &str) -> Option<Box<RawValue>> {
+    let compacted = keeps_raw_data(row).then(|| compact(data))?;
+    RawValue::from_string(compacted).ok()
 }
 
 /// Drops blanks between tokens; strings, numbers and escapes stay as they are.

@@ -1516,7 +1516,7 @@ static CORE_V1_RESOURCE_FIELD_SELECTOR: Type = ty("core.v1.ResourceFieldSelector
 
 static CORE_V1_RESOURCE_HEALTH: Type = ty("core.v1.ResourceHealth", &[
     f("health", 2, Kind::String),
-    f("message", 6, Kind::String),
+    f("message", 6, Kind::String).pointer(),
     f("resourceID", 1, Kind::String).required(),
 ]);
 

@@ -26,6 +26,13 @@ impl Type {
         found.ok().map(|index| &fields[index])
     }
 
+    /// The member that stands in the type's own message under that number.
+    pub fn numbered(&self, number: u32) -> Option<&'static Field> {
+        let fields = self.fields;
+        let is_it = |field: &&Field| field.number == number && field.within == 0;
+        fields.iter().find(is_it).filter(|_| number != 0)
+    }
+
     /// The name without group and version: `PodSpec`.
     pub fn go_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)

@@ -1,17 +1,18 @@
 //! From a body to a tree of the right kind: parse, check types, treat unknown fields as asked.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::call::Call;
 use super::type_meta;
 use crate::object::Document;
+use crate::protobuf::{self, Envelope};
 use crate::registry::Resource;
 use crate::request::query::FieldValidation;
 use crate::schema::{self, Type};
 use crate::status::{ApiError, Result};
 
 /// Media types of ordinary bodies.
-const BODIES: &[&str] = &["application/json"];
+const BODIES: &[&str] = &["application/json", protobuf::MEDIA_TYPE];
 
 /// An object from a body, and the warnings its decoding earned.
 pub(super) struct Decoded {
@@ -21,16 +22,43 @@ pub(super) struct Decoded {
 
 /// The type of a row in the schema table.
 pub(super) fn type_of(row: &Resource) -> Result<&'static Type> {
-    schema::find(row.schema)
-        .ok_or_else(|| ApiError::internal(format!("no schema for {}", row.schema)))
+    named_type(row.schema)
+}
+
+fn named_type(name: &str) -> Result<&'static Type> {
+    schema::find(name).ok_or_else(|| ApiError::internal(format!("no schema for {name}")))
+}
+
+/// What a body is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Json,
+    Protobuf,
+}
+
+impl Format {
+    /// A body that does not say is JSON.
+    fn of(call: &Call) -> Result<Self> {
+        match call.media_type() {
+            "" | "application/json" | "*/*" => Ok(Self::Json),
+            protobuf::MEDIA_TYPE => Ok(Self::Protobuf),
+            _ => Err(ApiError::unsupported_media_type(BODIES)),
+        }
+    }
 }
 
 /// Decodes the object in a create or update.
 pub(super) fn object(call: &Call, row: &'static Resource, options: &str) -> Result<Decoded> {
-    json_only(call)?;
+    let format = Format::of(call)?;
     let mode = call.query.field_validation(options)?;
-    let parsed = schema::decode::parse(&call.body)
-        .map_err(|why| unrecognized(row.kind, &why, &call.body))?;
+    match format {
+        Format::Json => json_object(call, row, mode),
+        Format::Protobuf => protobuf_object(call, row, mode),
+    }
+}
+
+fn json_object(call: &Call, row: &'static Resource, mode: FieldValidation) -> Result<Decoded> {
+    let parsed = parse(row.kind, &call.body)?;
     let mut tree = parsed.value;
     type_meta::check(row, &tree, &call.body)?;
     let refuse = |why: String| cannot_handle(row, &why);
@@ -39,6 +67,34 @@ pub(super) fn object(call: &Call, row: &'static Resource, options: &str) -> Resu
         document: Document::from_body(row, tree, &call.body),
         warnings,
     })
+}
+
+fn protobuf_object(call: &Call, row: &'static Resource, mode: FieldValidation) -> Result<Decoded> {
+    let refuse = |why: String| cannot_handle(row, &why);
+    let envelope = open(row.kind, &call.body)?;
+    type_meta::check(row, &type_meta_of(&envelope), &call.body)?;
+    let ty = type_of(row)?;
+    let mut tree = protobuf::transcode(ty, envelope.raw).map_err(refuse)?;
+    // There are no names in protobuf, and so no unknown ones.
+    let warnings = conform(row, &mut tree, Vec::new(), mode, refuse)?;
+    let data = protobuf::raw_member(ty, envelope.raw, "data");
+    Ok(Decoded {
+        document: Document::from_message(row, tree, data),
+        warnings,
+    })
+}
+
+fn parse(kind: &str, body: &[u8]) -> Result<schema::Parsed> {
+    schema::parse(body).map_err(|why| unrecognized(kind, &why, body))
+}
+
+fn open<'a>(kind: &str, body: &'a [u8]) -> Result<Envelope<'a>> {
+    Envelope::open(body).map_err(|why| no_object(kind, &why, body))
+}
+
+/// What the envelope says of its object, where JSON would say it.
+fn type_meta_of(envelope: &Envelope<'_>) -> Value {
+    json!({"apiVersion": envelope.api_version, "kind": envelope.kind})
 }
 
 /// Prunes and checks a tree; the findings become warnings or a refusal, which `refuse` words.
@@ -62,34 +118,51 @@ pub(super) fn conform(
     }
 }
 
-/// Decodes a small body of another type (a Binding, an Eviction, `DeleteOptions`).
+/// Decodes a small body of another type (a Binding, a `TokenRequest`).
 pub(super) fn other(call: &Call, schema_type: &str, kind: &str) -> Result<Value> {
-    json_only(call)?;
-    let parsed =
-        schema::decode::parse(&call.body).map_err(|why| unrecognized(kind, &why, &call.body))?;
-    let mut tree = parsed.value;
-    let found = schema::find(schema_type)
-        .ok_or_else(|| ApiError::internal(format!("no schema for {schema_type}")))?;
-    schema::conform(found, &mut tree, &mut Vec::new()).map_err(|why| {
-        ApiError::bad_request(format!(
-            "{kind} in version \"v1\" cannot be handled as a {kind}: {why}"
-        ))
-    })?;
+    let mut tree = as_sent(call, schema_type, kind)?;
+    type_meta::check_other(schema_type, kind, &tree)?;
+    schema::conform(named_type(schema_type)?, &mut tree, &mut Vec::new())
+        .map_err(|why| cannot_handle_other(kind, &why))?;
     Ok(tree)
 }
 
-fn json_only(call: &Call) -> Result<()> {
-    match call.media_type() {
-        "" | "application/json" | "*/*" => Ok(()),
-        _ => Err(ApiError::unsupported_media_type(BODIES)),
+/// The tree of a small body just as it was sent, whatever it says it is: for bodies of which
+/// clients are free to name several versions (`DeleteOptions`, Evictions).
+pub(super) fn as_sent(call: &Call, schema_type: &str, kind: &str) -> Result<Value> {
+    if Format::of(call)? == Format::Json {
+        return parse(kind, &call.body).map(|parsed| parsed.value);
     }
+    let envelope = open(kind, &call.body)?;
+    let names = type_meta_of(&envelope);
+    if !matches!(envelope.kind, "") && envelope.kind != kind {
+        return Err(type_meta::other_kind(kind, &names));
+    }
+    let mut tree = protobuf::transcode(named_type(schema_type)?, envelope.raw)
+        .map_err(|why| cannot_handle_other(kind, &why))?;
+    for name in ["apiVersion", "kind"] {
+        if names[name] != "" {
+            tree[name] = names[name].clone();
+        }
+    }
+    Ok(tree)
+}
+
+fn cannot_handle_other(kind: &str, why: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "{kind} in version \"v1\" cannot be handled as a {kind}: {why}"
+    ))
 }
 
 /// A body in which not even a kind could be looked for.
 pub(super) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
+    let why = format!("couldn't get version/kind; json parse error: {why}");
+    no_object(kind, &why, body)
+}
+
+fn no_object(kind: &str, why: &str, body: &[u8]) -> ApiError {
     ApiError::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; \
-         json parse error: {why} ({})",
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
         summary(body)
     ))
 }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::call::Call;
+use super::decode;
 use crate::field::{FieldError, Path};
 use crate::request::query::{check_dry_run, invalid_option};
-use crate::schema;
 use crate::status::{ApiError, Result};
 
 /// What happens to the objects an object owns.
@@ -35,20 +35,17 @@ impl DeleteOptions {
         if call.body.is_empty() {
             return Self::from_query(call);
         }
-        if !matches!(call.media_type(), "" | "application/json" | "*/*") {
-            return Err(ApiError::unsupported_media_type(&["application/json"]));
-        }
-        let parsed = schema::decode::parse(&call.body).map_err(ApiError::bad_request)?;
-        if !parsed.value.is_object() {
+        let options = decode::as_sent(call, "meta.v1.DeleteOptions", "DeleteOptions")?;
+        if !options.is_object() {
             return Err(ApiError::bad_request("DeleteOptions must be an object"));
         }
         // Clients name any group version, or leave kind and apiVersion out.
-        let kind = parsed.value["kind"].as_str().unwrap_or("DeleteOptions");
+        let kind = options["kind"].as_str().unwrap_or("DeleteOptions");
         if kind != "DeleteOptions" {
             let message = format!("the body of a DELETE must be DeleteOptions, not {kind}");
             return Err(ApiError::bad_request(message));
         }
-        Self::from_value(&parsed.value)
+        Self::from_value(&options)
     }
 
     /// The options in a tree.

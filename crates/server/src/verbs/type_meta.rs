@@ -26,6 +26,32 @@ pub(super) fn check(row: &Resource, tree: &Value, body: &[u8]) -> Result<()> {
     Err(refusal(row, &wanted, kind, version))
 }
 
+/// The same for bodies that have no row of their own: they name the type they are decoded as, or
+/// leave it out.
+pub(super) fn check_other(schema_type: &str, kind: &str, tree: &Value) -> Result<()> {
+    let named = |member: &str| tree[member].as_str().filter(|text| !text.is_empty());
+    let is_kind = named("kind").is_none_or(|found| found == kind);
+    let is_version = named("apiVersion").is_none_or(|version| {
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        schema_type == format!("{}.{version}.{kind}", package(group))
+    });
+    if is_kind && is_version {
+        return Ok(());
+    }
+    Err(other_kind(kind, tree))
+}
+
+/// The refusal of a body that says it is something else.
+pub(super) fn other_kind(wanted: &str, tree: &Value) -> ApiError {
+    let version = tree["apiVersion"].as_str().unwrap_or_default();
+    let kind = tree["kind"].as_str().unwrap_or_default();
+    let short = version.rsplit('/').next().unwrap_or_default();
+    ApiError::bad_request(format!(
+        "{kind} in version \"{short}\" cannot be handled as a {wanted}: \
+         no kind \"{kind}\" is registered for version \"{version}\""
+    ))
+}
+
 /// A member that upstream reads as a string before anything else; empty counts as absent.
 fn text<'a>(row: &Resource, tree: &'a Value, field: &str, body: &[u8]) -> Result<Option<&'a str>> {
     match &tree[field] {

@@ -5,21 +5,15 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::request::path::Place;
-use crate::schema;
 use crate::status::{self, ApiError, Result};
 use crate::verbs::call::{Call, Reply};
 use crate::verbs::delete::delete_object;
 use crate::verbs::options::DeleteOptions;
-use crate::verbs::{At, meta};
+use crate::verbs::{At, decode, meta};
 
 pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let at = At::of(place)?;
-    if !matches!(call.media_type(), "" | "application/json" | "*/*") {
-        return Err(ApiError::unsupported_media_type(&["application/json"]));
-    }
-    let eviction = schema::decode::parse(&call.body)
-        .map_err(ApiError::bad_request)?
-        .value;
+    let eviction = decode::as_sent(call, "policy.v1.Eviction", "Eviction")?;
     check(&at, &eviction)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= call.query.dry_run("CreateOptions")?;
