@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
+use kennel_server::audit;
 use kennel_server::http::body::Body;
 use kennel_server::http::connection;
 use kennel_server::inprocess::InProcess;
@@ -53,6 +54,26 @@ impl Kit {
         Self { server, dir }
     }
 
+    /// A server with an audit log at `audit.log` in its directory.
+    pub(crate) async fn audited() -> Self {
+        let dir = TempDir::new().unwrap();
+        let audit = audit::Options::to(audit::Target::File(dir.path().join("audit.log")));
+        let (address, cidr) = ("192.0.2.1:6443".parse(), "10.96.0.0/16".parse());
+        let options = Options::new(dir.path());
+        let server =
+            InProcess::open_audited(options, address.unwrap(), cidr.unwrap(), &audit).await;
+        let server = server.unwrap_or_else(|error| panic!("the server does not open: {error}"));
+        Self { server, dir }
+    }
+
+    /// Closes the server and returns its audit log, a value per line.
+    pub(crate) async fn into_audit_log(self) -> Vec<Value> {
+        self.server.close().await;
+        let text = std::fs::read_to_string(self.dir.path().join("audit.log")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect()
+    }
+
     /// The same data under a new server.
     pub(crate) async fn reopen(self) -> Self {
         self.server.close().await;
@@ -77,6 +98,14 @@ impl Kit {
             headers: parts.headers,
             body,
         }
+    }
+
+    /// Sends a request and goes away at once, before it can be answered.
+    pub(crate) async fn send_and_leave(&self, request: Request<Bytes>) {
+        let answer = self.open_stream(request, User::master("tester"));
+        // Polled once, so that the request is under way.
+        let answered = futures_util::FutureExt::now_or_never(answer);
+        assert!(answered.is_none(), "a write takes longer than a moment");
     }
 
     async fn open_stream(
