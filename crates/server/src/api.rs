@@ -67,13 +67,13 @@ impl Api {
         let hubs = Hubs::new(store.revision());
         hubs.start(&store);
         Arc::new(Self {
+            authorizer: Authorizer::new(&store),
             store,
             hubs,
             tokens,
             settings,
             metrics: Metrics::default(),
             authenticator: Authenticator::default(),
-            authorizer: Authorizer::default(),
             services: tokio::sync::Mutex::default(),
         })
     }
@@ -148,9 +148,11 @@ impl Api {
         let reading = matches!(*method, Method::GET | Method::HEAD);
         match route {
             Route::Objects(place) => verbs::objects(self, call, &place, verb).await,
-            Route::Empty(collection, name) => {
-                verbs::empty(self, call, collection, name.as_deref(), verb)
+            Route::Empty(vacant) => {
+                let name = vacant.name.as_deref();
+                verbs::empty(self, call, vacant.collection, name, verb)
             }
+            Route::Unserved(_) => Err(ApiError::no_such_resource()),
             Route::Posted(row, namespace) if *method == Method::POST => {
                 verbs::posted(self, call, row, namespace.as_deref()).await
             }

@@ -2,7 +2,8 @@
 //!
 //! Readers see everything that was committed before they asked: whoever has created a role binding
 //! may rely on it with the next request. What is derived, and how, is the business of the room that
-//! implements [`Derived`].
+//! implements [`Derived`]: it is told of each object's changes in their order, but not of those of
+//! different rows, so it must not depend on which of two rows' changes it hears of first.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -70,27 +71,28 @@ impl<T: Derived> Follower<T> {
     }
 
     fn catch_up(&self, state: &mut State<T>, now: Revision) {
+        // Somebody else may have done it while this reader waited for the lock.
         if state.seen.is_some_and(|seen| seen >= now) {
             return;
-        }
-        let mut taken = Vec::new();
-        for (row, watch) in self.rows.iter().zip(&mut state.watches) {
-            match watch.try_next() {
-                None => {}
-                Some(Ok(events)) => taken.extend(events.into_iter().map(|event| (*row, event))),
-                Some(Err(_)) => return self.start_over(state),
-            }
         }
         if state.watches.is_empty() {
             return self.start_over(state);
         }
-        taken.sort_by_key(|(_, event)| event.revision);
-        let State { derived, .. } = state;
-        for (row, event) in &taken {
-            apply(derived, row, event);
+        let State {
+            derived, watches, ..
+        } = state;
+        let mut seen = Some(Revision::MAX);
+        for (row, watch) in self.rows.iter().zip(watches) {
+            match watch.try_next() {
+                None => {}
+                Some(Ok(events)) => events.iter().for_each(|event| apply(derived, row, event)),
+                Some(Err(_)) => return self.start_over(state),
+            }
+            // Not the store's revision: that moves before its event is in the watch's buffer. An event
+            // that is on its way is of a write that has not been answered yet.
+            seen = seen.min(watch.progress());
         }
-        // Not the last event's revision: what is older may still come in another row's watch.
-        state.seen = Some(now);
+        state.seen = seen;
     }
 
     /// Derives everything anew: at first, and when events were missed.

@@ -72,9 +72,9 @@ impl ApiError {
         error
     }
 
-    /// 403 that is about no object.
-    pub fn forbidden_path(user: &str, verb: &str, path: &str) -> Self {
-        let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"");
+    /// 403 that is about no object. `why` goes on from there, or is empty.
+    pub fn forbidden_path(user: &str, verb: &str, path: &str, why: &str) -> Self {
+        let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"{why}");
         let mut error = Self::new(403, "Forbidden", message);
         error.details = json!({});
         error

@@ -43,7 +43,7 @@ pub(crate) struct ResourceAttributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// What a request for this route wants. `None`: the path names nothing that is served.
+    /// What a request for this route wants. Without a route, the path names nothing that is served.
     pub(crate) fn of(
         method: &Method,
         route: Option<&'a Route>,
@@ -51,47 +51,105 @@ impl<'a> Attributes<'a> {
         watching: bool,
         fields: Option<&'a FieldSelector>,
     ) -> Self {
-        let resource = match route {
-            Some(Route::Objects(place)) => ResourceAttributes {
-                group: place.row.group,
-                version: place.row.version,
-                resource: place.row.plural,
-                subresource: place.subresource.as_deref().unwrap_or_default(),
-                namespace: place.namespace.as_deref().unwrap_or_default(),
-                name: place.name.as_deref().unwrap_or_default(),
-                ..ResourceAttributes::default()
-            },
-            Some(Route::Empty(collection, name)) => ResourceAttributes {
-                group: collection.group,
-                version: collection.version,
-                resource: collection.plural,
-                name: name.as_deref().unwrap_or_default(),
-                ..ResourceAttributes::default()
-            },
-            Some(Route::Posted(row, namespace)) => ResourceAttributes {
-                group: row.group,
-                version: row.version,
-                resource: row.plural,
-                namespace: namespace.as_deref().unwrap_or_default(),
-                ..ResourceAttributes::default()
-            },
-            _ => {
-                let verb = path_verb(method);
-                return Self::Path { verb, path };
-            }
+        let Some((route, resource)) = route.and_then(|route| Some((route, resource(route)?)))
+        else {
+            let verb = path_verb(method);
+            return Self::Path { verb, path };
         };
-        let verb = route.map_or("", |route| verbs::verb(method, route, watching));
-        let mut resource = ResourceAttributes { verb, ..resource };
+        let verb = verbs::verb(method, route, watching);
+        let mut resource = ResourceAttributes { verb, ..resource }.at_home();
         if matches!(verb, "list" | "watch" | "deletecollection") {
             resource.fields = fields;
         }
-        if matches!(verb, "list" | "watch") && resource.name.is_empty() {
+        if matches!(verb, "list" | "watch") {
             let one = fields.and_then(|fields| fields.required("metadata.name"));
             let one = one.filter(|name| names::path_segment_name(name).is_empty());
             resource.name = one.unwrap_or_default();
         }
         Self::Resource(resource)
     }
+
+    /// The namespace asked about; empty for all and for none.
+    pub(crate) fn namespace(&self) -> &'a str {
+        match self {
+            Self::Resource(asked) => asked.namespace,
+            Self::Path { .. } => "",
+        }
+    }
+
+    /// What else must be allowed for this. Reading from `exec` and its like is a request to run something,
+    /// although a web socket is opened with a GET.
+    pub(crate) fn further(&self) -> Option<Self> {
+        let Self::Resource(asked) = self else {
+            return None;
+        };
+        let streams = matches!(asked.subresource, "exec" | "attach" | "portforward");
+        let pods = asked.group.is_empty() && asked.resource == "pods";
+        let create = ResourceAttributes {
+            verb: "create",
+            ..*asked
+        };
+        (pods && streams && asked.verb == "get").then_some(Self::Resource(create))
+    }
+}
+
+impl ResourceAttributes<'_> {
+    /// A namespace is in itself: a role in it may allow to read it.
+    fn at_home(mut self) -> Self {
+        if self.resource == "namespaces" && self.namespace.is_empty() {
+            self.namespace = self.name;
+        }
+        self
+    }
+}
+
+/// What a route says about the objects that are asked for, if it is about objects.
+fn resource(route: &Route) -> Option<ResourceAttributes<'_>> {
+    let (group, version, resource, namespace, name, subresource) = match route {
+        Route::Objects(place) => (
+            place.row.group,
+            place.row.version,
+            place.row.plural,
+            place.namespace.as_deref(),
+            place.name.as_deref(),
+            place.subresource.as_deref(),
+        ),
+        Route::Empty(vacant) => (
+            vacant.collection.group,
+            vacant.collection.version,
+            vacant.collection.plural,
+            vacant.namespace.as_deref(),
+            vacant.name.as_deref(),
+            None,
+        ),
+        Route::Posted(row, namespace) => {
+            let namespace = namespace.as_deref();
+            (row.group, row.version, row.plural, namespace, None, None)
+        }
+        Route::Unserved(unserved) => {
+            return Some(ResourceAttributes {
+                verb: "",
+                group: &unserved.group,
+                version: &unserved.version,
+                resource: &unserved.resource,
+                namespace: &unserved.namespace,
+                name: &unserved.name,
+                subresource: &unserved.subresource,
+                fields: None,
+            });
+        }
+        _ => return None,
+    };
+    Some(ResourceAttributes {
+        verb: "",
+        group,
+        version,
+        resource,
+        subresource: subresource.unwrap_or_default(),
+        namespace: namespace.unwrap_or_default(),
+        name: name.unwrap_or_default(),
+        fields: None,
+    })
 }
 
 fn path_verb(method: &Method) -> &'static str {
@@ -104,5 +162,123 @@ fn path_verb(method: &Method) -> &'static str {
         Method::DELETE => "delete",
         Method::OPTIONS => "options",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::path;
+    use crate::request::query::Query;
+
+    fn check(request: &str, expected: &str) {
+        let (method, uri) = request.split_once(' ').unwrap();
+        let method = method.parse().unwrap();
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let (route, query) = (path::parse(path), Query::parse(Some(query)));
+        let watching = query.flag("watch").unwrap();
+        let fields = query.get("fieldSelector").map(FieldSelector::parse);
+        let fields = fields.and_then(Result::ok);
+        let asked = Attributes::of(&method, route.as_ref(), path, watching, fields.as_ref());
+        let shown = match asked {
+            Attributes::Path { verb, path } => format!("{verb} {path}"),
+            Attributes::Resource(r) => format!(
+                "{} {}.{}/{} ns={} name={} sub={}",
+                r.verb, r.resource, r.group, r.version, r.namespace, r.name, r.subresource
+            ),
+        };
+        assert_eq!(shown, expected, "{request}");
+    }
+
+    #[test]
+    fn verbs_and_resources_are_upstreams() {
+        for (request, expected) in [
+            ("GET /api/v1/pods", "list pods./v1 ns= name= sub="),
+            ("GET /api/v1/pods?watch=1", "watch pods./v1 ns= name= sub="),
+            (
+                "GET /api/v1/namespaces/a/pods/b/log?watch=1",
+                "get pods./v1 ns=a name=b sub=log",
+            ),
+            (
+                "DELETE /api/v1/namespaces/a/pods",
+                "deletecollection pods./v1 ns=a name= sub=",
+            ),
+            (
+                "PATCH /apis/apps/v1/namespaces/a/daemonsets/d/status",
+                "patch daemonsets.apps/v1 ns=a name=d sub=status",
+            ),
+            (
+                "POST /apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews",
+                "create localsubjectaccessreviews.authorization.k8s.io/v1 ns=a name= sub=",
+            ),
+            // A namespace is in itself.
+            (
+                "GET /api/v1/namespaces/a",
+                "get namespaces./v1 ns=a name=a sub=",
+            ),
+            (
+                "PUT /api/v1/namespaces/a/finalize",
+                "update namespaces./v1 ns=a name=a sub=finalize",
+            ),
+            // Collections that are always empty, and resources that are not served.
+            (
+                "GET /apis/apps/v1/namespaces/a/deployments",
+                "list deployments.apps/v1 ns=a name= sub=",
+            ),
+            (
+                "PUT /apis/example.com/v1/namespaces/a/cats/tom/whiskers",
+                "update cats.example.com/v1 ns=a name=tom sub=whiskers",
+            ),
+            // Paths.
+            ("GET /api/v1", "get /api/v1"),
+            ("HEAD /healthz", "head /healthz"),
+            ("POST /metrics", "post /metrics"),
+            (
+                "GET /api/v1/namespaces//pods",
+                "get /api/v1/namespaces//pods",
+            ),
+        ] {
+            check(request, expected);
+        }
+    }
+
+    #[test]
+    fn a_selected_name_counts_for_lists_and_watches_only() {
+        let uri = "/api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Dx";
+        check(&format!("GET {uri}"), "list secrets./v1 ns=a name=x sub=");
+        check(
+            &format!("GET {uri}&watch=true"),
+            "watch secrets./v1 ns=a name=x sub=",
+        );
+        check(
+            &format!("DELETE {uri}"),
+            "deletecollection secrets./v1 ns=a name= sub=",
+        );
+        check(
+            "GET /api/v1/secrets?fieldSelector=metadata.name!%3Dx",
+            "list secrets./v1 ns= name= sub=",
+        );
+        check(
+            "GET /api/v1/secrets?fieldSelector=metadata.name%3Da%252Fb",
+            "list secrets./v1 ns= name= sub=",
+        );
+    }
+
+    #[test]
+    fn streams_must_be_allowed_to_create() {
+        let asked = |verb, subresource| {
+            Attributes::Resource(ResourceAttributes {
+                verb,
+                resource: "pods",
+                subresource,
+                ..ResourceAttributes::default()
+            })
+        };
+        assert_eq!(
+            asked("get", "exec").further(),
+            Some(asked("create", "exec"))
+        );
+        assert_eq!(asked("create", "exec").further(), None);
+        assert_eq!(asked("get", "log").further(), None);
     }
 }

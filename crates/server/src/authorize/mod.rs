@@ -1,38 +1,90 @@
-//! Who may do what: masters everything, the anonymous only health and version.
+//! Who may do what. Authorisers are asked in turn, and the first that allows decides: masters may do
+//! everything, nodes what their pods need, everybody else what [`rbac`] finds in roles and bindings.
 //!
 //! Asked before a request's body is read. What may stand in a body is for [`crate::admit`].
 
-mod attributes;
+pub(crate) mod attributes;
+mod opinion;
+pub(crate) mod rbac;
+
+use std::sync::Arc;
+
+use kennel_store::Store;
 
 pub(crate) use attributes::{Attributes, ResourceAttributes};
+pub(crate) use opinion::{Opinion, Verdict};
 
+use self::rbac::Rbac;
+use crate::object::Head;
 use crate::request::{MASTERS, User};
 use crate::status::{ApiError, Result};
 
 /// What decides.
-#[derive(Default)]
-pub(crate) struct Authorizer {}
+pub(crate) struct Authorizer {
+    /// Roles and bindings.
+    pub(crate) rbac: Rbac,
+}
 
 impl Authorizer {
+    /// An authoriser over what is stored. Call within a runtime: it starts tasks.
+    pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
+        Self {
+            rbac: Rbac::new(Arc::clone(store)),
+        }
+    }
+
     /// Whether the user may do this.
-    #[expect(clippy::unused_self, reason = "rules to look up come next")]
     pub(crate) fn allows(&self, user: &User, asked: &Attributes<'_>) -> bool {
-        user.is_in(MASTERS) || is_open_to_anybody(asked)
+        general(user, asked).allows() || self.rbac.allows(user, asked)
+    }
+
+    /// Whether the user may do this, and why.
+    pub(crate) fn verdict(&self, user: &User, asked: &Attributes<'_>) -> Verdict {
+        let opinions: [&dyn Fn() -> Opinion; 2] =
+            [&|| general(user, asked), &|| self.rbac.opinion(user, asked)];
+        Verdict::of(opinions.into_iter().map(|opinion| opinion()))
     }
 
     /// Refuses what the user may not do.
     pub(crate) fn check(&self, user: &User, asked: &Attributes<'_>) -> Result<()> {
-        if self.allows(user, asked) {
-            return Ok(());
+        for asked in [Some(*asked), asked.further()].into_iter().flatten() {
+            if !self.allows(user, &asked) {
+                return Err(self.refusal(user, &asked));
+            }
         }
+        Ok(())
+    }
+
+    /// The refusal in upstream's words.
+    fn refusal(&self, user: &User, asked: &Attributes<'_>) -> ApiError {
         if user.is_anonymous() {
-            return Err(ApiError::unauthorized());
+            return ApiError::unauthorized();
         }
-        Err(refusal(user, asked))
+        let why = match self.verdict(user, asked).reason {
+            reason if reason.is_empty() => reason,
+            reason => format!(": {reason}"),
+        };
+        let name = &user.name;
+        match asked {
+            Attributes::Path { verb, path } => ApiError::forbidden_path(name, verb, path, &why),
+            Attributes::Resource(asked) => {
+                let words = format!("User \"{name}\" cannot {}{why}", describe(asked));
+                ApiError::forbidden_resource(asked.group, asked.resource, asked.name, &words)
+            }
+        }
     }
 }
 
-/// Health and version.
+/// What needs no looking up: masters may do everything, anybody may ask for health and version.
+fn general(user: &User, asked: &Attributes<'_>) -> Opinion {
+    if user.is_in(MASTERS) || is_open_to_anybody(asked) {
+        Opinion::Allow("".into())
+    } else {
+        Opinion::NONE
+    }
+}
+
+/// Health and version: whoever watches over the server must not depend on what is stored in it.
 fn is_open_to_anybody(asked: &Attributes<'_>) -> bool {
     let Attributes::Path { verb, path } = asked else {
         return false;
@@ -45,13 +97,8 @@ fn is_open_to_anybody(asked: &Attributes<'_>) -> bool {
     open && matches!(*verb, "get" | "head")
 }
 
-/// The refusal in upstream's words.
-fn refusal(user: &User, asked: &Attributes<'_>) -> ApiError {
-    let name = &user.name;
-    let asked = match asked {
-        Attributes::Path { verb, path } => return ApiError::forbidden_path(name, verb, path),
-        Attributes::Resource(asked) => asked,
-    };
+/// A verb on objects, as refusals say it.
+fn describe(asked: &ResourceAttributes<'_>) -> String {
     let resource = match asked.subresource {
         "" => asked.resource.to_owned(),
         subresource => format!("{}/{subresource}", asked.resource),
@@ -60,9 +107,8 @@ fn refusal(user: &User, asked: &Attributes<'_>) -> ApiError {
         "" => "at the cluster scope".to_owned(),
         namespace => format!("in the namespace \"{namespace}\""),
     };
-    let why = format!(
-        "User \"{name}\" cannot {} resource \"{resource}\" in API group \"{}\" {scope}",
+    format!(
+        "{} resource \"{resource}\" in API group \"{}\" {scope}",
         asked.verb, asked.group
-    );
-    ApiError::forbidden_resource(asked.group, asked.resource, asked.name, &why)
+    )
 }

@@ -30,9 +30,40 @@ pub enum Route {
     /// Objects of a resource.
     Objects(Place),
     /// A collection that is always empty, or (with a name) an object that is never there.
-    Empty(&'static EmptyCollection, Option<String>),
+    Empty(Vacant),
     /// A resource that is only posted to, and the namespace it is posted to.
     Posted(&'static Posted, Option<String>),
+    /// Objects of a resource that is not served, as far as the path's form tells. Whoever may not ask for
+    /// them is not told that there are none.
+    Unserved(Unserved),
+}
+
+/// Where in a collection that is always empty.
+#[derive(Debug, Clone)]
+pub struct Vacant {
+    /// The collection.
+    pub collection: &'static EmptyCollection,
+    /// The namespace, if the path names one.
+    pub namespace: Option<String>,
+    /// The object's name, if the path names one.
+    pub name: Option<String>,
+}
+
+/// What a path names by its form alone. Empty is absent.
+#[derive(Debug, Clone, Default)]
+pub struct Unserved {
+    /// The API group.
+    pub group: String,
+    /// The API version.
+    pub version: String,
+    /// The resource.
+    pub resource: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The subresource.
+    pub subresource: String,
 }
 
 /// Where in the API an object or a collection is.
@@ -94,23 +125,46 @@ pub fn parse(path: &str) -> Option<Route> {
             (*group).to_owned(),
             (*version).to_owned(),
         )),
-        ["api", version, rest @ ..] => below("", version, rest),
-        ["apis", group, version, rest @ ..] => below(group, version, rest),
+        ["api", version, rest @ ..] => Some(below("", version, rest)),
+        ["apis", group, version, rest @ ..] => Some(below(group, version, rest)),
         _ => None,
     }
 }
 
 /// What is named below a group version.
-fn below(group: &str, version: &str, rest: &[&str]) -> Option<Route> {
+fn below(group: &str, version: &str, rest: &[&str]) -> Route {
+    let (namespace, rest) = in_namespace(rest);
+    let served = match rest {
+        [plural, more @ ..] if more.len() <= 2 => place(group, version, plural, namespace, more),
+        _ => None,
+    };
+    served.unwrap_or_else(|| Route::Unserved(unserved(group, version, namespace, rest)))
+}
+
+/// Takes the namespace off the start of a path below a group version.
+fn in_namespace<'a, 'b>(rest: &'b [&'a str]) -> (Option<&'a str>, &'b [&'a str]) {
     match rest {
         // `namespaces/x/status` is a subresource of the namespace, not a resource in it.
-        ["namespaces", namespace, plural, more @ ..]
-            if more.len() <= 2 && !matches!(*plural, "status" | "finalize") =>
+        ["namespaces", namespace, more @ ..]
+            if more
+                .first()
+                .is_some_and(|plural| !matches!(*plural, "status" | "finalize")) =>
         {
-            place(group, version, plural, Some(namespace), more)
+            (Some(namespace), more)
         }
-        [plural, more @ ..] if more.len() <= 2 => place(group, version, plural, None, more),
-        _ => None,
+        _ => (None, rest),
+    }
+}
+
+fn unserved(group: &str, version: &str, namespace: Option<&str>, rest: &[&str]) -> Unserved {
+    let segment = |index: usize| rest.get(index).copied().unwrap_or_default().to_owned();
+    Unserved {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        namespace: namespace.unwrap_or_default().to_owned(),
+        resource: segment(0),
+        name: segment(1),
+        subresource: segment(2),
     }
 }
 
@@ -138,8 +192,13 @@ fn place(
         let namespace = namespace.map(str::to_owned);
         return (more.is_empty() && in_its_scope).then_some(Route::Posted(row, namespace));
     }
-    let empty = registry::find_empty(group, version, plural)?;
-    (more.len() < 2).then_some(Route::Empty(empty, name))
+    let collection = registry::find_empty(group, version, plural)?;
+    let vacant = Vacant {
+        collection,
+        namespace: namespace.map(str::to_owned),
+        name,
+    };
+    (more.len() < 2).then_some(Route::Empty(vacant))
 }
 
 #[cfg(test)]
@@ -155,7 +214,16 @@ mod tests {
                 place.name.as_deref().unwrap_or("-"),
                 place.subresource.as_deref().unwrap_or("-"),
             ),
-            Some(Route::Empty(empty, name)) => format!("empty {} {name:?}", empty.plural),
+            Some(Route::Empty(vacant)) => format!(
+                "empty {} ns={} name={}",
+                vacant.collection.plural,
+                vacant.namespace.as_deref().unwrap_or("-"),
+                vacant.name.as_deref().unwrap_or("-"),
+            ),
+            Some(Route::Unserved(u)) => format!(
+                "unserved {}/{} ns={} {}/{}/{}",
+                u.group, u.version, u.namespace, u.resource, u.name, u.subresource
+            ),
             Some(Route::Posted(row, namespace)) => format!("posted {} {namespace:?}", row.plural),
             other => format!("{other:?}"),
         };
@@ -182,7 +250,11 @@ mod tests {
         check("//api/v1/nodes/", "nodes ns=- name=- sub=-");
         check("/", "Some(Root)");
         check("", "Some(Root)");
-        check("/apis/apps/v1/replicasets", "empty replicasets None");
+        check("/apis/apps/v1/replicasets", "empty replicasets ns=- name=-");
+        check(
+            "/apis/apps/v1/namespaces/a/replicasets/r",
+            "empty replicasets ns=a name=r",
+        );
         check(
             "/api/v1/namespaces/a/bindings",
             "posted bindings Some(\"a\")",
@@ -190,13 +262,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_served_is_known_by_its_form() {
+        check("/api/v1/pods/p", "unserved /v1 ns= pods/p/");
+        check("/api/v1/namespaces/a/nodes/n", "unserved /v1 ns=a nodes/n/");
+        check(
+            "/apis/apps/v2/namespaces/a/daemonsets/d/scale",
+            "unserved apps/v2 ns=a daemonsets/d/scale",
+        );
+        check(
+            "/api/v1/namespaces/a/pods/b/c/d",
+            "unserved /v1 ns=a pods/b/c",
+        );
+        check("/api/v2/namespaces/a", "unserved /v2 ns= namespaces/a/");
+    }
+
+    #[test]
     fn impossible_paths_name_nothing() {
         for path in [
-            "/api/v1/pods/p",
-            "/api/v1/namespaces/a/nodes",
-            "/api/v1/namespaces/a/nodes/n",
-            "/apis/apps/v2/daemonsets",
-            "/api/v1/namespaces/a/pods/b/c/d",
             "/healthz/a/b",
             "/api/v1/nodes/%ff",
             "/nothing",

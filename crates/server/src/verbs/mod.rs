@@ -37,7 +37,8 @@ use crate::status::{ApiError, Result};
 pub fn verb(method: &http::Method, route: &Route, watching: bool) -> &'static str {
     let named = match route {
         Route::Objects(place) => place.name.is_some(),
-        Route::Empty(_, name) => name.is_some(),
+        Route::Empty(vacant) => vacant.name.is_some(),
+        Route::Unserved(unserved) => !unserved.name.is_empty(),
         Route::Posted(..) => false,
         _ => true,
     };
@@ -117,13 +118,13 @@ pub(crate) async fn overwrite(
     api: &Api,
     user: &User,
     row: &'static Resource,
-    namespace: &str,
+    namespace: Option<&str>,
     name: &str,
     tree: serde_json::Value,
 ) -> Result<()> {
     let at = At {
         row,
-        namespace: Some(namespace),
+        namespace,
         name,
     };
     let change = update::Change {

@@ -165,7 +165,7 @@ async fn replace(
     if same {
         return Ok(());
     }
-    verbs::overwrite(api, &itself(), row, namespace, &name, tree).await
+    verbs::overwrite(api, &itself(), row, Some(namespace), &name, tree).await
 }
 
 /// Furnishes namespaces as they come, and again when somebody takes the furniture away.

@@ -1,0 +1,132 @@
+//! A binding as the index needs it: whom it names, and the words by which it is cited.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::kinds::tree;
+
+/// What a subject of a binding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SubjectKind {
+    User,
+    Group,
+    ServiceAccount,
+}
+
+/// A binding.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Binding {
+    /// Empty if it grants everywhere.
+    pub(super) namespace: Box<str>,
+    pub(super) name: Box<str>,
+    /// Empty for a role of the cluster.
+    pub(super) role_namespace: Box<str>,
+    pub(super) role_name: Box<str>,
+    subjects: Vec<(SubjectKind, Box<str>)>,
+}
+
+impl Binding {
+    /// Reads a stored binding.
+    pub(super) fn of(kind: &str, binding: &Value) -> Self {
+        let namespace = match kind {
+            "RoleBinding" => tree::text(binding, "metadata.namespace"),
+            _ => "",
+        };
+        let role_namespace = match tree::text(binding, "roleRef.kind") {
+            "Role" => namespace,
+            _ => "",
+        };
+        let subjects = tree::list(binding, "subjects").iter();
+        Self {
+            namespace: namespace.into(),
+            name: tree::text(binding, "metadata.name").into(),
+            role_namespace: role_namespace.into(),
+            role_name: tree::text(binding, "roleRef.name").into(),
+            subjects: subjects.filter_map(|s| subject(s, namespace)).collect(),
+        }
+    }
+
+    /// The names it is bound to; a service account by its user name.
+    pub(super) fn subjects(&self) -> Vec<(SubjectKind, Box<str>)> {
+        self.subjects.clone()
+    }
+
+    /// Whether both are the same object.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.name == other.name && self.namespace == other.namespace
+    }
+}
+
+fn subject(subject: &Value, binding_namespace: &str) -> Option<(SubjectKind, Box<str>)> {
+    let name = tree::text(subject, "name");
+    match tree::text(subject, "kind") {
+        "User" => Some((SubjectKind::User, name.into())),
+        "Group" => Some((SubjectKind::Group, name.into())),
+        "ServiceAccount" => {
+            let namespace = match tree::text(subject, "namespace") {
+                "" => binding_namespace,
+                namespace => namespace,
+            };
+            let user = format!("system:serviceaccount:{namespace}:{name}");
+            Some((SubjectKind::ServiceAccount, user.into()))
+        }
+        _ => None,
+    }
+}
+
+/// One name in one binding.
+#[derive(Clone, Debug)]
+pub(super) struct Grant {
+    pub(super) binding: Arc<Binding>,
+    pub(super) kind: SubjectKind,
+    pub(super) name: Box<str>,
+}
+
+impl Grant {
+    /// What is said of a role that is not there.
+    pub(super) fn role_not_found(&self) -> String {
+        let kind = if self.binding.role_namespace.is_empty() {
+            "clusterrole"
+        } else {
+            "role"
+        };
+        let name = &self.binding.role_name;
+        format!("{kind}.rbac.authorization.k8s.io \"{name}\" not found")
+    }
+}
+
+/// As reasons cite it: `RoleBinding "b/ns" of ClusterRole "r" to User "u"`.
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Binding {
+            namespace,
+            name,
+            role_namespace,
+            role_name,
+            ..
+        } = &*self.binding;
+        if namespace.is_empty() {
+            write!(f, "ClusterRoleBinding \"{name}\"")?;
+        } else {
+            write!(f, "RoleBinding \"{name}/{namespace}\"")?;
+        }
+        let kind = if role_namespace.is_empty() {
+            "ClusterRole"
+        } else {
+            "Role"
+        };
+        write!(f, " of {kind} \"{role_name}\" to ")?;
+        let subject = &self.name;
+        match self.kind {
+            SubjectKind::User => write!(f, "User \"{subject}\""),
+            SubjectKind::Group => write!(f, "Group \"{subject}\""),
+            SubjectKind::ServiceAccount => {
+                let account = subject.trim_start_matches("system:serviceaccount:");
+                let (namespace, account) = account.split_once(':').unwrap_or(("", account));
+                write!(f, "ServiceAccount \"{account}/{namespace}\"")
+            }
+        }
+    }
+}
