@@ -44,6 +44,12 @@ impl NodeSelector {
         self.terms.iter().any(|term| term.matches(name, labels))
     }
 
+    /// The keys of the labels that the terms read.
+    pub fn label_keys(&self) -> impl Iterator<Item = &str> {
+        let labels = self.terms.iter().flat_map(|term| &term.labels);
+        labels.map(Requirement::key)
+    }
+
     /// The one node that can match, if the terms say so by name: what pins a daemon pod, and what
     /// lets a scheduler look at one node alone.
     pub fn pinned(&self) -> Option<&str> {

@@ -3,17 +3,6 @@
 //! Every write that the planner asks for has a [`Ticket`]; whoever carries it out hands the ticket
 //! back with [`Event::Ended`], once, however it ended. Until then, and until the watch shows what was
 //! done, the planner does not ask for it again.
-//!
-//! The planner itself is driven so:
-//!
-//! ```text
-//! let mut planner = Planner::new(Options::default());
-//! planner.apply(now, event);             // any number of times
-//! for action in planner.take_actions() {} // carry out
-//! planner.next_deadline();               // when to apply Event::Time, if nothing comes before
-//! planner.status(&daemon_set_uid);       // Option<Counters>: what to write as status now
-//! planner.view(&daemon_set_uid);         // Option<&DaemonSetView>: as last seen
-//! ```
 
 use std::sync::Arc;
 
@@ -66,7 +55,7 @@ pub enum Event {
 /// How a write ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It was done. For deletions and releases, also if there was nothing left to do it to.
+    /// It was done.
     Done(Answer),
     /// It was not done, or nobody knows.
     Failed(Failure),
@@ -171,7 +160,8 @@ pub enum Write {
         /// What it is made from.
         blueprint: Arc<Blueprint>,
     },
-    /// Delete a pod, with its own grace period. 404 is done.
+    /// Delete a pod, with its own grace period. 404 is [`FailureKind::NotFound`]: as good as done, but
+    /// no event says so.
     DeletePod(Object),
     /// Make the DaemonSet the controller of a pod (Appendix B), but first read the DaemonSet live: if
     /// it is gone, has another uid or is being deleted, fail as [`FailureKind::Refused`] (rule 3.2.5).
@@ -222,7 +212,7 @@ pub enum Write {
         /// The count that the collision happened under.
         known: Option<i64>,
     },
-    /// Write the status that [`Planner::status`](super::Planner) gives when it is written:
+    /// Write the status that [`Planner::status`](super::Planner::status) gives when it is written:
     /// waiting a little and so merging several changes is welcome. Everything else in the status
     /// stays as it is (rule 6.2.3). One live read and one more try are part of it (rule 6.2.4).
     /// Answer: [`Answer::Status`]. 404 is done.

@@ -64,6 +64,20 @@ impl Rules {
         &self.tolerations
     }
 
+    /// The keys of the node labels that the answer depends on.
+    pub fn label_keys(&self) -> impl Iterator<Item = &str> {
+        let selector = self.node_selector.keys().map(String::as_str);
+        let required = self.required.iter().flat_map(NodeSelector::label_keys);
+        selector.chain(required)
+    }
+
+    /// Does the answer depend on taints? Not if everything is tolerated.
+    pub fn reads_taints(&self) -> bool {
+        let any =
+            |t: &Toleration| t.key.is_empty() && t.effect.is_empty() && t.operator == "Exists";
+        !self.tolerations.iter().any(any)
+    }
+
     /// Do node name, node selector and required affinity allow this node?
     pub fn selects(&self, node: &NodeView) -> bool {
         let named = self.node_name.as_deref().is_none_or(|n| n == &*node.name);

@@ -1,30 +1,39 @@
 //! The DaemonSet brain: which nodes run a pod, and what to do about it.
 //!
 //! ```text
-//!   view (what is) ─▶ plan ─▶ Action (what to do)
-//!                      │ asks
-//!                      ▼
-//!        fit (may this node run it?)  slot (one DaemonSet on one node)
-//!        pod (the pod to create)      status (the counters)
-//! ```
+//!   event (what happened) ─▶ planner ─▶ event (what to do)
+//!                              │ asks, per node
+//!        ┌─────────────────────┴──────────────────────┐
+//!   fit (may this node run it?)     member ─▶ manage (too few, too many?)
+//!   history (which revision?)               ─▶ rollout (old or new?)
+//!   pod (the pod to create)                 ─▶ status (what does it count for?)
 //!
-//! What this does not do yet: revision history, rolling updates and surge, adoption and release of
-//! pods, and the replacement of failed and succeeded pods. A changed template therefore reaches a
-//! node only when its pod is gone, as with the strategy `OnDelete`.
+//!   wait, backoff, throttle: when to ask (again)       view: what is read of objects
+//! ```
 
+mod backoff;
 pub mod event;
 pub mod fit;
 #[cfg(test)]
 mod fixtures;
 pub mod history;
+mod manage;
+mod member;
 pub mod options;
 pub mod plan;
+pub mod planner;
 pub mod pod;
+mod rollout;
 mod slot;
 pub mod status;
+mod throttle;
 pub mod view;
+mod wait;
 
-pub use plan::{Action, Event, Planner};
+pub use event::{Action, Event};
+pub use options::{Options, Pace};
+pub use planner::Planner;
+pub use pod::Placement;
 pub use status::Counters;
 pub use view::{DaemonSetView, NodeView, PodView};
 

@@ -2,6 +2,8 @@
 
 use std::ops::{AddAssign, SubAssign};
 
+use super::member::Scene;
+
 /// The counters as the API shows them (spec §6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -58,5 +60,31 @@ impl SubAssign<Share> for Counters {
         self.ready -= i64::from(share.ready);
         self.updated -= i64::from(share.updated);
         self.available -= i64::from(share.available);
+    }
+}
+
+/// What a node adds (rule 6.1). Its most senior pod represents it, even one that is going away (rule
+/// 6.1.1).
+pub(super) fn share(scene: &Scene) -> Share {
+    let run = scene.fit.is_some_and(|fit| fit.run);
+    let Some(pod) = scene.group.first() else {
+        return Share {
+            desired: run,
+            ..Share::default()
+        };
+    };
+    if !run {
+        return Share {
+            misscheduled: scene.fit.is_some(),
+            ..Share::default()
+        };
+    }
+    Share {
+        desired: true,
+        current: true,
+        misscheduled: false,
+        ready: pod.ready,
+        updated: pod.updated,
+        available: pod.available(scene.now),
     }
 }
