@@ -14,6 +14,7 @@ use crate::authenticate::Authenticator;
 use crate::authorize::{Attributes, Authorizer};
 use crate::discovery::{self, Document, Page};
 use crate::http::body::Body;
+use crate::http::flight::Flight;
 use crate::metrics::Metrics;
 use crate::object::Head;
 use crate::openapi;
@@ -55,6 +56,7 @@ pub struct Api {
     pub(crate) tokens: TokenSigner,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
+    pub(crate) flight: Arc<Flight>,
     pub(crate) authenticator: Authenticator,
     pub(crate) authorizer: Authorizer,
     /// Held while a service is written: cluster IPs must be handed out one after the other.
@@ -73,6 +75,7 @@ impl Api {
             tokens,
             settings,
             metrics: Metrics::default(),
+            flight: Arc::default(),
             authenticator: Authenticator::default(),
             services: tokio::sync::Mutex::default(),
         })

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Method;
 
 use crate::api::Api;
+use crate::http::flight::{Flight, Lane};
 use crate::verbs::Reply;
 
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OTHER"];
@@ -59,6 +60,7 @@ impl Metrics {
         }
         out.push_str("# HELP kennel_watches Watches under way.\n# TYPE kennel_watches gauge\n");
         let _ = writeln!(out, "kennel_watches {}", api.hubs.watchers());
+        put_flight(&mut out, &api.flight);
         out.push_str("# HELP kennel_store_revision The store's revision.\n# TYPE kennel_store_revision counter\n");
         let _ = writeln!(out, "kennel_store_revision {}", api.store.revision());
         out.push_str("# HELP kennel_audit_lost_total Lines that are missing in the audit log.\n");
@@ -68,6 +70,27 @@ impl Metrics {
             put_store(&mut out, stats);
         }
         Reply::text(200, "text/plain; version=0.0.4", out)
+    }
+}
+
+fn put_flight(out: &mut String, flight: &Flight) {
+    let rows: [(&str, &str, &str); 3] = [
+        ("kennel_flight_seats_taken", "gauge", "Seats taken."),
+        ("kennel_flight_waiting", "gauge", "Waiting for seats."),
+        (
+            "kennel_flight_refused_total",
+            "counter",
+            "Refused because there were no seats.",
+        ),
+    ];
+    let figures = Lane::ALL.map(|lane| (lane.name(), flight.figures(lane)));
+    for (n, (name, kind, help)) in rows.into_iter().enumerate() {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (lane, figures) in &figures {
+            let waiting = u64::try_from(figures.waiting).unwrap_or(u64::MAX);
+            let count = [u64::from(figures.taken), waiting, figures.refused][n];
+            let _ = writeln!(out, "{name}{{lane=\"{lane}\"}} {count}");
+        }
     }
 }
 

@@ -226,6 +226,16 @@ impl ApiError {
         Self::new(422, "Invalid", message)
     }
 
+    /// 429: come back later.
+    pub fn too_many_requests(seconds: u32) -> Self {
+        let message =
+            "the server has received too many requests and has asked us to try again later";
+        let mut error = Self::new(429, "TooManyRequests", message);
+        error.details = json!({"retryAfterSeconds": seconds});
+        error.retry_after_seconds = Some(seconds);
+        error
+    }
+
     /// 500: our fault.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let mut error = Self::new(

@@ -8,6 +8,9 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 
+use super::flight::Seat;
+use super::traffic::Exchange;
+
 /// The body of an answer.
 pub enum Body {
     /// Everything at once.
@@ -16,12 +19,39 @@ pub enum Body {
     Pieces(Box<dyn Iterator<Item = Bytes> + Send>),
     /// Pieces that come when something happens.
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    /// Any of these, and what is given back when it has been read or nobody wants it any more.
+    Held(Box<(Self, Held)>),
+}
+
+/// What an answer takes up until it has been read.
+pub struct Held {
+    /// A place among the requests in flight, or among the watches.
+    _seat: Option<Seat>,
+    /// Its part in the connection's traffic.
+    exchange: Option<Exchange>,
 }
 
 impl Body {
     /// No body at all.
     pub fn empty() -> Self {
         Self::Whole(None)
+    }
+
+    /// The same body, holding on to its seat and its exchange until it has been read.
+    pub(super) fn holding(self, seat: Option<Seat>, exchange: Option<Exchange>) -> Self {
+        // What is empty needs no reading.
+        if matches!(self, Self::Whole(None)) || (seat.is_none() && exchange.is_none()) {
+            return self;
+        }
+        // A watch is no answer that could be finished; it has bounds of its own.
+        if let (false, Some(exchange)) = (matches!(self, Self::Stream(_)), &exchange) {
+            exchange.step();
+        }
+        let held = Held {
+            _seat: seat,
+            exchange,
+        };
+        Self::Held(Box::new((self, held)))
     }
 }
 
@@ -46,12 +76,23 @@ impl http_body::Body for Body {
                 Poll::Ready(piece) => piece,
                 Poll::Pending => return Poll::Pending,
             },
+            Self::Held(both) => {
+                let (body, held) = &mut **both;
+                if let (false, Some(exchange)) = (matches!(body, Self::Stream(_)), &held.exchange) {
+                    exchange.step();
+                }
+                return Pin::new(body).poll_frame(context);
+            }
         };
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None))
+        match self {
+            Self::Whole(bytes) => bytes.is_none(),
+            Self::Held(both) => both.0.is_end_stream(),
+            Self::Pieces(_) | Self::Stream(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -59,7 +100,8 @@ impl http_body::Body for Body {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
-            _ => SizeHint::default(),
+            Self::Held(both) => both.0.size_hint(),
+            Self::Pieces(_) | Self::Stream(_) => SizeHint::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,17 +13,18 @@ use http::{Request, Response, header};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::Watcher;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
+use super::flight::Seat;
 use super::limits::{self, Patience};
 use super::line::Line;
 use super::patient::Patient;
-use super::{read, tls};
+use super::traffic::{Boredom, Exchange, Traffic};
+use super::{head, read, tls};
 use crate::api::{Api, Entry};
 use crate::request::Caller;
 use crate::status::ApiError;
@@ -41,63 +43,91 @@ pub(super) struct Shared {
 }
 
 /// Serves one connection until it ends.
-pub(super) async fn serve(
-    socket: TcpStream,
-    address: SocketAddr,
-    shared: Shared,
-    graceful: Watcher,
-) {
+pub(super) async fn serve(socket: TcpStream, address: SocketAddr, shared: Shared) {
+    let Some(_place) = shared.api.flight.connection(address.ip()).await else {
+        tracing::debug!(%address, "too many connections from one address");
+        return;
+    };
     // Answers are small and come in one piece: waiting to fill a packet only delays them.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let Some(stream) = handshake(socket, &shared).await else {
+    let Some(stream) = handshake(socket, address, &shared).await else {
         return;
     };
-    let (patience, stop) = (shared.patience, shared.stop.clone());
     let session = stream.get_ref().1;
     let certificates = session.peer_certificates();
     let certificate = certificates.and_then(|list| list.first());
     let caller = Caller::outside(address, certificate.and_then(tls::user));
     let is_http2 = session.alpn_protocol() == Some(b"h2");
+    converse(stream, is_http2, caller, shared).await;
+}
+
+/// Answers what is asked until either side has had enough.
+async fn converse(stream: TlsStream<TcpStream>, is_http2: bool, caller: Caller, shared: Shared) {
+    let (patience, stop) = (shared.patience, shared.stop.clone());
     let opening = if is_http2 { HTTP2_PREFACE_BYTES } else { 0 };
     let stream = Patient::new(stream, opening, patience.headers, patience.stall);
-    let spoken = Arc::new(AtomicBool::new(false));
-    let has_spoken = Arc::clone(&spoken);
-    let service = service_fn(move |request| {
+    let spoken = AtomicBool::new(false);
+    let traffic = is_http2.then(Traffic::new);
+    let service = service_fn(|request| {
         spoken.store(true, Ordering::Relaxed);
         let (shared, caller) = (shared.clone(), caller.clone());
-        let within = shared.patience;
-        async move { Ok::<_, Infallible>(answer_within(&shared.api, request, caller, within).await) }
+        let exchange = traffic.as_ref().map(Traffic::begin);
+        async move {
+            let within = shared.patience;
+            let answer = answer_within(&shared.api, request, caller, within, exchange);
+            Ok::<_, Infallible>(answer.await)
+        }
     });
     let builder = builder(is_http2, patience);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    // A client that has asked for nothing when the server stops has nothing to finish.
-    let stopped_in_silence = async {
-        stop.cancelled().await;
-        if has_spoken.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let bored = async {
+        match &traffic {
+            Some(traffic) => traffic.boring(patience).await,
+            None => std::future::pending().await,
         }
     };
-    let ended = tokio::select! {
-        ended = graceful.watch(connection.into_owned()) => ended,
-        () = stopped_in_silence => return,
+    let hung_up = tokio::select! {
+        ended = connection.as_mut() => return note(ended),
+        why = bored => why == Boredom::Stuck,
+        // A client that has asked for nothing when the server stops has nothing to finish.
+        () = stop.cancelled() => !spoken.load(Ordering::Relaxed),
     };
-    if let Err(error) = ended {
-        tracing::debug!(error = %error, "connection ended");
+    if hung_up {
+        return;
+    }
+    connection.as_mut().graceful_shutdown();
+    if let Ok(ended) = tokio::time::timeout(patience.shutdown, connection).await {
+        note(ended);
     }
 }
 
-async fn handshake(socket: TcpStream, shared: &Shared) -> Option<TlsStream<TcpStream>> {
-    let accepting = tokio::time::timeout(shared.patience.handshake, shared.tls.accept(socket));
+fn note(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+async fn handshake(
+    socket: TcpStream,
+    address: SocketAddr,
+    shared: &Shared,
+) -> Option<TlsStream<TcpStream>> {
+    let within = shared.patience.handshake;
+    let accepting = async {
+        let _place = shared.api.flight.handshake(address.ip(), within).await?;
+        Some(tokio::time::timeout(within, shared.tls.accept(socket)).await)
+    };
     let accepted = tokio::select! {
         accepted = accepting => accepted,
         () = shared.stop.cancelled() => return None,
     };
     match accepted {
-        Ok(Ok(stream)) => return Some(stream),
-        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => tracing::debug!("TLS handshake took too long"),
+        Some(Ok(Ok(stream))) => return Some(stream),
+        Some(Ok(Err(error))) => tracing::debug!(%error, "TLS handshake failed"),
+        Some(Err(_)) => tracing::debug!("TLS handshake took too long"),
+        None => tracing::debug!("too many TLS handshakes"),
     }
     None
 }
@@ -115,12 +145,18 @@ fn builder(is_http2: bool, patience: Patience) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(patience.headers)
+        .max_headers(limits::HEADERS_MAX)
         .max_buf_size(limits::HEADER_BYTES_MAX as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits::STREAMS_MAX)
+        .max_pending_accept_reset_streams(limits::STREAMS_CANCELLED_MAX)
+        .max_local_error_reset_streams(limits::STREAMS_RESET_MAX)
         .max_header_list_size(limits::HEADER_BYTES_MAX)
+        .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(limits::SEND_BUFFER_BYTES)
         .keep_alive_interval(limits::PING_EVERY)
         .keep_alive_timeout(limits::PING_WAIT);
     builder
@@ -136,7 +172,7 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    answer_within(api, request, caller.into(), Patience::default()).await
+    answer_within(api, request, caller.into(), Patience::default(), None).await
 }
 
 async fn answer_within<B>(
@@ -144,6 +180,7 @@ async fn answer_within<B>(
     request: Request<B>,
     caller: Caller,
     patience: Patience,
+    exchange: Option<Exchange>,
 ) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Send,
@@ -153,37 +190,54 @@ where
     let mut note = api.settings.audit.note(&request, &caller);
     let (parts, body) = request.into_parts();
     let mut name = "-".to_owned();
-    let entered = api.identify(&parts, &caller).and_then(|user| {
+    let identified = head::check(&parts, &caller).and_then(|()| api.identify(&parts, &caller));
+    let entered = identified.and_then(|user| {
         name.clone_from(&user.name);
         note.known(&user);
         api.enter(parts, user)
     });
     note.judged(&entered);
     let outcome = match entered {
-        Ok(entry) => attempt(api, entry, body, patience).await,
+        Ok(entry) => attempt(api, entry, body, &caller, patience).await,
         Err(error) => Err(error),
     };
-    let mut response =
-        outcome.unwrap_or_else(|error| crate::api::respond(Reply::from(&error), false));
+    let (mut response, seat) = outcome.unwrap_or_else(|error| {
+        let reply = Reply::from(&error);
+        (crate::api::respond(reply, false), None)
+    });
     line.write(&api.metrics, &name, response.status().as_u16());
     note.answered(&mut response);
-    response
+    response.map(|body| body.holding(seat, exchange))
 }
 
-/// Reads the body of a request that may be made, and carries it out.
+/// Finds a seat for a request that may be made, reads its body, and carries it out. The answer holds the
+/// seat until it has been read.
 async fn attempt<B>(
     api: &Arc<Api>,
     entry: Entry,
     body: B,
+    caller: &Caller,
     patience: Patience,
-) -> Result<Response<Body>, ApiError>
+) -> Result<(Response<Body>, Option<Seat>), ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let waiting = entry.parts.headers.contains_key(header::EXPECT);
+    let bytes = body.size_hint().upper();
+    let bytes = bytes.unwrap_or(limits::BODY_BYTES_MAX as u64);
+    let mut seat = api.flight.request(&entry, caller, bytes).await?;
+    let watch = match entry.verb {
+        "watch" => Some(api.flight.watch(&entry, caller).await?),
+        _ => None,
+    };
     let body = read::read(body, waiting, patience.body).await?;
     let served = AssertUnwindSafe(api.serve(entry, body)).catch_unwind();
-    let served = served.await;
-    served.map_err(|_| ApiError::internal("a request handler panicked"))
+    let response = served
+        .await
+        .map_err(|_| ApiError::internal("a request handler panicked"))?;
+    if let (Some(watch), Body::Stream(_)) = (watch, response.body()) {
+        seat = Some(watch);
+    }
+    Ok((response, seat))
 }

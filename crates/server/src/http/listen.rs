@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hyper_util::server::graceful::GracefulShutdown;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::connection::{self, Shared};
 use super::limits::{self, Patience};
@@ -35,29 +35,29 @@ pub async fn serve(
         patience,
         stop: stop.clone(),
     };
-    let graceful = GracefulShutdown::new();
+    let connections = TaskTracker::new();
     // Waiting for a place, for a client or for better times: told to stop, none of them goes on.
     tokio::select! {
-        () = accept_all(&listener, &shared, &graceful) => {}
+        () = accept_all(&listener, &shared, &connections) => {}
         () = stop.cancelled() => {}
     }
     drop(listener);
     api.end_watches();
-    let ended = tokio::time::timeout(patience.shutdown, graceful.shutdown());
+    connections.close();
+    let ended = tokio::time::timeout(patience.shutdown, connections.wait());
     if ended.await.is_err() {
         tracing::warn!("some connections did not end in time");
     }
 }
 
-async fn accept_all(listener: &TcpListener, shared: &Shared, graceful: &GracefulShutdown) {
+async fn accept_all(listener: &TcpListener, shared: &Shared, connections: &TaskTracker) {
     let places = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
     let mut complained: Option<Instant> = None;
     loop {
         match accept(listener, &places).await {
             Ok((place, (socket, address))) => {
-                let connection =
-                    connection::serve(socket, address, shared.clone(), graceful.watcher());
-                tokio::spawn(async move {
+                let connection = connection::serve(socket, address, shared.clone());
+                connections.spawn(async move {
                     connection.await;
                     drop(place);
                 });

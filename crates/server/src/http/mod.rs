@@ -2,9 +2,12 @@
 
 pub mod body;
 pub mod connection;
+pub(crate) mod flight;
+mod head;
 pub mod limits;
 mod line;
 pub mod listen;
 mod patient;
 mod read;
 pub mod tls;
+mod traffic;

@@ -1,0 +1,340 @@
+//! Which seats a request asks for: whether it reads or writes, whether somebody depends on its being
+//! served, on whose account it goes and how wide it is. Pure.
+
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::super::limits;
+use super::pool::Ask;
+use crate::api::Entry;
+use crate::request::path::{Place, Route};
+use crate::request::{Caller, MASTERS, User};
+
+/// The group of the nodes.
+const NODES: &str = "system:nodes";
+/// The namespace of the nodes' leases.
+const NODE_LEASES: &str = "kube-node-lease";
+
+/// A sort of seats; no sort ever takes another one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Requests that read.
+    Reading,
+    /// Requests that write.
+    Mutating,
+    /// The controllers' requests that read.
+    ControllersReading,
+    /// The controllers' requests that write.
+    ControllersMutating,
+    /// Signs of life of the nodes.
+    Heartbeats,
+    /// Watches under way.
+    Watches,
+    /// Connections.
+    Connections,
+    /// Handshakes under way.
+    Handshakes,
+}
+
+impl Lane {
+    /// All of them, in the order of their numbers.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Reading,
+        Self::Mutating,
+        Self::ControllersReading,
+        Self::ControllersMutating,
+        Self::Heartbeats,
+        Self::Watches,
+        Self::Connections,
+        Self::Handshakes,
+    ];
+
+    /// Its name in the metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Reading => "reading",
+            Self::Mutating => "mutating",
+            Self::ControllersReading => "controllers_reading",
+            Self::ControllersMutating => "controllers_mutating",
+            Self::Heartbeats => "heartbeats",
+            Self::Watches => "watches",
+            Self::Connections => "connections",
+            Self::Handshakes => "handshakes",
+        }
+    }
+
+    /// How many seats it has.
+    pub(super) fn seats(self) -> u32 {
+        match self {
+            Self::Reading => limits::READING_SEATS,
+            Self::Mutating => limits::MUTATING_SEATS,
+            Self::ControllersReading | Self::ControllersMutating => limits::CONTROLLER_SEATS,
+            Self::Heartbeats => limits::HEARTBEAT_SEATS,
+            Self::Watches => limits::WATCHES_MAX,
+            // How many there are in all is seen to before they are accepted.
+            Self::Connections => u32::MAX,
+            Self::Handshakes => limits::HANDSHAKES,
+        }
+    }
+}
+
+/// What is asked of a lane, and how long it may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(super) lane: Lane,
+    pub(super) ask: Ask,
+    pub(super) wait: Duration,
+}
+
+/// What a request asks for; nothing when it is a health check, which must work when nothing else does.
+pub(super) fn request(
+    entry: &Entry,
+    caller: &Caller,
+    bytes: u64,
+    keys: &impl BuildHasher,
+) -> Option<Wish> {
+    if matches!(entry.route, Route::Health(_)) {
+        return None;
+    }
+    let inside = caller.address.is_none();
+    let lane = lane(&entry.user, inside, &entry.route, entry.verb);
+    let part = match lane {
+        _ if inside => (1, 1),
+        Lane::Heartbeats => limits::HEARTBEAT_SHARE,
+        Lane::ControllersReading | Lane::ControllersMutating => limits::CONTROLLER_SHARE,
+        _ if entry.user.is_in(MASTERS) => limits::MASTER_SHARE,
+        _ => limits::USER_SHARE,
+    };
+    let ask = Ask {
+        flow: account(&entry.user, caller, keys),
+        width: width(bytes),
+        share: lane.seats() * part.0 / part.1,
+        queue: if inside {
+            limits::QUEUE_INSIDE
+        } else {
+            limits::QUEUE_PER_USER
+        },
+    };
+    let wait = if inside {
+        limits::QUEUE_WAIT_INSIDE
+    } else {
+        limits::QUEUE_WAIT
+    };
+    Some(Wish { lane, ask, wait })
+}
+
+/// What a watch asks for once it has begun: there is nothing to wait for, since watches are long.
+pub(super) fn watch(entry: &Entry, caller: &Caller, keys: &impl BuildHasher) -> Wish {
+    let user = &entry.user;
+    let inside = caller.address.is_none();
+    let privileged = inside || user.is_in(MASTERS) || is_controller(user);
+    let ask = Ask {
+        flow: account(user, caller, keys),
+        width: 1,
+        share: if privileged {
+            limits::WATCHES_PRIVILEGED
+        } else {
+            limits::WATCHES_PER_USER
+        },
+        queue: 0,
+    };
+    Wish {
+        lane: Lane::Watches,
+        ask,
+        wait: Duration::ZERO,
+    }
+}
+
+/// What a new connection asks for.
+pub(super) fn connection(address: IpAddr, keys: &impl BuildHasher) -> Wish {
+    let share = if is_here(address) {
+        limits::CONNECTIONS_FROM_HERE
+    } else {
+        limits::CONNECTIONS_PER_ADDRESS
+    };
+    Wish {
+        lane: Lane::Connections,
+        ask: Ask {
+            flow: keys.hash_one(neighbourhood(address)),
+            width: 1,
+            share,
+            queue: 0,
+        },
+        wait: Duration::ZERO,
+    }
+}
+
+/// What a handshake asks for.
+pub(super) fn handshake(address: IpAddr, wait: Duration, keys: &impl BuildHasher) -> Wish {
+    let share = if is_here(address) {
+        limits::HANDSHAKES_FROM_HERE
+    } else {
+        limits::HANDSHAKES_PER_ADDRESS
+    };
+    Wish {
+        lane: Lane::Handshakes,
+        ask: Ask {
+            flow: keys.hash_one(neighbourhood(address)),
+            width: 1,
+            share,
+            // Each is a connection, and those are bounded.
+            queue: limits::CONNECTIONS_MAX,
+        },
+        wait,
+    }
+}
+
+fn lane(user: &User, inside: bool, route: &Route, verb: &str) -> Lane {
+    let reads = matches!(verb, "get" | "list" | "watch");
+    if (inside || user.is_in(NODES)) && is_heartbeat(route, verb) {
+        return Lane::Heartbeats;
+    }
+    match (inside || is_controller(user), reads) {
+        (true, true) => Lane::ControllersReading,
+        (true, false) => Lane::ControllersMutating,
+        (false, true) => Lane::Reading,
+        (false, false) => Lane::Mutating,
+    }
+}
+
+/// What a node does to be known as alive: its lease, its status, and looking itself up.
+fn is_heartbeat(route: &Route, verb: &str) -> bool {
+    let Route::Objects(place) = route else {
+        return false;
+    };
+    let Place { row, .. } = place;
+    match (row.group, row.plural, place.subresource.as_deref()) {
+        ("coordination.k8s.io", "leases", None) => {
+            place.namespace.as_deref() == Some(NODE_LEASES)
+                && matches!(verb, "get" | "create" | "update" | "patch")
+        }
+        ("", "nodes", Some("status")) => matches!(verb, "update" | "patch"),
+        ("", "nodes", None) => verb == "get",
+        _ => false,
+    }
+}
+
+/// Whether the cluster depends on this user.
+fn is_controller(user: &User) -> bool {
+    matches!(
+        user.name.as_str(),
+        "system:kube-scheduler" | "system:kube-controller-manager"
+    ) || user.name.starts_with("system:serviceaccount:kube-system:")
+}
+
+/// On whose account a request goes: the user's, or where there is none the address's.
+fn account(user: &User, caller: &Caller, keys: &impl BuildHasher) -> u64 {
+    match caller.address {
+        Some(address) if user.is_anonymous() => keys.hash_one(neighbourhood(address.ip())),
+        _ => keys.hash_one(&user.name),
+    }
+}
+
+/// How many seats so many bytes take.
+fn width(bytes: u64) -> u32 {
+    let seats = bytes.div_ceil(limits::SEAT_BYTES);
+    let seats = u32::try_from(seats).unwrap_or(limits::WIDTH_MAX);
+    seats.clamp(1, limits::WIDTH_MAX)
+}
+
+/// An address, or of IPv6 the network that one host usually has for itself.
+fn neighbourhood(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+fn is_here(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::RandomState;
+
+    use super::*;
+    use crate::request::path;
+
+    fn check(user: &User, verb: &str, path: &str, expected: Lane) {
+        let route = path::parse(path).unwrap();
+        let shown = format!("{} {verb} {path}", user.name);
+        assert_eq!(lane(user, false, &route, verb), expected, "{shown}");
+    }
+
+    const PODS: &str = "/api/v1/pods";
+    const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n";
+    const OTHER_LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/n";
+
+    #[test]
+    fn reading_and_writing_are_apart_for_everybody() {
+        let user = User::authenticated("jane", vec![]);
+        for verb in ["get", "list", "watch"] {
+            check(&user, verb, PODS, Lane::Reading);
+        }
+        for verb in ["create", "update", "patch", "delete", "deletecollection"] {
+            check(&user, verb, PODS, Lane::Mutating);
+        }
+        check(&user, "update", LEASE, Lane::Mutating);
+        check(&User::master("admin"), "list", PODS, Lane::Reading);
+    }
+
+    #[test]
+    fn nodes_have_seats_for_their_signs_of_life_only() {
+        let node = User::authenticated("system:node:n", vec![NODES.to_owned()]);
+        for verb in ["get", "create", "update", "patch"] {
+            check(&node, verb, LEASE, Lane::Heartbeats);
+        }
+        check(&node, "patch", "/api/v1/nodes/n/status", Lane::Heartbeats);
+        check(&node, "get", "/api/v1/nodes/n", Lane::Heartbeats);
+        check(&node, "list", PODS, Lane::Reading);
+        check(&node, "update", OTHER_LEASE, Lane::Mutating);
+        check(&node, "patch", "/api/v1/nodes/n", Lane::Mutating);
+        check(&node, "list", "/api/v1/nodes", Lane::Reading);
+    }
+
+    #[test]
+    fn controllers_have_seats_of_their_own() {
+        let scheduler = User::authenticated("system:kube-scheduler", vec![]);
+        check(&scheduler, "create", PODS, Lane::ControllersMutating);
+        let account = User::service_account("kube-system", "daemon-set-controller");
+        check(&account, "list", PODS, Lane::ControllersReading);
+        let pretender = User::service_account("kube-systems", "x");
+        check(&pretender, "list", PODS, Lane::Reading);
+        let route = path::parse(PODS).unwrap();
+        let inside = lane(&User::master("x"), true, &route, "create");
+        assert_eq!(inside, Lane::ControllersMutating);
+    }
+
+    #[test]
+    fn large_bodies_take_more_seats() {
+        for (bytes, expected) in [
+            (0, 1),
+            (limits::SEAT_BYTES, 1),
+            (limits::SEAT_BYTES + 1, 2),
+            (limits::BODY_BYTES_MAX as u64, 12),
+            (u64::MAX, 12),
+        ] {
+            assert_eq!(width(bytes), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn strangers_go_by_their_network_and_others_by_their_name() {
+        let keys = RandomState::new();
+        let key = |user: &User, address: &str| {
+            let caller = Caller::outside(format!("{address}:1").parse().unwrap(), None);
+            account(user, &caller, &keys)
+        };
+        let (jane, nobody) = (User::authenticated("jane", vec![]), User::anonymous());
+        assert_eq!(key(&jane, "192.0.2.1"), key(&jane, "192.0.2.2"));
+        assert_ne!(key(&nobody, "192.0.2.1"), key(&nobody, "192.0.2.2"));
+        let (one, same) = ("[2001:db8::1]", "[2001:db8::2]");
+        assert_eq!(key(&nobody, one), key(&nobody, same));
+        assert_ne!(key(&nobody, one), key(&nobody, "[2001:db8:0:1::1]"));
+        let mapped = "[::ffff:192.0.2.1]";
+        assert_eq!(key(&nobody, mapped), key(&nobody, "192.0.2.1"));
+        assert!(is_here("::ffff:127.0.0.1".parse().unwrap()));
+    }
+}

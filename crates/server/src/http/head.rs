@@ -1,0 +1,79 @@
+//! What the head of a request must not be, whoever sends it: anything that two readers could take for two
+//! different requests. What HTTP itself forbids is refused before it comes here; see the limits' page.
+
+use http::request::Parts;
+use http::{HeaderName, Version, header};
+
+use crate::request::Caller;
+use crate::status::{ApiError, Result};
+
+/// Headers that say one thing, or nothing that can be relied on.
+const SAID_ONCE: [HeaderName; 5] = [
+    header::HOST,
+    header::AUTHORIZATION,
+    header::CONTENT_TYPE,
+    HeaderName::from_static("impersonate-user"),
+    HeaderName::from_static("impersonate-uid"),
+];
+
+/// Refuses ambiguous requests. Those of this process come over no wire and cannot be.
+pub(super) fn check(parts: &Parts, caller: &Caller) -> Result<()> {
+    if caller.address.is_none() {
+        return Ok(());
+    }
+    for name in &SAID_ONCE {
+        if parts.headers.get_all(name).iter().nth(1).is_some() {
+            let why = format!("the request has more than one \"{name}\" header");
+            return Err(ApiError::bad_request(why));
+        }
+    }
+    if parts.version == Version::HTTP_11 && !parts.headers.contains_key(header::HOST) {
+        return Err(ApiError::bad_request("missing required Host header"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn check_headers(version: Version, headers: &[(&str, &str)], expected: Option<&str>) {
+        let mut request = Request::builder().version(version);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let caller = Caller::outside("192.0.2.1:1".parse().unwrap(), None);
+        let said = check(&parts, &caller).err().map(|error| error.message);
+        assert_eq!(said.as_deref(), expected, "{headers:?}");
+    }
+
+    #[test]
+    fn what_must_be_said_once_is_said_once() {
+        let host = ("host", "k");
+        check_headers(Version::HTTP_11, &[host], None);
+        let twice = |name| format!("the request has more than one \"{name}\" header");
+        for name in [
+            "host",
+            "authorization",
+            "content-type",
+            "impersonate-user",
+            "impersonate-uid",
+        ] {
+            let headers = [host, (name, "a"), (name, "a")];
+            check_headers(Version::HTTP_11, &headers, Some(&twice(name)));
+        }
+        let groups = [host, ("impersonate-group", "a"), ("impersonate-group", "b")];
+        check_headers(Version::HTTP_11, &groups, None);
+    }
+
+    #[test]
+    fn a_host_is_named_where_http_demands_it() {
+        let missing = Some("missing required Host header");
+        check_headers(Version::HTTP_11, &[], missing);
+        check_headers(Version::HTTP_10, &[], None);
+        check_headers(Version::HTTP_2, &[], None);
+    }
+}
