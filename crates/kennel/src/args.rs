@@ -75,6 +75,14 @@ pub(crate) struct ServerArgs {
     #[command(flatten)]
     pub(crate) audit: AuditArgs,
 
+    /// A CSV file of static tokens: token,user,uid,"group1,group2"
+    #[arg(long, env = "KENNEL_TOKEN_FILE", value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Replace the key that signs service-account tokens at start once it is this old; 0 replaces it now
+    #[arg(long, default_value_t = kennel_server::pki::keys::DAYS_DEFAULT, value_name = "DAYS")]
+    pub(crate) token_key_days: u32,
+
     /// Wait nowhere longer than this for a client: for tests of impatient servers
     #[arg(long, hide = true, value_name = "SECONDS")]
     pub(crate) patience_seconds: Option<u64>,

@@ -61,6 +61,8 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         listen,
         tls_san: Vec::new(),
         service_cidr: "10.96.0.0/16".parse().unwrap(),
+        token_file: None,
+        token_key_days: kennel_server::pki::keys::DAYS_DEFAULT,
         patience: Patience::default(),
         audit: Options::off(),
     };

@@ -10,7 +10,7 @@ use kennel_store::Store;
 use serde_json::json;
 
 use crate::audit::Audit;
-use crate::authenticate::Authenticator;
+use crate::authenticate::{Authenticator, Credentials, impersonate};
 use crate::authorize::{Attributes, Authorizer};
 use crate::discovery::{self, Document, Page};
 use crate::http::body::Body;
@@ -18,7 +18,6 @@ use crate::http::flight::Flight;
 use crate::metrics::Metrics;
 use crate::object::Head;
 use crate::openapi;
-use crate::pki::token::TokenSigner;
 use crate::request::accept;
 use crate::request::path::{self, Route};
 use crate::request::query::Query;
@@ -53,7 +52,6 @@ pub(crate) struct Entry {
 pub struct Api {
     pub(crate) store: Arc<dyn Store<Head>>,
     pub(crate) hubs: Hubs,
-    pub(crate) tokens: TokenSigner,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) flight: Arc<Flight>,
@@ -65,18 +63,22 @@ pub struct Api {
 
 impl Api {
     /// An API over a store. Call within a runtime: it starts the tasks that feed the watches.
-    pub fn new(store: Arc<dyn Store<Head>>, tokens: TokenSigner, settings: Settings) -> Arc<Self> {
+    pub(crate) fn new(
+        store: Arc<dyn Store<Head>>,
+        credentials: Credentials,
+        settings: Settings,
+    ) -> Arc<Self> {
         let hubs = Hubs::new(store.revision());
         hubs.start(&store);
+        let authenticator = Authenticator::new(Arc::clone(&store), credentials);
         Arc::new(Self {
             authorizer: Authorizer::new(&store),
             store,
             hubs,
-            tokens,
             settings,
             metrics: Metrics::default(),
             flight: Arc::default(),
-            authenticator: Authenticator::default(),
+            authenticator,
             services: tokio::sync::Mutex::default(),
         })
     }
@@ -94,6 +96,7 @@ impl Api {
     /// Lets a request in: what it asks for, and whether this user may ask that. Needs no body, so that
     /// strangers are turned away before theirs take up memory.
     pub(crate) fn enter(&self, parts: Parts, user: User) -> Result<Entry> {
+        let user = impersonate::asked(&self.authorizer, user, &parts.headers)?;
         let query = Query::parse(parts.uri.query());
         let (method, path) = (&parts.method, parts.uri.path());
         let route = path::parse(path);
@@ -163,6 +166,8 @@ impl Api {
             _ if !reading => Err(ApiError::method_not_allowed("", path, method.as_str())),
             Route::Health(check) => self.health(&check, call),
             Route::Metrics => Ok(self.metrics.reply(self)),
+            Route::Issuer => Ok(self.authenticator.issuer_document(self.settings.address)),
+            Route::IssuerKeys => Ok(self.authenticator.issuer_keys()),
             Route::Root => Ok(Reply::value(200, &json!({"paths": discovery_paths()}))),
             other => discover(self, &other, call),
         }
@@ -271,6 +276,7 @@ pub(crate) fn document_reply(
 
 fn discovery_paths() -> Vec<String> {
     let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
         "/api",
         "/api/v1",
         "/apis",
@@ -279,6 +285,7 @@ fn discovery_paths() -> Vec<String> {
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        "/openid/v1/jwks",
         "/readyz",
         "/version",
     ]

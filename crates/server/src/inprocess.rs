@@ -9,10 +9,11 @@ use kennel_store::{OpenError, Options, SqliteStore, Store};
 use crate::admit::service::Cidr;
 use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
+use crate::authenticate::Credentials;
 use crate::bootstrap;
 use crate::object::{self, Head};
 use crate::pki::Pki;
-use crate::pki::token::TokenSigner;
+use crate::pki::keys;
 use crate::server::StartError;
 
 /// A running API without a socket.
@@ -41,7 +42,7 @@ impl InProcess {
         service_cidr: Cidr,
         audit: &audit::Options,
     ) -> Result<Self, StartError> {
-        let pki = Pki::open(&options.dir, &[], &[])?;
+        let pki = Pki::open(&options.dir, &[], &[], keys::DAYS_DEFAULT)?;
         let store = open_store(options)?;
         let settings = Settings {
             ca_pem: pki.ca_pem,
@@ -49,7 +50,11 @@ impl InProcess {
             service_cidr,
             audit: Arc::new(Audit::open(audit)?),
         };
-        let api = open_api(&store, pki.tokens, settings).await?;
+        let credentials = Credentials {
+            keys: pki.tokens,
+            static_tokens: None,
+        };
+        let api = open_api(&store, credentials, settings).await?;
         Ok(Self { api, store })
     }
 
@@ -80,11 +85,11 @@ pub(crate) fn open_store(mut options: Options) -> Result<Arc<SqliteStore<Head>>,
 /// Starts the API over a store and writes the objects that every cluster has.
 pub(crate) async fn open_api(
     store: &Arc<SqliteStore<Head>>,
-    tokens: TokenSigner,
+    credentials: Credentials,
     settings: Settings,
 ) -> Result<Arc<Api>, StartError> {
     let store: Arc<dyn Store<Head>> = Arc::clone(store) as _;
-    let api = Api::new(store, tokens, settings);
+    let api = Api::new(store, credentials, settings);
     let furnished = bootstrap::furnish(&api).await;
     furnished.map_err(|error| StartError::Bootstrap(error.message))?;
     tokio::spawn(bootstrap::keep_furnished(Arc::clone(&api)));

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admit::service::Cidr;
 use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
+use crate::authenticate::{Credentials, StaticTokens, TokenFileError};
 use crate::http::limits::Patience;
 use crate::http::{listen, tls};
 use crate::inprocess;
@@ -28,6 +29,10 @@ pub struct Config {
     pub tls_san: Vec<String>,
     /// Where cluster IPs come from.
     pub service_cidr: Cidr,
+    /// Tokens that are good until they are taken out of this file.
+    pub token_file: Option<PathBuf>,
+    /// How many days old the key that signs service-account tokens may be at start.
+    pub token_key_days: u32,
     /// How long clients are waited for.
     pub patience: Patience,
     /// How to keep the audit log.
@@ -51,6 +56,9 @@ pub enum StartError {
     /// Certificates could not be made or read.
     #[error("cannot prepare certificates")]
     Pki(#[from] files::PkiError),
+    /// The file of static tokens cannot be used.
+    #[error(transparent)]
+    TokenFile(#[from] TokenFileError),
     /// TLS could not be set up.
     #[error("cannot prepare TLS")]
     Tls(#[from] tls::TlsError),
@@ -78,6 +86,8 @@ pub struct Server {
 impl Server {
     /// Starts a server.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        let static_tokens = config.token_file.as_deref().map(StaticTokens::open);
+        let static_tokens = static_tokens.transpose()?;
         let store = inprocess::open_store(Options::new(&config.data_dir))?;
         let listen_failed = |source| StartError::Listen {
             address: config.listen,
@@ -88,8 +98,8 @@ impl Server {
             .map_err(listen_failed)?;
         let address = listener.local_addr().map_err(listen_failed)?;
         let (names, addresses) = subject_names(&config, address.ip());
-        let pki = Pki::open(&config.data_dir, &names, &addresses)?;
-        let tls = tls::config(&pki)?;
+        let pki = Pki::open(&config.data_dir, &names, &addresses, config.token_key_days)?;
+        let tls = tls::Tls::new(&pki)?;
         let kubeconfig = write_kubeconfig(&config, address, &pki)?;
         let settings = Settings {
             ca_pem: pki.ca_pem,
@@ -97,7 +107,11 @@ impl Server {
             service_cidr: config.service_cidr.clone(),
             audit: Arc::new(Audit::open(&config.audit)?),
         };
-        let api = inprocess::open_api(&store, pki.tokens, settings).await?;
+        let credentials = Credentials {
+            keys: pki.tokens,
+            static_tokens,
+        };
+        let api = inprocess::open_api(&store, credentials, settings).await?;
         let stop = CancellationToken::new();
         let serving = listen::serve(
             listener,

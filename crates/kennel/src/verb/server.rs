@@ -35,6 +35,8 @@ pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
         listen: args.listen,
         tls_san: args.tls_san,
         service_cidr: args.service_cidr,
+        token_file: args.token_file,
+        token_key_days: args.token_key_days,
         patience: patience.map_or_else(Patience::default, Patience::at_most),
     })
     .await?;

@@ -23,8 +23,9 @@ use super::flight::Seat;
 use super::limits::{self, Patience};
 use super::line::Line;
 use super::patient::Patient;
+use super::tls::Tls;
 use super::traffic::{Boredom, Exchange, Traffic};
-use super::{head, read, tls};
+use super::{head, read};
 use crate::api::{Api, Entry};
 use crate::request::Caller;
 use crate::status::ApiError;
@@ -37,7 +38,7 @@ const HTTP2_PREFACE_BYTES: usize = 24;
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) api: Arc<Api>,
-    pub(super) tls: TlsAcceptor,
+    pub(super) tls: Tls,
     pub(super) patience: Patience,
     pub(super) stop: CancellationToken,
 }
@@ -56,9 +57,7 @@ pub(super) async fn serve(socket: TcpStream, address: SocketAddr, shared: Shared
         return;
     };
     let session = stream.get_ref().1;
-    let certificates = session.peer_certificates();
-    let certificate = certificates.and_then(|list| list.first());
-    let caller = Caller::outside(address, certificate.and_then(tls::user));
+    let caller = Caller::outside(address, shared.tls.judge(session.peer_certificates()));
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     converse(stream, is_http2, caller, shared).await;
 }
@@ -117,7 +116,8 @@ async fn handshake(
     let within = shared.patience.handshake;
     let accepting = async {
         let _place = shared.api.flight.handshake(address.ip(), within).await?;
-        Some(tokio::time::timeout(within, shared.tls.accept(socket)).await)
+        let acceptor = TlsAcceptor::from(Arc::clone(&shared.tls.config));
+        Some(tokio::time::timeout(within, acceptor.accept(socket)).await)
     };
     let accepted = tokio::select! {
         accepted = accepting => accepted,

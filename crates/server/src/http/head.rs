@@ -45,7 +45,10 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let caller = Caller::outside("192.0.2.1:1".parse().unwrap(), None);
+        let caller = Caller::outside(
+            "192.0.2.1:1".parse().unwrap(),
+            crate::request::Shown::Nothing,
+        );
         let said = check(&parts, &caller).err().map(|error| error.message);
         assert_eq!(said.as_deref(), expected, "{headers:?}");
     }

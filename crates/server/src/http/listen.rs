@@ -5,15 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{self, Shared};
 use super::limits::{self, Patience};
+use super::tls::Tls;
 use crate::api::Api;
 
 /// After a failed accept (out of file descriptors, say), others get a moment to end.
@@ -24,14 +23,14 @@ const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
 /// Serves until told to stop; then ends watches, lets requests finish, and returns.
 pub async fn serve(
     listener: TcpListener,
-    tls: Arc<ServerConfig>,
+    tls: Tls,
     api: Arc<Api>,
     patience: Patience,
     stop: CancellationToken,
 ) {
     let shared = Shared {
         api: Arc::clone(&api),
-        tls: TlsAcceptor::from(tls),
+        tls,
         patience,
         stop: stop.clone(),
     };

@@ -1,15 +1,25 @@
 //! TLS: our certificate, and whose certificate the client shows.
+//!
+//! The handshake only makes sure that a client has the key of the certificate it shows. Whether that
+//! certificate is worth anything is judged afterwards ([`Tls::judge`]), so that a bad one gets an HTTP
+//! answer that clients can read instead of a connection that breaks, and does not stand in the way of
+//! a good token.
 
 use std::sync::Arc;
 
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+};
+use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::pki::Pki;
-use crate::request::User;
+use crate::request::{CREDENTIAL_ID, Shown, User};
 
 /// Why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -25,36 +35,121 @@ pub enum TlsError {
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// The server's TLS settings: clients may show a certificate of our CA; nobody must.
-pub fn config(pki: &Pki) -> Result<Arc<ServerConfig>, TlsError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?)?;
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .allow_unauthenticated()
-            .build()?;
-    // The CA goes along, so that a joining node can check it by its hash.
-    let chain = vec![
-        CertificateDer::from_pem_slice(pki.server_cert_pem.as_bytes())?,
-        CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?,
-    ];
-    let key = PrivateKeyDer::from_pem_slice(pki.server_key_pem.as_bytes())?;
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+/// The server's side of TLS.
+#[derive(Clone)]
+pub struct Tls {
+    /// The settings of connections.
+    pub config: Arc<ServerConfig>,
+    clients: Arc<dyn ClientCertVerifier>,
 }
 
-/// The user a verified client certificate names: common name and organisations.
-pub fn user(certificate: &CertificateDer<'_>) -> Option<User> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let subject = certificate.subject();
-    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+impl Tls {
+    /// The server's TLS settings: clients may show a certificate; nobody must.
+    pub fn new(pki: &Pki) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?)?;
+        let clients =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .allow_unauthenticated()
+                .build()?;
+        // The CA goes along, so that a joining node can check it by its hash.
+        let chain = vec![
+            CertificateDer::from_pem_slice(pki.server_cert_pem.as_bytes())?,
+            CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?,
+        ];
+        let key = PrivateKeyDer::from_pem_slice(pki.server_key_pem.as_bytes())?;
+        let possession = Arc::new(Possession(Arc::clone(&clients)));
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(possession)
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self {
+            config: Arc::new(config),
+            clients,
+        })
+    }
+
+    /// What the certificates prove that a client has shown in its handshake.
+    pub fn judge(&self, shown: Option<&[CertificateDer<'_>]>) -> Shown {
+        let Some([certificate, others @ ..]) = shown else {
+            return Shown::Nothing;
+        };
+        let now = UnixTime::now();
+        match self.clients.verify_client_cert(certificate, others, now) {
+            Ok(_) => named(certificate),
+            Err(error) => {
+                tracing::debug!(%error, "a client's certificate proves nothing");
+                Shown::BadCertificate
+            }
+        }
+    }
+}
+
+/// The user a verified client certificate names: common name and organisations. One without a name is
+/// as good as none.
+fn named(certificate: &CertificateDer<'_>) -> Shown {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+        return Shown::BadCertificate;
+    };
+    let subject = parsed.subject();
+    let names = subject.iter_common_name().filter_map(|n| n.as_str().ok());
+    let Some(name) = names.last().filter(|name| !name.is_empty()) else {
+        return Shown::Nothing;
+    };
     let organisations = subject.iter_organization();
     let groups = organisations.filter_map(|o| o.as_str().ok());
     let groups = groups.map(str::to_owned).collect();
-    Some(User::authenticated(name, groups))
+    let mut user = User::authenticated(name, groups);
+    let fingerprint = Sha256::digest(certificate);
+    let digits = fingerprint.iter().map(|byte| format!("{byte:02x}"));
+    let id = format!("X509SHA256={}", digits.collect::<String>());
+    user.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
+    Shown::Certificate(Box::new(user), parsed.validity().not_after.timestamp())
+}
+
+/// Makes sure that a client has the key of its certificate, and nothing else.
+#[derive(Debug)]
+struct Possession(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for Possession {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, cert, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, cert, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
 }

@@ -1,10 +1,11 @@
 //! Certificates and keys: a CA made at first start, a serving certificate, an administrator's
-//! certificate and kubeconfig, and the key that signs service-account tokens.
+//! certificate and kubeconfig, and the keys of service-account tokens.
 //!
 //! Everything lives below `pki/` in the data directory; private files have mode 0600.
 
 pub mod files;
 pub mod issue;
+pub mod keys;
 pub mod kubeconfig;
 pub mod token;
 
@@ -29,13 +30,19 @@ pub struct Pki {
     pub admin_cert_pem: String,
     /// The administrator's key.
     pub admin_key_pem: String,
-    /// The key that signs service-account tokens.
-    pub tokens: token::TokenSigner,
+    /// The keys of service-account tokens.
+    pub tokens: keys::TokenKeys,
 }
 
 impl Pki {
-    /// Opens the certificates of a data directory, making what is missing or about to expire.
-    pub fn open(data_dir: &Path, names: &[String], addresses: &[IpAddr]) -> Result<Self, PkiError> {
+    /// Opens the certificates of a data directory, making what is missing or about to expire. The key
+    /// that signs tokens is replaced when it is `token_key_days` old.
+    pub fn open(
+        data_dir: &Path,
+        names: &[String],
+        addresses: &[IpAddr],
+        token_key_days: u32,
+    ) -> Result<Self, PkiError> {
         let dir = data_dir.join("pki");
         files::make_dir(&dir)?;
         let authority = Authority::open(&dir)?;
@@ -47,7 +54,7 @@ impl Pki {
             server_key_pem: server.1,
             admin_cert_pem: admin.0,
             admin_key_pem: admin.1,
-            tokens: token::TokenSigner::open(&dir)?,
+            tokens: keys::TokenKeys::open(&dir, token_key_days)?,
         })
     }
 }

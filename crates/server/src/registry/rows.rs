@@ -767,4 +767,13 @@ pub static POSTED: &[Posted] = &[
         scope: Scope::Cluster,
         schema: "authentication.v1.SelfSubjectReview",
     },
+    Posted {
+        group: "authentication.k8s.io",
+        version: "v1",
+        plural: "tokenreviews",
+        singular: "tokenreview",
+        kind: "TokenReview",
+        scope: Scope::Cluster,
+        schema: "authentication.v1.TokenReview",
+    },
 ];

@@ -8,5 +8,5 @@ pub mod path;
 pub mod query;
 mod user;
 
-pub use caller::Caller;
-pub use user::{AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
+pub use caller::{Caller, Shown};
+pub use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, UNAUTHENTICATED, User};

@@ -13,6 +13,10 @@ pub enum Route {
     Version,
     /// `/metrics`
     Metrics,
+    /// `/.well-known/openid-configuration`: who issues service-account tokens.
+    Issuer,
+    /// `/openid/v1/jwks`: the keys that verify them.
+    IssuerKeys,
     /// `/`: the list of paths.
     Root,
     /// `/api` (true) and `/apis` (false).
@@ -107,6 +111,8 @@ pub fn parse(path: &str) -> Option<Route> {
         )),
         ["version"] => Some(Route::Version),
         ["metrics"] => Some(Route::Metrics),
+        [".well-known", "openid-configuration"] => Some(Route::Issuer),
+        ["openid", "v1", "jwks"] => Some(Route::IssuerKeys),
         ["openapi", "v2"] => Some(Route::OpenApiV2),
         ["openapi", "v3"] => Some(Route::OpenApiV3),
         ["openapi", "v3", "api", version] => Some(Route::OpenApiV3Document(

@@ -9,6 +9,9 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything.
 pub const MASTERS: &str = "system:masters";
 
+/// What `extra` calls the credential that was shown, so that a log can tell one from another.
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 /// A user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {

@@ -14,6 +14,7 @@ mod events;
 mod fields;
 mod forms;
 mod generations;
+mod identity;
 mod kit;
 mod lists;
 mod namespaces;

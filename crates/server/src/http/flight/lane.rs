@@ -324,7 +324,10 @@ mod tests {
     fn strangers_go_by_their_network_and_others_by_their_name() {
         let keys = RandomState::new();
         let key = |user: &User, address: &str| {
-            let caller = Caller::outside(format!("{address}:1").parse().unwrap(), None);
+            let caller = Caller::outside(
+                format!("{address}:1").parse().unwrap(),
+                crate::request::Shown::Nothing,
+            );
             account(user, &caller, &keys)
         };
         let (jane, nobody) = (User::authenticated("jane", vec![]), User::anonymous());

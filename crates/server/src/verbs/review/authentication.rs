@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::meta;
 use crate::api::Api;
+use crate::pki::token::ISSUER;
 use crate::registry::Posted;
 use crate::request::User;
 use crate::status::{ApiError, Result};
@@ -12,19 +13,44 @@ use crate::verbs::call::Call;
 
 /// Fills in the answer to a review.
 pub(super) fn answer(
-    _api: &Api,
+    api: &Api,
     call: &Call,
     row: &'static Posted,
     review: &mut Value,
 ) -> Result<()> {
     match row.plural {
         "selfsubjectreviews" => {
-            review["metadata"]["creationTimestamp"] = meta::now().into();
+            let now = meta::now();
+            meta::of(review).insert("creationTimestamp".to_owned(), now.into());
             review["status"] = json!({"userInfo": user_info(&call.user)});
-            Ok(())
         }
-        _ => Err(ApiError::no_such_resource()),
+        "tokenreviews" => review["status"] = token_status(api, &review["spec"])?,
+        _ => return Err(ApiError::no_such_resource()),
     }
+    Ok(())
+}
+
+/// Whose token this is, as the answer to a review says it.
+fn token_status(api: &Api, spec: &Value) -> Result<Value> {
+    let token = spec["token"].as_str().unwrap_or_default();
+    if token.is_empty() {
+        let message = "token is required for TokenReview in authentication";
+        return Err(ApiError::bad_request(message));
+    }
+    let asked = spec["audiences"].as_array().into_iter().flatten();
+    let asked = asked.filter_map(Value::as_str).map(str::to_owned);
+    let mut audiences: Vec<String> = asked.collect();
+    if audiences.is_empty() {
+        audiences.push(ISSUER.to_owned());
+    }
+    Ok(match api.authenticator.token(token, &audiences) {
+        Ok(proof) => json!({
+            "authenticated": true,
+            "user": user_info(&proof.user),
+            "audiences": proof.audiences,
+        }),
+        Err(refusal) => json!({"user": {}, "error": refusal.to_string()}),
+    })
 }
 
 /// A user as reviews show one.

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::field::{FieldError, Path};
-use crate::object::{self, Document};
-use crate::pki::token::{Claims, ISSUER};
-use crate::registry;
+use crate::object::{self, Stored};
+use crate::pki::token::{Claims, ISSUER, LIFE_SECONDS_MAX};
+use crate::registry::{self, Resource};
 use crate::request::path::Place;
 use crate::status::{ApiError, Result};
 use crate::verbs::call::{Call, Reply};
@@ -14,31 +14,26 @@ use crate::verbs::{At, decode, meta};
 
 /// What a token lives when the request does not say; upstream's hour.
 const DEFAULT_SECONDS: i64 = 3600;
-/// Upstream's bounds of a token's life.
+/// Upstream's bounds of what may be asked for. Less may be given.
 const SECONDS: std::ops::RangeInclusive<i64> = 600..=(1 << 32);
 
 pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let at = At::of(place)?;
-    let found = api.store.get(&at.key());
-    let account = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
     let mut request = if call.body.is_empty() {
         json!({})
     } else {
         decode::other(call, "authentication.v1.TokenRequest", "TokenRequest")?
     };
-    let seconds = request["spec"]["expirationSeconds"]
-        .as_i64()
-        .unwrap_or(DEFAULT_SECONDS);
-    check_seconds(&at, seconds)?;
-    let audiences: Vec<String> = match request["spec"]["audiences"].as_array() {
-        Some(list) if !list.is_empty() => list
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
-        _ => vec![ISSUER.to_owned()],
-    };
-    let bound = bound_object(api, &at, &request["spec"]["boundObjectRef"])?;
+    check_names(&at, &request)?;
+    let found = api.store.get(&at.key());
+    let account = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
+    let spec = &request["spec"];
+    let asked = spec["expirationSeconds"].as_i64();
+    let asked = asked.unwrap_or(DEFAULT_SECONDS);
+    check_seconds(asked)?;
+    let audiences = audiences(spec);
+    let bound = bound_objects(api, &at, &spec["boundObjectRef"])?;
+    let seconds = asked.min(LIFE_SECONDS_MAX);
     let now = jiff::Timestamp::now();
     let expires = now.as_second() + seconds;
     let claims = Claims {
@@ -49,20 +44,51 @@ pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
         issued_at: now.as_second(),
         expires_at: expires,
     };
-    let token = api.tokens.sign(&claims).map_err(ApiError::internal)?;
+    let token = api.authenticator.keys().sign(&claims);
+    let token = token.map_err(ApiError::internal)?;
     let end = jiff::Timestamp::from_second(expires).unwrap_or(now);
     request["kind"] = "TokenRequest".into();
     request["apiVersion"] = "authentication.k8s.io/v1".into();
     request["metadata"] = json!({
-        "name": at.name, "namespace": at.namespace, "creationTimestamp": meta::now(),
+        "name": at.name, "namespace": at.namespace, "creationTimestamp": meta::at(now),
     });
     request["spec"]["audiences"] = json!(audiences);
     request["spec"]["expirationSeconds"] = seconds.into();
     request["status"] = json!({"token": token, "expirationTimestamp": meta::at(end)});
-    Ok(Reply::value(201, &request))
+    let shortened = (seconds < asked)
+        .then(|| format!("requested expiration of {asked} seconds shortened to {seconds} seconds"));
+    Ok(Reply::value(201, &request).with_warnings(shortened.into_iter().collect()))
 }
 
-fn check_seconds(at: &At<'_>, seconds: i64) -> Result<()> {
+/// For whom the token is to be good.
+fn audiences(spec: &Value) -> Vec<String> {
+    let asked = spec["audiences"].as_array().into_iter().flatten();
+    let asked = asked.filter_map(Value::as_str).map(str::to_owned);
+    let mut audiences: Vec<String> = asked.collect();
+    if audiences.is_empty() {
+        audiences.push(ISSUER.to_owned());
+    }
+    audiences
+}
+
+/// A body may name the account; then it must be this one.
+fn check_names(at: &At<'_>, request: &Value) -> Result<()> {
+    let metadata = Path::new("metadata");
+    for (field, expected) in [
+        ("name", at.name),
+        ("namespace", at.namespace.unwrap_or_default()),
+    ] {
+        let said = meta::text(request, field);
+        if !said.is_empty() && said != expected {
+            let words = format!("must match the service account {field} if specified");
+            let error = FieldError::invalid(&metadata.child(field), &said.into(), &words);
+            return Err(invalid(at.name, error));
+        }
+    }
+    Ok(())
+}
+
+fn check_seconds(seconds: i64) -> Result<()> {
     if SECONDS.contains(&seconds) {
         return Ok(());
     }
@@ -71,35 +97,43 @@ fn check_seconds(at: &At<'_>, seconds: i64) -> Result<()> {
     } else {
         "may not specify a duration larger than 2^32 seconds"
     };
-    let path = Path::new("spec");
-    let error = FieldError::invalid(&path.child("expirationSeconds"), &seconds.into(), words);
-    let kind = ("authentication.k8s.io", "TokenRequest");
-    Err(ApiError::invalid_kind(kind.0, kind.1, at.name, &[error]))
+    let path = Path::new("spec").child("expirationSeconds");
+    Err(invalid(
+        "",
+        FieldError::invalid(&path, &seconds.into(), words),
+    ))
 }
 
-/// The claim of the object a token is bound to, after checking that it is there.
-fn bound_object(api: &Api, at: &At<'_>, reference: &Value) -> Result<Value> {
-    let Some(kind) = reference["kind"].as_str() else {
+fn invalid(name: &str, error: FieldError) -> ApiError {
+    ApiError::invalid_kind("authentication.k8s.io", "TokenRequest", name, &[error])
+}
+
+/// The claims about the object a token is bound to, after checking that it is there.
+fn bound_objects(api: &Api, at: &At<'_>, reference: &Value) -> Result<Value> {
+    if reference.is_null() {
         return Ok(json!({}));
+    }
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    let (kind, name) = (text("kind"), text("name"));
+    let plural = match (text("apiVersion"), kind) {
+        ("" | "v1", "Pod") => "pods",
+        ("" | "v1", "Secret") => "secrets",
+        ("" | "v1", "Node") => "nodes",
+        (version, kind) => return Err(unbindable(version, kind)),
     };
-    let plural = match kind {
-        "Pod" => "pods",
-        "Secret" => "secrets",
-        "Node" => "nodes",
-        other => {
-            let message = format!(
-                "cannot bind token for serviceaccount {:?} to {other}",
-                at.name
-            );
-            return Err(ApiError::bad_request(message));
-        }
-    };
-    let row = registry::find("", "v1", plural).ok_or_else(ApiError::no_such_resource)?;
-    let name = reference["name"].as_str().unwrap_or_default();
+    let row = core(plural)?;
     let namespace = if row.namespaced() { at.namespace } else { None };
     let found = api.store.get(&object::key(row, namespace, name));
     let stored = found.ok_or_else(|| ApiError::not_found(row, name))?;
-    let wanted = reference["uid"].as_str().unwrap_or_default();
+    let mut claims = json!({kind.to_lowercase(): {"name": name, "uid": stored.head.uid}});
+    if kind == "Pod" {
+        check_pod(at, row, &stored)?;
+        let node = stored.head.field(row, "spec.nodeName").unwrap_or_default();
+        if !node.is_empty() {
+            claims["node"] = node_claim(api, node)?;
+        }
+    }
+    let wanted = text("uid");
     if !wanted.is_empty() && wanted != &*stored.head.uid {
         let why = format!(
             "the UID in the bound object reference ({wanted}) does not match the UID in record. \
@@ -107,29 +141,39 @@ fn bound_object(api: &Api, at: &At<'_>, reference: &Value) -> Result<Value> {
         );
         return Err(ApiError::conflict(row, name, &why));
     }
-    let mut claim = json!({kind.to_lowercase(): {"name": name, "uid": stored.head.uid}});
-    if kind == "Pod" {
-        let pod = Document::from_stored(row, &stored)
-            .map_err(ApiError::internal)?
-            .tree;
-        if pod["spec"]["serviceAccountName"].as_str() != Some(at.name) {
-            let message = format!(
-                "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
-                at.name
-            );
-            return Err(ApiError::bad_request(message));
-        }
-        claim["node"] = node_claim(api, &pod);
-    }
-    Ok(claim)
+    Ok(claims)
 }
 
-fn node_claim(api: &Api, pod: &Value) -> Value {
-    let name = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    let row = registry::find("", "v1", "nodes");
-    let node = row.and_then(|row| api.store.get(&object::key(row, None, name)));
-    match node {
-        Some(node) => json!({"name": name, "uid": node.head.uid}),
-        None => Value::Null,
+fn core(plural: &str) -> Result<&'static Resource> {
+    registry::find("", "v1", plural).ok_or_else(ApiError::no_such_resource)
+}
+
+fn unbindable(version: &str, kind: &str) -> ApiError {
+    let version = match version.split_once('/') {
+        Some(_) => version.to_owned(),
+        None => format!("/{version}"),
+    };
+    ApiError::bad_request(format!(
+        "cannot bind token to object of type {version}, Kind={kind}"
+    ))
+}
+
+/// A pod's token is for the account that the pod runs as.
+fn check_pod(at: &At<'_>, row: &'static Resource, stored: &Stored) -> Result<()> {
+    if stored.head.field(row, "spec.serviceAccountName") == Some(at.name) {
+        return Ok(());
     }
+    Err(ApiError::bad_request(format!(
+        "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
+        at.name
+    )))
+}
+
+/// The node of a pod. One that is not there yet is known by its name alone.
+fn node_claim(api: &Api, name: &str) -> Result<Value> {
+    let found = api.store.get(&object::key(core("nodes")?, None, name));
+    Ok(match found {
+        Some(node) => json!({"name": name, "uid": node.head.uid}),
+        None => json!({"name": name}),
+    })
 }

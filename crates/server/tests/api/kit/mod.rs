@@ -12,7 +12,7 @@ use kennel_server::audit;
 use kennel_server::http::body::Body;
 use kennel_server::http::connection;
 use kennel_server::inprocess::InProcess;
-use kennel_server::request::User;
+use kennel_server::request::{Caller, User};
 use kennel_store::Options;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -89,8 +89,12 @@ impl Kit {
         self.send_as(request, User::master("tester")).await
     }
 
-    pub(crate) async fn send_as(&self, request: Request<Bytes>, user: User) -> Answer {
-        let (parts, body) = self.open_stream(request, user).await;
+    pub(crate) async fn send_as(
+        &self,
+        request: Request<Bytes>,
+        caller: impl Into<Caller>,
+    ) -> Answer {
+        let (parts, body) = self.open_stream(request, caller).await;
         let body = tokio::time::timeout(PATIENCE, body.collect()).await;
         let body = body.expect("an answer ends").unwrap().to_bytes();
         Answer {
@@ -111,11 +115,11 @@ impl Kit {
     async fn open_stream(
         &self,
         request: Request<Bytes>,
-        user: User,
+        caller: impl Into<Caller>,
     ) -> (http::response::Parts, Body) {
         let (parts, body) = request.into_parts();
         let request = Request::from_parts(parts, http_body_util::Full::new(body));
-        let answer = connection::answer(&self.server.api, request, user);
+        let answer = connection::answer(&self.server.api, request, caller);
         let answer = tokio::time::timeout(PATIENCE, answer).await;
         answer.expect("headers come in time").into_parts()
     }

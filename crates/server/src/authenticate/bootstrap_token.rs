@@ -1,0 +1,165 @@
+//! Bootstrap tokens: how a machine that is not yet known joins. Each is a secret of its own type in
+//! `kube-system`; whoever knows its id and its secret belongs to the bootstrappers until it expires.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kennel_store::Store;
+use serde::Deserialize;
+
+use super::{Refusal, stored};
+use crate::object::Head;
+use crate::request::User;
+
+const NAMESPACE: &str = "kube-system";
+const TYPE: &str = "bootstrap.kubernetes.io/token";
+const GROUP: &str = "system:bootstrappers";
+const ID_LENGTH: usize = 6;
+const SECRET_LENGTH: usize = 16;
+
+#[derive(Deserialize)]
+struct Secret {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+}
+
+impl Secret {
+    fn text(&self, key: &str) -> Option<String> {
+        let bytes = STANDARD.decode(self.data.get(key)?).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+}
+
+/// The user of a bootstrap token.
+pub(super) fn user(store: &dyn Store<Head>, token: &str) -> Result<User, Refusal> {
+    let (id, secret) = split(token).ok_or(Refusal::Unknown)?;
+    let name = format!("bootstrap-token-{id}");
+    let stored = stored::find(store, "secrets", Some(NAMESPACE), &name);
+    let stored = stored.filter(|stored| stored::deletion(stored).is_none());
+    let stored = stored.ok_or(Refusal::Unknown)?;
+    let kept: Secret = serde_json::from_slice(&stored.value).map_err(|_| Refusal::Unknown)?;
+    let expected = kept.text("token-secret").unwrap_or_default();
+    if !same(secret, &expected) || kept.kind != TYPE {
+        return Err(Refusal::Unknown);
+    }
+    let is_for_this = kept.text("token-id").as_deref() == Some(id)
+        && kept.text("usage-bootstrap-authentication").as_deref() == Some("true");
+    if !is_for_this || has_expired(&kept, jiff::Timestamp::now()) {
+        return Err(Refusal::Unknown);
+    }
+    let groups = groups(&kept).ok_or(Refusal::Unknown)?;
+    Ok(User::authenticated(
+        format!("system:bootstrap:{id}"),
+        groups,
+    ))
+}
+
+/// Id and secret of a token.
+fn split(token: &str) -> Option<(&str, &str)> {
+    let plain = |part: &str| part.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9'));
+    let (id, secret) = token.split_once('.')?;
+    let fits = id.len() == ID_LENGTH && secret.len() == SECRET_LENGTH;
+    (fits && plain(id) && plain(secret)).then_some((id, secret))
+}
+
+/// Takes as long for a good guess as for a bad one.
+fn same(shown: &str, kept: &str) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(shown.as_bytes(), kept.as_bytes()).is_ok()
+}
+
+/// A time that cannot be read has passed.
+fn has_expired(kept: &Secret, now: jiff::Timestamp) -> bool {
+    let Some(text) = kept.text("expiration").filter(|text| !text.is_empty()) else {
+        return false;
+    };
+    let end = text.parse::<jiff::Timestamp>();
+    end.map_or(true, |end| end <= now)
+}
+
+/// All groups of the token; `None` if it names one that bootstrappers may not have.
+fn groups(kept: &Secret) -> Option<Vec<String>> {
+    let mut groups = BTreeSet::from([GROUP.to_owned()]);
+    let extra = kept.text("auth-extra-groups").unwrap_or_default();
+    for group in extra.split(',').filter(|_| !extra.is_empty()) {
+        is_allowed(group).then(|| groups.insert(group.to_owned()))?;
+    }
+    Some(groups.into_iter().collect())
+}
+
+/// `system:bootstrappers:` and up to 256 small letters, digits, colons and dashes that do not end in
+/// one of the latter two.
+fn is_allowed(group: &str) -> bool {
+    let own = group.strip_prefix("system:bootstrappers:");
+    own.is_some_and(|own| {
+        let bytes = own.as_bytes();
+        let is_plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        (1..=256).contains(&bytes.len())
+            && bytes
+                .iter()
+                .all(|b| is_plain(b) || matches!(b, b':' | b'-'))
+            && bytes.last().is_some_and(is_plain)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(fields: &[(&str, &str)]) -> Secret {
+        let encode = |(key, value): &(&str, &str)| ((*key).to_owned(), STANDARD.encode(value));
+        Secret {
+            kind: TYPE.to_owned(),
+            data: fields.iter().map(encode).collect(),
+        }
+    }
+
+    #[test]
+    fn tokens_have_a_shape() {
+        let check = |token: &str, good: bool| assert_eq!(split(token).is_some(), good, "{token}");
+        check("abcdef.0123456789abcdef", true);
+        check("abcde.0123456789abcdef", false);
+        check("abcdef.0123456789abcde", false);
+        check("ABCDEF.0123456789abcdef", false);
+        check("abcdef.0123456789abcde.", false);
+        check("abcdef0123456789abcdef", false);
+        check("../../.0123456789abcdef", false);
+    }
+
+    #[test]
+    fn expiration_is_honoured() {
+        let now = "2026-05-01T12:00:00Z".parse().unwrap();
+        let check = |expiration: &str, expired: bool| {
+            let kept = secret(&[("expiration", expiration)]);
+            assert_eq!(has_expired(&kept, now), expired, "{expiration}");
+        };
+        check("2026-05-01T12:00:01Z", false);
+        check("2026-05-01T14:00:01+02:00", false);
+        check("2026-05-01T12:00:00Z", true);
+        check("2026-05-01T11:00:00Z", true);
+        check("tomorrow", true);
+        check("", false);
+        assert!(!has_expired(&secret(&[]), now));
+    }
+
+    #[test]
+    fn extra_groups_are_bootstrappers_too() {
+        let check = |extra: &str, expected: Option<&[&str]>| {
+            let found = groups(&secret(&[("auth-extra-groups", extra)]));
+            let expected = expected.map(|list| list.iter().map(ToString::to_string).collect());
+            assert_eq!(found, expected, "{extra}");
+        };
+        check("", Some(&[GROUP]));
+        check(
+            "system:bootstrappers:b,system:bootstrappers:a",
+            Some(&[GROUP, "system:bootstrappers:a", "system:bootstrappers:b"]),
+        );
+        check("system:masters", None);
+        check("system:bootstrappers:a,system:masters", None);
+        check("system:bootstrappers:", None);
+        check("system:bootstrappers:a-", None);
+        check("system:bootstrappers:A", None);
+    }
+}

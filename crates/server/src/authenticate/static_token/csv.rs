@@ -1,0 +1,59 @@
+//! Comma-separated values as RFC 4180 has them: fields may be quoted, and quotes within are doubled.
+//! A record is a line; empty lines are none.
+
+/// The records of a text with their line numbers, or the line that cannot be read and why.
+pub(super) fn records(text: &str) -> Result<Vec<(usize, Vec<String>)>, (usize, String)> {
+    let lines = text.lines().enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(index, line)| {
+            let number = index + 1;
+            let fields = fields(line).map_err(|why| (number, why.to_owned()))?;
+            Ok((number, fields))
+        })
+        .collect()
+}
+
+fn fields(line: &str) -> Result<Vec<String>, &'static str> {
+    let mut fields = Vec::new();
+    let mut rest = line;
+    loop {
+        let (field, after) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_field(quoted)?,
+            None => plain_field(rest)?,
+        };
+        fields.push(field);
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None if after.is_empty() => return Ok(fields),
+            None => return Err("something follows the quote that ends a field"),
+        }
+    }
+}
+
+fn plain_field(text: &str) -> Result<(String, &str), &'static str> {
+    let end = text.find(',').unwrap_or(text.len());
+    let (field, after) = text.split_at(end);
+    if field.contains('"') {
+        return Err("a quote within a field that is not quoted");
+    }
+    Ok((field.to_owned(), after))
+}
+
+/// The field after its opening quote, and what follows the closing one.
+fn quoted_field(text: &str) -> Result<(String, &str), &'static str> {
+    let mut field = String::new();
+    let mut rest = text;
+    loop {
+        let end = rest.find('"').ok_or("a quote is never closed")?;
+        field.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(more) => {
+                field.push('"');
+                rest = more;
+            }
+            None => return Ok((field, rest)),
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The keys behind service-account tokens: the newest signs, those before it still verify.
+//!
+//! ```text
+//!  pki/service-account.key          signs; its age is that of the file
+//!  pki/service-account-<id>.pub     once signed; kept as long as a token of it may live
+//! ```
+//!
+//! A key that has grown too old is replaced at start. Only its public half is kept then: what was
+//! signed stays good, and nothing new can be signed with a copy that somebody took. Removing a file
+//! ends all tokens of that key.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData, SubjectPublicKeyInfo};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::files::{self, PkiError};
+use super::token::{Claims, ISSUER, LIFE_SECONDS_MAX};
+
+/// How old a signing key grows unless somebody says otherwise.
+pub const DAYS_DEFAULT: u32 = 90;
+
+/// What clocks may differ by; upstream's minute.
+pub const LEEWAY_SECONDS: u64 = 60;
+
+const DAY: Duration = Duration::from_hours(24);
+const SIGNING: &str = "service-account.key";
+const RETIRED_PREFIX: &str = "service-account-";
+const RETIRED_SUFFIX: &str = ".pub";
+
+/// The keys.
+pub struct TokenKeys {
+    signing: EncodingKey,
+    signing_id: String,
+    verifying: BTreeMap<String, PublicKey>,
+}
+
+/// The public half of a key.
+struct PublicKey {
+    key: DecodingKey,
+    /// The point of the curve, as key sets show it.
+    point: (String, String),
+}
+
+impl TokenKeys {
+    /// Opens the keys of a directory. A signing key that is missing is made; one that is `days_max` days
+    /// old or older is replaced.
+    pub fn open(dir: &Path, days_max: u32) -> Result<Self, PkiError> {
+        let path = dir.join(SIGNING);
+        let pair = match files::read(&path)? {
+            None => make(&path)?,
+            Some(pem) => {
+                let pair = KeyPair::from_pem(&pem).ok();
+                let usable = pair.filter(|pair| pair.algorithm() == &PKCS_ECDSA_P256_SHA256);
+                let pair = usable.ok_or_else(|| unusable(&path, "private key"))?;
+                if age(&path) >= DAY * days_max {
+                    replace(dir, &pair)?
+                } else {
+                    pair
+                }
+            }
+        };
+        let mut verifying = retired(dir)?;
+        let signing_id = id(&pair);
+        let public = PublicKey::of(&pair).ok_or_else(|| unusable(&path, "private key"))?;
+        verifying.insert(signing_id.clone(), public);
+        Ok(Self {
+            signing: EncodingKey::from_ec_der(&pair.serialize_der()),
+            signing_id,
+            verifying,
+        })
+    }
+
+    /// Signs a token.
+    pub fn sign(&self, claims: &Claims<'_>) -> jsonwebtoken::errors::Result<String> {
+        let mut header = Header::new(Algorithm::ES256);
+        header.kid = Some(self.signing_id.clone());
+        jsonwebtoken::encode(&header, &claims.to_value(), &self.signing)
+    }
+
+    /// What a token says, if one of our keys has signed it as ours and it is its time. For whom it is
+    /// good, and whether those it speaks of are still there, is for the caller to see.
+    pub fn verify(&self, token: &str) -> jsonwebtoken::errors::Result<Value> {
+        let header = jsonwebtoken::decode_header(token)?;
+        let key = header.kid.and_then(|id| self.verifying.get(&id));
+        let key = key.ok_or(jsonwebtoken::errors::ErrorKind::InvalidSignature)?;
+        // Only what we sign with: a token must not choose how it is checked.
+        let mut rules = Validation::new(Algorithm::ES256);
+        rules.leeway = LEEWAY_SECONDS;
+        rules.validate_nbf = true;
+        rules.validate_aud = false;
+        rules.set_issuer(&[ISSUER]);
+        rules.set_required_spec_claims(&["exp", "iss", "sub", "aud"]);
+        jsonwebtoken::decode(token, &key.key, &rules).map(|token| token.claims)
+    }
+
+    /// The public keys as a JSON Web Key Set.
+    pub fn key_set(&self) -> Value {
+        let keys = self.verifying.iter().map(|(id, public)| {
+            let (x, y) = &public.point;
+            json!({
+                "use": "sig", "kty": "EC", "kid": id, "crv": "P-256", "alg": "ES256",
+                "x": x, "y": y,
+            })
+        });
+        json!({"keys": keys.collect::<Vec<_>>()})
+    }
+}
+
+impl PublicKey {
+    /// Uncompressed points only, as rcgen writes them: a 4, then both coordinates.
+    fn of(key: &impl PublicKeyData) -> Option<Self> {
+        let [4, point @ ..] = key.der_bytes() else {
+            return None;
+        };
+        if point.len() != 64 {
+            return None;
+        }
+        let (x, y) = point.split_at(32);
+        Some(Self {
+            key: DecodingKey::from_ec_der(key.der_bytes()),
+            point: (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y)),
+        })
+    }
+}
+
+fn id(key: &impl PublicKeyData) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(key.der_bytes()))
+}
+
+fn make(path: &Path) -> Result<KeyPair, PkiError> {
+    let pair = KeyPair::generate()?;
+    files::write_private(path, &pair.serialize_pem())?;
+    Ok(pair)
+}
+
+/// Retires the signing key and makes a new one. In this order: a start that is interrupted in between
+/// leaves a key that is both, which is harmless.
+fn replace(dir: &Path, old: &KeyPair) -> Result<KeyPair, PkiError> {
+    let id = id(old);
+    let retired = dir.join(format!("{RETIRED_PREFIX}{id}{RETIRED_SUFFIX}"));
+    files::write_public(&retired, &old.public_key_pem())?;
+    tracing::info!(retired = id, "a new key signs service-account tokens");
+    make(&dir.join(SIGNING))
+}
+
+/// The retired keys of which tokens may still be about. Others are removed.
+fn retired(dir: &Path) -> Result<BTreeMap<String, PublicKey>, PkiError> {
+    let mut keys = BTreeMap::new();
+    for path in retired_files(dir)? {
+        if age(&path) > DAY + Duration::from_secs(LIFE_SECONDS_MAX.unsigned_abs()) {
+            // Left where it cannot be removed: it is looked at again at the next start.
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!(path = %path.display(), %error, "cannot remove a retired key");
+            }
+            continue;
+        }
+        let pem = files::read(&path)?.unwrap_or_default();
+        let key = SubjectPublicKeyInfo::from_pem(&pem).ok();
+        let key = key.and_then(|key| Some((id(&key), PublicKey::of(&key)?)));
+        let (id, key) = key.ok_or_else(|| unusable(&path, "public key"))?;
+        keys.insert(id, key);
+    }
+    Ok(keys)
+}
+
+fn retired_files(dir: &Path) -> Result<Vec<PathBuf>, PkiError> {
+    let failed = |source| PkiError::File {
+        path: dir.to_owned(),
+        source,
+    };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|n| n.starts_with(RETIRED_PREFIX) && n.ends_with(RETIRED_SUFFIX)) {
+            paths.push(path);
+        }
+    }
+    Ok(paths)
+}
+
+/// How long ago a file was written; nothing if that cannot be told.
+fn age(path: &Path) -> Duration {
+    let written = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let age = written.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+    age.unwrap_or_default()
+}
+
+fn unusable(path: &Path, what: &'static str) -> PkiError {
+    PkiError::Unusable {
+        path: path.to_owned(),
+        what,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims(expires_at: i64) -> Claims<'static> {
+        Claims {
+            namespace: "default",
+            account: ("default", "u"),
+            audiences: &[],
+            bound: json!({}),
+            issued_at: expires_at - 600,
+            expires_at,
+        }
+    }
+
+    fn now() -> i64 {
+        jiff::Timestamp::now().as_second()
+    }
+
+    fn ids(keys: &TokenKeys) -> Vec<String> {
+        let set = keys.key_set();
+        let keys = set["keys"].as_array().unwrap().iter();
+        keys.map(|key| key["kid"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn make_older(path: &Path, by: Duration) {
+        let file = fs::File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - by).unwrap();
+    }
+
+    #[test]
+    fn what_was_signed_is_verified() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = TokenKeys::open(dir.path(), DAYS_DEFAULT).unwrap();
+        let token = keys.sign(&claims(now() + 600)).unwrap();
+        let said = keys.verify(&token).unwrap();
+        assert_eq!(said["sub"], "system:serviceaccount:default:default");
+        let other = tempfile::tempdir().unwrap();
+        let other = TokenKeys::open(other.path(), DAYS_DEFAULT).unwrap();
+        assert!(other.verify(&token).is_err());
+    }
+
+    #[test]
+    fn tokens_have_their_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = TokenKeys::open(dir.path(), DAYS_DEFAULT).unwrap();
+        let check = |expires_at: i64, good: bool| {
+            let token = keys.sign(&claims(expires_at)).unwrap();
+            assert_eq!(keys.verify(&token).is_ok(), good, "{}", expires_at - now());
+        };
+        check(now() - 50, true);
+        check(now() - 70, false);
+        check(now() + 600 + 50, true);
+        check(now() + 600 + 70, false);
+    }
+
+    #[test]
+    fn an_old_key_is_replaced_and_still_verifies() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = TokenKeys::open(dir.path(), 90).unwrap();
+        let token = first.sign(&claims(now() + 600)).unwrap();
+        assert_eq!(ids(&TokenKeys::open(dir.path(), 90).unwrap()), ids(&first));
+        make_older(&dir.path().join(SIGNING), DAY * 91);
+        let second = TokenKeys::open(dir.path(), 90).unwrap();
+        assert_ne!(second.signing_id, first.signing_id);
+        assert!(ids(&second).contains(&first.signing_id));
+        assert!(second.verify(&token).is_ok());
+        let newer = second.sign(&claims(now() + 600)).unwrap();
+        assert!(first.verify(&newer).is_err());
+        assert_eq!(ids(&TokenKeys::open(dir.path(), 90).unwrap()).len(), 2);
+    }
+
+    #[test]
+    fn a_retired_key_goes_when_its_tokens_have_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        TokenKeys::open(dir.path(), 90).unwrap();
+        // No days at all: with every start.
+        assert_eq!(ids(&TokenKeys::open(dir.path(), 0).unwrap()).len(), 2);
+        let [old] = &retired_files(dir.path()).unwrap()[..] else {
+            panic!("one retired key");
+        };
+        make_older(old, DAY * 365);
+        assert_eq!(ids(&TokenKeys::open(dir.path(), 90).unwrap()).len(), 2);
+        make_older(old, DAY * 367);
+        assert_eq!(ids(&TokenKeys::open(dir.path(), 90).unwrap()).len(), 1);
+        assert!(!old.exists());
+    }
+
+    #[test]
+    fn keys_that_are_none_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("service-account-x.pub"), "no key").unwrap();
+        let refused = TokenKeys::open(dir.path(), 90).err().unwrap().to_string();
+        assert!(
+            refused.contains("does not hold a usable public key"),
+            "{refused}"
+        );
+    }
+}
