@@ -3,6 +3,7 @@
 //! cluster does not allow. It reads the store and never writes it.
 
 mod namespace;
+pub(crate) mod noderestriction;
 pub mod pod;
 mod priority;
 pub mod service;
@@ -37,6 +38,7 @@ pub(crate) fn create(
     if let Some(namespace) = namespace {
         namespace::check_open(api, row, namespace, tree)?;
     }
+    noderestriction::create(api, user, row, namespace, tree)?;
     match row.kind {
         "Pod" => pod::admit(api, row, namespace.unwrap_or_default(), tree),
         "PriorityClass" => priority::check_one_default(api, row, tree),
@@ -76,7 +78,8 @@ pub(crate) fn allocate(
 }
 
 /// Admits a deletion.
-pub(crate) fn delete(_user: &User, row: &'static Resource, stored: &Stored) -> Result<()> {
+pub(crate) fn delete(user: &User, row: &'static Resource, stored: &Stored) -> Result<()> {
+    noderestriction::delete(user, row, stored)?;
     if row.kind == "Namespace" {
         namespace::check_deletable(row, &stored.head.name)
     } else {

@@ -4,6 +4,7 @@
 //! Asked before a request's body is read. What may stand in a body is for [`crate::admit`].
 
 pub(crate) mod attributes;
+pub(crate) mod node;
 mod opinion;
 pub(crate) mod rbac;
 
@@ -14,6 +15,7 @@ use kennel_store::Store;
 pub(crate) use attributes::{Attributes, ResourceAttributes};
 pub(crate) use opinion::{Opinion, Verdict};
 
+use self::node::NodeAuthorizer;
 use self::rbac::Rbac;
 use crate::object::Head;
 use crate::request::{MASTERS, User};
@@ -21,6 +23,8 @@ use crate::status::{ApiError, Result};
 
 /// What decides.
 pub(crate) struct Authorizer {
+    /// What each node's pods need.
+    node: NodeAuthorizer,
     /// Roles and bindings.
     pub(crate) rbac: Rbac,
 }
@@ -29,19 +33,25 @@ impl Authorizer {
     /// An authoriser over what is stored. Call within a runtime: it starts tasks.
     pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
         Self {
+            node: NodeAuthorizer::new(store),
             rbac: Rbac::new(Arc::clone(store)),
         }
     }
 
     /// Whether the user may do this.
     pub(crate) fn allows(&self, user: &User, asked: &Attributes<'_>) -> bool {
-        general(user, asked).allows() || self.rbac.allows(user, asked)
+        general(user, asked).allows()
+            || self.node.opinion(user, asked).allows()
+            || self.rbac.allows(user, asked)
     }
 
     /// Whether the user may do this, and why.
     pub(crate) fn verdict(&self, user: &User, asked: &Attributes<'_>) -> Verdict {
-        let opinions: [&dyn Fn() -> Opinion; 2] =
-            [&|| general(user, asked), &|| self.rbac.opinion(user, asked)];
+        let opinions: [&dyn Fn() -> Opinion; 3] = [
+            &|| general(user, asked),
+            &|| self.node.opinion(user, asked),
+            &|| self.rbac.opinion(user, asked),
+        ];
         Verdict::of(opinions.into_iter().map(|opinion| opinion()))
     }
 

@@ -266,6 +266,17 @@ fn request_words(encoded: &str) -> Option<&'static str> {
     }
 }
 
+/// The one common name that the request's subject has.
+pub fn common_name(object: &Value) -> Option<String> {
+    let (_, der) = first_block(text(object, "spec.request"))?;
+    let (_, request) = X509CertificationRequest::from_der(&der).ok()?;
+    let subject = &request.certification_request_info.subject;
+    let mut names = subject.iter_common_name();
+    let name = names.next()?.as_str().ok()?.to_owned();
+    // Readers differ in which of several they take.
+    names.next().is_none().then_some(name)
+}
+
 /// Why an issued certificate is none.
 fn certificate_words(encoded: &str) -> Option<String> {
     if encoded.is_empty() {

@@ -37,6 +37,19 @@ pub(super) enum Part {
     Server,
 }
 
+impl Part {
+    /// The subresource through which it is changed; empty for the object itself.
+    fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Approval => "approval",
+            Self::Finalize => "finalize",
+            Self::Server => "binding",
+        }
+    }
+}
+
 /// A change as its author wants it.
 pub(super) struct Edit {
     pub(super) document: Document,
@@ -172,6 +185,8 @@ fn finish(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> 
     meta::prepare_update(&mut new.tree, &old.tree);
     new.keep_raw_of(old);
     row.strategy.default(&mut new.tree);
+    let subresource = change.part.subresource();
+    admit::noderestriction::update(change.by, row, subresource, &new.tree, &old.tree)?;
     let tree = &mut new.tree;
     let mut errors = Vec::new();
     match change.part {

@@ -18,6 +18,7 @@ mod identity;
 mod kit;
 mod lists;
 mod namespaces;
+mod nodes_apart;
 mod patches;
 mod pods;
 mod revisions;

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::admit::noderestriction;
 use crate::api::Api;
 use crate::request::path::Place;
 use crate::status::{self, ApiError, Result};
@@ -15,6 +16,9 @@ pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Repl
     let at = At::of(place)?;
     let eviction = decode::as_sent(call, "policy.v1.Eviction", "Eviction")?;
     check(&at, &eviction)?;
+    let found = api.store.get(&at.key());
+    let pod = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
+    noderestriction::check_eviction(&call.user, at.row, &pod)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= call.query.dry_run("CreateOptions")?;
     delete_object(api, &call.user, at, &options).await?;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::admit::noderestriction;
 use crate::api::Api;
 use crate::field::{FieldError, Path};
 use crate::object::{self, Stored};
@@ -25,6 +26,8 @@ pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
         decode::other(call, "authentication.v1.TokenRequest", "TokenRequest")?
     };
     check_names(&at, &request)?;
+    let place = (at.namespace.unwrap_or_default(), at.name);
+    noderestriction::check_token(api, &call.user, at.row, place, &request)?;
     let found = api.store.get(&at.key());
     let account = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
     let spec = &request["spec"];

@@ -112,6 +112,11 @@ impl Kit {
         assert!(answered.is_none(), "a write takes longer than a moment");
     }
 
+    /// The code of an answer whose body may never end.
+    pub(crate) async fn code_as(&self, request: Request<Bytes>, user: User) -> u16 {
+        self.open_stream(request, user).await.0.status.as_u16()
+    }
+
     async fn open_stream(
         &self,
         request: Request<Bytes>,

@@ -1,0 +1,209 @@
+//! A node's writes of pods: mirror pods for itself, and the status and the end of pods bound to it.
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::{Api, Write, writer};
+use crate::authorize::node::{MIRROR, Named, PodShape};
+use crate::kinds::tree::{at, flag, has, list, map, same, text};
+use crate::object::{self, Stored};
+use crate::registry;
+use crate::request::User;
+use crate::status::{ApiError, Result};
+
+/// Volumes that need another object to be looked up, and what upstream calls it.
+const LOOKED_UP: [(&str, &str); 7] = [
+    ("configMap", "configmaps (via configmap volumes)"),
+    ("secret", "secrets (via secret volumes)"),
+    ("csi", "csidrivers (via CSI volumes)"),
+    ("glusterfs", "endpoints (via glusterFS volumes)"),
+    ("persistentVolumeClaim", "persistentvolumeclaims"),
+    (
+        "ephemeral",
+        "persistentvolumeclaims (via ephemeral volumes)",
+    ),
+    ("azureFile", "secrets (via azureFile volumes)"),
+];
+/// The same for the sources of a projected volume.
+const PROJECTED: [(&str, &str); 5] = [
+    ("configMap", "configmaps (via projected volumes)"),
+    ("secret", "secrets (via projected volumes)"),
+    (
+        "serviceAccountToken",
+        "serviceaccounts (via projected volumes)",
+    ),
+    ("clusterTrustBundle", "clustertrustbundles"),
+    ("podCertificate", "podcertificates"),
+];
+
+pub(super) fn check_create(api: &Api, write: Write<'_>, pod: &Value) -> Result<()> {
+    let node = write.node;
+    if !map(pod, "metadata.annotations").contains_key(MIRROR) {
+        return write.refuse(&format!(
+            "pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"
+        ));
+    }
+    if text(pod, "spec.nodeName") != node {
+        return write.refuse(&format!(
+            "node {node:?} can only create pods with spec.nodeName set to itself"
+        ));
+    }
+    check_owner(api, write, pod)?;
+    match referenced(pod) {
+        Some(what) => write.refuse(&format!(
+            "node {node:?} can not create pods that reference {what}"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A mirror pod belongs to its node and goes with it.
+fn check_owner(api: &Api, write: Write<'_>, pod: &Value) -> Result<()> {
+    let node = write.node;
+    let [owner] = list(pod, "metadata.ownerReferences") else {
+        let how_many = list(pod, "metadata.ownerReferences").len();
+        let what = if how_many > 1 { "a single" } else { "an" };
+        return write.refuse(&format!(
+            "node {node:?} can only create pods with {what} owner reference set to itself"
+        ));
+    };
+    let named = ["apiVersion", "kind", "name"].map(|field| text(owner, field));
+    if named != ["v1", "Node", node] {
+        return write.refuse(&format!(
+            "node {node:?} can only create pods with an owner reference set to itself"
+        ));
+    }
+    if !flag(owner, "controller") {
+        return write.refuse(&format!(
+            "node {node:?} can only create pods with a controller owner reference set to itself"
+        ));
+    }
+    if flag(owner, "blockOwnerDeletion") {
+        return write.refuse(&format!(
+            "node {node:?} must not set blockOwnerDeletion on an owner reference"
+        ));
+    }
+    let row = registry::find("", "v1", "nodes").ok_or_else(ApiError::no_such_resource)?;
+    let found = api.store.get(&object::key(row, None, node));
+    let actual = found.ok_or_else(|| ApiError::not_found(row, node))?;
+    let (given, actual) = (text(owner, "uid"), &actual.head.uid);
+    if *given == **actual {
+        return Ok(());
+    }
+    write.refuse(&format!(
+        "node {node} UID mismatch: expected {given} got {actual}"
+    ))
+}
+
+/// What other object a pod needs, if any.
+fn referenced(pod: &Value) -> Option<&'static str> {
+    let (mut secrets, mut maps, mut account) = (false, false, false);
+    let shape = PodShape::deserialize(pod).unwrap_or_default();
+    shape.each(&mut |kind, _| match kind {
+        Named::ServiceAccount => account = true,
+        Named::Secret => secrets = true,
+        Named::ConfigMap => maps = true,
+        Named::Claim => {}
+    });
+    let first = [
+        (account, "serviceaccounts"),
+        (secrets, "secrets"),
+        (maps, "configmaps"),
+        (
+            !list(pod, "spec.resourceClaims").is_empty(),
+            "resourceclaims",
+        ),
+    ];
+    if let Some((_, what)) = first.into_iter().find(|(there, _)| *there) {
+        return Some(what);
+    }
+    let volumes = list(pod, "spec.volumes").iter();
+    volumes.into_iter().find_map(|volume| {
+        let sources = list(volume, "projected.sources").iter();
+        let mut sources = sources.map(|source| (source, &PROJECTED[..]));
+        let itself = known(volume, &LOOKED_UP);
+        itself.or_else(|| sources.find_map(|(source, table)| known(source, table)))
+    })
+}
+
+fn known(tree: &Value, table: &[(&str, &'static str)]) -> Option<&'static str> {
+    let row = table.iter().find(|(field, _)| has(tree, field));
+    row.map(|(_, what)| *what)
+}
+
+pub(super) fn check_update(
+    write: Write<'_>,
+    subresource: &str,
+    new: &Value,
+    old: &Value,
+) -> Result<()> {
+    let node = write.node;
+    match subresource {
+        "status" => {}
+        "" => {
+            return write.refuse(&format!(
+                "unexpected operation \"UPDATE\", node {node:?} can only create and delete mirror pods"
+            ));
+        }
+        other => {
+            return write.refuse(&format!(
+                "unexpected pod subresource {other:?}, only 'status' and 'eviction' are allowed"
+            ));
+        }
+    }
+    if text(old, "spec.nodeName") != node {
+        return write.refuse(&format!(
+            "node {node:?} can only update pod status for pods with spec.nodeName set to itself"
+        ));
+    }
+    let changes = |field: &str| !same(at(new, field), at(old, field));
+    for (field, what) in [
+        ("metadata.labels", "cannot update labels through pod status"),
+        (
+            "status.resourceClaimStatuses",
+            "cannot update resource claim statues",
+        ),
+        (
+            "status.extendedResourceClaimStatus",
+            "cannot update extended resource claim status",
+        ),
+    ] {
+        if changes(field) {
+            return write.refuse(&format!("node {node:?} {what}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_bound_to(write: Write<'_>, pod: &Stored) -> bool {
+    pod.head.field(write.row, "spec.nodeName") == Some(write.node)
+}
+
+pub(super) fn check_delete(write: Write<'_>, pod: &Stored) -> Result<()> {
+    if is_bound_to(write, pod) {
+        return Ok(());
+    }
+    write.refuse(&format!(
+        "node {:?} can only delete pods with spec.nodeName set to itself",
+        write.node
+    ))
+}
+
+/// Checks whom a node evicts.
+pub(crate) fn check_eviction(
+    user: &User,
+    row: &'static registry::Resource,
+    pod: &Stored,
+) -> Result<()> {
+    let head = &pod.head;
+    let Some(write) = writer(user, row, Some(&head.namespace), &head.name)? else {
+        return Ok(());
+    };
+    if is_bound_to(write, pod) {
+        return Ok(());
+    }
+    write.refuse(&format!(
+        "node {} can only evict pods with spec.nodeName set to itself",
+        write.node
+    ))
+}

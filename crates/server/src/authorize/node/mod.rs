@@ -1,0 +1,199 @@
+//! What nodes may do: each with its own things, and with what its pods name.
+//!
+//! ```text
+//!  node ◀── pod ◀── config map, secret, service account, claim ◀── volume ◀── secret
+//! ```
+//!
+//! Rights are given here, never taken: what is not allowed here may still be allowed by a role. A name
+//! that stands only in a request's body is checked later, by [`crate::admit`]. Narrower than upstream
+//! in two respects: a node reads only its own certificate signing requests, and no endpoints.
+
+mod graph;
+mod identity;
+mod references;
+mod rules;
+mod volumes;
+
+use std::sync::Arc;
+
+use kennel_store::Store;
+
+pub(crate) use self::identity::node_of;
+pub(crate) use self::references::{MIRROR, Named, PodShape};
+
+use self::graph::Graph;
+use super::{Attributes, Opinion, ResourceAttributes};
+use crate::follow::{self, Follower};
+use crate::object::{self, Head};
+use crate::registry::{self, Resource};
+use crate::request::User;
+
+/// Where the leases of nodes live.
+pub(crate) const LEASES: &str = "kube-node-lease";
+
+/// Why not, in upstream's words; empty where upstream says nothing.
+type Refusal = String;
+
+/// What knows which node may do what.
+pub(crate) struct NodeAuthorizer {
+    store: Arc<dyn Store<Head>>,
+    graph: Arc<Follower<Graph>>,
+}
+
+impl NodeAuthorizer {
+    /// Over a store. Call within a runtime: it starts the task that keeps the graph up to date.
+    pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
+        let rows = ["pods", "persistentvolumes"].into_iter().filter_map(core);
+        let graph = Arc::new(Follower::new(Arc::clone(store), rows.collect()));
+        tokio::spawn(follow::keep_up(Arc::downgrade(&graph)));
+        Self {
+            store: Arc::clone(store),
+            graph,
+        }
+    }
+
+    /// Whether this user may do this because of being a node. Silent about users that are no nodes.
+    pub(crate) fn opinion(&self, user: &User, asked: &Attributes<'_>) -> Opinion {
+        let (Some(node), Attributes::Resource(asked)) = (node_of(user), asked) else {
+            return Opinion::NONE;
+        };
+        match self.check(user, node, asked) {
+            Ok(()) => Opinion::Allow("".into()),
+            Err(why) => Opinion::NoOpinion(why.into()),
+        }
+    }
+
+    fn check(
+        &self,
+        user: &User,
+        node: &str,
+        asked: &ResourceAttributes<'_>,
+    ) -> Result<(), Refusal> {
+        if node.is_empty() {
+            return Err(format!("unknown node for user {:?}", user.name));
+        }
+        match (asked.group, asked.resource) {
+            ("", "secrets") => self.read_object(node, Named::Secret, asked),
+            ("", "configmaps") => self.read_object(node, Named::ConfigMap, asked),
+            ("", "serviceaccounts") => self.account(node, asked),
+            ("", "persistentvolumeclaims") => self.claim(node, asked),
+            ("", "persistentvolumes") => self.volume(node, asked),
+            ("", "nodes") => rules::own_node(node, asked),
+            ("", "pods") => self.pod(node, asked),
+            ("coordination.k8s.io", "leases") => rules::lease(node, asked),
+            ("storage.k8s.io", "csinodes") => rules::csi_node(node, asked),
+            ("resource.k8s.io", "resourceslices") => rules::slices(node, asked),
+            ("certificates.k8s.io", "certificatesigningrequests") => self.request(user, asked),
+            _ => rules::any_node(asked),
+        }
+    }
+
+    /// Config maps and secrets: read one by one.
+    fn read_object(
+        &self,
+        node: &str,
+        kind: Named,
+        asked: &ResourceAttributes<'_>,
+    ) -> Result<(), Refusal> {
+        if !matches!(asked.verb, "get" | "list" | "watch") {
+            return refuse("can only read resources of this type");
+        }
+        if !asked.subresource.is_empty() {
+            return refuse("cannot read subresource");
+        }
+        if asked.namespace.is_empty() {
+            return refuse("can only read namespaced object of this type");
+        }
+        self.related(node, kind, asked)
+    }
+
+    /// Service accounts: read, and their tokens asked for.
+    fn account(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+        match (asked.verb, asked.subresource) {
+            ("get", "") | ("create", "token") => self.related(node, Named::ServiceAccount, asked),
+            ("create", _) => refuse("can only create token subresource of serviceaccount"),
+            _ => refuse("can only create tokens for individual service accounts"),
+        }
+    }
+
+    fn claim(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+        match (asked.verb, asked.subresource) {
+            ("update" | "patch", "status") => {}
+            (_, "status") => return refuse("can only get/update/patch this type"),
+            _ => rules::one_by_one(asked)?,
+        }
+        self.related(node, Named::Claim, asked)
+    }
+
+    fn volume(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+        rules::one_by_one(asked)?;
+        let claims = self.graph.read(|graph| graph.claims(node, asked.name));
+        rules::relation(node, asked, claims)
+    }
+
+    fn related(
+        &self,
+        node: &str,
+        kind: Named,
+        asked: &ResourceAttributes<'_>,
+    ) -> Result<(), Refusal> {
+        let (namespace, name) = (asked.namespace, asked.name);
+        let related = self.graph.read(|g| g.relates(node, kind, namespace, name));
+        rules::relation(node, asked, related)
+    }
+
+    /// Pods: those bound to the node. Who may be created, changed and deleted is seen in admission.
+    fn pod(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+        let narrowed = asked.fields.and_then(|f| f.required("spec.nodeName"));
+        match (asked.verb, asked.subresource) {
+            ("create" | "delete", "") | ("update" | "patch", "status") | ("create", "eviction") => {
+                Ok(())
+            }
+            ("list" | "watch", "") if narrowed == Some(node) => Ok(()),
+            ("list" | "watch", "") if asked.name.is_empty() => {
+                refuse("can only list/watch pods with spec.nodeName field selector")
+            }
+            ("get" | "list" | "watch", "") => {
+                let bound = self.is_bound(node, asked.namespace, asked.name);
+                rules::relation(node, asked, bound)
+            }
+            _ => Err(Refusal::new()),
+        }
+    }
+
+    fn is_bound(&self, node: &str, namespace: &str, name: &str) -> bool {
+        let Some(row) = core("pods") else {
+            return false;
+        };
+        let pod = self.store.get(&object::key(row, Some(namespace), name));
+        pod.is_some_and(|pod| pod.head.field(row, "spec.nodeName") == Some(node))
+    }
+
+    /// Certificate signing requests: made, and those made read one by one.
+    fn request(&self, user: &User, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+        match (asked.verb, asked.subresource) {
+            ("create", "") => Ok(()),
+            ("get" | "list" | "watch", "") if self.has_made(user, asked.name) => Ok(()),
+            ("get" | "list" | "watch", "") => {
+                refuse("can only read certificate signing requests of its own")
+            }
+            _ => Err(Refusal::new()),
+        }
+    }
+
+    fn has_made(&self, user: &User, name: &str) -> bool {
+        let row = registry::find("certificates.k8s.io", "v1", "certificatesigningrequests");
+        let request = row.and_then(|row| self.store.get(&object::key(row, None, name)));
+        let tree: Option<serde_json::Value> =
+            request.and_then(|request| serde_json::from_slice(&request.value).ok());
+        tree.is_some_and(|tree| tree["spec"]["username"] == *user.name)
+    }
+}
+
+fn core(plural: &str) -> Option<&'static Resource> {
+    registry::find("", "v1", plural)
+}
+
+fn refuse(why: &str) -> Result<(), Refusal> {
+    Err(why.to_owned())
+}

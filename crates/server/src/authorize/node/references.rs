@@ -1,0 +1,370 @@
+//! What a pod names: the objects that its node must read to run it.
+//!
+//! Read from stored bytes with a few borrowed strings, since every pod of the cluster passes here once
+//! when it is bound and once when it goes. Which node may read what is decided elsewhere.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// The annotation of pods that a node runs by itself and only shows in the API.
+pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// The kinds of objects that pods name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Named {
+    ConfigMap,
+    Secret,
+    ServiceAccount,
+    Claim,
+}
+
+/// The parts of a pod that name other objects.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PodShape<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(borrow)]
+    spec: Spec<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    annotations: Option<Annotations<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Annotations<'a> {
+    #[serde(borrow, rename = "kubernetes.io/config.mirror")]
+    mirror: Option<Cow<'a, str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec<'a> {
+    #[serde(borrow)]
+    service_account_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    image_pull_secrets: Option<Vec<Reference<'a>>>,
+    #[serde(borrow)]
+    containers: Option<Vec<Container<'a>>>,
+    #[serde(borrow)]
+    init_containers: Option<Vec<Container<'a>>>,
+    #[serde(borrow)]
+    ephemeral_containers: Option<Vec<Container<'a>>>,
+    #[serde(borrow)]
+    volumes: Option<Vec<Volume<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Container<'a> {
+    #[serde(borrow)]
+    env: Option<Vec<Variable<'a>>>,
+    #[serde(borrow)]
+    env_from: Option<Vec<Source<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Variable<'a> {
+    #[serde(borrow)]
+    value_from: Option<Source<'a>>,
+}
+
+/// Where variables come from.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Source<'a> {
+    #[serde(borrow)]
+    config_map_key_ref: Option<Reference<'a>>,
+    #[serde(borrow)]
+    config_map_ref: Option<Reference<'a>>,
+    #[serde(borrow)]
+    secret_key_ref: Option<Reference<'a>>,
+    #[serde(borrow)]
+    secret_ref: Option<Reference<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Reference<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Volume<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    config_map: Option<Reference<'a>>,
+    #[serde(borrow)]
+    secret: Option<Backing<'a>>,
+    #[serde(borrow)]
+    projected: Option<Projected<'a>>,
+    #[serde(borrow)]
+    persistent_volume_claim: Option<Claim<'a>>,
+    ephemeral: Option<IgnoredAny>,
+    #[serde(borrow)]
+    azure_file: Option<Backing<'a>>,
+    #[serde(borrow)]
+    cephfs: Option<Backing<'a>>,
+    #[serde(borrow)]
+    cinder: Option<Backing<'a>>,
+    #[serde(borrow)]
+    csi: Option<Backing<'a>>,
+    #[serde(borrow)]
+    flex_volume: Option<Backing<'a>>,
+    #[serde(borrow)]
+    iscsi: Option<Backing<'a>>,
+    #[serde(borrow)]
+    rbd: Option<Backing<'a>>,
+    #[serde(borrow, rename = "scaleIO")]
+    scale_io: Option<Backing<'a>>,
+    #[serde(borrow)]
+    storageos: Option<Backing<'a>>,
+}
+
+/// The secrets of a volume, in the various fields that volumes have for them.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Backing<'a> {
+    #[serde(borrow)]
+    secret_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    secret_ref: Option<Reference<'a>>,
+    #[serde(borrow)]
+    node_publish_secret_ref: Option<Reference<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Projected<'a> {
+    #[serde(borrow)]
+    sources: Option<Vec<Projection<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Projection<'a> {
+    #[serde(borrow)]
+    config_map: Option<Reference<'a>>,
+    #[serde(borrow)]
+    secret: Option<Reference<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Claim<'a> {
+    #[serde(borrow)]
+    claim_name: Option<Cow<'a, str>>,
+}
+
+impl<'a> PodShape<'a> {
+    /// Reads a stored pod. Bytes that are no pod name nothing.
+    pub(crate) fn read(bytes: &'a [u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+
+    /// Whether its node runs it by itself. Such a pod gives its node no rights.
+    pub(crate) fn is_mirror(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations.is_some_and(|a| a.mirror.is_some())
+    }
+
+    /// Calls `found` with everything the pod names, some perhaps more than once.
+    pub(crate) fn each(&self, found: &mut dyn FnMut(Named, &str)) {
+        let spec = &self.spec;
+        put(Named::ServiceAccount, &spec.service_account_name, found);
+        for secret in spec.image_pull_secrets.iter().flatten() {
+            put(Named::Secret, &secret.name, found);
+        }
+        let containers = [
+            &spec.containers,
+            &spec.init_containers,
+            &spec.ephemeral_containers,
+        ];
+        for container in containers.into_iter().flatten().flatten() {
+            container.each(found);
+        }
+        let pod = self.metadata.name.as_deref().unwrap_or_default();
+        for volume in spec.volumes.iter().flatten() {
+            volume.each(pod, found);
+        }
+    }
+}
+
+impl Container<'_> {
+    fn each(&self, found: &mut dyn FnMut(Named, &str)) {
+        let values = self.env.iter().flatten();
+        let values = values.filter_map(|variable| variable.value_from.as_ref());
+        for source in values.chain(self.env_from.iter().flatten()) {
+            refer(Named::ConfigMap, source.config_map_key_ref.as_ref(), found);
+            refer(Named::ConfigMap, source.config_map_ref.as_ref(), found);
+            refer(Named::Secret, source.secret_key_ref.as_ref(), found);
+            refer(Named::Secret, source.secret_ref.as_ref(), found);
+        }
+    }
+}
+
+impl Volume<'_> {
+    fn each(&self, pod: &str, found: &mut dyn FnMut(Named, &str)) {
+        refer(Named::ConfigMap, self.config_map.as_ref(), found);
+        let backings = [
+            &self.secret,
+            &self.azure_file,
+            &self.cephfs,
+            &self.cinder,
+            &self.csi,
+            &self.flex_volume,
+            &self.iscsi,
+            &self.rbd,
+            &self.scale_io,
+            &self.storageos,
+        ];
+        for backing in backings.into_iter().flatten() {
+            put(Named::Secret, &backing.secret_name, found);
+            refer(Named::Secret, backing.secret_ref.as_ref(), found);
+            refer(
+                Named::Secret,
+                backing.node_publish_secret_ref.as_ref(),
+                found,
+            );
+        }
+        let sources = self.projected.iter().filter_map(|p| p.sources.as_ref());
+        for source in sources.flatten() {
+            refer(Named::ConfigMap, source.config_map.as_ref(), found);
+            refer(Named::Secret, source.secret.as_ref(), found);
+        }
+        if let Some(claim) = &self.persistent_volume_claim {
+            put(Named::Claim, &claim.claim_name, found);
+        } else if let (Some(_), Some(name)) = (&self.ephemeral, &self.name) {
+            // The claim that is made for the pod has both names.
+            found(Named::Claim, &format!("{pod}-{name}"));
+        }
+    }
+}
+
+fn refer(kind: Named, reference: Option<&Reference<'_>>, found: &mut dyn FnMut(Named, &str)) {
+    if let Some(reference) = reference {
+        put(kind, &reference.name, found);
+    }
+}
+
+fn put(kind: Named, name: &Option<Cow<'_, str>>, found: &mut dyn FnMut(Named, &str)) {
+    if let Some(name) = name.as_deref().filter(|name| !name.is_empty()) {
+        found(kind, name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(spec: &Value, expected: &[&str]) {
+        let pod = json!({"metadata": {"name": "p"}, "spec": spec}).to_string();
+        let mut found = Vec::new();
+        let shape = PodShape::read(pod.as_bytes());
+        shape.each(&mut |kind, name| found.push(format!("{kind:?} {name}")));
+        assert_eq!(found, expected, "{spec}");
+    }
+
+    #[test]
+    fn accounts_and_the_secrets_to_pull_images_with() {
+        check(
+            &json!({"serviceAccountName": "robot", "imagePullSecrets": [{"name": "pull"}, {}]}),
+            &["ServiceAccount robot", "Secret pull"],
+        );
+        check(&json!({"serviceAccountName": "", "volumes": null}), &[]);
+    }
+
+    #[test]
+    fn variables_of_every_kind_of_container() {
+        for list in ["containers", "initContainers", "ephemeralContainers"] {
+            check(
+                &json!({list: [{
+                    "env": [
+                        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}},
+                        {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+                        {"name": "C", "value": "plain"},
+                    ],
+                    "envFrom": [{"configMapRef": {"name": "m2"}}, {"secretRef": {"name": "s2"}}],
+                }]}),
+                &["ConfigMap m", "Secret s", "ConfigMap m2", "Secret s2"],
+            );
+        }
+    }
+
+    #[test]
+    fn volumes_of_every_kind() {
+        let volume = |source: Value| {
+            let mut volume = source;
+            volume["name"] = "v".into();
+            json!({"volumes": [volume]})
+        };
+        check(
+            &volume(json!({"configMap": {"name": "m"}})),
+            &["ConfigMap m"],
+        );
+        check(
+            &volume(json!({"secret": {"secretName": "s"}})),
+            &["Secret s"],
+        );
+        check(
+            &volume(json!({"projected": {"sources": [
+                {"serviceAccountToken": {"path": "token"}},
+                {"configMap": {"name": "m"}}, {"secret": {"name": "s"}}]}})),
+            &["ConfigMap m", "Secret s"],
+        );
+        check(
+            &volume(json!({"persistentVolumeClaim": {"claimName": "c"}})),
+            &["Claim c"],
+        );
+        check(
+            &volume(json!({"ephemeral": {"volumeClaimTemplate": {}}})),
+            &["Claim p-v"],
+        );
+        check(
+            &volume(json!({"csi": {"driver": "d", "nodePublishSecretRef": {"name": "s"}}})),
+            &["Secret s"],
+        );
+        check(
+            &volume(json!({"azureFile": {"secretName": "s"}})),
+            &["Secret s"],
+        );
+        for kind in [
+            "cephfs",
+            "cinder",
+            "flexVolume",
+            "iscsi",
+            "rbd",
+            "scaleIO",
+            "storageos",
+        ] {
+            check(
+                &volume(json!({kind: {"secretRef": {"name": "s"}}})),
+                &["Secret s"],
+            );
+        }
+        check(&volume(json!({"emptyDir": {}})), &[]);
+    }
+
+    #[test]
+    fn mirror_pods_are_told_by_their_annotation() {
+        let pod = json!({"metadata": {"annotations": {MIRROR: "x", "other": "y"}}}).to_string();
+        assert!(PodShape::read(pod.as_bytes()).is_mirror());
+        assert!(!PodShape::read(b"{\"metadata\":{\"annotations\":{}}}").is_mirror());
+        assert!(!PodShape::read(b"no pod at all").is_mirror());
+    }
+}

@@ -1,0 +1,119 @@
+//! The rules for nodes that a request answers by itself, in upstream's words.
+
+use super::{LEASES, Refusal, ResourceAttributes, refuse};
+
+/// What every node may do with what belongs to no node.
+const ANY_NODE: [(&str, &str, &[&str]); 7] = [
+    // To check who may talk to the node's own port.
+    ("authentication.k8s.io", "tokenreviews", &["create"]),
+    ("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+    (
+        "authorization.k8s.io",
+        "localsubjectaccessreviews",
+        &["create"],
+    ),
+    // For the variables that tell pods of services.
+    ("", "services", &["get", "list", "watch"]),
+    ("", "events", &["create", "update", "patch"]),
+    ("storage.k8s.io", "csidrivers", &["get", "list", "watch"]),
+    ("node.k8s.io", "runtimeclasses", &["get", "list", "watch"]),
+];
+
+/// Resources that are not divided between nodes.
+pub(super) fn any_node(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+    let allows = |(group, resource, verbs): &(&str, &str, &[&str])| {
+        *group == asked.group && *resource == asked.resource && verbs.contains(&asked.verb)
+    };
+    if asked.subresource.is_empty() && ANY_NODE.iter().any(allows) {
+        return Ok(());
+    }
+    Err(Refusal::new())
+}
+
+/// Reads of single objects.
+pub(super) fn one_by_one(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+    if asked.verb != "get" {
+        return refuse("can only get individual resources of this type");
+    }
+    if !asked.subresource.is_empty() {
+        return refuse("cannot get subresource");
+    }
+    Ok(())
+}
+
+/// Reads of what must have to do with the node.
+pub(super) fn relation(
+    node: &str,
+    asked: &ResourceAttributes<'_>,
+    related: bool,
+) -> Result<(), Refusal> {
+    if asked.name.is_empty() {
+        return refuse("No Object name found");
+    }
+    if related {
+        return Ok(());
+    }
+    Err(format!(
+        "no relationship found between node '{node}' and this object"
+    ))
+}
+
+/// Nodes: read and write itself. Names in bodies are checked in admission.
+pub(super) fn own_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+    match (asked.verb, asked.subresource) {
+        ("create" | "update" | "patch", "") | ("update" | "patch", "status") => Ok(()),
+        ("get" | "list" | "watch", "") => match asked.name {
+            name if name == node => Ok(()),
+            "" => Err(format!(
+                "node '{node}' cannot read all nodes, only its own Node object"
+            )),
+            other => Err(format!(
+                "node '{node}' cannot read '{other}', only its own Node object"
+            )),
+        },
+        _ => Err(Refusal::new()),
+    }
+}
+
+/// What a node does with the one object that has its name.
+fn own_object(node: &str, asked: &ResourceAttributes<'_>, what: &str) -> Result<(), Refusal> {
+    if !matches!(asked.verb, "get" | "create" | "update" | "patch" | "delete") {
+        return Err(format!(
+            "can only get, create, update, patch, or delete a {what}"
+        ));
+    }
+    // The name of what is created stands in the body.
+    if asked.verb != "create" && asked.name != node {
+        return Err(format!(
+            "can only access {what} with the same name as the requesting node"
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn lease(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+    if asked.namespace != LEASES {
+        return Err(format!(
+            "can only access leases in the \"{LEASES}\" system namespace"
+        ));
+    }
+    own_object(node, asked, "node lease")
+}
+
+pub(super) fn csi_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+    if !asked.subresource.is_empty() {
+        return refuse("cannot authorize CSINode subresources");
+    }
+    own_object(node, asked, "CSINode")
+}
+
+/// Resource slices, of which there are none: what a node does to see that is allowed.
+pub(super) fn slices(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
+    let narrowed = asked.fields.and_then(|f| f.required("spec.nodeName"));
+    match asked.verb {
+        "list" | "watch" | "deletecollection" if narrowed == Some(node) => Ok(()),
+        _ => refuse(
+            "can only list/watch/deletecollection resourceslices with nodeName field selector",
+        ),
+    }
+}

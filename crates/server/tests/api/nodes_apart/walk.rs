@@ -1,0 +1,236 @@
+//! The walk: every resource, every verb, every subresource, as node `a` against what is node `b`'s or
+//! nobody's.
+
+use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope};
+use serde_json::{Value, json};
+
+use super::world::{World, csi_node, event, lease, mirror, pod, signing};
+
+/// What every node may ask, whoever it is: nothing of it belongs to another node.
+const OPEN: [(&str, &str); 9] = [
+    ("get list watch", "services"),
+    ("get list watch", "csidrivers"),
+    ("get list watch", "runtimeclasses"),
+    ("create", "tokenreviews"),
+    ("create", "subjectaccessreviews"),
+    ("create", "localsubjectaccessreviews"),
+    ("create", "selfsubjectaccessreviews"),
+    ("create", "selfsubjectrulesreviews"),
+    ("create", "selfsubjectreviews"),
+];
+
+fn is_open(verb: &str, resource: &str) -> bool {
+    let verb = verb.split(' ').next().unwrap();
+    let mut open = OPEN.iter();
+    open.any(|(verbs, name)| *name == resource && verbs.split(' ').any(|v| v == verb))
+}
+
+/// The name of what is `b`'s among the objects of this resource; of anything, where nothing is.
+fn name(row: &Resource) -> &'static str {
+    match row.plural {
+        "nodes" | "leases" | "csinodes" => "b",
+        "pods" => "pod-b",
+        "configmaps" => "map-b",
+        "secrets" => "secret-b",
+        "serviceaccounts" => "account-b",
+        "persistentvolumes" => "volume-b",
+        "persistentvolumeclaims" => "claim-b",
+        "events" => "event-b",
+        "certificatesigningrequests" => "request-b",
+        "namespaces" => "default",
+        _ => "any",
+    }
+}
+
+fn collection(group: &str, version: &str, plural: &str, namespace: Option<&str>) -> String {
+    let root = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
+    match namespace {
+        Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
+        None => format!("{root}/{plural}"),
+    }
+}
+
+fn home(row: &Resource) -> Option<&'static str> {
+    let namespace = if row.plural == "leases" {
+        "kube-node-lease"
+    } else {
+        "default"
+    };
+    row.namespaced().then_some(namespace)
+}
+
+/// What `b` could create, if it were `b` that asks.
+fn newcomer(row: &Resource, node_uid: &Value) -> Value {
+    match row.plural {
+        "nodes" => json!({"metadata": {"name": "b"}}),
+        "leases" => lease("b"),
+        "csinodes" => csi_node("b"),
+        "pods" => mirror("b", node_uid),
+        "events" => event("b"),
+        "certificatesigningrequests" => signing("b"),
+        _ => json!({"metadata": {"name": "new"}}),
+    }
+}
+
+struct Walk {
+    world: World,
+    refused: Vec<String>,
+    open: Vec<String>,
+    /// What went through and should not have.
+    leaks: Vec<String>,
+}
+
+impl Walk {
+    async fn step(&mut self, what: (&str, &str), method: &str, path: &str, body: Option<&Value>) {
+        let (verb, resource) = what;
+        let (code, text) = if verb.starts_with("watch") {
+            (self.world.watch("a", path).await, String::new())
+        } else {
+            let answer = self.world.send("a", method, path, body).await;
+            (answer.code, answer.text().to_owned())
+        };
+        let line = format!("{code} {verb:<55} {resource:<35} {path}");
+        match code {
+            _ if is_open(verb, resource) => self.open.push(line),
+            403 => self.refused.push(line),
+            _ => self.leaks.push(format!("{line}\n    {text}")),
+        }
+    }
+
+    /// Reads of a collection: all of it, and narrowed to what is `b`'s.
+    async fn lists(&mut self, resource: &str, path: &str, name: &str) {
+        for selector in [
+            String::new(),
+            format!("fieldSelector=metadata.name%3D{name}"),
+            "fieldSelector=spec.nodeName%3Db".to_owned(),
+            "fieldSelector=spec.nodeName!%3Da".to_owned(),
+            "labelSelector=any%3Da".to_owned(),
+        ] {
+            let shown = |verb: &str| format!("{verb} {selector}").trim_end().to_owned();
+            let list = format!("{path}?{selector}");
+            let watch = format!("{path}?watch=true&{selector}");
+            self.step((&shown("list"), resource), "GET", &list, None)
+                .await;
+            self.step((&shown("watch"), resource), "GET", &watch, None)
+                .await;
+            let what = shown("deletecollection");
+            self.step((&what, resource), "DELETE", &list, None).await;
+        }
+    }
+
+    async fn resource(&mut self, row: &'static Resource, node_uid: &Value) {
+        let path = collection(row.group, row.version, row.plural, home(row));
+        let (resource, one) = (row.plural, format!("{path}/{}", name(row)));
+        let made = self.world.kit.get(&one).await;
+        let stored = if made.code == 200 {
+            made.json()
+        } else {
+            json!({"metadata": {"name": name(row)}})
+        };
+        let label = json!({"metadata": {"labels": {"mark": "a"}}});
+        let new = newcomer(row, node_uid);
+        self.lists(resource, &path, name(row)).await;
+        if row.namespaced() {
+            let everywhere = collection(row.group, row.version, row.plural, None);
+            self.lists(resource, &everywhere, name(row)).await;
+        }
+        self.step(("get", resource), "GET", &one, None).await;
+        self.step(("create", resource), "POST", &path, Some(&new))
+            .await;
+        self.step(("update", resource), "PUT", &one, Some(&stored))
+            .await;
+        self.step(("patch", resource), "PATCH", &one, Some(&label))
+            .await;
+        self.step(("delete", resource), "DELETE", &one, None).await;
+        for sub in row.subresources {
+            let (below, shown) = (
+                format!("{one}/{}", sub.name),
+                format!("{resource}/{}", sub.name),
+            );
+            for verb in sub.verbs {
+                let (method, body) = match *verb {
+                    "get" => ("GET", None),
+                    "update" => ("PUT", Some(&stored)),
+                    "patch" => ("PATCH", Some(&label)),
+                    _ => ("POST", None),
+                };
+                let other = subresource_body(sub.name);
+                let body = if method == "POST" { Some(&other) } else { body };
+                self.step((verb, &shown), method, &below, body).await;
+            }
+        }
+    }
+}
+
+fn subresource_body(subresource: &str) -> Value {
+    match subresource {
+        "binding" => {
+            json!({"metadata": {"name": "pod-b"}, "target": {"kind": "Node", "name": "a"}})
+        }
+        "eviction" => json!({"metadata": {"name": "pod-b"}}),
+        _ => {
+            json!({"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "pod-b"}}})
+        }
+    }
+}
+
+/// Everything that is stored, as the administrator sees it: revisions and all.
+async fn everything(world: &World) -> Vec<Value> {
+    let mut all = Vec::new();
+    for row in RESOURCES {
+        let path = collection(row.group, row.version, row.plural, None);
+        all.push(world.kit.get(&path).await.ok()["items"].clone());
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_node_is_refused_everything_that_is_anothers() {
+    let world = World::new().await;
+    let node_uid = world.kit.get("/api/v1/nodes/b").await.ok()["metadata"]["uid"].clone();
+    let before = everything(&world).await;
+    let mut walk = Walk {
+        world,
+        refused: Vec::new(),
+        open: Vec::new(),
+        leaks: Vec::new(),
+    };
+    for row in RESOURCES {
+        walk.resource(row, &node_uid).await;
+    }
+    for row in POSTED {
+        let namespace = (row.scope == Scope::Namespaced).then_some("default");
+        let path = collection(row.group, row.version, row.plural, namespace);
+        let body = subresource_body("binding");
+        walk.step(("create", row.plural), "POST", &path, Some(&body))
+            .await;
+    }
+    for empty in EMPTY {
+        let namespace = (empty.scope == Scope::Namespaced).then_some("default");
+        let path = collection(empty.group, empty.version, empty.plural, namespace);
+        walk.lists(empty.plural, &path, "any").await;
+        let one = format!("{path}/any");
+        for (verb, method) in [
+            ("get", "GET"),
+            ("update", "PUT"),
+            ("patch", "PATCH"),
+            ("delete", "DELETE"),
+        ] {
+            walk.step((verb, empty.plural), method, &one, Some(&pod("b")))
+                .await;
+        }
+        walk.step(("create", empty.plural), "POST", &path, Some(&pod("b")))
+            .await;
+    }
+    println!("refused to node a ({}):", walk.refused.len());
+    println!("{}", walk.refused.join("\n"));
+    println!("open to every node ({}):", walk.open.len());
+    println!("{}", walk.open.join("\n"));
+    assert!(walk.leaks.is_empty(), "leaks:\n{}", walk.leaks.join("\n"));
+    assert!(walk.refused.len() > 600, "{}", walk.refused.len());
+    assert_eq!(everything(&walk.world).await, before, "something changed");
+}
