@@ -7,7 +7,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use kube::Resource;
 use kube::api::Api;
 use kube::runtime::watcher::Config;
@@ -21,7 +21,7 @@ use crate::feed::{self, Change};
 const WAITING: usize = 1024;
 
 /// The changes that one subscriber hears of.
-pub type Changes<K> = mpsc::Receiver<Change<Arc<K>>>;
+pub type Changes<K> = BoxStream<'static, Change<Arc<K>>>;
 
 /// See the [module](self).
 pub struct Informer<K> {
@@ -46,9 +46,9 @@ where
 
     /// From now on one more hears of changes.
     pub fn subscribe(&mut self) -> Changes<K> {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, mut receiver) = mpsc::channel(WAITING);
         self.subscribers.push(sender);
-        receiver
+        stream::poll_fn(move |context| receiver.poll_recv(context)).boxed()
     }
 
     /// Watches until told to stop, or until nobody listens (any more).

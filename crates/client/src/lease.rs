@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::fence::Fence;
+use crate::metrics::{Observed, Page};
 use crate::write::{Call, Failure, Writer};
 use record::Record;
 
@@ -100,6 +101,34 @@ impl Elector {
         }
         self.fence.close();
         tracing::error!("the lease is lost: {:?} has it now", self.holder());
+    }
+
+    /// Runs `term` whenever and as long as the lease is ours, until told to stop or until a term ends
+    /// by itself. When the lease is lost, the term is dropped where it stands; when told to stop, it
+    /// is waited for, and the lease is given back after it.
+    pub async fn lead<T>(
+        mut self,
+        stop: &CancellationToken,
+        mut term: impl AsyncFnMut() -> T,
+    ) -> Option<T> {
+        while self.win(stop).await {
+            let ended = {
+                let mut working = std::pin::pin!(term());
+                let early = tokio::select! {
+                    ended = &mut working => Some(ended),
+                    () = self.hold(stop) => None,
+                };
+                match early {
+                    None if stop.is_cancelled() => Some(working.await),
+                    early => early,
+                }
+            };
+            if ended.is_some() {
+                self.release().await;
+                return ended;
+            }
+        }
+        None
     }
 
     /// Gives the lease back, so that others need not wait. Call it when all writes have ended.
@@ -206,6 +235,24 @@ impl Elector {
 
     fn path(&self) -> String {
         format!("{}/{}", collection(&self.lease.namespace), self.lease.name)
+    }
+}
+
+/// Shows whether the lease is ours, as Kubernetes' own components do.
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    /// The fence that the lease opens.
+    pub fence: Fence,
+    /// The lease's name.
+    pub name: String,
+}
+
+impl Observed for Leadership {
+    fn show(&self, page: &mut Page) {
+        let labels = format!("name=\"{}\"", self.name);
+        let leading = i64::from(self.fence.is_open());
+        let help = "Whether this process holds the lease: 1 if it does, 0 if not.";
+        page.gauge("leader_election_master_status", help, &[(&labels, leading)]);
     }
 }
 

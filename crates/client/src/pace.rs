@@ -35,8 +35,8 @@ pub struct Pace {
 
 impl Pace {
     /// So many at once, whatever the answers.
-    pub fn steady(most: u32) -> Self {
-        let most = f64::from(most.max(1));
+    pub fn steady(most: usize) -> Self {
+        let most = f64::from(u32::try_from(most).unwrap_or(u32::MAX).max(1));
         Self {
             most,
             limit: most,
@@ -49,7 +49,7 @@ impl Pace {
     }
 
     /// At most so many at once, and only as many as the API takes well.
-    pub fn adaptive(most: u32) -> Self {
+    pub fn adaptive(most: usize) -> Self {
         let steady = Self::steady(most);
         Self {
             limit: FIRST.min(steady.most),

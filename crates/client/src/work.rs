@@ -36,6 +36,22 @@ impl<T: Send + 'static> Work<T> {
         }
     }
 
+    /// From now on, so many jobs at once. Those that run go on.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        self.fill();
+    }
+
+    /// How many jobs wait for room.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How many jobs run.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
     /// Starts a job as soon as there is room.
     pub fn push(&mut self, job: impl Future<Output = T> + Send + 'static) {
         self.queue.push_back(Box::pin(job));

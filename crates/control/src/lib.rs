@@ -1,7 +1,7 @@
 //! Controllers and the scheduler, against any Kubernetes API.
 //!
 //! ```text
-//!   API ──watch──▶ client::feed ─▶ view ─▶ kennel_core (decides) ─▶ client::api ──write──▶ API
+//!   API ──watch──▶ informers ─▶ view ─▶ kennel_core (decides) ─▶ client::write ─────▶ API
 //!                                             ▲                          │
 //!                                             └────── client::work ◀─────┘ how it went
 //! ```
@@ -11,5 +11,7 @@
 //! import the server or the store: it is a client like any other.
 
 pub mod daemonset;
+pub mod informers;
 pub mod scheduler;
+pub mod shape;
 pub mod view;

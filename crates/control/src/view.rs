@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kennel_core::daemonset::history::{Revision, data};
 use kennel_core::daemonset::view::{Phase, Strategy, pinned_node};
 use kennel_core::daemonset::{Counters, DaemonSetView, GENERATION_ANNOTATION, NodeView, PodView};
 use kennel_core::selector::{Selector, SelectorError};
@@ -12,83 +13,88 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
+use crate::shape::{self, Node, Pod};
+
 /// A node.
 pub fn node(node: &Node) -> NodeView {
-    let spec = node.spec.as_ref();
-    let taints = spec
-        .and_then(|spec| spec.taints.as_deref())
-        .unwrap_or_default();
+    let taint = |taint: &shape::Taint| Taint {
+        key: taint.key.clone(),
+        value: taint.value.clone(),
+        effect: taint.effect.clone(),
+    };
     NodeView {
         name: node.name_any().into(),
         labels: node.metadata.labels.clone().unwrap_or_default(),
-        taints: taints
-            .iter()
-            .map(|taint| Taint {
-                key: taint.key.clone(),
-                value: taint.value.clone().unwrap_or_default(),
-                effect: taint.effect.clone(),
-            })
-            .collect(),
-        unschedulable: spec.and_then(|spec| spec.unschedulable).unwrap_or(false),
+        taints: node.spec.taints.iter().map(taint).collect(),
+        unschedulable: node.spec.unschedulable,
     }
 }
 
-/// A pod. Only a DaemonSet counts as its controller.
-pub fn pod(pod: &Pod) -> PodView {
+/// A pod. Nothing, if its controller is no DaemonSet: such pods are none of our business.
+pub fn pod(pod: &Pod) -> Option<PodView> {
     let meta = &pod.metadata;
-    let spec = pod.spec.as_ref();
-    let bound_to = spec
-        .and_then(|spec| spec.node_name.as_deref())
-        .filter(|name| !name.is_empty());
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    PodView {
+    let bound_to = pod.spec.node_name.as_deref().filter(|n| !n.is_empty());
+    let created = meta.creation_timestamp.as_ref();
+    Some(PodView {
         namespace: meta.namespace.as_deref().unwrap_or_default().into(),
         name: meta.name.as_deref().unwrap_or_default().into(),
         uid: meta.uid.as_deref().unwrap_or_default().into(),
-        controller: daemon_controller(pod),
+        controller: controller(meta)?,
         labels: meta.labels.clone().unwrap_or_default(),
         pinned_to: match bound_to {
             Some(_) => None,
-            None => spec.and_then(pin),
+            None => pin(&pod.spec.affinity),
         },
         bound_to: bound_to.map(Into::into),
-        created: meta
-            .creation_timestamp
-            .as_ref()
-            .map_or(0, |t| t.0.as_second()),
+        created: created.map_or(0, |time| time.0.as_second()),
         terminating: meta.deletion_timestamp.is_some(),
-        phase: match phase {
+        phase: match pod.status.phase.as_deref() {
             Some("Failed") => Phase::Failed,
             Some("Succeeded") => Phase::Succeeded,
             _ => Phase::Active,
         },
         ready_since: ready_since(pod),
+    })
+}
+
+/// The DaemonSet that controls an object; `Some(None)` if nobody does, nothing if it is another kind.
+#[expect(
+    clippy::option_option,
+    reason = "three answers, and each is a whole sentence"
+)]
+fn controller(meta: &ObjectMeta) -> Option<Option<Arc<str>>> {
+    let owners = meta.owner_references.as_deref().unwrap_or_default();
+    match owners.iter().find(|owner| owner.controller == Some(true)) {
+        None => Some(None),
+        Some(owner) => (owner.kind == "DaemonSet").then(|| Some(owner.uid.as_str().into())),
     }
 }
 
-fn daemon_controller(pod: &Pod) -> Option<Arc<str>> {
-    let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
-    let controller = owners.iter().find(|owner| owner.controller == Some(true))?;
-    (controller.kind == "DaemonSet").then(|| controller.uid.as_str().into())
-}
-
-fn pin(spec: &PodSpec) -> Option<Arc<str>> {
-    let affinity = spec.affinity.as_ref()?.node_affinity.as_ref()?;
-    let required = affinity
-        .required_during_scheduling_ignored_during_execution
-        .as_ref()?;
-    let required = serde_json::to_value(required).ok()?;
-    pinned_node(&required).map(Into::into)
+fn pin(affinity: &Value) -> Option<Arc<str>> {
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    pinned_node(affinity.get("nodeAffinity")?.get(required)?).map(Into::into)
 }
 
 fn ready_since(pod: &Pod) -> Option<i64> {
-    let conditions = pod.status.as_ref()?.conditions.as_deref()?;
-    let ready = conditions.iter().find(|c| c.type_ == "Ready")?;
+    let mut conditions = pod.status.conditions.iter();
+    let ready = conditions.find(|c| c.r#type == "Ready")?;
     let since = ready.last_transition_time.as_ref();
     (ready.status == "True").then(|| since.map_or(i64::MAX, |time| time.0.as_second()))
+}
+
+/// A revision. Nothing, if its controller is no DaemonSet.
+pub fn revision(object: &DynamicObject) -> Option<Revision> {
+    let meta = &object.metadata;
+    Some(Revision {
+        namespace: meta.namespace.as_deref().unwrap_or_default().into(),
+        name: meta.name.as_deref().unwrap_or_default().into(),
+        uid: meta.uid.as_deref().unwrap_or_default().into(),
+        controller: controller(meta)?,
+        labels: meta.labels.clone().unwrap_or_default(),
+        revision: number(&object.data, "revision"),
+        data: data::canonical(&object.data["data"]).into(),
+        terminating: meta.deletion_timestamp.is_some(),
+    })
 }
 
 /// A DaemonSet, whose template is kept as the API gave it.
@@ -141,19 +147,32 @@ mod tests {
     use serde_json::json;
 
     fn from(object: Value) -> PodView {
-        pod(&serde_json::from_value(object).unwrap())
+        pod(&serde_json::from_value(object).unwrap()).unwrap()
     }
 
     #[test]
-    fn only_a_daemon_set_counts_as_controller() {
+    fn only_pods_of_daemon_sets_and_of_nobody_are_looked_at() {
         let owned_by = |kind: &str, controller: bool| {
             let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "x", "uid": "u",
                                "controller": controller});
-            from(json!({"metadata": {"ownerReferences": [owner]}})).controller
+            let object = json!({"metadata": {"ownerReferences": [owner]}});
+            pod(&serde_json::from_value(object).unwrap()).map(|pod| pod.controller)
         };
-        assert_eq!(owned_by("DaemonSet", true).as_deref(), Some("u"));
-        assert_eq!(owned_by("DaemonSet", false), None);
+        assert_eq!(owned_by("DaemonSet", true), Some(Some("u".into())));
+        assert_eq!(owned_by("DaemonSet", false), Some(None));
         assert_eq!(owned_by("ReplicaSet", true), None);
+    }
+
+    #[test]
+    fn a_revision_keeps_its_data_in_the_form_that_compares() {
+        let object = json!({
+            "metadata": {"name": "d-1", "namespace": "n", "uid": "u", "labels": {"a": "b"}},
+            "revision": 4,
+            "data": {"spec": {"template": {"spec": {"x": "<"}, "$patch": "replace"}}}});
+        let view = revision(&serde_json::from_value(object).unwrap()).unwrap();
+        assert_eq!(view.revision, 4);
+        let template = json!({"spec": {"x": "<"}});
+        assert_eq!(&*view.data, data::of_template(&template));
     }
 
     #[test]

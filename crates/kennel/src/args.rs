@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
 use kennel_server::audit;
 
@@ -41,6 +41,17 @@ pub(crate) enum Verb {
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig get daemonsets,pods -o wide
     #[command(verbatim_doc_comment)]
     Up(UpArgs),
+
+    /// Run the DaemonSet controller against any Kubernetes API
+    ///
+    /// Takes the place of the DaemonSet controller in kube-controller-manager, which must be started
+    /// with --controllers='*,-daemonset-controller' beside it. It speaks to the cluster of
+    /// --kubeconfig, of $KUBECONFIG or ~/.kube/config, or of the pod that it runs in, whichever is
+    /// found first. Try:
+    ///
+    ///   kennel controller --kubeconfig ./kennel/admin.kubeconfig --metrics-listen 127.0.0.1:8080
+    #[command(verbatim_doc_comment)]
+    Controller(ControllerArgs),
 }
 
 /// How to serve.
@@ -119,4 +130,46 @@ pub(crate) struct UpArgs {
     /// How many nodes to simulate
     #[arg(long, default_value_t = 0, value_name = "NODES")]
     pub(crate) simulate: u16,
+}
+
+/// How to run the controller.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct ControllerArgs {
+    /// The kubeconfig of the cluster; its current context is used
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Take part in an election, and write only while elected: for more than one replica
+    #[arg(long)]
+    pub(crate) leader_elect: bool,
+
+    /// The namespace of the lease that is elected with
+    #[arg(long, default_value = "kube-system", value_name = "NAMESPACE")]
+    pub(crate) leader_elect_resource_namespace: String,
+
+    /// The name of the lease that is elected with
+    #[arg(
+        long,
+        default_value = "kennel-daemonset-controller",
+        value_name = "NAME"
+    )]
+    pub(crate) leader_elect_resource_name: String,
+
+    /// How pods come to their nodes
+    #[arg(long, value_enum, default_value_t, value_name = "WAY")]
+    pub(crate) placement: Placement,
+
+    /// Where to serve /metrics, /healthz, /livez and /readyz, over plain HTTP; port 0 chooses a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+}
+
+/// How pods come to their nodes.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Placement {
+    /// Node affinity names the node, and a scheduler binds the pod, as upstream does
+    #[default]
+    Scheduler,
+    /// The pod is created with spec.nodeName: no scheduler is needed
+    Direct,
 }

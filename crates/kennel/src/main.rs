@@ -4,6 +4,7 @@ mod args;
 mod descriptors;
 mod inprocess;
 mod logging;
+mod observe;
 mod signals;
 mod verb;
 

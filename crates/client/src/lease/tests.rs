@@ -200,3 +200,31 @@ async fn who_is_told_to_stop_stops_waiting() {
     assert!(!two.win(&stop).await);
     assert!(!fence.is_open());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_term_lasts_as_long_as_the_lease_and_its_end_gives_the_lease_back() {
+    let api = Api::default();
+    let (one, fence) = api.elector("one");
+    let stop = CancellationToken::new();
+    let terms = Mutex::new(Vec::new());
+    let breakage = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        api.set(|state| state.failing = true);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        api.set(|state| state.failing = false);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        stop.cancel();
+    };
+    let leading = one.lead(&stop, async || {
+        assert!(fence.is_open());
+        terms.lock().unwrap().push("begun");
+        stop.cancelled().await;
+        assert!(fence.is_open(), "what has begun may be finished");
+        terms.lock().unwrap().push("finished");
+    });
+    let (ended, ()) = tokio::join!(leading, breakage);
+    assert!(ended.is_some());
+    assert_eq!(*terms.lock().unwrap(), ["begun", "begun", "finished"]);
+    assert_eq!(api.spec()["holderIdentity"], "");
+    assert!(!fence.is_open());
+}

@@ -9,18 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, StreamExt};
-use k8s_openapi::api::core::v1::{Node, Pod};
 use kennel_core::daemonset::NodeView;
 use kennel_core::daemonset::fit::Rules;
 use kennel_core::schedule::{Binding, Scheduler};
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject};
-use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::informers::Informers;
+use crate::shape::Pod;
 use crate::view;
-use kennel_client::feed::{self, Change, Identity};
+use kennel_client::feed::{Change, Identity};
 use kennel_client::work::{WRITES_AT_ONCE, Work};
 use kennel_client::{Error, api};
 
@@ -62,66 +61,70 @@ struct Waiting {
     failures: u32,
 }
 
-/// Runs until told to stop.
-pub async fn run(client: Client, stop: CancellationToken) -> Result<(), Error> {
-    let mut seen = watches(&client);
-    let mut controller = Controller {
+/// Runs until told to stop. Subscribe (by calling this) before the informers run.
+pub fn run(
+    client: Client,
+    informers: &mut Informers,
+    stop: CancellationToken,
+) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+    let seen = watches(informers);
+    let controller = Controller {
         client,
         scheduler: Scheduler::new(),
         work: Work::new(WRITES_AT_ONCE),
         waiting: BTreeMap::new(),
     };
-    tracing::info!("scheduler started");
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            change = seen.next() => match change {
-                Some(change) => controller.saw(change),
-                None => return Err(Error::WatchEnded("pods and nodes")),
-            },
-            outcome = controller.work.next() => controller.ended(outcome),
-        }
-    }
-    controller.work.finish().await;
-    tracing::info!("scheduler stopped");
-    Ok(())
+    controller.run(seen, stop)
 }
 
-fn watches(client: &Client) -> BoxStream<'static, Seen> {
-    let kind = ApiResource::erase::<Pod>(&());
-    let pods: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
-    let unbound = Config::default().fields("spec.nodeName=");
-    let pods =
-        feed::watch(pods, unbound, "pending pods").map(|c| Seen::Pod(c.map(|pod| seen_pod(&pod))));
-    let nodes: Api<Node> = Api::all(client.clone());
-    let nodes = feed::watch(nodes, Config::default(), "nodes");
+fn watches(informers: &mut Informers) -> BoxStream<'static, Seen> {
+    let pods = informers.pods();
+    let pods = pods.map(|c| Seen::Pod(c.map(|pod| seen_pod(&pod))));
+    let nodes = informers.nodes();
     let nodes = nodes.map(|c| Seen::Node(c.map(|node| view::node(&node))));
     stream::select_all([pods.boxed(), nodes.boxed()]).boxed()
 }
 
 /// A pod that this scheduler should bind: unbound, alive, ours, and not held back by a gate.
-fn is_ours(object: &DynamicObject) -> bool {
-    let (spec, phase) = (
-        &object.data["spec"],
-        object.data["status"]["phase"].as_str(),
-    );
-    let text = |field: &str| spec[field].as_str().unwrap_or_default();
-    let gates = spec["schedulingGates"].as_array();
-    text("nodeName").is_empty()
-        && matches!(text("schedulerName"), "" | NAME)
-        && object.metadata.deletion_timestamp.is_none()
+fn is_ours(pod: &Pod) -> bool {
+    let (spec, phase) = (&pod.spec, pod.status.phase.as_deref());
+    spec.node_name.as_deref().unwrap_or_default().is_empty()
+        && matches!(spec.scheduler_name.as_deref(), None | Some("" | NAME))
+        && pod.metadata.deletion_timestamp.is_none()
         && !matches!(phase, Some("Failed" | "Succeeded"))
-        && gates.is_none_or(Vec::is_empty)
+        && spec.scheduling_gates.is_empty()
 }
 
-fn seen_pod(object: &DynamicObject) -> SeenPod {
+fn seen_pod(pod: &Pod) -> SeenPod {
     SeenPod {
-        id: Identity::of(object),
-        rules: is_ours(object).then(|| Rules::of_pod_spec(&object.data["spec"])),
+        id: Identity::of(pod),
+        rules: is_ours(pod).then(|| pod.rules()),
     }
 }
 
 impl Controller {
+    async fn run(
+        mut self,
+        mut seen: BoxStream<'static, Seen>,
+        stop: CancellationToken,
+    ) -> Result<(), Error> {
+        tracing::info!("scheduler started");
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                change = seen.next() => match change {
+                    Some(change) => self.saw(change),
+                    None if stop.is_cancelled() => break,
+                    None => return Err(Error::WatchEnded("pods and nodes")),
+                },
+                outcome = self.work.next() => self.ended(outcome),
+            }
+        }
+        self.work.finish().await;
+        tracing::info!("scheduler stopped");
+        Ok(())
+    }
+
     fn saw(&mut self, seen: Seen) {
         match seen {
             Seen::Pod(Change::Applied(pod)) => self.pod(pod),
@@ -221,8 +224,8 @@ mod tests {
 
     fn check(spec: &Value, expected: bool) {
         let object = json!({"metadata": {"name": "p"}, "spec": spec});
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        assert_eq!(is_ours(&object), expected, "{spec}");
+        let pod: Pod = serde_json::from_value(object).unwrap();
+        assert_eq!(is_ours(&pod), expected, "{spec}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod controller;
 mod server;
 mod up;
 
@@ -14,6 +15,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         match args.verb {
             Verb::Server(args) => server::run(args).await,
             Verb::Up(args) => up::run(args).await,
+            Verb::Controller(args) => controller::run(args).await,
         }
     })
 }

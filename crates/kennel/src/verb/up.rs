@@ -5,6 +5,8 @@
 use std::future::Future;
 use std::time::Duration;
 
+use kennel_control::daemonset::Settings;
+use kennel_control::informers::Informers;
 use kennel_node::simulated::Simulation;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,16 +29,19 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let parts = TaskTracker::new();
     let client = |name: &str| inprocess::client(&server.api, name);
-    let daemonsets = client("system:kennel:daemonset-controller");
+    let mut informers = Informers::new(&client("system:kube-controller-manager"));
+    let daemonsets = client("system:serviceaccount:kube-system:daemon-set-controller");
+    let settings = Settings::default();
     parts.spawn(watch_over(
         "daemonset controller",
-        kennel_control::daemonset::run(daemonsets, stop.clone()),
+        kennel_control::daemonset::run(daemonsets, &mut informers, settings, stop.clone()),
     ));
     let scheduler = client("system:kube-scheduler");
     parts.spawn(watch_over(
         "scheduler",
-        kennel_control::scheduler::run(scheduler, stop.clone()),
+        kennel_control::scheduler::run(scheduler, &mut informers, stop.clone()),
     ));
+    parts.spawn(informers.run(stop.clone()));
     if args.simulate > 0 {
         let nodes = client("system:kennel:simulated-nodes");
         let simulation = Simulation::of(args.simulate);

@@ -1,0 +1,83 @@
+//! Adopting and releasing pods and revisions (rules 3.2.3, 3.2.5 and 4.1).
+
+use kennel_client::api;
+use kennel_client::write::{Call, Content, Writer};
+use kennel_core::daemonset::event::{Answer, SetRef};
+use serde_json::{Value, json};
+
+use super::{Failed, Target};
+
+/// Makes the DaemonSet the controller of an object, if the DaemonSet is still there and alive.
+pub(super) async fn adopt(
+    writer: &Writer,
+    set: &SetRef,
+    object: &Target<'_>,
+) -> Result<Answer, Failed> {
+    check_alive(set, &live(writer, set).await?)?;
+    let owner = json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "name": &*set.name,
+        "uid": &*set.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    });
+    let patch = json!({"metadata": {"uid": object.uid, "ownerReferences": [owner]}});
+    let call = Call::patch(object.path.as_str(), Content::Strategic, &patch);
+    match writer.send(&call).await {
+        // It is gone: there is nothing to adopt.
+        Err(failure) if failure.is(404) => Ok(Answer::Nothing),
+        result => Ok(result.map(|_| Answer::Nothing)?),
+    }
+}
+
+/// Removes the DaemonSet from an object's owners. One that is gone, or has no owner or another uid, is
+/// as good as released.
+pub(super) async fn release(
+    writer: &Writer,
+    set: &SetRef,
+    object: &Target<'_>,
+) -> Result<Answer, Failed> {
+    let owner = json!({"$patch": "delete", "uid": &*set.uid});
+    let patch = json!({"metadata": {"uid": object.uid, "ownerReferences": [owner]}});
+    let call = Call::patch(object.path.as_str(), Content::Strategic, &patch);
+    match writer.send(&call).await {
+        Err(failure) if failure.is(404) || failure.is(422) => Ok(Answer::Nothing),
+        result => Ok(result.map(|_| Answer::Nothing)?),
+    }
+}
+
+/// The DaemonSet as it is now.
+pub(super) async fn live(writer: &Writer, set: &SetRef) -> Result<Value, Failed> {
+    let answer = writer.send(&Call::get(path(set))).await?;
+    Ok(answer.tree()?)
+}
+
+/// The DaemonSet's path.
+pub(super) fn path(set: &SetRef) -> String {
+    let collection = api::group_path("apps/v1", &set.namespace, "daemonsets");
+    format!("{collection}/{}", set.name)
+}
+
+fn check_alive(set: &SetRef, live: &Value) -> Result<(), Failed> {
+    let (
+        SetRef {
+            namespace,
+            name,
+            uid,
+        },
+        metadata,
+    ) = (set, &live["metadata"]);
+    let got = metadata["uid"].as_str().unwrap_or_default();
+    if got != &**uid {
+        return Err(Failed::refused(format!(
+            "original DaemonSet {namespace}/{name} is gone: got uid {got}, wanted {uid}"
+        )));
+    }
+    match metadata["deletionTimestamp"].as_str() {
+        Some(at) => Err(Failed::refused(format!(
+            "{namespace}/{name} has just been deleted at {at}"
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,161 @@
+//! The controller's writes, each from its beginning to an answer that the planner understands.
+//!
+//! When to try again is decided by the planner. What is done again here is only what makes a single
+//! write certain: where an answer got lost, the same request is sent again under the same name.
+
+mod claims;
+mod pods;
+mod revisions;
+mod status;
+
+use kennel_client::write::{self, Writer};
+use kennel_core::daemonset::event::{Answer, Failure, FailureKind, Object, Outcome, SetRef, Write};
+
+pub(super) use status::{count_collision, write_status};
+
+/// The cause that tells of a namespace being deleted.
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+/// How a write ended, and whether the API asked for less on the way.
+pub(super) struct Performed {
+    pub(super) outcome: Outcome,
+    pub(super) pushed_back: bool,
+}
+
+impl From<Result<Answer, Failed>> for Performed {
+    fn from(result: Result<Answer, Failed>) -> Self {
+        match result {
+            Ok(answer) => Self {
+                outcome: Outcome::Done(answer),
+                pushed_back: false,
+            },
+            Err(Failed {
+                failure,
+                pushed_back,
+            }) => Self {
+                outcome: Outcome::Failed(failure),
+                pushed_back,
+            },
+        }
+    }
+}
+
+/// A write that was not done.
+#[derive(Debug)]
+pub(super) struct Failed {
+    failure: Failure,
+    pushed_back: bool,
+}
+
+impl Failed {
+    fn refused(message: String) -> Self {
+        Self::of_kind(FailureKind::Refused, message)
+    }
+
+    fn is_not_found(&self) -> bool {
+        self.failure.kind == FailureKind::NotFound
+    }
+
+    fn of_kind(kind: FailureKind, message: String) -> Self {
+        let failure = Failure {
+            kind,
+            message,
+            retry_after: None,
+        };
+        Self {
+            failure,
+            pushed_back: false,
+        }
+    }
+}
+
+impl From<write::Failure> for Failed {
+    fn from(failure: write::Failure) -> Self {
+        let kind = if failure
+            .causes
+            .iter()
+            .any(|cause| cause == NAMESPACE_TERMINATING)
+        {
+            FailureKind::NamespaceTerminating
+        } else if failure.is(404) {
+            FailureKind::NotFound
+        } else if failure.unsure {
+            FailureKind::Unknown
+        } else {
+            FailureKind::Refused
+        };
+        Self {
+            pushed_back: failure.pushes_back(),
+            ..Self::of_kind(kind, failure.message)
+        }
+    }
+}
+
+/// Carries out any write but those of a status.
+pub(super) async fn perform(writer: &Writer, set: &SetRef, write: Write) -> Performed {
+    let result = match write {
+        Write::CreatePod { node, blueprint } => {
+            pods::create(writer, set, &blueprint.pod(&node)).await
+        }
+        Write::DeletePod(pod) => delete(writer, &pods::path(set, &pod)).await,
+        Write::AdoptPod(pod) => claims::adopt(writer, set, &pods::path(set, &pod)).await,
+        Write::ReleasePod(pod) => claims::release(writer, set, &pods::path(set, &pod)).await,
+        Write::RelabelPod { pod, hash } => label(writer, &pods::path(set, &pod), &hash).await,
+        Write::CreateRevision { name, data, body } => {
+            revisions::create(writer, set, &name, &data, &body).await
+        }
+        Write::RenumberRevision { revision, number } => {
+            revisions::renumber(writer, &revisions::path(set, &revision), number).await
+        }
+        Write::LabelRevision { revision, hash } => {
+            label(writer, &revisions::path(set, &revision), &hash).await
+        }
+        Write::DeleteRevision(revision) => delete(writer, &revisions::path(set, &revision)).await,
+        Write::AdoptRevision(revision) => {
+            claims::adopt(writer, set, &revisions::path(set, &revision)).await
+        }
+        Write::ReleaseRevision(revision) => {
+            claims::release(writer, set, &revisions::path(set, &revision)).await
+        }
+        Write::CountCollision { known } => count_collision(writer, set, known).await,
+        Write::WriteStatus => unreachable!("a status is written by write_status"),
+    };
+    result.into()
+}
+
+/// An object's path, and the uid that it must have.
+struct Target<'a> {
+    path: String,
+    uid: &'a str,
+}
+
+fn target<'a>(collection: &str, object: &'a Object) -> Target<'a> {
+    Target {
+        path: format!("{collection}/{}", object.name),
+        uid: &object.uid,
+    }
+}
+
+/// Deletes an object with its own grace period. One that is gone, or has become another, is as good as
+/// deleted.
+async fn delete(writer: &Writer, object: &Target<'_>) -> Result<Answer, Failed> {
+    let call = write::Call::delete(object.path.as_str(), object.uid);
+    match writer.send(&call).await {
+        Err(failure) if failure.is(404) || failure.is(409) => Ok(Answer::Nothing),
+        result => Ok(result.map(|_| Answer::Nothing)?),
+    }
+}
+
+/// Sets the hash label (rules 4.2 and 4.8).
+async fn label(writer: &Writer, object: &Target<'_>, hash: &str) -> Result<Answer, Failed> {
+    let labels = serde_json::json!({kennel_core::daemonset::HASH_LABEL: hash});
+    let patch = serde_json::json!({"metadata": {"uid": object.uid, "labels": labels}});
+    let call = write::Call::patch(object.path.as_str(), write::Content::Merge, &patch);
+    match writer.send(&call).await {
+        Err(failure) if failure.is(404) => Ok(Answer::Nothing),
+        result => Ok(result.map(|_| Answer::Nothing)?),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Writing revisions (rules 4.4 and 4.6.2).
+
+use kennel_client::api;
+use kennel_client::write::{self, Call, Content, Writer};
+use kennel_core::daemonset::event::{Answer, FailureKind, Object, SetRef};
+use kennel_core::daemonset::history::Revision;
+use serde_json::json;
+
+use super::{Failed, Target, target};
+use crate::view;
+
+pub(super) fn path<'a>(set: &SetRef, revision: &'a Object) -> Target<'a> {
+    target(&collection(set), revision)
+}
+
+fn collection(set: &SetRef) -> String {
+    api::group_path("apps/v1", &set.namespace, "controllerrevisions")
+}
+
+/// Creates a revision. If the name is taken by one that keeps the same, that is the revision.
+pub(super) async fn create(
+    writer: &Writer,
+    set: &SetRef,
+    name: &str,
+    data: &str,
+    body: &str,
+) -> Result<Answer, Failed> {
+    let collection = collection(set);
+    let failure = match writer.send(&Call::create(collection.as_str(), body)).await {
+        Ok(answer) => return read(&answer).map(Answer::Revision),
+        Err(failure) => failure,
+    };
+    if !(failure.is(409) && failure.reason == "AlreadyExists") {
+        return Err(failure.into());
+    }
+    let holder = writer
+        .send(&Call::get(format!("{collection}/{name}")))
+        .await?;
+    let holder = read(&holder)?;
+    if &*holder.data == data {
+        return Ok(Answer::Revision(holder));
+    }
+    Err(Failed::of_kind(FailureKind::NameTaken, failure.message))
+}
+
+/// Numbers a revision anew. Its data is not sent, so that its bytes stay what they are.
+pub(super) async fn renumber(
+    writer: &Writer,
+    revision: &Target<'_>,
+    number: i64,
+) -> Result<Answer, Failed> {
+    let patch = json!({"metadata": {"uid": revision.uid}, "revision": number});
+    let call = Call::patch(revision.path.as_str(), Content::Merge, &patch);
+    let answer = writer.send(&call).await?;
+    read(&answer).map(Answer::Revision)
+}
+
+fn read(answer: &write::Answer) -> Result<Revision, Failed> {
+    let object = serde_json::from_slice(&answer.body).ok();
+    let revision = object.as_ref().and_then(view::revision);
+    revision.ok_or_else(|| Failed::refused("the API answered with no revision of ours".to_owned()))
+}

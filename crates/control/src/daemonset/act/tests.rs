@@ -1,0 +1,282 @@
+//! Each write against an API that is a list of answers, and what it sent to it.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use kennel_client::fence::Fence;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// An answer; none is a connection that breaks.
+type Scripted = Option<(u16, Value)>;
+type Sent = Arc<Mutex<Vec<(String, Value)>>>;
+
+fn api(script: Vec<Scripted>) -> (Writer, Sent) {
+    let sent = Sent::default();
+    let log = sent.clone();
+    let mut script = script.into_iter();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (log, next) = (
+            log.clone(),
+            script.next().expect("more requests than answers"),
+        );
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect_bytes().await.unwrap();
+            let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+            let what = format!("{} {}", head.method, head.uri);
+            log.lock().unwrap().push((what, body));
+            let (code, body) = next.ok_or("the connection broke")?;
+            let body = Body::from(body.to_string().into_bytes());
+            Ok::<_, &str>(Response::builder().status(code).body(body).unwrap())
+        }
+    });
+    (
+        Writer::new(Client::new(service, "default"), Fence::open()),
+        sent,
+    )
+}
+
+fn set() -> SetRef {
+    SetRef {
+        namespace: "ns".into(),
+        name: "d".into(),
+        uid: "du".into(),
+    }
+}
+
+fn object() -> Object {
+    Object {
+        name: "p".into(),
+        uid: "pu".into(),
+    }
+}
+
+fn taken() -> Scripted {
+    Some((409, json!({"reason": "AlreadyExists", "message": "taken"})))
+}
+
+/// How a write ends, in a word, and what it sent.
+async fn done(write: Write, script: Vec<Scripted>) -> (String, Vec<(String, Value)>) {
+    let answers = script.len();
+    let (writer, sent) = api(script);
+    let performed = perform(&writer, &set(), write).await;
+    let sent = sent.lock().unwrap().clone();
+    assert_eq!(sent.len(), answers, "{sent:?}");
+    let word = match performed.outcome {
+        Outcome::Done(Answer::Revision(revision)) => format!("revision {}", revision.revision),
+        Outcome::Done(Answer::Pod { name }) => {
+            assert_eq!(sent.last().unwrap().1["metadata"]["name"], *name);
+            "pod".to_owned()
+        }
+        Outcome::Done(_) => "done".to_owned(),
+        Outcome::Failed(failure) => format!("{:?}", failure.kind),
+    };
+    (word, sent)
+}
+
+async fn created(script: Vec<Scripted>) -> (String, Vec<String>) {
+    let (writer, sent) = api(script);
+    let word = match pods::create(&writer, &set(), r#"{"metadata":{"generateName":"d-"}}"#).await {
+        Ok(_) => "pod".to_owned(),
+        Err(failed) => format!("{:?}", failed.failure.kind),
+    };
+    let sent = sent.lock().unwrap();
+    let names = sent
+        .iter()
+        .map(|(_, body)| body["metadata"]["name"].to_string());
+    (word, names.collect())
+}
+
+fn all_equal(names: &[String]) -> bool {
+    names.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_answer_got_lost_is_asked_for_again_under_the_same_name() {
+    let (word, names) = created(vec![None, None, taken()]).await;
+    assert_eq!((word.as_str(), names.len()), ("pod", 3));
+    assert!(all_equal(&names), "{names:?}");
+    let (word, names) = created(vec![Some((500, json!({}))), taken()]).await;
+    assert_eq!((word.as_str(), all_equal(&names)), ("pod", true));
+    let (word, _) = created(vec![None, Some((201, json!({})))]).await;
+    assert_eq!(word, "pod");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_somebody_else_has_is_replaced_by_another() {
+    let (word, names) = created(vec![taken(), Some((201, json!({})))]).await;
+    assert_eq!((word.as_str(), names.len()), ("pod", 2));
+    assert_ne!(names[0], names[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_certain_is_said_at_once_and_what_is_not_is_called_so() {
+    let (word, names) = created(vec![Some((403, json!({"message": "quota"})))]).await;
+    assert_eq!((word.as_str(), names.len()), ("Refused", 1));
+    let twice = vec![Some((500, json!({}))), Some((500, json!({})))];
+    assert_eq!(created(twice).await.0, "Refused");
+    let never = std::iter::repeat_n(None, 6).collect();
+    assert_eq!(created(never).await.0, "Unknown");
+}
+
+#[tokio::test]
+async fn s3_7_5_a_terminating_namespace_is_told_apart() {
+    let body = json!({"reason": "Forbidden", "details": {"causes":
+        [{"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}]}});
+    let (word, _) = created(vec![Some((403, body))]).await;
+    assert_eq!(word, "NamespaceTerminating");
+}
+
+#[tokio::test]
+async fn s3_7_6_and_8_a_pod_is_deleted_by_uid_and_one_that_is_gone_is_deleted() {
+    let (word, sent) = done(Write::DeletePod(object()), vec![Some((200, json!({})))]).await;
+    assert_eq!(word, "done");
+    assert_eq!(sent[0].0, "DELETE /api/v1/namespaces/ns/pods/p");
+    assert_eq!(sent[0].1["preconditions"], json!({"uid": "pu"}));
+    assert_eq!(sent[0].1.get("gracePeriodSeconds"), None);
+    for code in [404, 409] {
+        let script = vec![Some((code, json!({})))];
+        assert_eq!(done(Write::DeletePod(object()), script).await.0, "done");
+    }
+    let script = vec![Some((403, json!({})))];
+    assert_eq!(done(Write::DeletePod(object()), script).await.0, "Refused");
+}
+
+#[tokio::test]
+async fn s3_2_5_adoption_looks_at_the_live_daemon_set_first() {
+    let alive = || Some((200, json!({"metadata": {"uid": "du"}})));
+    let (word, sent) = done(
+        Write::AdoptPod(object()),
+        vec![alive(), Some((200, json!({})))],
+    )
+    .await;
+    assert_eq!(word, "done");
+    assert_eq!(sent[0].0, "GET /apis/apps/v1/namespaces/ns/daemonsets/d");
+    assert_eq!(sent[1].0, "PATCH /api/v1/namespaces/ns/pods/p");
+    assert_eq!(
+        sent[1].1,
+        json!({"metadata": {"uid": "pu", "ownerReferences": [{"apiVersion": "apps/v1",
+            "kind": "DaemonSet", "name": "d", "uid": "du", "controller": true,
+            "blockOwnerDeletion": true}]}})
+    );
+    let other = vec![Some((200, json!({"metadata": {"uid": "another"}})))];
+    assert_eq!(done(Write::AdoptPod(object()), other).await.0, "Refused");
+    let deleted = json!({"metadata": {"uid": "du", "deletionTimestamp": "2026-01-02T03:04:05Z"}});
+    let going = vec![Some((200, deleted))];
+    assert_eq!(
+        done(Write::AdoptRevision(object()), going).await.0,
+        "Refused"
+    );
+    let pod_gone = vec![alive(), Some((404, json!({})))];
+    assert_eq!(done(Write::AdoptPod(object()), pod_gone).await.0, "done");
+}
+
+#[tokio::test]
+async fn s3_2_3_release_removes_the_owner_and_what_is_gone_is_released() {
+    let (word, sent) = done(Write::ReleasePod(object()), vec![Some((200, json!({})))]).await;
+    assert_eq!(word, "done");
+    assert_eq!(
+        sent[0].1,
+        json!({"metadata": {"uid": "pu", "ownerReferences": [{"$patch": "delete", "uid": "du"}]}})
+    );
+    for (code, expected) in [(404, "done"), (422, "done"), (409, "Refused")] {
+        let script = vec![Some((code, json!({})))];
+        assert_eq!(done(Write::ReleasePod(object()), script).await.0, expected);
+    }
+}
+
+fn revision(data: &Value, number: i64) -> Value {
+    json!({"metadata": {"name": "d-x", "uid": "ru"}, "data": data, "revision": number})
+}
+
+#[tokio::test]
+async fn s4_6_2_a_taken_name_is_the_revision_if_it_keeps_the_same() {
+    let write = || Write::CreateRevision {
+        name: "d-x".into(),
+        data: r#"{"a":1}"#.into(),
+        body: r#"{"data":{"a":1}}"#.into(),
+    };
+    let made = vec![Some((201, revision(&json!({"a": 1}), 1)))];
+    assert_eq!(done(write(), made).await.0, "revision 1");
+    let same = vec![taken(), Some((200, revision(&json!({"a": 1}), 4)))];
+    assert_eq!(done(write(), same).await.0, "revision 4");
+    let other = vec![taken(), Some((200, revision(&json!({"b": 1}), 4)))];
+    assert_eq!(done(write(), other).await.0, "NameTaken");
+}
+
+#[tokio::test]
+async fn s4_4_renumbering_leaves_the_data_alone() {
+    let write = Write::RenumberRevision {
+        revision: object(),
+        number: 3,
+    };
+    let script = vec![Some((200, revision(&json!({"a": 1}), 3)))];
+    let (word, sent) = done(write, script).await;
+    assert_eq!(word, "revision 3");
+    assert_eq!(sent[0].1, json!({"metadata": {"uid": "pu"}, "revision": 3}));
+}
+
+#[tokio::test]
+async fn s4_6_2_a_collision_is_counted_once() {
+    let live = |count: Value| {
+        let status = json!({"collisionCount": count, "numberReady": 2});
+        Some((200, json!({"metadata": {"uid": "du"}, "status": status})))
+    };
+    let write = |known| Write::CountCollision { known };
+    let script = vec![live(Value::Null), Some((200, json!({})))];
+    let (word, sent) = done(write(None), script).await;
+    assert_eq!(word, "done");
+    assert_eq!(
+        sent[1].0,
+        "PUT /apis/apps/v1/namespaces/ns/daemonsets/d/status"
+    );
+    assert_eq!(
+        sent[1].1["status"],
+        json!({"collisionCount": 1, "numberReady": 2})
+    );
+    assert_eq!(done(write(None), vec![live(json!(1))]).await.0, "Refused");
+}
+
+async fn status(script: Vec<Scripted>) -> (Outcome, Vec<(String, Value)>) {
+    let (writer, sent) = api(script);
+    let seen = json!({"metadata": {"name": "d", "namespace": "ns", "uid": "du",
+        "resourceVersion": "5"}, "spec": {"x": 1}, "status": {"conditions": []}});
+    let seen = serde_json::from_value(seen).unwrap();
+    let counters = kennel_core::daemonset::Counters::default();
+    let performed = write_status(&writer, &set(), &seen, counters).await;
+    let sent = sent.lock().unwrap().clone();
+    (performed.outcome, sent)
+}
+
+#[tokio::test]
+async fn s6_2_4_a_status_is_tried_once_more_on_the_live_object() {
+    let written = || Some((200, json!({"metadata": {"resourceVersion": "8"}})));
+    let (outcome, sent) = status(vec![written()]).await;
+    assert!(matches!(
+        outcome,
+        Outcome::Done(Answer::Status { version: 8, .. })
+    ));
+    assert_eq!(sent[0].1["metadata"]["resourceVersion"], "5");
+    assert_eq!(sent[0].1["spec"], json!({"x": 1}));
+    let live = || {
+        Some((
+            200,
+            json!({"metadata": {"uid": "du", "resourceVersion": "7"}}),
+        ))
+    };
+    let conflict = || Some((409, json!({"reason": "Conflict"})));
+    let (outcome, sent) = status(vec![conflict(), live(), written()]).await;
+    assert!(matches!(
+        outcome,
+        Outcome::Done(Answer::Status { version: 8, .. })
+    ));
+    assert_eq!(sent[2].1["metadata"]["resourceVersion"], "7");
+    let (outcome, _) = status(vec![conflict(), live(), conflict()]).await;
+    assert!(matches!(outcome, Outcome::Failed(_)));
+    let (outcome, _) = status(vec![conflict(), Some((404, json!({})))]).await;
+    assert_eq!(outcome, Outcome::Done(Answer::Nothing));
+}

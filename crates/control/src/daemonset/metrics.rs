@@ -1,0 +1,176 @@
+//! What the controller shows of itself.
+
+use std::time::Duration;
+
+use kennel_client::clock;
+use kennel_client::metrics::{Counter, Gauge, Histogram, Observed, Page};
+use kennel_core::daemonset::event::{Outcome, Write};
+
+/// The loop comes round every few seconds even when nothing happens; after so many it is stuck.
+const STUCK_SECONDS: i64 = 60;
+
+/// The writes, by the words that they are counted under.
+const WRITES: [&str; 13] = [
+    "create_pod",
+    "delete_pod",
+    "adopt_pod",
+    "release_pod",
+    "relabel_pod",
+    "create_revision",
+    "renumber_revision",
+    "label_revision",
+    "delete_revision",
+    "adopt_revision",
+    "release_revision",
+    "count_collision",
+    "write_status",
+];
+
+/// A write's place in [`WRITES`].
+pub(super) fn place(write: &Write) -> usize {
+    match write {
+        Write::CreatePod { .. } => 0,
+        Write::DeletePod(_) => 1,
+        Write::AdoptPod(_) => 2,
+        Write::ReleasePod(_) => 3,
+        Write::RelabelPod { .. } => 4,
+        Write::CreateRevision { .. } => 5,
+        Write::RenumberRevision { .. } => 6,
+        Write::LabelRevision { .. } => 7,
+        Write::DeleteRevision(_) => 8,
+        Write::AdoptRevision(_) => 9,
+        Write::ReleaseRevision(_) => 10,
+        Write::CountCollision { .. } => 11,
+        Write::WriteStatus => 12,
+    }
+}
+
+/// The word for a place in [`WRITES`].
+pub(super) fn word(place: usize) -> &'static str {
+    WRITES[place]
+}
+
+/// The numbers of one DaemonSet controller.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    pub(super) syncs: Counter,
+    done: [Counter; WRITES.len()],
+    failed: [Counter; WRITES.len()],
+    pub(super) queued: Gauge,
+    pub(super) running: Gauge,
+    pub(super) allowed: Gauge,
+    pub(super) daemon_sets: Gauge,
+    pub(super) stale: Counter,
+    pub(super) events: Counter,
+    pub(super) planning: Histogram,
+    writing: Histogram,
+    /// When the loop last came round, in seconds since the epoch.
+    pub(super) round: Gauge,
+}
+
+impl Metrics {
+    /// Has the loop come round lately? One that was never started is well too.
+    pub fn is_alive(&self) -> bool {
+        let round = self.round.get();
+        round == 0 || clock::now_ms() / 1000 - round < STUCK_SECONDS
+    }
+
+    pub(super) fn wrote(&self, place: usize, outcome: &Outcome, took: Duration) {
+        let counters = match outcome {
+            Outcome::Done(_) => &self.done,
+            Outcome::Failed(_) => &self.failed,
+        };
+        counters[place].increment();
+        self.writing.observe(took);
+    }
+
+    fn show_writes(&self, page: &mut Page) {
+        let mut rows = Vec::new();
+        for (result, counters) in [("done", &self.done), ("failed", &self.failed)] {
+            for (write, counter) in WRITES.iter().zip(counters) {
+                let labels = format!("action=\"{write}\",result=\"{result}\"");
+                rows.push((labels, counter.get()));
+            }
+        }
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(labels, n)| (labels.as_str(), *n))
+            .collect();
+        let help = "Writes to the API, by what they were for and how they ended.";
+        page.counter("kennel_daemonset_actions_total", help, &rows);
+    }
+}
+
+impl Observed for Metrics {
+    fn show(&self, page: &mut Page) {
+        let help = "Rounds of news given to the planner.";
+        page.counter(
+            "kennel_daemonset_syncs_total",
+            help,
+            &[("", self.syncs.get())],
+        );
+        self.show_writes(page);
+        let help = "Writes that wait for room.";
+        let queued = [("name=\"daemonset\"", self.queued.get())];
+        page.gauge("workqueue_depth", help, &queued);
+        let help = "Writes under way.";
+        page.gauge(
+            "kennel_daemonset_writes_running",
+            help,
+            &[("", self.running.get())],
+        );
+        let help = "Writes that may be under way at once.";
+        page.gauge(
+            "kennel_daemonset_writes_allowed",
+            help,
+            &[("", self.allowed.get())],
+        );
+        let help = "DaemonSets known.";
+        page.gauge(
+            "kennel_daemonset_known",
+            help,
+            &[("", self.daemon_sets.get())],
+        );
+        let help = "Syncs skipped because what was seen was older than what was written.";
+        let stale = [("group=\"apps\",resource=\"daemonsets\"", self.stale.get())];
+        page.counter("daemonset_controller_stale_sync_skips_total", help, &stale);
+        let help = "Events emitted on DaemonSets, before they are combined.";
+        page.counter(
+            "kennel_daemonset_events_total",
+            help,
+            &[("", self.events.get())],
+        );
+        let help = "Time to plan a round.";
+        page.histogram("kennel_daemonset_sync_seconds", help, &self.planning);
+        let help = "Time from the start of a write to its answer.";
+        page.histogram("kennel_daemonset_write_seconds", help, &self.writing);
+        let help = "When the loop last came round.";
+        let round = [("", self.round.get())];
+        page.gauge("kennel_daemonset_last_sync_timestamp_seconds", help, &round);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kennel_core::daemonset::event::Answer;
+
+    #[test]
+    fn writes_are_counted_by_what_they_were_for_and_how_they_ended() {
+        let metrics = Metrics::default();
+        let done = Outcome::Done(Answer::Nothing);
+        metrics.wrote(place(&Write::WriteStatus), &done, Duration::from_millis(3));
+        metrics.round.set(7);
+        let page = Page::of([&metrics as &dyn Observed]);
+        for line in [
+            "kennel_daemonset_actions_total{action=\"write_status\",result=\"done\"} 1",
+            "kennel_daemonset_actions_total{action=\"create_pod\",result=\"failed\"} 0",
+            "kennel_daemonset_write_seconds_count 1",
+            "daemonset_controller_stale_sync_skips_total{group=\"apps\",resource=\"daemonsets\"} 0",
+            "kennel_daemonset_last_sync_timestamp_seconds 7",
+            "workqueue_depth{name=\"daemonset\"} 0",
+        ] {
+            assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Pods and nodes as watched: only the fields that some controller reads, so that the thousands of
+//! changes of a rollout are cheap to decode and nothing of them is kept for nobody.
+//!
+//! A controller that needs another field adds it here: all share one watch per kind.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kennel_core::daemonset::fit::Rules;
+use kube::Resource;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Metadata, as far as it is read.
+    #[serde(deserialize_with = "metadata")]
+    pub metadata: ObjectMeta,
+    /// What it asks for.
+    pub spec: PodSpec,
+    /// How it is.
+    pub status: PodStatus,
+}
+
+/// What a pod asks for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodSpec {
+    /// The node it is bound to.
+    pub node_name: Option<String>,
+    /// Who is to bind it.
+    pub scheduler_name: Option<String>,
+    /// What holds it back from being bound.
+    pub scheduling_gates: Vec<Value>,
+    /// Labels that its node must have.
+    pub node_selector: Value,
+    /// What it wants to be near to.
+    pub affinity: Value,
+    /// What it puts up with.
+    pub tolerations: Value,
+}
+
+/// How a pod is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodStatus {
+    /// Its phase.
+    pub phase: Option<String>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// A condition.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Condition {
+    /// Which.
+    pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Since when.
+    pub last_transition_time: Option<Time>,
+}
+
+impl Pod {
+    /// What it asks of its node.
+    pub fn rules(&self) -> Rules {
+        Rules::of_pod_spec(&json!({
+            "nodeName": self.spec.node_name,
+            "nodeSelector": self.spec.node_selector,
+            "affinity": self.spec.affinity,
+            "tolerations": self.spec.tolerations,
+        }))
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// Metadata, as far as it is read.
+    #[serde(deserialize_with = "metadata")]
+    pub metadata: ObjectMeta,
+    /// What is wanted of it.
+    pub spec: NodeSpec,
+}
+
+/// What is wanted of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeSpec {
+    /// What repels pods.
+    pub taints: Vec<Taint>,
+    /// Cordoned.
+    pub unschedulable: bool,
+}
+
+/// What repels pods.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+    labels: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let read = Metadata::deserialize(deserializer)?;
+    Ok(ObjectMeta {
+        name: read.name,
+        namespace: read.namespace,
+        uid: read.uid,
+        resource_version: read.resource_version,
+        creation_timestamp: read.creation_timestamp,
+        deletion_timestamp: read.deletion_timestamp,
+        labels: read.labels,
+        owner_references: read.owner_references,
+        ..ObjectMeta::default()
+    })
+}
+
+macro_rules! core_resource {
+    ($type:ty, $scope:ty, $kind:literal, $plural:literal) => {
+        impl Resource for $type {
+            type DynamicType = ();
+            type Scope = $scope;
+
+            fn kind((): &()) -> Cow<'_, str> {
+                $kind.into()
+            }
+
+            fn group((): &()) -> Cow<'_, str> {
+                "".into()
+            }
+
+            fn version((): &()) -> Cow<'_, str> {
+                "v1".into()
+            }
+
+            fn plural((): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+core_resource!(Pod, NamespaceResourceScope, "Pod", "pods");
+core_resource!(Node, ClusterResourceScope, "Node", "nodes");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_pod_is_read_and_what_nobody_needs_is_skipped() {
+        let pod: Pod = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"a": "b"},
+                "creationTimestamp": "1970-01-01T00:00:07Z", "managedFields": [{"manager": "m"}],
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d",
+                                     "uid": "du", "controller": true}]},
+            "spec": {"nodeName": "x", "containers": [{"name": "c"}], "nodeSelector": {"k": "v"}},
+            "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": [
+                {"type": "Ready", "status": "True", "lastProbeTime": null}]}}))
+        .unwrap();
+        assert_eq!(pod.metadata.uid.as_deref(), Some("u"));
+        assert!(pod.metadata.managed_fields.is_none());
+        assert_eq!(pod.metadata.owner_references.as_ref().unwrap()[0].uid, "du");
+        assert_eq!(pod.spec.node_name.as_deref(), Some("x"));
+        assert_eq!(pod.status.conditions[0].r#type, "Ready");
+        assert_eq!(Pod::url_path(&(), None), "/api/v1/pods");
+        assert_eq!(Node::url_path(&(), None), "/api/v1/nodes");
+    }
+}

@@ -1,0 +1,151 @@
+//! `kennel controller`: the DaemonSet controller alone, against any Kubernetes API.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use kennel_client::fence::Fence;
+use kennel_client::lease::{Elector, Leadership, Lease};
+use kennel_client::metrics::{Observed, Page};
+use kennel_client::write::Writer;
+use kennel_control::daemonset::{self, Metrics, Settings};
+use kennel_control::informers::Informers;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{ControllerArgs, Placement};
+use crate::observe::{self, Observable};
+use crate::signals::Signals;
+
+/// Runs until told to stop.
+pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    let stop = CancellationToken::new();
+    let mut working = std::pin::pin!(work(args, stop.clone()));
+    tokio::select! {
+        ended = &mut working => return ended,
+        () = signals.stop() => {}
+    }
+    tracing::info!("stopping");
+    stop.cancel();
+    working.await
+}
+
+async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<()> {
+    let client = client(args.kubeconfig.as_deref()).await?;
+    let fence = match args.leader_elect {
+        true => Fence::closed(),
+        false => Fence::open(),
+    };
+    let settings = Settings {
+        placement: match args.placement {
+            Placement::Scheduler => daemonset::Placement::Scheduler,
+            Placement::Direct => daemonset::Placement::Direct,
+        },
+        foreign: daemonset::is_foreign(&client).await,
+        fence: fence.clone(),
+        metrics: Arc::default(),
+    };
+    let lease = Lease {
+        namespace: args.leader_elect_resource_namespace,
+        name: args.leader_elect_resource_name,
+        identity: identity(),
+    };
+    let shown = Shown {
+        metrics: settings.metrics.clone(),
+        leadership: Leadership {
+            fence: fence.clone(),
+            name: lease.name.clone(),
+        },
+    };
+    let showing = show(args.metrics_listen, shown).await?;
+    let term = async || term(client.clone(), settings.clone(), stop.clone()).await;
+    let working = async {
+        if args.leader_elect {
+            let writer = Writer::new(client.clone(), Fence::open());
+            let elector = Elector::new(lease, writer, fence);
+            elector.lead(&stop, term).await.unwrap_or(Ok(()))
+        } else {
+            term().await
+        }
+    };
+    tokio::select! {
+        ended = working => ended,
+        () = showing => unreachable!("what shows the metrics never ends"),
+    }
+}
+
+/// Runs the controller while we may write.
+async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+    let mut informers = Informers::new(&client);
+    let controller = daemonset::run(client, &mut informers, settings, stop.clone());
+    let (ended, ()) = tokio::join!(controller, informers.run(stop));
+    Ok(ended?)
+}
+
+async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path);
+            let file = file.with_context(|| format!("cannot read {}", path.display()))?;
+            let options = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(file, &options).await;
+            config.with_context(|| format!("cannot use {}", path.display()))?
+        }
+        None => Config::infer().await.context(
+            "no cluster is known: give --kubeconfig, set $KUBECONFIG, or run in a cluster's pod",
+        )?,
+    };
+    // Repeating a write whose answer got lost is ours to decide: it may have been carried out.
+    config.default_retry = false;
+    tracing::info!("using the API at {}", config.cluster_url);
+    Client::try_from(config).context("cannot make a client of the API")
+}
+
+/// What we call ourselves in the lease: the host, for people, and something that no other process has.
+fn identity() -> String {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    format!("{host}_{}", uuid::Uuid::new_v4())
+}
+
+struct Shown {
+    metrics: Arc<Metrics>,
+    leadership: Leadership,
+}
+
+impl Observable for Shown {
+    fn metrics(&self) -> String {
+        Page::of([&*self.metrics as &dyn Observed, &self.leadership])
+    }
+
+    /// Who waits for the lease is well.
+    fn is_alive(&self) -> bool {
+        !self.leadership.fence.is_open() || self.metrics.is_alive()
+    }
+}
+
+/// Serves the metrics, if they are wanted; runs for ever.
+async fn show(
+    address: Option<SocketAddr>,
+    shown: Shown,
+) -> anyhow::Result<impl Future<Output = ()>> {
+    let serving = match address {
+        Some(address) => {
+            let (address, serving) = observe::listen(address, shown).await?;
+            tracing::info!("metrics at http://{address}/metrics");
+            Some(serving)
+        }
+        None => None,
+    };
+    Ok(async {
+        match serving {
+            Some(serving) => serving.await,
+            None => std::future::pending().await,
+        }
+    })
+}
