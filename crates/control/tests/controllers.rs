@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::future::pending;
 
 use http::{Method, Request, Response};
+use kennel_control::informers::Informers;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -46,8 +47,8 @@ async fn answer(
         .await
         .expect("bodies of tests are whole");
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    drop(notes.send((head.method, path, body)));
-    reply(201, &json!({}))
+    drop(notes.send((head.method, path, body.clone())));
+    reply(201, &body)
 }
 
 fn reply(code: u16, body: &Value) -> Response<Body> {
@@ -82,27 +83,42 @@ fn daemon_world(path: &str) -> Value {
 async fn daemon_pods_are_created_where_they_are_missing_and_the_status_is_written() {
     let (client, mut written) = api(daemon_world);
     let stop = CancellationToken::new();
-    let running = tokio::spawn(kennel_control::daemonset::run(client, stop.clone()));
+    let mut informers = Informers::new(&client);
+    let settings = kennel_control::daemonset::Settings::default();
+    let controller = kennel_control::daemonset::run(client, &mut informers, settings, stop.clone());
+    let running = tokio::spawn(controller);
+    tokio::spawn(informers.run(stop.clone()));
+    let (method, path, revision) = written.recv().await.unwrap();
+    let revisions = "/apis/apps/v1/namespaces/ns/controllerrevisions";
+    assert_eq!((method, path.as_str()), (Method::POST, revisions));
+    assert_eq!(revision["revision"], 1);
     let (method, path, pod) = written.recv().await.unwrap();
-    assert_eq!(
-        (method, path.as_str()),
-        (Method::POST, "/api/v1/namespaces/ns/pods")
-    );
+    let pods = "/api/v1/namespaces/ns/pods";
+    assert_eq!((method, path.as_str()), (Method::POST, pods));
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let terms = &pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"];
     assert_eq!(terms[0]["matchFields"][0]["values"], json!(["n2"]));
-    let (method, path, patch) = written.recv().await.unwrap();
-    assert_eq!(method, Method::PATCH);
-    assert_eq!(path, "/apis/apps/v1/namespaces/ns/daemonsets/d/status");
-    assert_eq!(patch["metadata"]["uid"], "du");
-    let status = &patch["status"];
+    let status = loop {
+        let (method, path, body) = written.recv().await.unwrap();
+        if path == "/apis/apps/v1/namespaces/ns/daemonsets/d/status" {
+            assert_eq!(method, Method::PUT);
+            assert_eq!(body["metadata"]["uid"], "du");
+            break body["status"].clone();
+        }
+        assert_eq!(path, "/api/v1/namespaces/ns/events");
+    };
     assert_eq!(status["desiredNumberScheduled"], 2);
     assert_eq!(status["currentNumberScheduled"], 1);
     assert_eq!(status["numberReady"], 1);
     assert_eq!(status["observedGeneration"], 4);
     stop.cancel();
     running.await.unwrap().unwrap();
-    assert!(written.recv().await.is_none(), "nothing is asked for twice");
+    while let Some((_, path, _)) = written.recv().await {
+        assert_eq!(
+            path, "/api/v1/namespaces/ns/events",
+            "nothing is asked for twice"
+        );
+    }
 }
 
 fn pending_world(path: &str) -> Value {
@@ -122,7 +138,10 @@ fn pending_world(path: &str) -> Value {
 async fn a_pinned_pod_is_bound_to_its_node() {
     let (client, mut written) = api(pending_world);
     let stop = CancellationToken::new();
-    let running = tokio::spawn(kennel_control::scheduler::run(client, stop.clone()));
+    let mut informers = Informers::new(&client);
+    let controller = kennel_control::scheduler::run(client, &mut informers, stop.clone());
+    let running = tokio::spawn(controller);
+    tokio::spawn(informers.run(stop.clone()));
     let (method, path, binding) = written.recv().await.unwrap();
     assert_eq!(method, Method::POST);
     assert_eq!(path, "/api/v1/namespaces/ns/pods/p/binding");

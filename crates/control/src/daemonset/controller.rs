@@ -11,7 +11,9 @@ use kennel_client::work::Work;
 use kennel_client::write::Writer;
 use kennel_client::{Error, clock};
 use kennel_core::daemonset::Planner;
-use kennel_core::daemonset::event::{Action, Answer, Event, Note, Outcome, SetRef, Ticket, Write};
+use kennel_core::daemonset::event::{
+    Action, Answer, Event, FailureKind, Note, Outcome, SetRef, Ticket, Write,
+};
 use kennel_core::daemonset::options::Options;
 use kube::api::DynamicObject;
 use tokio::time::Instant;
@@ -288,6 +290,7 @@ impl Controller {
                 }
             }
             Outcome::Done(_) => {}
+            Outcome::Failed(failure) if failure.kind == FailureKind::NotFound => {}
             Outcome::Failed(failure) => {
                 let SetRef {
                     namespace, name, ..

@@ -97,7 +97,7 @@ pub(super) async fn perform(writer: &Writer, set: &SetRef, write: Write) -> Perf
         Write::CreatePod { node, blueprint } => {
             pods::create(writer, set, &blueprint.pod(&node)).await
         }
-        Write::DeletePod(pod) => delete(writer, &pods::path(set, &pod)).await,
+        Write::DeletePod(pod) => pods::delete(writer, &pods::path(set, &pod)).await,
         Write::AdoptPod(pod) => claims::adopt(writer, set, &pods::path(set, &pod)).await,
         Write::ReleasePod(pod) => claims::release(writer, set, &pods::path(set, &pod)).await,
         Write::RelabelPod { pod, hash } => label(writer, &pods::path(set, &pod), &hash).await,

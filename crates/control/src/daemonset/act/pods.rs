@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
-use kennel_core::daemonset::event::{Answer, Object, SetRef};
+use kennel_core::daemonset::event::{Answer, FailureKind, Object, SetRef};
 
 use super::{Failed, Target, target};
 
@@ -45,6 +45,16 @@ pub(super) async fn create(writer: &Writer, set: &SetRef, text: &str) -> Result<
     }
     let message = taken.map(|failure| failure.message).unwrap_or_default();
     Err(Failed::refused(message))
+}
+
+/// Deletes a pod with its own grace period. One that is gone, or has become another, was not found.
+pub(super) async fn delete(writer: &Writer, pod: &Target<'_>) -> Result<Answer, Failed> {
+    match writer.send(&Call::delete(pod.path.as_str(), pod.uid)).await {
+        Err(failure) if failure.is(409) => {
+            Err(Failed::of_kind(FailureKind::NotFound, failure.message))
+        }
+        result => Ok(result.map(|_| Answer::Nothing)?),
+    }
 }
 
 fn is_taken(failure: &Failure) -> bool {

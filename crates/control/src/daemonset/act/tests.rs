@@ -132,7 +132,7 @@ async fn s3_7_5_a_terminating_namespace_is_told_apart() {
 }
 
 #[tokio::test]
-async fn s3_7_6_and_8_a_pod_is_deleted_by_uid_and_one_that_is_gone_is_deleted() {
+async fn s3_7_6_and_8_a_pod_is_deleted_by_uid_and_one_that_is_gone_is_not_found() {
     let (word, sent) = done(Write::DeletePod(object()), vec![Some((200, json!({})))]).await;
     assert_eq!(word, "done");
     assert_eq!(sent[0].0, "DELETE /api/v1/namespaces/ns/pods/p");
@@ -140,7 +140,11 @@ async fn s3_7_6_and_8_a_pod_is_deleted_by_uid_and_one_that_is_gone_is_deleted() 
     assert_eq!(sent[0].1.get("gracePeriodSeconds"), None);
     for code in [404, 409] {
         let script = vec![Some((code, json!({})))];
-        assert_eq!(done(Write::DeletePod(object()), script).await.0, "done");
+        let (word, _) = done(Write::DeletePod(object()), script).await;
+        assert_eq!(word, "NotFound");
+        let script = vec![Some((code, json!({})))];
+        let (word, _) = done(Write::DeleteRevision(object()), script).await;
+        assert_eq!(word, "done");
     }
     let script = vec![Some((403, json!({})))];
     assert_eq!(done(Write::DeletePod(object()), script).await.0, "Refused");
