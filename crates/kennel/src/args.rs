@@ -83,6 +83,10 @@ pub(crate) struct ServerArgs {
     #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
     pub(crate) service_cidr: Cidr,
 
+    /// Encrypt secrets on disk with the first key in this file; see docs/guides/encryption-at-rest.md
+    #[arg(long, value_name = "FILE")]
+    pub(crate) encryption_key_file: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) audit: AuditArgs,
 

@@ -65,6 +65,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         token_key_days: kennel_server::pki::keys::DAYS_DEFAULT,
         patience: Patience::default(),
         audit: Options::off(),
+        encryption_key_file: None,
     };
     Server::start(config).await.expect("the server starts")
 }

@@ -14,6 +14,7 @@ use crate::bootstrap;
 use crate::object::{self, Head};
 use crate::pki::Pki;
 use crate::pki::keys;
+use crate::seal::Keyring;
 use crate::server::StartError;
 
 /// A running API without a socket.
@@ -69,6 +70,10 @@ impl InProcess {
 /// Opens the store with a head for every object in it.
 pub(crate) fn open_store(mut options: Options) -> Result<Arc<SqliteStore<Head>>, OpenError> {
     options.collections = object::collections();
+    // Without keys, too: what is encrypted must be refused, not taken for damaged.
+    options
+        .seal
+        .get_or_insert_with(|| Arc::new(Keyring::empty()));
     SqliteStore::open(options, |key, bytes| {
         let row = object::row_of_key(key);
         let head = row.and_then(|row| Head::read(row, bytes).ok());

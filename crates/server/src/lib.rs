@@ -37,6 +37,7 @@ pub mod protobuf;
 pub mod registry;
 pub mod request;
 pub mod schema;
+pub mod seal;
 pub mod server;
 pub mod status;
 pub mod table;

@@ -17,6 +17,7 @@ use crate::http::{listen, tls};
 use crate::inprocess;
 use crate::object::Head;
 use crate::pki::{ADMIN, Pki, files, kubeconfig};
+use crate::seal::{KeyFileError, Keyring};
 
 /// How to run a server.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub struct Config {
     pub patience: Patience,
     /// How to keep the audit log.
     pub audit: audit::Options,
+    /// The keys that secrets are encrypted with on disk.
+    pub encryption_key_file: Option<PathBuf>,
 }
 
 /// Why a server could not start.
@@ -62,6 +65,9 @@ pub enum StartError {
     /// TLS could not be set up.
     #[error("cannot prepare TLS")]
     Tls(#[from] tls::TlsError),
+    /// The encryption keys could not be read.
+    #[error(transparent)]
+    Keys(#[from] KeyFileError),
     /// The audit log could not be opened.
     #[error(transparent)]
     Audit(#[from] audit::OpenError),
@@ -88,7 +94,11 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let static_tokens = config.token_file.as_deref().map(StaticTokens::open);
         let static_tokens = static_tokens.transpose()?;
-        let store = inprocess::open_store(Options::new(&config.data_dir))?;
+        let mut options = Options::new(&config.data_dir);
+        if let Some(file) = &config.encryption_key_file {
+            options.seal = Some(Arc::new(Keyring::read(file)?));
+        }
+        let store = inprocess::open_store(options)?;
         let listen_failed = |source| StartError::Listen {
             address: config.listen,
             source,

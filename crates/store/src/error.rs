@@ -139,6 +139,16 @@ pub enum OpenError {
         /// What was found.
         reason: String,
     },
+    /// A stored value cannot be opened. Nothing was changed.
+    #[error("cannot read {key} in {}: {reason}", path.display())]
+    Sealed {
+        /// The file.
+        path: PathBuf,
+        /// The value's key.
+        key: String,
+        /// Why.
+        reason: String,
+    },
     /// A file operation failed.
     #[error("cannot open {}", path.display())]
     File {

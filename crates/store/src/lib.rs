@@ -15,10 +15,12 @@ mod api;
 mod error;
 pub mod memory;
 mod record;
+mod seal;
 mod sqlite;
 
 pub use api::Store;
 pub use error::{Compacted, OpenError, RangeAtError, WatchEnd, WriteError};
 pub use memory::Watch;
 pub use record::{Durability, Event, Op, Page, Record, Revision, Written};
+pub use seal::{Opened, Seal};
 pub use sqlite::{DATABASE_FILE, LOCK_FILE, Options, SqliteStore, Stats};

@@ -145,6 +145,20 @@ impl Kennel {
         self.launch_again()
     }
 
+    /// Stops it as an operator would, and starts it again on the same directory with other arguments.
+    #[must_use = "dropping it ends it"]
+    pub fn restart_with(mut self, arguments: &[&str]) -> Self {
+        self.arguments = arguments.iter().map(ToString::to_string).collect();
+        self.restart()
+    }
+
+    /// Kills it as a crash would, and starts it again on the same directory with other arguments.
+    #[must_use = "dropping it ends it"]
+    pub fn crash_and_restart_with(mut self, arguments: &[&str]) -> Self {
+        self.arguments = arguments.iter().map(ToString::to_string).collect();
+        self.crash_and_restart()
+    }
+
     /// How much memory it holds, in bytes.
     pub fn resident_bytes(&self) -> u64 {
         let path = format!("/proc/{}/status", self.pid());

@@ -31,6 +31,7 @@ pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
     let patience = args.patience_seconds.map(Duration::from_secs);
     let server = Server::start(Config {
         audit: audit(&args.audit, &args.data_dir),
+        encryption_key_file: args.encryption_key_file,
         data_dir: args.data_dir,
         listen: args.listen,
         tls_san: args.tls_san,

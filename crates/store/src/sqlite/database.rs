@@ -1,6 +1,7 @@
 //! The writer's and the loader's access to the SQLite file: the few statements they need, the block
 //! of reserved revisions, and the log's length. It decides nothing about writes.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use super::schema::{self, PAGE_BYTES};
 use crate::error::OpenError;
 use crate::record::{Event, Record, Revision};
+use crate::seal::Seal;
 
 /// The database file in the data directory.
 pub const DATABASE_FILE: &str = "kennel.db";
@@ -36,19 +38,25 @@ pub(super) struct Database {
     reserved: Revision,
     /// About how many pages the log holds.
     log_pages: usize,
+    /// How values are stored.
+    seal: Option<Arc<dyn Seal>>,
+    /// The name of the seal that the whole file was last written with.
+    sealed_as: String,
 }
 
 impl Database {
     /// Opens the database in `dir`, creating it when there is none.
-    pub(super) fn open(dir: &Path) -> Result<Self, OpenError> {
+    pub(super) fn open(dir: &Path, seal: Option<Arc<dyn Seal>>) -> Result<Self, OpenError> {
         let path = dir.join(DATABASE_FILE);
         let connection = schema::open(&path)?;
+        let failed = |source| OpenError::Database {
+            path: path.clone(),
+            source,
+        };
         let reserved = connection
             .query_row("SELECT reserved FROM revision", [], |row| unsigned(row, 0))
-            .map_err(|source| OpenError::Database {
-                path: path.clone(),
-                source,
-            })?;
+            .map_err(failed)?;
+        let sealed_as = schema::sealed_as(&connection).map_err(failed)?;
         let log_pages = log_pages(&path);
         Ok(Self {
             connection,
@@ -56,7 +64,43 @@ impl Database {
             revision: reserved,
             reserved,
             log_pages,
+            seal,
+            sealed_as,
         })
+    }
+
+    /// How values are stored.
+    pub(super) fn seal(&self) -> Option<&dyn Seal> {
+        self.seal.as_deref()
+    }
+
+    /// Whether the whole file was last written with the present seal.
+    pub(super) fn is_sealed_as_wanted(&self) -> bool {
+        self.sealed_as == self.seal_name()
+    }
+
+    fn seal_name(&self) -> &str {
+        self.seal().map_or("", Seal::name)
+    }
+
+    /// Notes that the whole file is written with the present seal.
+    pub(super) fn note_seal(&mut self) -> rusqlite::Result<()> {
+        let name = self.seal_name().to_owned();
+        schema::note_seal(&self.connection, &name)?;
+        self.sealed_as = name;
+        Ok(())
+    }
+
+    /// Leaves nothing in the file and its log but what is stored now. `false`: another process reads the
+    /// log, which therefore stays as it is.
+    pub(super) fn scrub(&mut self) -> rusqlite::Result<bool> {
+        // Everything fits into memory: it is there already. Nothing goes to a disk for temporary files.
+        self.connection
+            .execute_batch("PRAGMA temp_store = MEMORY; VACUUM; PRAGMA temp_store = DEFAULT;")?;
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let busy: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
+        self.log_pages = log_pages(&self.path);
+        Ok(busy == 0)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -76,9 +120,10 @@ impl Database {
     pub(super) fn commit<H>(&mut self, events: &[Arc<Event<H>>]) -> rusqlite::Result<()> {
         let last = events.last().map_or(0, |event| event.revision);
         let reserve = self.wanted_block(last);
-        let transaction = self.begin()?;
+        let seal = self.seal.as_deref();
+        let transaction = begin(&mut self.connection)?;
         for event in events {
-            write_event(&transaction, event)?;
+            write_event(&transaction, event, seal)?;
         }
         if let Some(reserved) = reserve {
             write_reserved(&transaction, reserved)?;
@@ -97,10 +142,11 @@ impl Database {
         &mut self,
         records: impl Iterator<Item = &'a Arc<Record<H>>>,
     ) -> rusqlite::Result<()> {
-        let transaction = self.begin()?;
+        let seal = self.seal.as_deref();
+        let transaction = begin(&mut self.connection)?;
         let mut log_pages = 0;
         for record in records {
-            update(&transaction, record)?;
+            update(&transaction, record, seal)?;
             log_pages += pages(Some(record));
         }
         transaction.commit()?;
@@ -114,7 +160,7 @@ impl Database {
             return Ok(false);
         }
         let reserved = last + REVISION_BLOCK;
-        let transaction = self.begin()?;
+        let transaction = begin(&mut self.connection)?;
         write_reserved(&transaction, reserved)?;
         transaction.commit()?;
         self.reserved = reserved;
@@ -124,11 +170,6 @@ impl Database {
     /// The reservation a batch ending at `last` should carry along, if any.
     fn wanted_block(&self, last: Revision) -> Option<Revision> {
         (last + REVISION_LOW > self.reserved).then_some(last + REVISION_BLOCK)
-    }
-
-    fn begin(&mut self) -> rusqlite::Result<Transaction<'_>> {
-        self.connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
     }
 
     /// Whether the log has grown long enough to be copied into the file.
@@ -145,7 +186,7 @@ impl Database {
 
     /// Closes the file, noting that no revision after `last` was given out.
     pub(super) fn close(mut self, last: Revision) -> rusqlite::Result<()> {
-        let transaction = self.begin()?;
+        let transaction = begin(&mut self.connection)?;
         write_reserved(&transaction, last)?;
         transaction.commit()?;
         // Closing the last connection copies the whole log and removes it.
@@ -161,17 +202,36 @@ fn log_pages(path: &Path) -> usize {
     usize::try_from(bytes).map_or(usize::MAX, |bytes| bytes / PAGE_BYTES)
 }
 
-fn write_event<H>(transaction: &Transaction<'_>, event: &Event<H>) -> rusqlite::Result<()> {
+fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+/// The bytes that stand for a record's value in the file.
+fn stored<'a, H>(record: &'a Record<H>, seal: Option<&dyn Seal>) -> Cow<'a, [u8]> {
+    let sealed = seal.and_then(|seal| seal.seal(&record.key, &record.value));
+    sealed.map_or(Cow::Borrowed(&record.value), Cow::Owned)
+}
+
+fn write_event<H>(
+    transaction: &Transaction<'_>,
+    event: &Event<H>,
+    seal: Option<&dyn Seal>,
+) -> rusqlite::Result<()> {
     match (&event.before, &event.after) {
         (None, Some(record)) => {
             let sql = "INSERT INTO kv (created, modified, key, value) VALUES (?1, ?2, ?3, ?4)";
             let (created, modified) = (signed(record.created), signed(record.modified));
             transaction
                 .prepare_cached(sql)?
-                .execute(params![created, modified, &*record.key, &*record.value])
+                .execute(params![
+                    created,
+                    modified,
+                    &*record.key,
+                    stored(record, seal)
+                ])
                 .map(drop)
         }
-        (_, Some(record)) => update(transaction, record),
+        (_, Some(record)) => update(transaction, record, seal),
         (Some(record), None) => {
             let mut statement = transaction.prepare_cached("DELETE FROM kv WHERE created = ?1")?;
             one_row(statement.execute([signed(record.created)])?)
@@ -180,11 +240,15 @@ fn write_event<H>(transaction: &Transaction<'_>, event: &Event<H>) -> rusqlite::
     }
 }
 
-fn update<H>(transaction: &Transaction<'_>, record: &Record<H>) -> rusqlite::Result<()> {
+fn update<H>(
+    transaction: &Transaction<'_>,
+    record: &Record<H>,
+    seal: Option<&dyn Seal>,
+) -> rusqlite::Result<()> {
     let sql = "UPDATE kv SET modified = ?2, value = ?3 WHERE created = ?1";
     let (created, modified) = (signed(record.created), signed(record.modified));
     let mut statement = transaction.prepare_cached(sql)?;
-    one_row(statement.execute(params![created, modified, &*record.value])?)
+    one_row(statement.execute(params![created, modified, stored(record, seal)])?)
 }
 
 fn write_reserved(transaction: &Transaction<'_>, reserved: Revision) -> rusqlite::Result<()> {

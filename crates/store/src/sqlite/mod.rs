@@ -6,6 +6,7 @@ mod directory;
 mod load;
 mod options;
 mod queue;
+mod reseal;
 mod schema;
 mod stats;
 mod writer;
@@ -48,8 +49,13 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
         decode: impl Fn(&str, &Bytes) -> H + Send + Sync + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let directory = Directory::acquire(&options.dir)?;
-        let mut database = Database::open(&options.dir)?;
-        let records = load::load(&mut database, &decode)?;
+        let mut database = Database::open(&options.dir, options.seal.clone())?;
+        let load::Loaded { records, stale } = load::load(&database, &decode)?;
+        let resealed = reseal::reseal(&mut database, &stale);
+        resealed.map_err(|source| OpenError::Database {
+            path: database.path().to_owned(),
+            source,
+        })?;
         let revision = database.revision();
         let memory = Memory::new(&options.collections, records, revision, options.limits());
         let memory = Arc::new(memory);

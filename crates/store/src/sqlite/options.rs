@@ -1,9 +1,11 @@
 //! What a caller may choose, and the bounds that hold when nothing is chosen.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::memory::Limits;
+use crate::seal::Seal;
 
 /// History in all: some 20,000 pod updates of 3 KiB, four seconds of the fastest rollout.
 const HISTORY_BYTES: usize = 64 << 20;
@@ -40,6 +42,8 @@ pub struct Options {
     pub write_queue: usize,
     /// How long a lazy write may stay off the disk.
     pub lazy_flush: Duration,
+    /// How values are stored; as they are when there is none.
+    pub seal: Option<Arc<dyn Seal>>,
 }
 
 impl Options {
@@ -53,6 +57,7 @@ impl Options {
             watch_buffer: WATCH_BUFFER_EVENTS,
             write_queue: WRITE_QUEUE,
             lazy_flush: LAZY_FLUSH,
+            seal: None,
         }
     }
 

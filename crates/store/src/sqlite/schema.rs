@@ -127,3 +127,24 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
          COMMIT;"
     ))
 }
+
+/// The name of the seal that the whole file was last written with; empty when it was written with none.
+/// Files that were never sealed have no table for it.
+pub(super) fn sealed_as(connection: &Connection) -> rusqlite::Result<String> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'seal'";
+    if connection.query_row(sql, [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(String::new());
+    }
+    connection.query_row("SELECT name FROM seal", [], |row| row.get(0))
+}
+
+/// Notes the name of the seal that the whole file is written with.
+pub(super) fn note_seal(connection: &Connection, name: &str) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "BEGIN IMMEDIATE;
+         DROP TABLE IF EXISTS seal;
+         CREATE TABLE seal (name TEXT NOT NULL);",
+    )?;
+    connection.execute("INSERT INTO seal VALUES (?1)", [name])?;
+    connection.execute_batch("COMMIT")
+}

@@ -14,4 +14,5 @@ mod crash;
 mod full;
 mod model;
 mod refusals;
+mod sealed;
 mod sync;

@@ -1,0 +1,182 @@
+//! Values that are stored otherwise than they are read: what is in the file, and how it changes with the
+//! seal.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kennel_store::{OpenError, Opened, Options, Seal, SqliteStore, Store};
+use tempfile::TempDir;
+
+use crate::common::{create, delete, options, renew, update, value};
+
+/// Turns every byte below `/a/` around a pivot and writes the pivot before them: enough to tell forms
+/// apart. A pivot of zero stores values as they are.
+#[derive(Debug)]
+struct Turn {
+    pivot: u8,
+    name: String,
+}
+
+const MARK: u8 = 1;
+
+fn turned(bytes: &[u8], pivot: u8) -> Vec<u8> {
+    bytes.iter().map(|byte| byte ^ pivot).collect()
+}
+
+impl Seal for Turn {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn seal(&self, key: &str, value: &[u8]) -> Option<Vec<u8>> {
+        let is_sealed = key.starts_with("/a/") && self.pivot != 0;
+        is_sealed.then(|| [&[MARK, self.pivot], &turned(value, self.pivot)[..]].concat())
+    }
+
+    fn open(&self, key: &str, stored: Bytes) -> Result<Opened, String> {
+        let wanted = if key.starts_with("/a/") {
+            self.pivot
+        } else {
+            0
+        };
+        match &stored[..] {
+            [MARK, 0xff, ..] => Err("nobody knows how to turn 0xff".to_owned()),
+            [MARK, pivot, rest @ ..] => Ok(Opened {
+                value: turned(rest, *pivot).into(),
+                is_current: *pivot == wanted,
+            }),
+            _ => Ok(Opened {
+                value: stored,
+                is_current: wanted == 0,
+            }),
+        }
+    }
+}
+
+fn with(dir: &Path, pivot: u8) -> Options {
+    let name = match pivot {
+        0 => String::new(),
+        pivot => format!("pivot {pivot}"),
+    };
+    Options {
+        seal: Some(Arc::new(Turn { pivot, name })),
+        ..options(dir)
+    }
+}
+
+fn open(dir: &Path, pivot: u8) -> Arc<SqliteStore<usize>> {
+    SqliteStore::open(with(dir, pivot), |_, value| value.len()).expect("the store opens")
+}
+
+/// Whether any file in the directory holds these bytes.
+fn on_disk(dir: &Path, needle: &[u8]) -> bool {
+    let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
+    let mut files = entries.map(|entry| std::fs::read(entry.path()).unwrap());
+    files.any(|bytes| bytes.windows(needle.len()).any(|w| w == needle))
+}
+
+#[tokio::test]
+async fn values_are_sealed_in_the_file_and_plain_everywhere_else() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path(), 7);
+    let mut watch = store.watch("/", 0).unwrap();
+    let written = create(&store, "/a/x", "first secret").await.unwrap();
+    update(&store, "/a/x", written.revision, "second secret")
+        .await
+        .unwrap();
+    let lazy = create(&store, "/a/y", "third secret").await.unwrap();
+    renew(&store, "/a/y", lazy.revision, "fourth secret")
+        .await
+        .unwrap();
+    create(&store, "/open", "no secret").await.unwrap();
+    let seen = watch.next().await.unwrap();
+    assert_eq!(&seen[0].after.as_ref().unwrap().value[..], b"first secret");
+    store.close().await;
+    for secret in [
+        "first secret",
+        "second secret",
+        "third secret",
+        "fourth secret",
+    ] {
+        assert!(!on_disk(dir.path(), secret.as_bytes()), "{secret}");
+    }
+    assert!(on_disk(dir.path(), b"no secret"));
+    assert!(on_disk(dir.path(), &turned(b"fourth secret", 7)));
+    let store = open(dir.path(), 7);
+    assert_eq!(value(&store, "/a/x").as_deref(), Some("second secret"));
+    assert_eq!(value(&store, "/a/y").as_deref(), Some("fourth secret"));
+}
+
+#[tokio::test]
+async fn a_new_seal_rewrites_everything_and_leaves_no_trace() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path(), 0);
+    // Long enough to take pages of their own, some of which are freed again.
+    let long = "my diary ".repeat(2000);
+    let mut revisions = Vec::new();
+    for n in 0..40 {
+        let key = format!("/a/{n:02}");
+        let written = create(&store, &key, &format!("{long}{n}")).await.unwrap();
+        let changed = update(&store, &key, written.revision, &format!("my diary {n}")).await;
+        revisions.push((key, changed.unwrap().revision));
+    }
+    let (gone, revision) = revisions.pop().unwrap();
+    delete(&store, &gone, revision).await.unwrap();
+    let last = store.revision();
+    // Not closed but dropped: the log is left with what it holds.
+    drop(store);
+    assert!(on_disk(dir.path(), b"my diary"));
+    for pivot in [9, 3, 3, 0, 5] {
+        let store = open(dir.path(), pivot);
+        for (n, (key, revision)) in revisions.iter().enumerate() {
+            let record = store.get(key).unwrap();
+            assert_eq!(&record.value[..], format!("my diary {n}").as_bytes());
+            assert_eq!(record.modified, *revision, "a new form is no change");
+        }
+        assert!(store.revision() >= last);
+        for other in [0, 9, 3, 5] {
+            let shows = on_disk(dir.path(), &turned(b"my diary", other));
+            assert_eq!(shows, other == pivot, "{other} while it is {pivot}");
+        }
+        store.close().await;
+    }
+}
+
+/// Nothing is stored any more that is in the old form, but what was deleted is still in free pages.
+#[tokio::test]
+async fn what_was_deleted_before_leaves_no_trace_either() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path(), 0);
+    let written = create(&store, "/a/x", &"my diary ".repeat(2000))
+        .await
+        .unwrap();
+    delete(&store, "/a/x", written.revision).await.unwrap();
+    store.close().await;
+    assert!(on_disk(dir.path(), b"my diary"));
+    open(dir.path(), 4).close().await;
+    assert!(!on_disk(dir.path(), b"my diary"));
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_opened_is_named_and_nothing_is_touched() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path(), 0xff);
+    for n in 0..2000 {
+        create(&store, &format!("/b/{n}"), "x").await.unwrap();
+    }
+    create(&store, "/a/x", "secret").await.unwrap();
+    store.close().await;
+    let file = dir.path().join(kennel_store::DATABASE_FILE);
+    let before = std::fs::read(&file).unwrap();
+    let refused = SqliteStore::open(with(dir.path(), 5), |_, value| value.len());
+    let error = refused.err().expect("it does not open");
+    assert!(matches!(&error, OpenError::Sealed { key, .. } if key == "/a/x"));
+    let words = error.to_string();
+    assert!(words.starts_with("cannot read /a/x in "), "{words}");
+    assert!(
+        words.ends_with("kennel.db: nobody knows how to turn 0xff"),
+        "{words}"
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+}
