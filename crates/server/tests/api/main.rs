@@ -21,6 +21,7 @@ mod namespaces;
 mod nodes_apart;
 mod patches;
 mod pods;
+mod protobuf;
 mod revisions;
 mod selectors;
 mod watches;
