@@ -140,9 +140,7 @@ fn aggregation_errors(object: &Value) -> Vec<FieldError> {
 
 /// Users and groups are names in this API group; service accounts are objects of the core group.
 fn default_groups(object: &mut Value) {
-    if has(object, "roleRef") {
-        default_to(object, "roleRef.apiGroup", GROUP);
-    }
+    default_to(object, "roleRef.apiGroup", GROUP);
     for subject in list_mut(object, "subjects") {
         if matches!(text(subject, "kind"), "User" | "Group") {
             default_to(subject, "apiGroup", GROUP);
