@@ -29,6 +29,11 @@ impl Target {
         Access::stranger(self.kennel.address(), &self.kennel.data_dir())
     }
 
+    /// A file below `pki/` in the data directory.
+    pub(crate) fn pki(&self, name: &str) -> String {
+        std::fs::read_to_string(self.kennel.data_dir().join("pki").join(name)).unwrap()
+    }
+
     /// Creates an object as the administrator and returns it.
     pub(crate) fn create(&self, path: &str, object: &Value) -> Value {
         let reply = self.admin.ask("POST", path, object.to_string().as_bytes());
@@ -36,17 +41,44 @@ impl Target {
         reply.json()
     }
 
+    /// Deletes an object as the administrator, without grace.
+    pub(crate) fn delete(&self, path: &str) {
+        let options = br#"{"gracePeriodSeconds": 0}"#;
+        let reply = self.admin.ask("DELETE", path, options);
+        assert_eq!(reply.code, 200, "{}", reply.text());
+    }
+
+    /// A token of a service account of the default namespace.
+    pub(crate) fn token(&self, account: &str, spec: &Value) -> String {
+        let path = format!("/api/v1/namespaces/default/serviceaccounts/{account}/token");
+        let made = self.create(&path, &serde_json::json!({"spec": spec}));
+        made["status"]["token"].as_str().unwrap().to_owned()
+    }
+
     /// Asks for secrets with a bearer token.
     pub(crate) fn with_token(&self, token: &str) -> Reply {
-        let bearer = format!("Bearer {token}");
-        let headers = [("Authorization", bearer.as_str())];
-        self.stranger().ask_with("GET", SECRETS, &headers, b"")
+        ask_with_token(&self.stranger(), token)
     }
+}
+
+/// Asks for secrets with a bearer token.
+pub(crate) fn ask_with_token(access: &Access, token: &str) -> Reply {
+    let bearer = format!("Bearer {token}");
+    access.ask_with("GET", SECRETS, &[("Authorization", &bearer)], b"")
 }
 
 /// The one refusal that all bad credentials get: nothing in it tells what was wrong with them.
 #[track_caller]
-pub(crate) fn unauthorized(reply: &Reply) {
+pub(crate) fn unauthorized(reply: &Reply, attempt: &str) {
     let expected = r#"{"apiVersion":"v1","code":401,"kind":"Status","message":"Unauthorized","metadata":{},"reason":"Unauthorized","status":"Failure"}"#;
-    assert_eq!((reply.code, reply.text().as_str()), (401, expected));
+    let (code, text) = (reply.code, reply.text());
+    assert_eq!((code, text.as_str()), (401, expected), "{attempt}");
+}
+
+/// Somebody who is known by this name, and has no right to what was asked for.
+#[track_caller]
+pub(crate) fn known_as(reply: &Reply, name: &str) {
+    let text = reply.text();
+    assert_eq!(reply.code, 403, "{text}");
+    assert!(text.contains(&format!("User \\\"{name}\\\"")), "{text}");
 }

@@ -6,5 +6,6 @@
     reason = "a test ends where something is not as it must be"
 )]
 
+mod certificates;
 mod common;
 mod credentials;

@@ -42,7 +42,7 @@ impl Authority {
             return Ok(Self { cert_pem, key_pem });
         }
         let pair = KeyPair::generate()?;
-        let mut params = parameters("kennel-ca", &[], CA_DAYS);
+        let mut params = parameters("kennel-ca", None, CA_DAYS);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![
             KeyUsagePurpose::KeyCertSign,
@@ -66,7 +66,7 @@ impl Authority {
         names: &[String],
         addresses: &[IpAddr],
     ) -> Result<Pair, PkiError> {
-        let mut params = parameters("kennel-server", &[], LEAF_DAYS);
+        let mut params = parameters("kennel-server", None, LEAF_DAYS);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let mut wanted = Vec::new();
         for name in names {
@@ -82,15 +82,15 @@ impl Authority {
         self.keep_or_issue(dir, "server", &params, &wanted)
     }
 
-    /// A client certificate: the user is its common name, the groups its organisations.
+    /// A client certificate: the user is its common name, the group its organisation.
     pub fn client(
         &self,
         dir: &Path,
         file: &str,
         user: &str,
-        groups: &[&str],
+        group: &str,
     ) -> Result<Pair, PkiError> {
-        let mut params = parameters(user, groups, LEAF_DAYS);
+        let mut params = parameters(user, Some(group), LEAF_DAYS);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.keep_or_issue(dir, file, &params, &[])
     }
@@ -158,11 +158,12 @@ fn is_for(cert_pem: &str, pair: &KeyPair) -> bool {
     Facts::read(cert_pem).is_some_and(|facts| facts.key == pair.subject_public_key_info())
 }
 
-fn parameters(common_name: &str, organisations: &[&str], days: i64) -> CertificateParams {
+/// One organisation at most: rcgen keeps only the last attribute of a type.
+fn parameters(common_name: &str, organisation: Option<&str>, days: i64) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut subject = DistinguishedName::new();
-    for organisation in organisations {
-        subject.push(DnType::OrganizationName, *organisation);
+    if let Some(organisation) = organisation {
+        subject.push(DnType::OrganizationName, organisation);
     }
     subject.push(DnType::CommonName, common_name);
     params.distinguished_name = subject;

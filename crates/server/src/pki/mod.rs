@@ -47,7 +47,7 @@ impl Pki {
         files::make_dir(&dir)?;
         let authority = Authority::open(&dir)?;
         let server = authority.server(&dir, names, addresses)?;
-        let admin = authority.client(&dir, "admin", ADMIN, &["system:masters"])?;
+        let admin = authority.client(&dir, "admin", ADMIN, "system:masters")?;
         Ok(Self {
             ca_pem: authority.cert_pem.clone(),
             server_cert_pem: server.0,
