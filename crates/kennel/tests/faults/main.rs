@@ -11,6 +11,7 @@ mod clients;
 mod common;
 mod disk;
 mod ends;
+mod flood;
 mod input;
 mod starts;
 mod traces;

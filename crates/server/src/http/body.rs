@@ -26,7 +26,7 @@ pub enum Body {
 /// What an answer takes up until it has been read.
 pub struct Held {
     /// A place among the requests in flight, or among the watches.
-    _seat: Option<Seat>,
+    seat: Option<Seat>,
     /// Its part in the connection's traffic.
     exchange: Option<Exchange>,
 }
@@ -47,10 +47,7 @@ impl Body {
         if let (false, Some(exchange)) = (matches!(self, Self::Stream(_)), &exchange) {
             exchange.step();
         }
-        let held = Held {
-            _seat: seat,
-            exchange,
-        };
+        let held = Held { seat, exchange };
         Self::Held(Box::new((self, held)))
     }
 }
@@ -81,7 +78,11 @@ impl http_body::Body for Body {
                 if let (false, Some(exchange)) = (matches!(body, Self::Stream(_)), &held.exchange) {
                     exchange.step();
                 }
-                return Pin::new(body).poll_frame(context);
+                let polled = Pin::new(body).poll_frame(context);
+                if let (Some(seat), Poll::Ready(Some(Ok(frame)))) = (&mut held.seat, &polled) {
+                    seat.read(frame.data_ref().map_or(0, Bytes::len));
+                }
+                return polled;
             }
         };
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))

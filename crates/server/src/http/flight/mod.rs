@@ -16,6 +16,7 @@
 
 mod lane;
 mod pool;
+mod sizes;
 
 use std::hash::RandomState;
 use std::net::IpAddr;
@@ -28,6 +29,7 @@ use tokio::sync::oneshot;
 pub(crate) use lane::Lane;
 use lane::Wish;
 use pool::{Answer, Pool};
+use sizes::{Place, Sizes};
 
 use super::limits;
 use crate::api::Entry;
@@ -39,6 +41,7 @@ pub(crate) struct Flight {
     lanes: [Seats; Lane::ALL.len()],
     /// Turns names into numbers that no outsider can foresee.
     keys: RandomState,
+    sizes: Sizes,
 }
 
 struct Seats {
@@ -64,22 +67,28 @@ impl Default for Flight {
                 refused: AtomicU64::new(0),
             }),
             keys: RandomState::new(),
+            sizes: Sizes::default(),
         }
     }
 }
 
 impl Flight {
-    /// A seat for a request with a body of this size, as soon as there is one. Health checks need none.
+    /// A seat for a request with a body of this size, or several for a large one or for a list that is
+    /// expected to be large, as soon as they are free. Health checks need none.
     pub(crate) async fn request(
         self: &Arc<Self>,
         entry: &Entry,
         caller: &Caller,
         bytes: u64,
     ) -> Result<Option<Seat>> {
-        match lane::request(entry, caller, bytes, &self.keys) {
-            Some(wish) => self.seat(wish).await.map(Some).ok_or_else(refusal),
-            None => Ok(None),
-        }
+        let list = Sizes::place(entry, &self.keys);
+        let bytes = bytes.max(list.map_or(0, |list| self.sizes.expected(list)));
+        let Some(wish) = lane::request(entry, caller, bytes, &self.keys) else {
+            return Ok(None);
+        };
+        let mut seat = self.seat(wish).await.ok_or_else(refusal)?;
+        seat.list = list;
+        Ok(Some(seat))
     }
 
     /// A place for a watch.
@@ -132,6 +141,8 @@ impl Flight {
             flow: ask.flow,
             width,
             ticket,
+            list: None,
+            read: 0,
         };
         let Some(told) = told else {
             return Some(seat);
@@ -171,6 +182,16 @@ pub(crate) struct Seat {
     width: u32,
     /// What it waits with while it is none yet.
     ticket: Option<u64>,
+    /// The list that is answered from here, and how much of it was read.
+    list: Option<Place>,
+    read: u64,
+}
+
+impl Seat {
+    /// Some of the answer was read.
+    pub(super) fn read(&mut self, bytes: usize) {
+        self.read += bytes as u64;
+    }
 }
 
 impl Drop for Seat {
@@ -181,6 +202,9 @@ impl Drop for Seat {
             None => pool.leave(self.flow, self.width),
         };
         drop(pool);
+        if let Some(list) = self.list {
+            self.flight.sizes.note(list, self.read);
+        }
         for waiter in seated {
             // Whoever is gone meanwhile gives its seat back itself.
             let _gone = waiter.send(());
