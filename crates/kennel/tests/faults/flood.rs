@@ -69,10 +69,10 @@ impl Town {
         assert_eq!(reply.code, 201, "{}", reply.text());
     }
 
-    fn citizen(&self, name: &str, groups: &[&str]) -> Access {
+    fn citizen(&self, name: &str, group: &str) -> Access {
         let dir: &Path = self.certificates.path();
         let file = name.replace(':', "-");
-        let issued = self.authority.client(dir, &file, name, groups);
+        let issued = self.authority.client(dir, &file, name, group);
         let (cert, key) = issued.unwrap();
         let (address, data) = (self.server.kennel.address(), self.server.kennel.data_dir());
         Access::showing(address, &data, &cert, &key)
@@ -120,7 +120,7 @@ fn get(access: &Access, path: &str) -> Wire {
 
 impl Flood {
     fn over(town: &Town) -> Self {
-        let mallory = town.citizen("mallory", &[]);
+        let mallory = town.citizen("mallory", "citizens");
         let mut held: Vec<Wire> = (0..SHARE).map(|_| slow_body(&mallory)).collect();
         town.until("seats_taken", "mutating", |taken| taken == SHARE);
         // The next ones wait, and those after them are told to come back later.
@@ -212,10 +212,13 @@ fn lease(turn: usize) -> Vec<u8> {
 #[test]
 fn a_flood_from_one_client_is_not_noticed_by_the_others() {
     let town = Town::new();
-    let node = town.citizen("system:node:n", &["system:nodes"]);
+    let node = town.citizen("system:node:n", "system:nodes");
     assert_eq!(node.ask("POST", LEASES, &lease(0)).code, 201);
-    let (reader, writer) = (town.citizen("reader", &[]), town.citizen("writer", &[]));
-    let scheduler = town.citizen("system:kube-scheduler", &[]);
+    let (reader, writer) = (
+        town.citizen("reader", "citizens"),
+        town.citizen("writer", "citizens"),
+    );
+    let scheduler = town.citizen("system:kube-scheduler", "citizens");
     let flood = Flood::over(&town);
     let started = Instant::now();
     std::thread::scope(|scope| {
@@ -266,7 +269,7 @@ fn a_crowd_at_the_door_keeps_nobody_out() {
         .map(|_| std::net::TcpStream::connect(address).unwrap())
         .collect();
     town.until("seats_taken", "handshakes", |taken| taken >= 140);
-    let reader = town.citizen("reader", &[]);
+    let reader = town.citizen("reader", "citizens");
     for _ in 0..20 {
         assert_eq!(reader.ask("GET", "/api/v1/nodes", b"").code, 200);
     }
