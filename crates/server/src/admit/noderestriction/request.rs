@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::{Api, Write, writer};
+use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds;
-use crate::kinds::tree::{at, text};
-use crate::object;
+use crate::kinds::tree::{at, list, text, texts};
+use crate::object::{self, Stored};
 use crate::registry::{self, Resource};
 use crate::request::User;
 use crate::status::{ApiError, Result};
@@ -62,5 +63,80 @@ pub(crate) fn check_token(
     if pod.head.field(pods, "spec.nodeName") != Some(write.node) {
         return write.refuse("node requested token bound to a pod scheduled on a different node");
     }
-    Ok(())
+    check_audience(api, user, write, request, &read(&pod))
+}
+
+/// Whom the token is for: somebody that the pod itself would send it to, or whom a role allows.
+fn check_audience(
+    api: &Api,
+    user: &User,
+    write: Write<'_>,
+    request: &Value,
+    pod: &Value,
+) -> Result<()> {
+    let audience = match texts(request, "spec.audiences")[..] {
+        [] => "",
+        [one] => one,
+        _ => return write.refuse("node may only request 0 or 1 audiences"),
+    };
+    let volumes = list(pod, "spec.volumes").iter();
+    let mut volumes = volumes.into_iter();
+    if volumes.any(|volume| sends_to(api, write.namespace, volume, audience)) {
+        return Ok(());
+    }
+    let asked = Attributes::Resource(ResourceAttributes {
+        verb: "request-serviceaccounts-token-audience",
+        resource: audience,
+        namespace: write.namespace,
+        name: write.name,
+        ..ResourceAttributes::default()
+    });
+    if api.authorizer.allows(user, &asked) {
+        return Ok(());
+    }
+    write.refuse(&format!(
+        "audience {audience:?} not found in pod spec volume, {} is not authorized to request tokens for \
+         this audience",
+        user.name
+    ))
+}
+
+/// Whether a volume has its pod's tokens sent to this audience: by itself, or through its CSI driver.
+fn sends_to(api: &Api, namespace: &str, volume: &Value, audience: &str) -> bool {
+    let projected = list(volume, "projected.sources").iter();
+    let mut tokens = projected.filter_map(|source| source.get("serviceAccountToken"));
+    if tokens.any(|token| text(token, "audience") == audience) {
+        return true;
+    }
+    let Some(driver) = driver(api, namespace, volume) else {
+        return false;
+    };
+    let driver = lookup(api, ("storage.k8s.io", "csidrivers"), None, &driver);
+    let mut requests = list(&driver, "spec.tokenRequests").iter();
+    requests.any(|request| text(request, "audience") == audience)
+}
+
+/// The CSI driver of a volume, directly or of the persistent volume behind it.
+fn driver(api: &Api, namespace: &str, volume: &Value) -> Option<String> {
+    let mut driver = text(volume, "csi.driver").to_owned();
+    let claim = text(volume, "persistentVolumeClaim.claimName");
+    if !claim.is_empty() {
+        let kind = ("", "persistentvolumeclaims");
+        let claim = lookup(api, kind, Some(namespace), claim);
+        let name = text(&claim, "spec.volumeName");
+        let volume = lookup(api, ("", "persistentvolumes"), None, name);
+        text(&volume, "spec.csi.driver").clone_into(&mut driver);
+    }
+    (!driver.is_empty()).then_some(driver)
+}
+
+/// A stored object; null if there is none.
+fn lookup(api: &Api, (group, plural): (&str, &str), namespace: Option<&str>, name: &str) -> Value {
+    let row = registry::find(group, "v1", plural);
+    let found = row.and_then(|row| api.store.get(&object::key(row, namespace, name)));
+    found.map(|stored| read(&stored)).unwrap_or_default()
+}
+
+fn read(stored: &Stored) -> Value {
+    serde_json::from_slice(&stored.value).unwrap_or_default()
 }

@@ -193,6 +193,14 @@ async fn tokens_are_for_its_own_pods() {
     }
     let fine = ask("Pod", "pod-a", own_uid);
     world.send("a", "POST", &path, Some(&fine)).await.is(201);
+    let mut elsewhere = fine.clone();
+    elsewhere["spec"]["audiences"] = json!(["vault"]);
+    let words = "audience \"vault\" not found in pod spec volume, system:node:a is not authorized to \
+                 request tokens for this audience";
+    check(&world, "POST", &path, &elsewhere, words).await;
+    elsewhere["spec"]["audiences"] = json!(["vault", "bank"]);
+    let words = "node may only request 0 or 1 audiences";
+    check(&world, "POST", &path, &elsewhere, words).await;
 }
 
 #[tokio::test]
