@@ -1,4 +1,4 @@
-//! What nodes may write: their own Node, Lease and CSINode, the pods bound to them, mirror pods of
+//! What nodes may write: their own `Node`, `Lease` and `CSINode`, the pods bound to them, mirror pods of
 //! their own, tokens for their pods. In upstream's words.
 //!
 //! Authorisation has let the request pass without knowing its body; here the rest is refused. Narrower
@@ -39,7 +39,7 @@ impl Write<'_> {
         Err(ApiError::forbidden(self.row, self.name, why))
     }
 
-    /// Leases and CSINodes: the one that has the node's name.
+    /// `Lease` and `CSINode`: the one that has the node's name.
     fn check_own(&self, what: &str) -> Result<()> {
         if self.name == self.node {
             return Ok(());

@@ -80,6 +80,16 @@ impl Graph {
         needs.any(|needs| needs.include(kind, namespace, name))
     }
 
+    /// The one copy of a set of names.
+    fn shared(&mut self, needs: Needs) -> Arc<Needs> {
+        if let Some(known) = self.needs.get(&needs) {
+            return Arc::clone(known);
+        }
+        let needs = Arc::new(needs);
+        self.needs.insert(Arc::clone(&needs));
+        needs
+    }
+
     fn bind(&mut self, node: &str, pod: &Record<Head>) {
         if node.is_empty() {
             return;
@@ -87,14 +97,7 @@ impl Graph {
         let Some(needs) = Needs::of(pod) else {
             return;
         };
-        let needs = match self.needs.get(&needs) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let needs = Arc::new(needs);
-                self.needs.insert(Arc::clone(&needs));
-                needs
-            }
-        };
+        let needs = self.shared(needs);
         if !self.nodes.contains_key(node) {
             self.nodes.insert(node.into(), Vec::new());
         }

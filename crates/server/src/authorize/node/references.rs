@@ -81,16 +81,16 @@ struct Variable<'a> {
 
 /// Where variables come from.
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default)]
 struct Source<'a> {
-    #[serde(borrow)]
-    config_map_key_ref: Option<Reference<'a>>,
-    #[serde(borrow)]
-    config_map_ref: Option<Reference<'a>>,
-    #[serde(borrow)]
-    secret_key_ref: Option<Reference<'a>>,
-    #[serde(borrow)]
-    secret_ref: Option<Reference<'a>>,
+    #[serde(borrow, rename = "configMapKeyRef")]
+    map_key: Option<Reference<'a>>,
+    #[serde(borrow, rename = "configMapRef")]
+    map: Option<Reference<'a>>,
+    #[serde(borrow, rename = "secretKeyRef")]
+    secret_key: Option<Reference<'a>>,
+    #[serde(borrow, rename = "secretRef")]
+    secret: Option<Reference<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -122,8 +122,8 @@ struct Volume<'a> {
     cinder: Option<Backing<'a>>,
     #[serde(borrow)]
     csi: Option<Backing<'a>>,
-    #[serde(borrow)]
-    flex_volume: Option<Backing<'a>>,
+    #[serde(borrow, rename = "flexVolume")]
+    flex: Option<Backing<'a>>,
     #[serde(borrow)]
     iscsi: Option<Backing<'a>>,
     #[serde(borrow)]
@@ -184,9 +184,13 @@ impl<'a> PodShape<'a> {
     /// Calls `found` with everything the pod names, some perhaps more than once.
     pub(crate) fn each(&self, found: &mut dyn FnMut(Named, &str)) {
         let spec = &self.spec;
-        put(Named::ServiceAccount, &spec.service_account_name, found);
+        put(
+            Named::ServiceAccount,
+            spec.service_account_name.as_ref(),
+            found,
+        );
         for secret in spec.image_pull_secrets.iter().flatten() {
-            put(Named::Secret, &secret.name, found);
+            put(Named::Secret, secret.name.as_ref(), found);
         }
         let containers = [
             &spec.containers,
@@ -208,10 +212,10 @@ impl Container<'_> {
         let values = self.env.iter().flatten();
         let values = values.filter_map(|variable| variable.value_from.as_ref());
         for source in values.chain(self.env_from.iter().flatten()) {
-            refer(Named::ConfigMap, source.config_map_key_ref.as_ref(), found);
-            refer(Named::ConfigMap, source.config_map_ref.as_ref(), found);
-            refer(Named::Secret, source.secret_key_ref.as_ref(), found);
-            refer(Named::Secret, source.secret_ref.as_ref(), found);
+            refer(Named::ConfigMap, source.map_key.as_ref(), found);
+            refer(Named::ConfigMap, source.map.as_ref(), found);
+            refer(Named::Secret, source.secret_key.as_ref(), found);
+            refer(Named::Secret, source.secret.as_ref(), found);
         }
     }
 }
@@ -225,14 +229,14 @@ impl Volume<'_> {
             &self.cephfs,
             &self.cinder,
             &self.csi,
-            &self.flex_volume,
+            &self.flex,
             &self.iscsi,
             &self.rbd,
             &self.scale_io,
             &self.storageos,
         ];
         for backing in backings.into_iter().flatten() {
-            put(Named::Secret, &backing.secret_name, found);
+            put(Named::Secret, backing.secret_name.as_ref(), found);
             refer(Named::Secret, backing.secret_ref.as_ref(), found);
             refer(
                 Named::Secret,
@@ -246,7 +250,7 @@ impl Volume<'_> {
             refer(Named::Secret, source.secret.as_ref(), found);
         }
         if let Some(claim) = &self.persistent_volume_claim {
-            put(Named::Claim, &claim.claim_name, found);
+            put(Named::Claim, claim.claim_name.as_ref(), found);
         } else if let (Some(_), Some(name)) = (&self.ephemeral, &self.name) {
             // The claim that is made for the pod has both names.
             found(Named::Claim, &format!("{pod}-{name}"));
@@ -256,12 +260,12 @@ impl Volume<'_> {
 
 fn refer(kind: Named, reference: Option<&Reference<'_>>, found: &mut dyn FnMut(Named, &str)) {
     if let Some(reference) = reference {
-        put(kind, &reference.name, found);
+        put(kind, reference.name.as_ref(), found);
     }
 }
 
-fn put(kind: Named, name: &Option<Cow<'_, str>>, found: &mut dyn FnMut(Named, &str)) {
-    if let Some(name) = name.as_deref().filter(|name| !name.is_empty()) {
+fn put(kind: Named, name: Option<&Cow<'_, str>>, found: &mut dyn FnMut(Named, &str)) {
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
         found(kind, name);
     }
 }

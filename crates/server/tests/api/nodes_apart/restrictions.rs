@@ -83,7 +83,7 @@ async fn mirror_pods_are_for_itself_and_name_nothing() {
     let uid = world.kit.get("/api/v1/nodes/a").await.ok()["metadata"]["uid"].clone();
     let owner = |field: &'static str, value: Value| {
         changed(&uid, |pod| {
-            pod["metadata"]["ownerReferences"][0][field] = value
+            pod["metadata"]["ownerReferences"][0][field] = value;
         })
     };
     let spec = |field: &'static str, value: Value| changed(&uid, |pod| pod["spec"][field] = value);
