@@ -98,5 +98,6 @@ pub(crate) async fn open_api(
     let furnished = bootstrap::furnish(&api).await;
     furnished.map_err(|error| StartError::Bootstrap(error.message))?;
     tokio::spawn(bootstrap::keep_furnished(Arc::clone(&api)));
+    tokio::spawn(bootstrap::keep_gathered(Arc::clone(&api)));
     Ok(api)
 }

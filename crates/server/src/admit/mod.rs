@@ -2,6 +2,7 @@
 //! (priorities, tolerations, service accounts, cluster IPs) and refuses what the rest of the
 //! cluster does not allow. It reads the store and never writes it.
 
+mod escalation;
 mod namespace;
 pub(crate) mod noderestriction;
 pub mod pod;
@@ -46,6 +47,7 @@ pub(crate) fn create(
             kinds::csr::stamp_requester(tree, &user.name, "", &user.groups);
             Ok(())
         }
+        _ if row.group == kinds::rbac::GROUP => escalation::check(api, user, row, tree, None),
         _ => Ok(()),
     }
 }
@@ -53,13 +55,14 @@ pub(crate) fn create(
 /// Admits a new version of an object, before it is validated.
 pub(crate) fn update(
     api: &Api,
-    _user: &User,
+    user: &User,
     row: &'static Resource,
     new: &Value,
-    _old: &Value,
+    old: &Value,
 ) -> Result<()> {
     match row.kind {
         "PriorityClass" => priority::check_one_default(api, row, new),
+        _ if row.group == kinds::rbac::GROUP => escalation::check(api, user, row, new, Some(old)),
         _ => Ok(()),
     }
 }

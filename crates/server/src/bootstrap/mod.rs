@@ -1,5 +1,8 @@
 //! The objects every cluster has from its first moment, and what every namespace is furnished with.
 
+mod aggregation;
+mod roles;
+
 use std::sync::Arc;
 
 use kennel_store::WatchEnd;
@@ -11,6 +14,8 @@ use crate::registry::{self, Resource};
 use crate::request::User;
 use crate::status::{ApiError, Result};
 use crate::verbs;
+
+pub(crate) use aggregation::keep_gathered;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// Where pods find the CA of this cluster.
@@ -40,6 +45,8 @@ pub(crate) async fn furnish(api: &Arc<Api>) -> Result<()> {
     for namespace in all_namespaces(api) {
         furnish_namespace(api, &namespace).await?;
     }
+    roles::furnish(api).await?;
+    aggregation::gather_all(api).await?;
     kubernetes_service(api).await
 }
 

@@ -122,26 +122,40 @@ pub(crate) async fn overwrite(
     name: &str,
     tree: serde_json::Value,
 ) -> Result<()> {
+    amend(api, user, row, namespace, name, |old| *old = tree.clone()).await
+}
+
+/// Changes an object on the server's own behalf. `change` is called again if somebody else is faster.
+pub(crate) async fn amend(
+    api: &Api,
+    user: &User,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    name: &str,
+    change: impl Fn(&mut serde_json::Value),
+) -> Result<()> {
     let at = At {
         row,
         namespace,
         name,
     };
-    let change = update::Change {
+    let part = update::Part::Main;
+    let whole = update::Change {
         at,
         by: user,
-        part: update::Part::Main,
+        part,
         dry_run: false,
     };
-    let edit = |_: &Document| {
-        let document = Document::new(tree.clone());
+    let edit = |old: &Document| {
+        let mut document = old.clone();
+        change(&mut document.tree);
         Ok(update::Edit {
             document,
             expected: None,
             warnings: Vec::new(),
         })
     };
-    update::modify(api, change, edit).await.map(drop)
+    update::modify(api, whole, edit).await.map(drop)
 }
 
 /// Reads of a collection that is always empty.

@@ -1,6 +1,7 @@
 //! Role-based access control: what roles and bindings allow. It knows no other source of rights; who
 //! needs no role is decided in [`super`].
 
+pub(crate) mod cover;
 mod index;
 mod rule;
 mod sketch;
@@ -59,6 +60,20 @@ impl Rbac {
                 None => Opinion::NONE,
             }
         })
+    }
+}
+
+impl Rbac {
+    /// All rules that a user has in a namespace, or (without one) everywhere; and what is wrong with the
+    /// bindings, if there may be more.
+    pub(crate) fn rules(&self, user: &User, namespace: &str) -> (Vec<Arc<[Rule]>>, Option<String>) {
+        self.index
+            .read(|index| (index.rules(user, namespace), broken(index, user, namespace)))
+    }
+
+    /// The rules of a role; one of the cluster has no namespace.
+    pub(crate) fn role(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
+        self.index.read(|index| index.role(namespace, name))
     }
 }
 

@@ -96,11 +96,11 @@ pub(super) fn covers_url(url: &str, path: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// `verbs groups resources names`, or `verbs urls`; lists are joined by commas, `-` is empty.
-    fn rule(text: &str) -> Rule {
+    pub(in super::super) fn rule(text: &str) -> Rule {
         let lists: Vec<Vec<String>> = text
             .split(' ')
             .map(|list| list.split(',').map(|w| w.replace("core", "")).collect())
