@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod access;
 mod admission;
 mod audited;
 mod bootstrap;
@@ -10,6 +11,7 @@ mod certificates;
 mod changes;
 mod creation;
 mod deletion;
+mod escalation;
 mod events;
 mod fields;
 mod forms;

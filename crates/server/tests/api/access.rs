@@ -1,0 +1,415 @@
+//! Roles and bindings as users meet them: what they allow, at once; what is refused, in which words; the
+//! roles that every cluster starts with; reviews.
+
+use http::Method;
+use kennel_server::request::User;
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Kit, MAPS, MERGE, map, request};
+
+pub(crate) const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+pub(crate) const BINDINGS: &str =
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+pub(crate) const CLUSTER_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+pub(crate) const CLUSTER_BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
+
+pub(crate) fn user(name: &str) -> User {
+    User::authenticated(name, Vec::new())
+}
+
+/// A request by somebody, `METHOD path`.
+pub(crate) async fn ask(kit: &Kit, user: &User, what: &str, body: Option<&Value>) -> Answer {
+    let (method, path) = what.split_once(' ').unwrap();
+    let method: Method = method.parse().unwrap();
+    let mut request = request(method.clone(), path, body);
+    if method == Method::PATCH {
+        let kind = MERGE.parse().unwrap();
+        request.headers_mut().insert("content-type", kind);
+    }
+    kit.send_as(request, user.clone()).await
+}
+
+pub(crate) fn rule(verbs: &[&str], group: &str, resources: &[&str]) -> Value {
+    json!({"verbs": verbs, "apiGroups": [group], "resources": resources})
+}
+
+pub(crate) fn role(name: &str, rules: &[Value]) -> Value {
+    json!({"metadata": {"name": name}, "rules": rules})
+}
+
+/// A binding of `Kind/name` to a user.
+pub(crate) fn binding(name: &str, role: &str, to: &str) -> Value {
+    let (kind, role) = role.split_once('/').unwrap();
+    json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "User", "name": to, "apiGroup": "rbac.authorization.k8s.io"}],
+    })
+}
+
+#[tokio::test]
+async fn a_binding_counts_with_the_next_request_and_so_does_its_end() {
+    let (kit, ann) = (Kit::new().await, user("ann"));
+    let list = format!("GET {MAPS}");
+    let refused = ask(&kit, &ann, &list, None).await.is(403);
+    assert_eq!(
+        refused["message"],
+        "configmaps is forbidden: User \"ann\" cannot list resource \"configmaps\" in API group \"\" in \
+         the namespace \"default\""
+    );
+    let reader = role("reader", &[rule(&["get", "list"], "", &["configmaps"])]);
+    kit.post(ROLES, &reader).await.is(201);
+    for _ in 0..20 {
+        kit.post(BINDINGS, &binding("b", "Role/reader", "ann"))
+            .await
+            .is(201);
+        ask(&kit, &ann, &list, None).await.is(200);
+        ask(
+            &kit,
+            &ann,
+            &format!("POST {MAPS}"),
+            Some(&map("m", &json!({}))),
+        )
+        .await
+        .is(403);
+        ask(&kit, &ann, "GET /api/v1/configmaps", None)
+            .await
+            .is(403);
+        ask(&kit, &user("bob"), &list, None).await.is(403);
+        kit.delete(&format!("{BINDINGS}/b")).await.is(200);
+        ask(&kit, &ann, &list, None).await.is(403);
+    }
+}
+
+#[tokio::test]
+async fn names_subresources_and_paths_are_told_apart() {
+    let (kit, ann) = (Kit::new().await, user("ann"));
+    kit.map("mine", &json!({})).await;
+    kit.map("other", &json!({})).await;
+    let mut named = rule(&["get", "list", "update"], "", &["configmaps"]);
+    named["resourceNames"] = json!(["mine"]);
+    let rules = [
+        named,
+        rule(&["get"], "", &["pods/log"]),
+        rule(&["get"], "", &["namespaces"]),
+        json!({"verbs": ["get"], "nonResourceURLs": ["/metrics"]}),
+    ];
+    kit.post(CLUSTER_ROLES, &role("some", &rules)).await.is(201);
+    kit.post(CLUSTER_BINDINGS, &binding("b", "ClusterRole/some", "ann"))
+        .await
+        .is(201);
+    let select = "?fieldSelector=metadata.name%3D";
+    for (what, code) in [
+        (format!("GET {MAPS}/mine"), 200),
+        (format!("GET {MAPS}/other"), 403),
+        (format!("GET {MAPS}"), 403),
+        (format!("GET {MAPS}{select}mine"), 200),
+        (format!("GET {MAPS}{select}other"), 403),
+        (format!("DELETE {MAPS}{select}mine"), 403),
+        ("GET /api/v1/namespaces/default/pods/p".to_owned(), 403),
+        ("GET /api/v1/namespaces/default/pods/p/log".to_owned(), 404),
+        ("GET /api/v1/namespaces/default".to_owned(), 200),
+        ("GET /api/v1/namespaces".to_owned(), 403),
+        ("GET /metrics".to_owned(), 200),
+        ("GET /metrics/more".to_owned(), 403),
+        ("GET /apis".to_owned(), 200),
+        ("GET /openapi/v3".to_owned(), 200),
+    ] {
+        assert_eq!(ask(&kit, &ann, &what, None).await.code, code, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_served_is_not_told_to_those_who_may_not_ask() {
+    let kit = Kit::new().await;
+    let path = "GET /apis/example.com/v1/namespaces/default/cats/tom";
+    let refused = ask(&kit, &user("ann"), path, None).await.is(403);
+    assert_eq!(
+        refused["message"],
+        "cats.example.com \"tom\" is forbidden: User \"ann\" cannot get resource \"cats\" in API group \
+         \"example.com\" in the namespace \"default\""
+    );
+    assert_eq!(
+        refused["details"],
+        json!({"name": "tom", "group": "example.com", "kind": "cats"})
+    );
+    ask(&kit, &User::master("root"), path, None).await.is(404);
+    // Collections that are always empty have namespaces, too.
+    kit.post(BINDINGS, &binding("b", "ClusterRole/view", "ann"))
+        .await
+        .is(201);
+    let local = "GET /apis/apps/v1/namespaces/default/deployments";
+    ask(&kit, &user("ann"), local, None).await.is(200);
+    ask(&kit, &user("ann"), "GET /apis/apps/v1/deployments", None)
+        .await
+        .is(403);
+    let elsewhere = "GET /apis/apps/v1/namespaces/kube-system/deployments";
+    ask(&kit, &user("ann"), elsewhere, None).await.is(403);
+}
+
+#[tokio::test]
+async fn a_binding_to_no_role_says_so() {
+    let kit = Kit::new().await;
+    let lost = binding("b", "ClusterRole/lost", "ann");
+    kit.post(CLUSTER_BINDINGS, &lost).await.is(201);
+    let refused = ask(&kit, &user("ann"), "GET /api/v1/nodes", None)
+        .await
+        .is(403);
+    assert_eq!(
+        refused["message"],
+        "nodes is forbidden: User \"ann\" cannot list resource \"nodes\" in API group \"\" at the cluster \
+         scope: RBAC: clusterrole.rbac.authorization.k8s.io \"lost\" not found"
+    );
+}
+
+#[tokio::test]
+async fn anonymous_users_get_health_and_version() {
+    let kit = Kit::new().await;
+    let nobody = User::anonymous();
+    for path in ["/healthz", "/livez", "/readyz", "/livez/ping", "/version"] {
+        let answer = ask(&kit, &nobody, &format!("GET {path}"), None).await;
+        assert_eq!(answer.code, 200, "{path}");
+    }
+    for path in [
+        "/api",
+        "/apis",
+        "/metrics",
+        "/api/v1/nodes",
+        "/nothing",
+        "/",
+    ] {
+        let answer = ask(&kit, &nobody, &format!("GET {path}"), None).await;
+        assert_eq!(answer.code, 401, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_known_roles_do_what_they_are_known_for() {
+    let kit = Kit::new().await;
+    for name in ["view", "edit", "admin"] {
+        let bind = binding(name, &format!("ClusterRole/{name}"), name);
+        kit.post(BINDINGS, &bind).await.is(201);
+    }
+    let table = [
+        ("list pods", [true, true, true]),
+        ("create pods", [false, true, true]),
+        ("get secrets", [false, true, true]),
+        ("create daemonsets.apps", [false, true, true]),
+        ("get controllerrevisions.apps", [true, true, true]),
+        (
+            "create roles.rbac.authorization.k8s.io",
+            [false, false, true],
+        ),
+        ("create serviceaccounts/token", [false, true, true]),
+        ("update daemonsets/status.apps", [false, false, false]),
+        ("get nodes", [false, false, false]),
+    ];
+    for (what, allowed) in table {
+        for (name, allowed) in ["view", "edit", "admin"].into_iter().zip(allowed) {
+            assert_eq!(
+                may(&kit, name, what, "default").await,
+                allowed,
+                "{name} {what}"
+            );
+            assert!(!may(&kit, name, what, "kube-system").await, "{name} {what}");
+        }
+    }
+}
+
+/// `verb resource[/subresource][.group]`
+async fn may(kit: &Kit, name: &str, what: &str, namespace: &str) -> bool {
+    let (verb, resource) = what.split_once(' ').unwrap();
+    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let asked = json!({
+        "verb": verb, "group": group, "resource": resource, "subresource": subresource,
+        "namespace": namespace,
+    });
+    let review = json!({"spec": {"user": name, "resourceAttributes": asked}});
+    let path = format!("{REVIEWS}/subjectaccessreviews");
+    let answer = kit.post(&path, &review).await.is(201);
+    answer["status"]["allowed"].as_bool().unwrap()
+}
+
+#[tokio::test]
+async fn default_roles_are_mended_at_the_next_start() {
+    let kit = Kit::new().await;
+    let path = format!("{CLUSTER_ROLES}/system:basic-user");
+    let original = kit.get(&path).await.ok();
+    let labels = &original["metadata"]["labels"];
+    assert_eq!(labels["kubernetes.io/bootstrapping"], "rbac-defaults");
+    let own = rule(&["get"], "", &["nodes"]);
+    kit.patch(MERGE, &path, &json!({"rules": [own]})).await.ok();
+    let binding = format!("{CLUSTER_BINDINGS}/system:basic-user");
+    kit.patch(MERGE, &binding, &json!({"subjects": null}))
+        .await
+        .ok();
+    let auto = "rbac.authorization.kubernetes.io/autoupdate";
+    let discovery = format!("{CLUSTER_ROLES}/system:discovery");
+    let hands_off = json!({"rules": null, "metadata": {"annotations": {auto: "false"}}});
+    kit.patch(MERGE, &discovery, &hands_off).await.ok();
+    kit.delete(&format!("{CLUSTER_ROLES}/view")).await.is(200);
+    let kit = kit.reopen().await;
+    let rules = kit.get(&path).await.ok()["rules"].clone();
+    assert_eq!(rules[0], own);
+    assert_eq!(rules.as_array().unwrap().len(), 4, "{rules}");
+    let subjects = kit.get(&binding).await.ok()["subjects"].clone();
+    assert_eq!(subjects[0]["name"], "system:authenticated");
+    assert_eq!(kit.get(&discovery).await.ok()["rules"], Value::Null);
+    let view = kit.get(&format!("{CLUSTER_ROLES}/view")).await.ok();
+    assert!(view["rules"].as_array().unwrap().len() > 5, "{view}");
+}
+
+#[tokio::test]
+async fn nothing_is_written_at_a_start_that_finds_everything() {
+    let kit = Kit::new().await;
+    let before = kit.revision().await;
+    let kit = kit.reopen().await;
+    assert_eq!(kit.revision().await, before);
+}
+
+#[tokio::test]
+async fn a_role_that_gathers_follows_what_it_gathers() {
+    let kit = Kit::new().await;
+    let label = "rbac.authorization.k8s.io/aggregate-to-view";
+    let extra = |verbs: &[&str]| {
+        let mut cats = role("cats", &[rule(verbs, "example.com", &["cats"])]);
+        cats["metadata"]["labels"] = json!({label: "true"});
+        cats
+    };
+    let mut watch = kit
+        .watch(&format!(
+            "{CLUSTER_ROLES}?fieldSelector=metadata.name%3Dadmin"
+        ))
+        .await;
+    let mut told = async |verb: Option<&str>| loop {
+        let event = watch.next().await.expect("the watch goes on");
+        let rules = event["object"]["rules"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let cats = rules
+            .iter()
+            .find(|rule| rule["resources"] == json!(["cats"]));
+        if cats.map(|rule| rule["verbs"][0].as_str().unwrap()) == verb {
+            return;
+        }
+    };
+    told(None).await;
+    kit.post(CLUSTER_ROLES, &extra(&["get"])).await.is(201);
+    told(Some("get")).await;
+    kit.put(&format!("{CLUSTER_ROLES}/cats"), &extra(&["list"]))
+        .await
+        .is(200);
+    told(Some("list")).await;
+    let unlabelled = json!({"metadata": {"labels": null}});
+    kit.patch(MERGE, &format!("{CLUSTER_ROLES}/cats"), &unlabelled)
+        .await
+        .ok();
+    told(None).await;
+    let mut own = role("own", &[]);
+    own["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"team": "a"}}]});
+    kit.post(CLUSTER_ROLES, &own).await.is(201);
+    let relabelled = json!({"metadata": {"labels": {"team": "a", label: "true"}}});
+    kit.patch(MERGE, &format!("{CLUSTER_ROLES}/cats"), &relabelled)
+        .await
+        .ok();
+    told(Some("list")).await;
+    kit.delete(&format!("{CLUSTER_ROLES}/cats")).await.is(200);
+    told(None).await;
+    // What is gathered is not for users to write.
+    let path = format!("{CLUSTER_ROLES}/admin");
+    kit.patch(
+        MERGE,
+        &path,
+        &json!({"rules": [rule(&["get"], "x", &["cats"])]}),
+    )
+    .await
+    .ok();
+    told(Some("get")).await;
+    told(None).await;
+}
+
+#[tokio::test]
+async fn reviews_answer_with_reasons() {
+    let kit = Kit::new().await;
+    let reader = role("reader", &[rule(&["get"], "", &["configmaps"])]);
+    kit.post(ROLES, &reader).await.is(201);
+    kit.post(BINDINGS, &binding("b", "Role/reader", "ann"))
+        .await
+        .is(201);
+    let asked = json!({"verb": "get", "resource": "configmaps", "namespace": "default"});
+    let own = json!({"spec": {"resourceAttributes": asked}});
+    let path = format!("POST {REVIEWS}/selfsubjectaccessreviews");
+    let answer = ask(&kit, &user("ann"), &path, Some(&own)).await.is(201);
+    assert_eq!(answer["kind"], "SelfSubjectAccessReview");
+    let reason = "RBAC: allowed by RoleBinding \"b/default\" of Role \"reader\" to User \"ann\"";
+    let expected = json!({"allowed": true, "reason": reason});
+    assert_eq!(answer["status"], expected);
+    let answer = ask(&kit, &user("bob"), &path, Some(&own)).await.is(201);
+    assert_eq!(answer["status"], json!({"allowed": false}));
+    let local = json!({"spec": {"user": "ann", "resourceAttributes": asked}});
+    let path = format!("{REVIEWS}/namespaces/default/localsubjectaccessreviews");
+    let answer = kit.post(&path, &local).await.is(201);
+    assert_eq!(answer["status"], expected);
+    assert_eq!(answer["metadata"]["namespace"], "default");
+    let other = format!("{REVIEWS}/namespaces/other/localsubjectaccessreviews");
+    kit.post(&other, &local).await.is(422);
+    let url = json!({"spec": {"groups": ["system:monitoring"], "nonResourceAttributes": {
+        "verb": "get", "path": "/metrics"}}});
+    let answer = kit
+        .post(&format!("{REVIEWS}/subjectaccessreviews"), &url)
+        .await
+        .is(201);
+    assert_eq!(
+        answer["status"]["reason"],
+        "RBAC: allowed by ClusterRoleBinding \"system:monitoring\" of ClusterRole \"system:monitoring\" to \
+         Group \"system:monitoring\""
+    );
+    let nothing = json!({"spec": {"user": "a"}});
+    let path = format!("{REVIEWS}/subjectaccessreviews");
+    let empty = kit.post(&path, &nothing).await;
+    assert_eq!(
+        empty.is(422)["message"],
+        "SubjectAccessReview.authorization.k8s.io \"\" is invalid: spec.resourceAttributes: Invalid value: \
+         null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+    );
+    // Whoever may ask about themselves may not ask about others.
+    let path = format!("POST {REVIEWS}/subjectaccessreviews");
+    ask(&kit, &user("ann"), &path, Some(&local)).await.is(403);
+}
+
+#[tokio::test]
+async fn rules_reviews_list_everything() {
+    let kit = Kit::new().await;
+    kit.post(
+        BINDINGS,
+        &binding("b", "ClusterRole/system:monitoring", "ann"),
+    )
+    .await
+    .is(201);
+    let path = format!("POST {REVIEWS}/selfsubjectrulesreviews");
+    let asked = json!({"spec": {"namespace": "default"}});
+    let status = ask(&kit, &user("ann"), &path, Some(&asked)).await.is(201)["status"].clone();
+    assert_eq!(status["incomplete"], false);
+    let rules = status["resourceRules"].as_array().unwrap();
+    let basic = rules
+        .iter()
+        .any(|rule| rule["resources"] == json!(["selfsubjectreviews"]));
+    assert!(basic, "{status}");
+    let paths = status["nonResourceRules"].as_array().unwrap();
+    assert!(
+        paths
+            .iter()
+            .any(|rule| rule["nonResourceURLs"][0] == "/api"),
+        "{status}"
+    );
+    let node = User::authenticated("system:node:n", vec!["system:nodes".to_owned()]);
+    let status = ask(&kit, &node, &path, Some(&asked)).await.is(201)["status"].clone();
+    assert_eq!(status["incomplete"], true);
+    let refused = ask(&kit, &user("ann"), &path, Some(&json!({})))
+        .await
+        .is(400);
+    assert_eq!(refused["message"], "no namespace on request");
+}
