@@ -39,7 +39,8 @@ macro_rules! sessions {
 }
 
 sessions!(
-    cluster, configmaps, daemonsets, generators, namespaces, nodes, pods, secrets, services
+    cluster, configmaps, daemonsets, generators, identity, namespaces, nodes, pods, secrets,
+    services
 );
 
 #[test]
