@@ -20,6 +20,8 @@ pub mod history;
 mod manage;
 mod member;
 pub mod options;
+#[cfg(test)]
+mod plain;
 pub mod plan;
 pub mod planner;
 pub mod pod;

@@ -64,10 +64,6 @@ impl Planner {
         let hot = self.pods.hot_mut(pod);
         (hot.set, hot.claim) = (set, claim);
         let (node, hash) = (hot.node, hot.hash);
-        let fits = |kind: PodWrite| (kind == PodWrite::Claim) == (claim != Claim::Member);
-        if self.pods.wait(pod).is_some_and(|(kind, _)| !fits(kind)) {
-            self.pods.set_wait(pod, None);
-        }
         let Some(known) = self.sets.get_mut(set) else {
             return;
         };
@@ -111,8 +107,6 @@ impl Planner {
             *uses -= 1;
             if *uses == 0 {
                 known.hash_uses.remove(&hot.hash);
-                // An old revision may be forgotten now (rule 4.7).
-                known.past.dirty |= known.past.crowded;
             }
         }
         let slot = known.slot(hot.node);
@@ -130,30 +124,15 @@ impl Planner {
         self.settle(hot.set, hot.node);
     }
 
-    /// A pod has changed: what was asked for may have been done.
-    pub(super) fn answered(&mut self, pod: PodId, changed_hands: bool, relabelled: bool) {
-        let done = match self.pods.wait(pod) {
-            None => false,
-            Some((PodWrite::Delete, _)) => changed_hands,
-            Some((PodWrite::Claim, _)) => changed_hands || relabelled,
-            Some((PodWrite::Relabel, _)) => relabelled,
-        };
-        if done {
-            self.pods.set_wait(pod, None);
-        }
-    }
-
     /// A claim has failed some time ago.
     pub(super) fn claim_again(&mut self, pod: PodId) {
         let Some(hot) = self.pods.hot.get(pod as usize).copied() else {
             return;
         };
-        if let Some(known) = self.sets.get_mut(hot.set) {
-            match hot.claim {
-                Claim::Orphan | Claim::Stray => drop(known.claims.insert(pod)),
-                Claim::Member => known.past.dirty = true,
-                Claim::None => {}
-            }
+        if let Some(known) = self.sets.get_mut(hot.set)
+            && matches!(hot.claim, Claim::Orphan | Claim::Stray)
+        {
+            known.claims.insert(pod);
             self.touch(hot.set);
         }
     }
@@ -196,7 +175,7 @@ impl Planner {
         let ticket = self.ticket();
         let wait = Wait::asked(self.now, ticket, before.map(|(_, wait)| wait));
         self.pods.set_wait(pod, Some((kind, wait)));
-        self.look_at_pod(pod, kind, wait.until);
+        self.look_at_pod(set, pod, kind, wait.until);
         let pending = Pending::Pod {
             set,
             daemon_set: Arc::clone(&reference),
@@ -207,10 +186,12 @@ impl Planner {
         self.ask(ticket, &reference, write, pending);
     }
 
-    /// Slots look after the deletion of their pods themselves.
-    pub(super) fn look_at_pod(&mut self, pod: PodId, kind: PodWrite, at: Millis) {
-        if kind != PodWrite::Delete {
-            self.timers.at(at, Look::Pod(pod));
+    /// Looks again at what was asked for. Slots look after the deletion of their pods themselves.
+    pub(super) fn look_at_pod(&mut self, set: SetId, pod: PodId, kind: PodWrite, at: Millis) {
+        match kind {
+            PodWrite::Delete => {}
+            PodWrite::Claim => self.timers.at(at, Look::Pod(pod)),
+            PodWrite::Relabel => self.look_at_history(set, at),
         }
     }
 }

@@ -63,7 +63,7 @@ impl Planner {
                 if kind == PodWrite::Delete {
                     self.delete_ended(set, &daemon_set, &name, &outcome);
                 }
-                self.pod_write_ended(ticket, pod, kind, &outcome);
+                self.pod_write_ended(ticket, set, pod, kind, &outcome);
             }
             Pending::Status { set, daemon_set } => {
                 self.status_ended(ticket, set, &daemon_set, outcome);
@@ -149,7 +149,14 @@ impl Planner {
         }
     }
 
-    fn pod_write_ended(&mut self, ticket: Ticket, pod: PodId, kind: PodWrite, outcome: &Outcome) {
+    fn pod_write_ended(
+        &mut self,
+        ticket: Ticket,
+        set: SetId,
+        pod: PodId,
+        kind: PodWrite,
+        outcome: &Outcome,
+    ) {
         let Some(hot) = self.pods.hot.get(pod as usize).copied() else {
             return;
         };
@@ -164,7 +171,7 @@ impl Planner {
         };
         let wait = wait.failed(self.now, failure);
         self.pods.set_wait(pod, Some((kind, wait)));
-        self.look_at_pod(pod, kind, wait.until);
+        self.look_at_pod(set, pod, kind, wait.until);
         if kind == PodWrite::Delete && hot.set != super::pods::NOBODY {
             self.settle(hot.set, hot.node);
         }
@@ -229,7 +236,7 @@ impl Planner {
             .past
             .creation_ended(ticket, now, made, failure(&outcome));
         if let Some(at) = look {
-            self.timers.at(at, Look::History(set));
+            self.look_at_history(set, at);
         }
         self.touch(set);
     }
@@ -252,7 +259,7 @@ impl Planner {
         {
             *wait = wait.failed(now, failure);
             let until = wait.until;
-            self.timers.at(until, Look::History(set));
+            self.look_at_history(set, until);
         }
     }
 }

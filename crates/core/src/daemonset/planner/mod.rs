@@ -26,7 +26,7 @@ mod symbols;
 mod tests;
 mod timers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::event::{Action, Event, Millis, Note, SetRef, Ticket, Write};
@@ -57,6 +57,8 @@ pub struct Planner {
     /// Writes that have not ended.
     pending: HashMap<Ticket, Pending>,
     last_ticket: u64,
+    /// DaemonSets whose history has duplicates: looked at in each step until they are gone.
+    merging: BTreeSet<SetId>,
     /// DaemonSets to finish in this step.
     touched: Vec<SetId>,
     actions: Vec<Action>,
@@ -135,7 +137,11 @@ impl Planner {
                 Look::Slot(set, node) => self.look_at_slot(at, set, node),
                 Look::Pod(pod) => self.claim_again(pod),
                 Look::Set(set) => self.touch(set),
-                Look::History(set) => self.reconcile_later(set),
+                Look::History(set, serial) => {
+                    if self.sets.get(set).is_some_and(|set| set.serial == serial) {
+                        self.reconcile_later(set);
+                    }
+                }
             }
         }
     }
@@ -165,6 +171,9 @@ impl Planner {
     }
 
     fn finish(&mut self) {
+        for set in self.merging.clone() {
+            self.reconcile_later(set);
+        }
         while let Some(set) = self.touched.pop() {
             if let Some(known) = self.sets.get_mut(set) {
                 known.touched = false;

@@ -18,6 +18,7 @@ use super::Planner;
 use super::ended::Pending;
 use super::pods::{Claim, PodId, PodWrite};
 use super::sets::{Live, SetId};
+use super::symbols::Symbol;
 use super::timers::Look;
 
 /// What is known of one DaemonSet's history beside the revisions themselves.
@@ -36,8 +37,8 @@ pub(super) struct Past {
     collided: bool,
     /// Other writes, by the revision's uid.
     pub(super) waits: BTreeMap<Arc<str>, Wait>,
-    /// There are more old revisions than there should be.
-    pub(super) crowded: bool,
+    /// Hashes that keep old revisions from being forgotten, if there are too many.
+    kept_for: BTreeSet<Symbol>,
 }
 
 impl Past {
@@ -50,7 +51,7 @@ impl Past {
             creation: None,
             collided: false,
             waits: BTreeMap::new(),
-            crowded: false,
+            kept_for: BTreeSet::new(),
         }
     }
 
@@ -159,6 +160,13 @@ impl Planner {
         }
     }
 
+    /// Looks at a DaemonSet's history again some time.
+    pub(super) fn look_at_history(&mut self, set: SetId, at: Millis) {
+        if let Some(known) = self.sets.get(set) {
+            self.timers.at(at, Look::History(set, known.serial));
+        }
+    }
+
     pub(super) fn saw_revision(&mut self, revision: Revision) {
         let old = self.revisions.put(revision.clone());
         if old.as_ref() == Some(&revision) {
@@ -227,13 +235,21 @@ impl Planner {
         let Some(known) = self.sets.get_mut(set) else {
             return;
         };
+        let uses = &known.hash_uses;
+        known.past.dirty |= known
+            .past
+            .kept_for
+            .iter()
+            .any(|hash| !uses.contains_key(hash));
         if !self.synced || !known.past.dirty {
             return;
         }
         known.past.dirty = false;
+        known.past.kept_for.clear();
         if known.idle() {
             known.live = None;
             known.stale = true;
+            self.merging.remove(&set);
             return;
         }
         let now = self.now;
@@ -252,6 +268,15 @@ impl Planner {
             return;
         };
         let found = reconcile(&data, &claimed);
+        if found
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::Merge { .. }))
+        {
+            self.merging.insert(set);
+        } else {
+            self.merging.remove(&set);
+        }
         let current = found.current.map(|revision| Arc::from(revision.hash()));
         for step in &found.steps {
             self.take_step(set, step);
@@ -323,7 +348,7 @@ impl Planner {
                 from,
                 to,
             } => {
-                if !self.relabel_pods(set, from, to) {
+                if from == to || !self.relabel_pods(set, from, to) {
                     self.write_revision(set, name, uid, Write::DeleteRevision);
                 }
             }
@@ -350,7 +375,7 @@ impl Planner {
         let wait = Wait::asked(now, ticket, before);
         known.past.waits.insert(uid.clone(), wait);
         let reference = known.reference.clone();
-        self.timers.at(wait.until, Look::History(set));
+        self.look_at_history(set, wait.until);
         let write = write(Object {
             name: name.clone(),
             uid: uid.clone(),
@@ -402,7 +427,7 @@ impl Planner {
         let wait = Wait::asked(now, ticket, known.past.creation);
         known.past.creation = Some(wait);
         let reference = known.reference.clone();
-        self.timers.at(wait.until, Look::History(set));
+        self.look_at_history(set, wait.until);
         let pending = Pending::NewRevision {
             set,
             daemon_set: reference.clone(),
@@ -441,15 +466,17 @@ impl Planner {
             return;
         };
         let limit = usize::try_from(known.view.revision_history_limit).unwrap_or(0);
-        known.past.crowded = old.len() > limit;
-        let symbols = &mut self.symbols;
-        let uses = &known.hash_uses;
-        let hashes: BTreeSet<&str> = old
-            .iter()
-            .map(|revision| revision.hash())
-            .filter(|hash| uses.contains_key(&symbols.number(Some(hash))))
-            .collect();
-        let doomed = prune(old, limit, |hash| hashes.contains(hash));
+        let mut used = BTreeMap::new();
+        for hash in old.iter().map(|revision| revision.hash()) {
+            let symbol = self.symbols.number(Some(hash));
+            if known.hash_uses.contains_key(&symbol) {
+                used.insert(hash, symbol);
+            }
+        }
+        let doomed = prune(old, limit, |hash| used.contains_key(hash));
+        if old.len() > limit {
+            known.past.kept_for = used.into_values().collect();
+        }
         let doomed: Vec<_> = doomed
             .into_iter()
             .map(|revision| (revision.name.clone(), revision.uid.clone()))

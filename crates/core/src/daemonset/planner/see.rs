@@ -9,7 +9,7 @@ use super::super::fit::Rules;
 use super::super::view::{DaemonSetView, NodeView, PodView};
 use super::Planner;
 use super::nodes::NodeId;
-use super::pods::{NOBODY, PodId};
+use super::pods::{Claim, NOBODY, PodId, PodWrite};
 use super::sets::{Set, SetId};
 use super::slot::Slot;
 
@@ -22,7 +22,8 @@ impl Planner {
             self.drop_set(other);
         }
         let Some(set) = known else {
-            let set = self.sets.insert(Set::new(view, self.options.pace));
+            let serial = self.ticket().0;
+            let set = self.sets.insert(Set::new(view, self.options.pace, serial));
             self.warn_if_all_selected(set);
             self.reclaim_around(set);
             self.reconcile_later(set);
@@ -132,6 +133,7 @@ impl Planner {
         let creates: Vec<NodeId> = known.creates.keys().copied().collect();
         let pods = self.pods_around(set);
         self.sets.remove(set);
+        self.merging.remove(&set);
         for node in creates {
             self.nodes.release(node);
             self.sweep(node);
@@ -139,7 +141,7 @@ impl Planner {
         for pod in pods {
             if self.pods.hot(pod).set == set {
                 let hot = self.pods.hot_mut(pod);
-                (hot.set, hot.next, hot.claim) = (NOBODY, NOBODY, super::pods::Claim::None);
+                (hot.set, hot.next, hot.claim) = (NOBODY, NOBODY, Claim::None);
                 self.pods.set_wait(pod, None);
             }
             self.reclaim(pod, false);
@@ -232,7 +234,8 @@ impl Planner {
             && old.target() == view.target()
             && old.labels == view.labels
             && (view.controller.is_some() || old.terminating == view.terminating);
-        if view.terminating {
+        let claims = matches!(self.pods.wait(pod), Some((PodWrite::Claim, _)));
+        if view.terminating && !claims {
             // Its deletion has shown.
             self.pods.set_wait(pod, None);
         }
@@ -245,15 +248,21 @@ impl Planner {
     }
 
     fn move_pod(&mut self, pod: PodId, view: PodView) {
-        let changed_hands = self.pods.view(pod).controller != view.controller;
-        let relabelled = self.pods.view(pod).labels != view.labels;
+        let hot = *self.pods.hot(pod);
         self.unplace(pod);
-        self.answered(pod, changed_hands, relabelled);
-        let old_node = self.pods.hot(pod).node;
+        let old_node = hot.node;
         let node = view.target().map_or(NOBODY, |name| self.nodes.refer(name));
         self.pods.update(pod, view, self.now, &mut self.symbols);
         self.pods.hot_mut(pod).node = node;
         self.reclaim(pod, false);
+        // What was asked for has been done or makes no sense any more, but for its deletion.
+        let now = self.pods.hot(pod);
+        let stays = (hot.set, hot.claim) == (now.set, now.claim) && hot.claim == Claim::Member;
+        let deletes = matches!(self.pods.wait(pod), Some((PodWrite::Delete, _)));
+        if !(stays && deletes) {
+            self.pods.set_wait(pod, None);
+            self.settle_pod(pod);
+        }
         self.release_node(old_node);
     }
 

@@ -69,6 +69,8 @@ pub(super) struct Set {
     pub(super) view: DaemonSetView,
     pub(super) rules: Rules,
     pub(super) seed: u32,
+    /// Tells it from others that had its number.
+    pub(super) serial: u64,
     /// None while nothing may be done for it.
     pub(super) live: Option<Live>,
     /// What its slots go by has changed: all have to be looked at.
@@ -96,7 +98,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    pub(super) fn new(view: DaemonSetView, pace: Pace) -> Self {
+    pub(super) fn new(view: DaemonSetView, pace: Pace, serial: u64) -> Self {
         let reference = Arc::new(SetRef {
             namespace: view.namespace.clone(),
             name: view.name.clone(),
@@ -105,6 +107,7 @@ impl Set {
         Self {
             seed: seed(&format!("{}/{}", view.namespace, view.name)),
             reference,
+            serial,
             rules: Rules::of_template(&view.template),
             live: None,
             stale: true,

@@ -19,8 +19,8 @@ pub(super) enum Look {
     Pod(PodId),
     /// What a DaemonSet as a whole waits for: its status and its creations.
     Set(SetId),
-    /// A DaemonSet's history.
-    History(SetId),
+    /// The history of a DaemonSet, if it is still the same one.
+    History(SetId, u64),
 }
 
 /// See the [module](self).

@@ -6,12 +6,12 @@ use super::Pair;
 
 pub(super) fn judge(scene: &Scene, pair: &Pair, verdict: &mut Verdict) {
     let now = scene.now;
-    let counted = pair.old.or(pair.new);
-    verdict.burden.available = counted.is_some_and(|pod| pod.available(now));
     if pair.ambiguous {
         verdict.burden.surge = true;
         return;
     }
+    let counted = pair.old.or(pair.new);
+    verdict.burden.available = counted.is_some_and(|pod| pod.available(now));
     let Some(old) = pair.old else {
         return;
     };
