@@ -39,8 +39,8 @@ macro_rules! sessions {
 }
 
 sessions!(
-    cluster, configmaps, daemonsets, generators, identity, namespaces, nodes, pods, secrets,
-    services
+    adoption, cluster, configmaps, daemonsets, generators, identity, namespaces, nodes, placement,
+    pods, rollouts, secrets, services
 );
 
 #[test]
