@@ -19,12 +19,27 @@ use crate::metrics::{Observed, Page};
 use crate::write::{Call, Failure, Writer};
 use record::Record;
 
-/// How long others wait for a silent holder.
-const DURATION: Duration = Duration::from_secs(15);
-/// How long the holder goes on without a renewal that was confirmed.
-const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// How often the holder renews and others try.
-const RETRY: Duration = Duration::from_secs(2);
+/// How patient everybody is. All who want a lease must agree on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// How long others wait for a silent holder: whole seconds.
+    pub duration: Duration,
+    /// How long the holder goes on without a renewal that was confirmed. What is left of the duration
+    /// is for writes that have begun.
+    pub renew_deadline: Duration,
+    /// How often the holder renews and others try.
+    pub retry: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        }
+    }
+}
 
 /// Which lease, and who we are.
 #[derive(Clone, Debug)]
@@ -35,6 +50,8 @@ pub struct Lease {
     pub name: String,
     /// What we call ourselves in it: different for every process.
     pub identity: String,
+    /// How patient everybody is.
+    pub timing: Timing,
 }
 
 /// One who wants the lease, or has it.
@@ -77,25 +94,26 @@ impl Elector {
             }
             tokio::select! {
                 () = stop.cancelled() => return false,
-                () = tokio::time::sleep(RETRY) => {}
+                () = tokio::time::sleep(self.lease.timing.retry) => {}
             }
         }
     }
 
     /// Renews the lease until told to stop, or until it is lost.
     pub async fn hold(&mut self, stop: &CancellationToken) {
+        let deadline = self.lease.timing.renew_deadline;
         let mut renewed = Instant::now();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(RETRY) => {}
+                () = tokio::time::sleep(self.lease.timing.retry) => {}
             }
             // A request that hangs must not keep us from noticing that the time is over.
-            let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
+            let left = deadline.saturating_sub(renewed.elapsed());
             match tokio::time::timeout(left, self.try_once()).await {
                 Ok(true) => renewed = Instant::now(),
                 Ok(false) if self.is_taken() => break,
-                Ok(false) | Err(_) if renewed.elapsed() < RENEW_DEADLINE => {}
+                Ok(false) | Err(_) if renewed.elapsed() < deadline => {}
                 Ok(false) | Err(_) => break,
             }
         }
@@ -162,7 +180,8 @@ impl Elector {
         let began = Instant::now();
         match self.take_or_renew(began).await {
             Ok(true) => {
-                self.fence.open_until(began + RENEW_DEADLINE);
+                self.fence
+                    .open_until(began + self.lease.timing.renew_deadline);
                 true
             }
             Ok(false) => false,
@@ -185,7 +204,10 @@ impl Elector {
         if !ours && !record.holder.is_empty() && !self.is_silent(&record, now) {
             return Ok(false);
         }
-        let body = record.held(&live, &self.lease.identity, DURATION, &clock::now_micros());
+        let Lease {
+            identity, timing, ..
+        } = &self.lease;
+        let body = record.held(&live, identity, timing.duration, &clock::now_micros());
         match self.writer.send(&Call::replace(self.path(), &body)).await {
             Ok(answer) => {
                 self.observe(answer.tree()?, now);
@@ -202,8 +224,10 @@ impl Elector {
             namespace,
             name,
             identity,
+            timing,
         } = &self.lease;
-        let body = record::new(namespace, name, identity, DURATION, &clock::now_micros());
+        let now_micros = clock::now_micros();
+        let body = record::new(namespace, name, identity, timing.duration, &now_micros);
         let call = Call::create(collection(namespace), body.to_string());
         match self.writer.send(&call).await {
             Ok(answer) => {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
+
+use crate::controllers::Selection;
 use kennel_server::audit;
 
 /// One daemon on every node: the Kubernetes DaemonSet, whole and small.
@@ -134,6 +136,18 @@ pub(crate) struct UpArgs {
     /// How many nodes to simulate
     #[arg(long, default_value_t = 0, value_name = "NODES")]
     pub(crate) simulate: u16,
+
+    /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
+    ///
+    /// The names are daemonset-controller and kube-scheduler. To run the DaemonSet controller as a
+    /// process of its own, for example: --controllers='*,-daemonset-controller'
+    #[arg(
+        long,
+        default_value = "*",
+        value_name = "LIST",
+        allow_hyphen_values = true
+    )]
+    pub(crate) controllers: Selection,
 }
 
 /// How to run the controller.

@@ -10,6 +10,10 @@ use serde_json::json;
 
 use super::*;
 
+const DURATION: Duration = Duration::from_secs(15);
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+const RETRY: Duration = Duration::from_secs(2);
+
 /// One lease with compare-and-set, which can be made to fail or to hang.
 #[derive(Clone, Default)]
 struct Api(Arc<Mutex<State>>);
@@ -41,6 +45,7 @@ impl Api {
             namespace: "kube-system".into(),
             name: "l".into(),
             identity: identity.into(),
+            timing: Timing::default(),
         };
         let writer = Writer::new(Client::new(service, "default"), Fence::open());
         let fence = Fence::closed();

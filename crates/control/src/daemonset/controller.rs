@@ -158,22 +158,19 @@ impl Controller {
         let meta = &object.metadata;
         let uid: Arc<str> = meta.uid.as_deref().unwrap_or_default().into();
         let version = meta.resource_version.as_ref().and_then(|v| v.parse().ok());
-        match self.known.get_mut(&uid) {
-            Some(known) => {
-                if version.is_some_and(|version: u64| version < known.written) {
-                    self.metrics.stale.increment();
-                }
-                known.object = object;
-            }
-            None => {
-                let known = Known {
-                    object,
-                    written_at: None,
-                    written: 0,
-                };
-                self.known.insert(uid, known);
-            }
+        let Some(known) = self.known.get_mut(&uid) else {
+            let known = Known {
+                object,
+                written_at: None,
+                written: 0,
+            };
+            self.known.insert(uid, known);
+            return;
+        };
+        if version.is_some_and(|version: u64| version < known.written) {
+            self.metrics.stale.increment();
         }
+        known.object = object;
     }
 
     fn tell(&mut self, event: Event) {

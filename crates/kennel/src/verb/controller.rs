@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use kennel_client::fence::Fence;
-use kennel_client::lease::{Elector, Leadership, Lease};
+use kennel_client::lease::{Elector, Leadership, Lease, Timing};
 use kennel_client::metrics::{Observed, Page};
 use kennel_client::write::Writer;
 use kennel_control::daemonset::{self, Metrics, Settings};
@@ -35,9 +35,10 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
 
 async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<()> {
     let client = client(args.kubeconfig.as_deref()).await?;
-    let fence = match args.leader_elect {
-        true => Fence::closed(),
-        false => Fence::open(),
+    let fence = if args.leader_elect {
+        Fence::closed()
+    } else {
+        Fence::open()
     };
     let settings = Settings {
         placement: match args.placement {
@@ -52,6 +53,7 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         namespace: args.leader_elect_resource_namespace,
         name: args.leader_elect_resource_name,
         identity: identity(),
+        timing: Timing::default(),
     };
     let shown = Shown {
         metrics: settings.metrics.clone(),
@@ -61,7 +63,7 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         },
     };
     let showing = show(args.metrics_listen, shown).await?;
-    let term = async || term(client.clone(), settings.clone(), stop.clone()).await;
+    let term = async || Box::pin(term(client.clone(), settings.clone(), stop.clone())).await;
     let working = async {
         if args.leader_elect {
             let writer = Writer::new(client.clone(), Fence::open());

@@ -13,8 +13,8 @@ use tokio_util::task::TaskTracker;
 
 use super::server;
 use crate::args::UpArgs;
-use crate::inprocess;
 use crate::signals::Signals;
+use crate::{controllers, inprocess};
 
 /// What the parts get to finish what they are at; the server is there for them until then.
 const PARTS_END: Duration = Duration::from_secs(10);
@@ -30,17 +30,21 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let parts = TaskTracker::new();
     let client = |name: &str| inprocess::client(&server.api, name);
     let mut informers = Informers::new(&client("system:kube-controller-manager"));
-    let daemonsets = client("system:serviceaccount:kube-system:daemon-set-controller");
-    let settings = Settings::default();
-    parts.spawn(watch_over(
-        "daemonset controller",
-        kennel_control::daemonset::run(daemonsets, &mut informers, settings, stop.clone()),
-    ));
-    let scheduler = client("system:kube-scheduler");
-    parts.spawn(watch_over(
-        "scheduler",
-        kennel_control::scheduler::run(scheduler, &mut informers, stop.clone()),
-    ));
+    if args.controllers.runs(controllers::DAEMON_SETS) {
+        let client = client("system:serviceaccount:kube-system:daemon-set-controller");
+        let settings = Settings::default();
+        parts.spawn(watch_over(
+            "daemonset controller",
+            kennel_control::daemonset::run(client, &mut informers, settings, stop.clone()),
+        ));
+    }
+    if args.controllers.runs(controllers::SCHEDULER) {
+        let client = client("system:kube-scheduler");
+        parts.spawn(watch_over(
+            "scheduler",
+            kennel_control::scheduler::run(client, &mut informers, stop.clone()),
+        ));
+    }
     parts.spawn(informers.run(stop.clone()));
     if args.simulate > 0 {
         let nodes = client("system:kennel:simulated-nodes");

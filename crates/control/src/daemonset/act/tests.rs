@@ -55,6 +55,7 @@ fn object() -> Object {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it stands in lists of answers")]
 fn taken() -> Scripted {
     Some((409, json!({"reason": "AlreadyExists", "message": "taken"})))
 }

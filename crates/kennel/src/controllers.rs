@@ -1,0 +1,68 @@
+//! Which controllers run, in the words of kube-controller-manager's `--controllers`.
+
+use std::str::FromStr;
+
+/// The DaemonSet controller.
+pub(crate) const DAEMON_SETS: &str = "daemonset-controller";
+/// The scheduler.
+pub(crate) const SCHEDULER: &str = "kube-scheduler";
+
+const NAMES: [&str; 2] = [DAEMON_SETS, SCHEDULER];
+
+/// A list such as `*,-daemonset-controller`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Selection(Vec<String>);
+
+impl Selection {
+    /// Does this one run? What is named itself counts before `*`.
+    pub(crate) fn runs(&self, name: &str) -> bool {
+        let by_name = self.0.iter().find_map(|item| match item.strip_prefix('-') {
+            Some(off) => (off == name).then_some(false),
+            None => (item == name).then_some(true),
+        });
+        by_name.unwrap_or_else(|| self.0.iter().any(|item| item == "*"))
+    }
+}
+
+impl FromStr for Selection {
+    type Err = String;
+
+    fn from_str(list: &str) -> Result<Self, String> {
+        let items: Vec<String> = list.split(',').map(|item| item.trim().to_owned()).collect();
+        for item in &items {
+            let name = item.strip_prefix('-').unwrap_or(item);
+            if item != "*" && !NAMES.contains(&name) {
+                return Err(format!(
+                    "{name:?} is not in the list of known controllers: {NAMES:?}"
+                ));
+            }
+        }
+        Ok(Self(items))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(list: &str, daemon_sets: bool, scheduler: bool) {
+        let selection: Selection = list.parse().unwrap();
+        assert_eq!(selection.runs(DAEMON_SETS), daemon_sets, "{list}");
+        assert_eq!(selection.runs(SCHEDULER), scheduler, "{list}");
+    }
+
+    #[test]
+    fn a_list_says_who_runs() {
+        check("*", true, true);
+        check("*,-daemonset-controller", false, true);
+        check("-daemonset-controller, *", false, true);
+        check("kube-scheduler", false, true);
+        check("-kube-scheduler", false, false);
+    }
+
+    #[test]
+    fn names_that_nobody_has_are_refused() {
+        assert!("*,-daemonset".parse::<Selection>().is_err());
+        assert!("".parse::<Selection>().is_err());
+    }
+}
