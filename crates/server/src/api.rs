@@ -10,7 +10,7 @@ use kennel_store::Store;
 use serde_json::json;
 
 use crate::audit::Audit;
-use crate::authenticate::{Authenticator, Credentials, impersonate};
+use crate::authenticate::{Authenticator, Credentials, impersonate, issuer};
 use crate::authorize::{Attributes, Authorizer};
 use crate::discovery::{self, Document, Page};
 use crate::http::body::Body;
@@ -166,8 +166,8 @@ impl Api {
             _ if !reading => Err(ApiError::method_not_allowed("", path, method.as_str())),
             Route::Health(check) => self.health(&check, call),
             Route::Metrics => Ok(self.metrics.reply(self)),
-            Route::Issuer => Ok(self.authenticator.issuer_document(self.settings.address)),
-            Route::IssuerKeys => Ok(self.authenticator.issuer_keys()),
+            Route::Issuer => Ok(issuer::document(self.settings.address)),
+            Route::IssuerKeys => Ok(issuer::keys(self.authenticator.keys())),
             Route::Root => Ok(Reply::value(200, &json!({"paths": discovery_paths()}))),
             other => discover(self, &other, call),
         }

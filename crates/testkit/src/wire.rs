@@ -95,13 +95,14 @@ impl Access {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Reply {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: kennel\r\n");
-        for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        let length = body.len();
-        head.push_str("Content-Type: application/json\r\n");
-        head.push_str(&format!("Content-Length: {length}\r\n\r\n"));
+        let own = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let (own, length) = (own.collect::<String>(), body.len());
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: kennel\r\n{own}\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
         let mut wire = self.open().expect("the server accepts connections");
         let sent = wire.send(&[head.as_bytes(), body].concat());
         sent.expect("the server reads requests");

@@ -158,3 +158,73 @@ fn become_all(wishes: Vec<Wish>) -> User {
     }
     user
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in list {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn only_names_in_their_form_are_accounts() {
+        let check = |name: &str, is_account: bool| {
+            let wish = wished_user(name.to_owned());
+            let found = matches!(wish, Wish::Account { .. });
+            assert_eq!(found, is_account, "{name}");
+        };
+        check("system:serviceaccount:a:b", true);
+        check("system:serviceaccount:a:b.c", true);
+        check("system:serviceaccount:a:b:c", false);
+        check("system:serviceaccount:a", false);
+        check("system:serviceaccount:A:b", false);
+        check("system:serviceaccount::b", false);
+        check("a:b", false);
+    }
+
+    #[test]
+    fn groups_of_everybody_are_added_unless_they_are_named() {
+        let check = |list: &[(&'static str, &str)], expected: &[&str]| {
+            let user = become_all(wishes(&headers(list)).unwrap());
+            assert_eq!(user.groups, expected, "{list:?}");
+        };
+        let (user, account) = ((USER, "u"), (USER, "system:serviceaccount:a:b"));
+        check(&[user], &[AUTHENTICATED]);
+        check(&[user, (GROUP, "g")], &["g", AUTHENTICATED]);
+        check(&[user, (GROUP, AUTHENTICATED)], &[AUTHENTICATED]);
+        check(&[user, (GROUP, UNAUTHENTICATED)], &[UNAUTHENTICATED]);
+        check(&[(USER, "system:anonymous")], &[UNAUTHENTICATED]);
+        let own = ["system:serviceaccounts", "system:serviceaccounts:a"];
+        check(&[account], &[own[0], own[1], AUTHENTICATED]);
+        check(&[account, (GROUP, "g")], &["g", AUTHENTICATED]);
+    }
+
+    #[test]
+    fn nothing_but_a_user_can_be_asked_for_alone() {
+        let check = |list: &[(&'static str, &str)], shown: &str| {
+            let refused = wishes(&headers(list)).unwrap_err();
+            let expected = format!("requested [{shown}] without impersonating a user");
+            assert_eq!((refused.code, refused.message), (400, expected));
+        };
+        check(&[(GROUP, "g"), (USER, "")], "{Group  g    }");
+        check(&[(UID, "1")], "{UID  1  authentication.k8s.io/v1  }");
+        check(
+            &[("impersonate-extra-k", "v")],
+            "{UserExtra  v  authentication.k8s.io/v1  k}",
+        );
+        assert_eq!(wishes(&headers(&[(USER, "")])).unwrap(), []);
+    }
+
+    #[test]
+    fn names_that_are_no_text_are_refused() {
+        let mut headers = headers(&[]);
+        let value = http::HeaderValue::from_bytes(b"b\xf6b").unwrap();
+        headers.insert(USER, value);
+        assert_eq!(wishes(&headers).unwrap_err().code, 400);
+    }
+}

@@ -6,30 +6,28 @@ use std::net::SocketAddr;
 use http::{HeaderValue, header};
 use serde_json::{Value, json};
 
-use super::Authenticator;
+use crate::pki::keys::TokenKeys;
 use crate::pki::token::ISSUER;
 use crate::verbs::Reply;
 
 /// Keys change rarely, and a new one is there before anything is signed with it.
 const CACHED: &str = "public, max-age=3600";
 
-impl Authenticator {
-    /// The `OpenID` provider configuration.
-    pub(crate) fn issuer_document(&self, address: SocketAddr) -> Reply {
-        let document = json!({
-            "issuer": ISSUER,
-            "jwks_uri": format!("https://{address}/openid/v1/jwks"),
-            "response_types_supported": ["id_token"],
-            "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["ES256"],
-        });
-        cached(&document, "application/json")
-    }
+/// The `OpenID` provider configuration of a server at this address.
+pub(crate) fn document(address: SocketAddr) -> Reply {
+    let document = json!({
+        "issuer": ISSUER,
+        "jwks_uri": format!("https://{address}/openid/v1/jwks"),
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    });
+    cached(&document, "application/json")
+}
 
-    /// The JSON Web Key Set.
-    pub(crate) fn issuer_keys(&self) -> Reply {
-        cached(&self.keys().key_set(), "application/jwk-set+json")
-    }
+/// The JSON Web Key Set.
+pub(crate) fn keys(keys: &TokenKeys) -> Reply {
+    cached(&keys.key_set(), "application/jwk-set+json")
 }
 
 fn cached(document: &Value, content_type: &'static str) -> Reply {

@@ -11,7 +11,7 @@
 
 mod bootstrap_token;
 pub(crate) mod impersonate;
-mod issuer;
+pub(crate) mod issuer;
 mod service_account;
 mod static_token;
 mod stored;

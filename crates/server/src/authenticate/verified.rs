@@ -64,22 +64,22 @@ mod tests {
         }
     }
 
-    fn read(end: i64, reads: &mut u32) -> Result<i64, ()> {
-        *reads += 1;
-        Ok(end)
-    }
-
     #[test]
     fn a_token_is_read_once_until_it_ends() {
         let verified = Verified::new();
-        let mut reads = 0;
-        for now in [0, 1, 9] {
-            verified.get_or("a", now, || read(10, &mut reads)).unwrap();
-        }
-        assert_eq!(reads, 1);
-        verified.get_or("a", 10, || read(10, &mut reads)).unwrap();
-        verified.get_or("b", 0, || read(10, &mut reads)).unwrap();
-        assert_eq!(reads, 3);
+        let check = |token: &str, now: i64, is_read: bool| {
+            let mut reads = 0;
+            let read = || {
+                reads += 1;
+                Ok::<_, ()>(10)
+            };
+            verified.get_or(token, now, read).unwrap();
+            assert_eq!(reads == 1, is_read, "{token} at {now}");
+        };
+        check("a", 0, true);
+        check("a", 9, false);
+        check("a", 10, true);
+        check("b", 0, true);
         assert!(verified.get_or("c", 0, || Err::<i64, _>(())).is_err());
         assert_eq!(verified.lock().len(), 2);
     }

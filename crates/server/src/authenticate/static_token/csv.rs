@@ -1,8 +1,11 @@
 //! Comma-separated values as RFC 4180 has them: fields may be quoted, and quotes within are doubled.
 //! A record is a line; empty lines are none.
 
-/// The records of a text with their line numbers, or the line that cannot be read and why.
-pub(super) fn records(text: &str) -> Result<Vec<(usize, Vec<String>)>, (usize, String)> {
+/// A record and the number of its line.
+pub(super) type Record = (usize, Vec<String>);
+
+/// The records of a text, or the line that cannot be read and why.
+pub(super) fn records(text: &str) -> Result<Vec<Record>, (usize, String)> {
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     lines
