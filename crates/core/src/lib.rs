@@ -4,9 +4,7 @@
 //!   query strings, LabelSelectors ─▶ selector      taints, tolerations ─▶ taint
 //!   node selector terms           ─▶ affinity      "25%", 3            ─▶ int_or_percent
 //!
-//!   DaemonSet, node, pod changed or gone ─▶ daemonset::plan ─▶ create, delete, write status
-//!                                              ▲
-//!                                        daemonset::fit (may this node run it?)
+//!   DaemonSet, node, pod, revision changed or gone ─▶ daemonset::planner ─▶ create, delete, adopt, …
 //!
 //!   pending pod, node changed ─▶ schedule ─▶ bind
 //! ```

@@ -22,11 +22,9 @@ mod member;
 pub mod options;
 #[cfg(test)]
 mod plain;
-pub mod plan;
 pub mod planner;
 pub mod pod;
 mod rollout;
-mod slot;
 pub mod status;
 mod throttle;
 pub mod view;

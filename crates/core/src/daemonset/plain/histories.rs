@@ -15,28 +15,39 @@ use super::{Plain, Uid, text};
 use crate::int_or_percent::IntOrPercent;
 use crate::taint::Taint;
 
-struct InFlight {
+/// Pods change more often than the others.
+pub(super) const KINDS_BY_DICE: [Kind; 6] = [
+    Kind::Sets,
+    Kind::Nodes,
+    Kind::Revisions,
+    Kind::Pods,
+    Kind::Pods,
+    Kind::Pods,
+];
+
+pub(super) struct InFlight {
     real: Ticket,
     plain: Ticket,
     by: SetRef,
     write: Write,
 }
 
-struct History {
-    seed: u64,
-    dice: fastrand::Rng,
+/// Both planners in one world.
+pub(super) struct History {
+    pub(super) seed: u64,
+    pub(super) dice: fastrand::Rng,
     options: Options,
-    world: World,
+    pub(super) world: World,
     real: Planner,
     plain: Plain,
-    in_flight: Vec<InFlight>,
-    answers: Vec<(Ticket, Ticket, Outcome)>,
+    pub(super) in_flight: Vec<InFlight>,
+    pub(super) answers: Vec<(Ticket, Ticket, Outcome)>,
     log: VecDeque<String>,
     steps: u32,
 }
 
 impl History {
-    fn new(seed: u64, options: Options) -> Self {
+    pub(super) fn new(seed: u64, options: Options) -> Self {
         let mut history = Self {
             seed,
             dice: fastrand::Rng::with_seed(seed),
@@ -54,7 +65,7 @@ impl History {
     }
 
     /// The controller is killed and started again.
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         for lost in std::mem::take(&mut self.in_flight) {
             // Some of what it asked for is done after its death.
             if self.dice.u8(..4) == 0 {
@@ -72,7 +83,7 @@ impl History {
         self.tell(Event::Synced, None);
     }
 
-    fn deliver(&mut self, kind: Kind) -> bool {
+    pub(super) fn deliver(&mut self, kind: Kind) -> bool {
         let event = self.world.deliver(kind);
         let found = event.is_some();
         if let Some(event) = event {
@@ -145,7 +156,7 @@ impl History {
     }
 
     /// Carries out a write, well or badly; the answer comes later.
-    fn carry_out(&mut self, index: usize, well: bool) {
+    pub(super) fn carry_out(&mut self, index: usize, well: bool) {
         let InFlight {
             real,
             plain,
@@ -170,7 +181,7 @@ impl History {
         self.answers.push((real, plain, outcome));
     }
 
-    fn answer(&mut self, index: usize) {
+    pub(super) fn answer(&mut self, index: usize) {
         let (ticket, plain, outcome) = self.answers.swap_remove(index);
         self.tell(Event::Ended { ticket, outcome }, Some(plain));
     }
@@ -183,7 +194,7 @@ impl History {
     }
 
     /// The agents, the scheduler and the collectors at work. `well`: nothing goes wrong.
-    fn work_on_pod(&mut self, well: bool) {
+    pub(super) fn work_on_pod(&mut self, well: bool) {
         let Some(uid) = Self::pick(&mut self.dice, &self.world.pods) else {
             return;
         };
@@ -407,6 +418,31 @@ impl History {
         self.tell(Event::Time, None);
     }
 
+    pub(super) fn pass_a_little(&mut self) {
+        self.world.now += self.dice.i64(0..2_000);
+        self.tell(Event::Time, None);
+    }
+
+    pub(super) fn write(&self, index: usize) -> (&SetRef, &Write) {
+        let found = &self.in_flight[index];
+        (&found.by, &found.write)
+    }
+
+    /// A pod fails, or somebody deletes it.
+    pub(super) fn break_a_pod(&mut self) {
+        if let Some(uid) = Self::pick(&mut self.dice, &self.world.pods) {
+            let fails = self.dice.bool();
+            self.world.edit_pod(&uid, false, |pod| {
+                if fails {
+                    pod.phase = Phase::Failed;
+                    pod.ready_since = None;
+                } else {
+                    pod.terminating = true;
+                }
+            });
+        }
+    }
+
     fn rough_step(&mut self) {
         let kind = KINDS[self.dice.usize(..4)];
         match self.dice.u8(..100) {
@@ -432,7 +468,7 @@ impl History {
     }
 
     /// Everybody does their work and nothing else happens, until there is nothing to do.
-    fn come_to_rest(&mut self) {
+    pub(super) fn come_to_rest(&mut self) {
         let (mut version, mut unchanged) = (0, 0);
         for _ in 0..2_000 {
             // One of two with the same selector may ask for a revision of the other again and again.
@@ -523,6 +559,13 @@ impl History {
     }
 }
 
+/// How many histories to try: so many, or more than a run of all tests has time for
+/// (`KENNEL_HISTORIES=5000 cargo test -p kennel-core plain`).
+pub(super) fn count(usual: u64) -> u64 {
+    let more = std::env::var("KENNEL_HISTORIES").ok();
+    more.and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
 fn strategy(dice: &mut fastrand::Rng) -> Strategy {
     let rolling = |unavailable, surge| Strategy::RollingUpdate {
         max_unavailable: Some(unavailable),
@@ -547,10 +590,7 @@ fn options(dice: &mut fastrand::Rng) -> Options {
 
 #[test]
 fn both_planners_agree_in_rough_histories_and_the_world_comes_to_rest() {
-    // More than a run of all tests has time for: `KENNEL_HISTORIES=5000 cargo test histories`.
-    let more = std::env::var("KENNEL_HISTORIES").ok();
-    let histories = more.and_then(|text| text.parse().ok()).unwrap_or(40);
-    for seed in 0..histories {
+    for seed in 0..count(25) {
         let mut dice = fastrand::Rng::with_seed(seed);
         let mut history = History::new(seed, options(&mut dice));
         for number in 0..4 {

@@ -4,6 +4,7 @@
 //! It has the same memory as the real one (what was asked for, backoffs, throttles, what has to be
 //! looked at again), since that is part of what decides; but it has no slots, sums or queues.
 
+mod calm;
 mod decide;
 mod histories;
 mod past;
