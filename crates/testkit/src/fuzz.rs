@@ -9,6 +9,7 @@ use kennel_core::selector::{FieldSelector, Selector};
 use kennel_server::continuation::Continuation;
 use kennel_server::object::{Document, Head};
 use kennel_server::patch::{PatchError, json, merge, strategic};
+use kennel_server::protobuf::{Envelope, raw_member, transcode};
 use kennel_server::registry::{RESOURCES, Resource};
 use kennel_server::request::path::{self, Place, Route};
 use kennel_server::request::{accept, query::Query};
@@ -19,8 +20,9 @@ use serde_json::{Value, json as tree};
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 4] = [
+pub const TARGETS: [(&str, Target); 5] = [
     ("bodies", bodies),
+    ("protobuf", protobuf),
     ("selectors", selectors),
     ("patches", patches),
     ("paths", paths),
@@ -50,6 +52,33 @@ pub fn bodies(input: &[u8]) {
         let is_meant = row.kind == kind || (!named && USUAL_KINDS.contains(&row.kind));
         if is_meant {
             body_of(row, parsed.value.clone());
+        }
+    }
+}
+
+/// Request bodies in protobuf: the envelope, the message, and from there on as in JSON.
+pub fn protobuf(input: &[u8]) {
+    let Ok(envelope) = Envelope::open(input) else {
+        return;
+    };
+    let named = RESOURCES.iter().any(|row| row.kind == envelope.kind);
+    for row in RESOURCES {
+        let is_meant = row.kind == envelope.kind || (!named && USUAL_KINDS.contains(&row.kind));
+        let ty = type_of(row);
+        if is_meant && let Ok(value) = transcode(ty, envelope.raw) {
+            let _data = raw_member(ty, envelope.raw, "data");
+            let written = value.to_string();
+            let again = schema::parse(written.as_bytes()).expect("a tree can be read back");
+            assert!(
+                has_fractions(&value) || again.value == value,
+                "reading changed {written}"
+            );
+            body_of(row, value);
+        }
+    }
+    for ty in schema::types().iter().filter(|ty| ty.is_kind) {
+        if ty.go_name() == envelope.kind {
+            let _tree = transcode(ty, envelope.raw);
         }
     }
 }

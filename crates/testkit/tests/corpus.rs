@@ -107,6 +107,11 @@ fn bodies() {
 }
 
 #[test]
+fn protobuf() {
+    check("protobuf");
+}
+
+#[test]
 fn selectors() {
     check("selectors");
 }

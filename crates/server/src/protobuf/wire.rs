@@ -110,3 +110,65 @@ impl<'a> Fields<'a> {
 fn unexpected_end() -> String {
     "unexpected EOF".to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &[u8], expected: Result<&[(u32, Payload<'_>)], &str>) {
+        let mut fields = Fields::of(message);
+        let mut found = Vec::new();
+        let outcome = loop {
+            match fields.next() {
+                Ok(Some(field)) => found.push(field),
+                Ok(None) => break Ok(found.as_slice()),
+                Err(why) => break Err(why),
+            }
+        };
+        assert_eq!(outcome, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn fields_come_in_their_order() {
+        check(b"", Ok(&[]));
+        check(b"\x08\x96\x01", Ok(&[(1, Payload::Varint(150))]));
+        check(
+            b"\x12\x02hi\x0a\x00",
+            Ok(&[(2, Payload::Bytes(b"hi")), (1, Payload::Bytes(b""))]),
+        );
+        check(
+            b"\x0912345678\x151234\x78\x00",
+            Ok(&[
+                (1, Payload::Fixed64),
+                (2, Payload::Fixed32),
+                (15, Payload::Varint(0)),
+            ]),
+        );
+        check(
+            b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            Ok(&[(1, Payload::Varint(u64::MAX))]),
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let ends = Err("unexpected EOF");
+        check(b"\x08", ends);
+        check(b"\x08\x80", ends);
+        check(b"\x0a\x02a", ends);
+        check(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", ends);
+        check(b"\x091234567", ends);
+        check(b"\x0d123", ends);
+        check(
+            b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            Err("proto: integer overflow"),
+        );
+        check(b"\x00\x01", Err("proto: illegal tag 0 (wire type 0)"));
+        check(
+            b"\x80\x80\x80\x80\x10\x01",
+            Err("proto: illegal tag 536870912 (wire type 0)"),
+        );
+        check(b"\x0b\x0c", Err("proto: illegal wireType 3"));
+    }
+}

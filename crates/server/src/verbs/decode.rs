@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::type_meta;
+use crate::http::limits::BODY_BYTES_MAX;
 use crate::object::Document;
 use crate::protobuf::{self, Envelope};
 use crate::registry::Resource;
@@ -77,11 +78,42 @@ fn protobuf_object(call: &Call, row: &'static Resource, mode: FieldValidation) -
     let mut tree = protobuf::transcode(ty, envelope.raw).map_err(refuse)?;
     // There are no names in protobuf, and so no unknown ones.
     let warnings = conform(row, &mut tree, Vec::new(), mode, refuse)?;
+    check_size(&tree, call.body.len())?;
     let data = protobuf::raw_member(ty, envelope.raw, "data");
     Ok(Decoded {
         document: Document::from_message(row, tree, data),
         warnings,
     })
+}
+
+/// Objects are stored and served as JSON, so one that came in protobuf must not be larger in JSON
+/// than one that came in JSON.
+fn check_size(tree: &Value, body_bytes: usize) -> Result<()> {
+    /// No message grows by more: the longest name takes fifty bytes where its number takes two.
+    const GROWTH_MAX: usize = 64;
+    if body_bytes <= BODY_BYTES_MAX / GROWTH_MAX {
+        return Ok(());
+    }
+    let mut size = Size(0);
+    let counted = serde_json::to_writer(&mut size, tree);
+    counted.map_err(|_| ApiError::too_large(BODY_BYTES_MAX))
+}
+
+/// Counts what is written, up to the largest body.
+struct Size(usize);
+
+impl std::io::Write for Size {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        if self.0 > BODY_BYTES_MAX {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 fn parse(kind: &str, body: &[u8]) -> Result<schema::Parsed> {

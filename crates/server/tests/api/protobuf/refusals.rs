@@ -174,3 +174,35 @@ async fn raw_json_is_bounded_like_any() {
     }
     kit.get(&format!("{path}/r")).await.ok();
 }
+
+#[tokio::test]
+async fn a_small_body_cannot_make_a_large_object() {
+    let kit = Kit::new().await;
+    // Half a megabyte of what JSON has to escape.
+    let mut metadata = b"\x0a\x01a".to_vec();
+    put_bytes(&mut metadata, 5, &vec![1; 600_000]);
+    let mut raw = Vec::new();
+    put_bytes(&mut raw, 1, &metadata);
+    let sent = around("v1", "ConfigMap", &raw);
+    let answer = kit.send(request(Method::POST, MAPS, sent)).await;
+    answer.says(
+        413,
+        "RequestEntityTooLarge",
+        "Request entity too large: limit is 3145728",
+    );
+    // A million owners with nothing in them.
+    let mut metadata = b"\x0a\x01a".to_vec();
+    metadata.extend([0x6a, 0].repeat(1_000_000));
+    let mut raw = Vec::new();
+    put_bytes(&mut raw, 1, &metadata);
+    let sent = around("v1", "ConfigMap", &raw);
+    let status = kit
+        .send(request(Method::POST, MAPS, sent))
+        .await
+        .fails(400, "BadRequest");
+    let words = status["message"].as_str().unwrap();
+    assert!(
+        words.ends_with("more objects than a body may hold"),
+        "{words}"
+    );
+}
