@@ -28,10 +28,9 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     };
     let stop = CancellationToken::new();
     let parts = TaskTracker::new();
-    let client = |name: &str| inprocess::client(&server.api, name);
-    let mut informers = Informers::new(&client("system:kube-controller-manager"));
+    let mut informers = Informers::new(&inprocess::informers(&server.api));
     if args.controllers.runs(controllers::DAEMON_SETS) {
-        let client = client("system:serviceaccount:kube-system:daemon-set-controller");
+        let client = inprocess::daemonsets(&server.api);
         let settings = Settings::default();
         parts.spawn(watch_over(
             "daemonset controller",
@@ -39,7 +38,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         ));
     }
     if args.controllers.runs(controllers::SCHEDULER) {
-        let client = client("system:kube-scheduler");
+        let client = inprocess::scheduler(&server.api);
         parts.spawn(watch_over(
             "scheduler",
             kennel_control::scheduler::run(client, &mut informers, stop.clone()),
@@ -47,7 +46,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     }
     parts.spawn(informers.run(stop.clone()));
     if args.simulate > 0 {
-        let nodes = client("system:kennel:simulated-nodes");
+        let nodes = inprocess::simulated(&server.api);
         let simulation = Simulation::of(args.simulate);
         parts.spawn(watch_over(
             "simulated nodes",

@@ -1,6 +1,6 @@
 //! Simulated nodes: Node objects with leases, whose pods live as data says and run nothing.
 //!
-//! One watch of all bound pods serves all nodes of the process. Every pod becomes ready after the
+//! One watch of all bound pods serves all nodes of the process; each writes as itself. Every pod becomes ready after the
 //! delays of its [`Life`]; failures, crash loops, silent nodes and reboots are not played yet.
 
 mod address;
@@ -60,18 +60,33 @@ pub enum Error {
     WatchEnded,
 }
 
+/// Who the nodes are to the API.
+pub struct Clients {
+    /// Sees the pods of all of them, and needs no other right.
+    pub watcher: Client,
+    /// Makes the client of the node of this name, which writes what that node has to say. Called for
+    /// each write: thousands of clients that idle would cost more than making them.
+    pub node: Box<dyn Fn(&str) -> Client + Send>,
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients").finish_non_exhaustive()
+    }
+}
+
 /// Plays the nodes until told to stop. The Node objects stay, as those of real nodes do.
 pub async fn run(
-    client: Client,
+    clients: Clients,
     simulation: Simulation,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     if simulation.count > address::NODES_MAX {
         return Err(Error::TooMany(simulation.count));
     }
-    let mut seen = watch(&client);
+    let mut seen = watch(&clients.watcher);
     let mut heartbeat = heartbeat(simulation.count);
-    let mut world = World::new(client, &simulation);
+    let mut world = World::new(clients.node, &simulation);
     tracing::info!(count = simulation.count, "simulated nodes started");
     loop {
         tokio::select! {

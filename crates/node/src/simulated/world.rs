@@ -44,7 +44,8 @@ pub(super) enum Outcome {
 
 /// All the nodes of the process, and their pods.
 pub(super) struct World {
-    client: Client,
+    /// Makes the client of a node.
+    client_of: Box<dyn Fn(&str) -> Client + Send>,
     life: Life,
     machines: BTreeMap<Arc<str>, Machine>,
     /// By uid.
@@ -57,9 +58,12 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(client: Client, simulation: &Simulation) -> Self {
+    pub(super) fn new(
+        client_of: Box<dyn Fn(&str) -> Client + Send>,
+        simulation: &Simulation,
+    ) -> Self {
         let mut world = Self {
-            client,
+            client_of,
             life: simulation.life,
             machines: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -83,7 +87,7 @@ impl World {
         let Some(number) = self.machines.get(&name).map(|machine| machine.number) else {
             return;
         };
-        let client = self.client.clone();
+        let client = (self.client_of)(&name);
         self.work.push(async move {
             let registered = machine::register(&client, &name, number).await;
             let complain = |error: &kube::Error| {
@@ -115,7 +119,7 @@ impl World {
         let Some(uid) = uid else {
             return;
         };
-        let client = self.client.clone();
+        let client = (self.client_of)(&name);
         self.work.push(async move {
             if let Err(error) = machine::renew(&client, &name, &uid).await {
                 let why = api::explain(&error);
@@ -194,7 +198,8 @@ impl World {
         let (Some(step), Some(machine)) = (pod.taking, self.machines.get_mut(&pod.node)) else {
             return;
         };
-        let (client, id, pod_uid) = (self.client.clone(), pod.id.clone(), uid.clone());
+        let client = (self.client_of)(&pod.node);
+        let (id, pod_uid) = (pod.id.clone(), uid.clone());
         match step {
             Step::Start => {
                 let host = address::of_node(machine.number);
