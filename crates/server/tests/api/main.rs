@@ -9,6 +9,7 @@ mod audited;
 mod bootstrap;
 mod certificates;
 mod changes;
+mod controllers_apart;
 mod creation;
 mod deletion;
 mod escalation;

@@ -1,0 +1,213 @@
+//! The identities that Kennel's own parts run under may do what they need, and nothing else: every
+//! resource and verb is tried as each of them.
+
+use bytes::Bytes;
+use http::{Method, Request};
+use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Scope};
+use kennel_server::request::User;
+use serde_json::json;
+
+use crate::kit::{Kit, request};
+
+/// What an identity may do: verbs and a resource, with its group unless that is the core one.
+type Rights = &'static [(&'static str, &'static str)];
+
+/// What everybody with credentials may ask, about themselves.
+const ANYBODY: Rights = &[
+    ("create", "selfsubjectreviews.authentication.k8s.io"),
+    ("create", "selfsubjectaccessreviews.authorization.k8s.io"),
+    ("create", "selfsubjectrulesreviews.authorization.k8s.io"),
+];
+
+const DAEMON_SET_CONTROLLER: Rights = &[
+    ("get list watch", "daemonsets.apps"),
+    ("update", "daemonsets/status.apps"),
+    (
+        "get list watch create update patch delete",
+        "controllerrevisions.apps",
+    ),
+    ("list watch", "nodes"),
+    ("list watch create patch delete", "pods"),
+    ("create", "pods/binding"),
+    ("create update patch", "events"),
+    ("create update patch", "events.events.k8s.io"),
+];
+
+const INFORMERS: Rights = &[
+    ("list watch", "nodes"),
+    ("list watch", "pods"),
+    ("list watch", "daemonsets.apps"),
+    ("list watch", "controllerrevisions.apps"),
+];
+
+const SIMULATED_NODES: Rights = &[("list watch", "pods")];
+
+/// Every verb, as a request: with a name or without, and with which method.
+const VERBS: [(&str, &str, bool); 8] = [
+    ("get", "GET", true),
+    ("list", "GET", false),
+    ("watch", "GET", false),
+    ("create", "POST", false),
+    ("update", "PUT", true),
+    ("patch", "PATCH", true),
+    ("delete", "DELETE", true),
+    ("deletecollection", "DELETE", false),
+];
+
+/// One thing to try: verb, resource as in [`Rights`], method, path.
+struct Attempt {
+    verb: &'static str,
+    resource: String,
+    method: &'static str,
+    path: String,
+}
+
+fn collection(group: &str, version: &str, plural: &str, scope: Scope) -> String {
+    let root = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
+    match scope {
+        Scope::Namespaced => format!("{root}/namespaces/kube-system/{plural}"),
+        Scope::Cluster => format!("{root}/{plural}"),
+    }
+}
+
+/// Everything that can be asked, of objects that do not exist: what is allowed then changes nothing.
+fn attempts() -> Vec<Attempt> {
+    let stored = RESOURCES
+        .iter()
+        .map(|r| (r.group, r.version, r.plural, r.scope));
+    let empty = EMPTY
+        .iter()
+        .map(|r| (r.group, r.version, r.plural, r.scope));
+    let mut all = Vec::new();
+    let dotted =
+        |name: &str, group: &str| format!("{name}.{group}").trim_end_matches('.').to_owned();
+    for (group, version, plural, scope) in stored.chain(empty) {
+        let path = collection(group, version, plural, scope);
+        for (verb, method, named) in VERBS {
+            let path = match (verb, named) {
+                ("watch", _) => format!("{path}?watch=true"),
+                (_, true) => format!("{path}/absent"),
+                _ => path.clone(),
+            };
+            let resource = dotted(plural, group);
+            all.push(Attempt {
+                verb,
+                resource,
+                method,
+                path,
+            });
+        }
+    }
+    for row in RESOURCES {
+        let path = collection(row.group, row.version, row.plural, row.scope);
+        for sub in row.subresources {
+            for (verb, method, _) in VERBS.into_iter().filter(|v| sub.verbs.contains(&v.0)) {
+                let resource = dotted(&format!("{}/{}", row.plural, sub.name), row.group);
+                let path = format!("{path}/absent/{}", sub.name);
+                all.push(Attempt {
+                    verb,
+                    resource,
+                    method,
+                    path,
+                });
+            }
+        }
+    }
+    for row in POSTED {
+        let path = collection(row.group, row.version, row.plural, row.scope);
+        let resource = dotted(row.plural, row.group);
+        all.push(Attempt {
+            verb: "create",
+            resource,
+            method: "POST",
+            path,
+        });
+    }
+    all
+}
+
+fn asking(attempt: &Attempt) -> Request<Bytes> {
+    let method: Method = attempt.method.parse().unwrap();
+    let body = (method != Method::GET).then(|| json!({}));
+    request(method, &attempt.path, body.as_ref())
+}
+
+async fn check(name: &str, user: User, rights: Rights) {
+    let kit = Kit::new().await;
+    let rights = || rights.iter().chain(ANYBODY);
+    let mut wrong = Vec::new();
+    for attempt in attempts() {
+        let Attempt {
+            verb,
+            resource,
+            path,
+            ..
+        } = &attempt;
+        let has =
+            |(verbs, of): &(&str, &str)| of == resource && verbs.split(' ').any(|v| v == *verb);
+        let code = kit.code_as(asking(&attempt), user.clone()).await;
+        let allowed = rights().any(has);
+        if allowed == (code == 403) {
+            let should = if allowed { "may" } else { "may not" };
+            wrong.push(format!("{name} {should} {verb} {resource}: {code} {path}"));
+        }
+        if allowed {
+            println!("{name} may {verb} {resource}");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn the_daemonset_controller_makes_pods_and_reads_no_secrets() {
+    let user = User::service_account("kube-system", "daemon-set-controller");
+    check("the DaemonSet controller", user, DAEMON_SET_CONTROLLER).await;
+}
+
+#[tokio::test]
+async fn informers_read_four_kinds_and_write_nothing() {
+    let user = User::authenticated("system:kennel:informers", Vec::new());
+    check("an informer", user, INFORMERS).await;
+}
+
+#[tokio::test]
+async fn simulated_nodes_together_see_pods_and_nothing_else() {
+    let user = User::authenticated("system:kennel:simulated-nodes", Vec::new());
+    check("the simulated nodes' watch", user, SIMULATED_NODES).await;
+}
+
+#[tokio::test]
+async fn the_scheduler_binds_and_reads_no_secrets() {
+    let kit = Kit::new().await;
+    let user = User::authenticated("system:kube-scheduler", Vec::new());
+    for (method, path, allowed) in [
+        ("GET", "/api/v1/pods", true),
+        ("GET", "/api/v1/nodes", true),
+        (
+            "POST",
+            "/api/v1/namespaces/default/pods/absent/binding",
+            true,
+        ),
+        ("GET", "/api/v1/namespaces/default/secrets", false),
+        ("GET", "/api/v1/namespaces/default/configmaps", false),
+        ("POST", "/api/v1/namespaces/default/pods", false),
+        ("PUT", "/api/v1/namespaces/default/pods/absent", false),
+        ("PATCH", "/api/v1/nodes/absent", false),
+        ("DELETE", "/api/v1/nodes/absent", false),
+        ("POST", "/apis/apps/v1/namespaces/default/daemonsets", false),
+        (
+            "POST",
+            "/api/v1/namespaces/default/serviceaccounts/default/token",
+            false,
+        ),
+    ] {
+        let body = (method != "GET").then(|| json!({}));
+        let request = request(method.parse().unwrap(), path, body.as_ref());
+        let code = kit.code_as(request, user.clone()).await;
+        assert_eq!(code != 403, allowed, "{method} {path}: {code}");
+    }
+}
