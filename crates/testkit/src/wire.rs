@@ -258,7 +258,8 @@ impl Wire {
         }
     }
 
-    fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
+    /// The next bytes, whatever they are.
+    pub fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.read.len() < length {
             self.more()?;
         }

@@ -9,3 +9,4 @@
 mod certificates;
 mod common;
 mod credentials;
+mod http;

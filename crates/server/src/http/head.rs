@@ -27,6 +27,12 @@ pub(super) fn check(parts: &Parts, caller: &Caller) -> Result<()> {
             return Err(ApiError::bad_request(why));
         }
     }
+    // A host and a port (for proxies), or an asterisk (for proxies as well).
+    if !parts.uri.path().starts_with('/') {
+        return Err(ApiError::bad_request(
+            "the target of the request is no path",
+        ));
+    }
     if parts.version == Version::HTTP_11 && !parts.headers.contains_key(header::HOST) {
         return Err(ApiError::bad_request("missing required Host header"));
     }
@@ -70,6 +76,23 @@ mod tests {
         }
         let groups = [host, ("impersonate-group", "a"), ("impersonate-group", "b")];
         check_headers(Version::HTTP_11, &groups, None);
+    }
+
+    #[test]
+    fn the_target_is_a_path() {
+        for (target, expected) in [
+            ("/", true),
+            ("//", true),
+            ("https://kennel", true),
+            ("https://kennel/api", true),
+            ("kennel:443", false),
+            ("*", false),
+        ] {
+            let request = Request::builder().uri(target).header("host", "k");
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            let caller = Caller::outside("192.0.2.1:1".parse().unwrap(), None);
+            assert_eq!(check(&parts, &caller).is_ok(), expected, "{target}");
+        }
     }
 
     #[test]
