@@ -44,6 +44,11 @@ mod tests {
     use http::Request;
 
     use super::*;
+    use crate::request::Shown;
+
+    fn caller() -> Caller {
+        Caller::outside("192.0.2.1:1".parse().unwrap(), Shown::Nothing)
+    }
 
     fn check_headers(version: Version, headers: &[(&str, &str)], expected: Option<&str>) {
         let mut request = Request::builder().version(version);
@@ -51,11 +56,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let caller = Caller::outside(
-            "192.0.2.1:1".parse().unwrap(),
-            crate::request::Shown::Nothing,
-        );
-        let said = check(&parts, &caller).err().map(|error| error.message);
+        let said = check(&parts, &caller()).err().map(|error| error.message);
         assert_eq!(said.as_deref(), expected, "{headers:?}");
     }
 
@@ -90,8 +91,7 @@ mod tests {
         ] {
             let request = Request::builder().uri(target).header("host", "k");
             let (parts, ()) = request.body(()).unwrap().into_parts();
-            let caller = Caller::outside("192.0.2.1:1".parse().unwrap(), None);
-            assert_eq!(check(&parts, &caller).is_ok(), expected, "{target}");
+            assert_eq!(check(&parts, &caller()).is_ok(), expected, "{target}");
         }
     }
 

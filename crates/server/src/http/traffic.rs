@@ -112,8 +112,8 @@ impl Drop for Exchange {
 mod tests {
     use super::*;
 
-    const STALL: Duration = Duration::from_secs(60);
-    const IDLE: Duration = Duration::from_secs(180);
+    const STALL: Duration = Duration::from_mins(1);
+    const IDLE: Duration = Duration::from_mins(3);
 
     fn after(traffic: &Traffic, time: Duration) -> Option<Boredom> {
         traffic.verdict(STALL, IDLE, Instant::now() + time)
