@@ -108,6 +108,21 @@ fn bad_certificates() {
 }
 
 #[test]
+fn a_certificate_may_name_a_uid_and_only_plainly() {
+    let target = Target::new();
+    let with_uid = |uid: &str| {
+        let mut params = good("bob", &["system:masters"]);
+        let kind = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+        params.distinguished_name.push(kind, uid);
+        target.with_certificate(&params)
+    };
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let review = with_uid("4711").ask("POST", path, b"{}").json();
+    assert_eq!(review["status"]["userInfo"]["uid"], "4711", "{review}");
+    unauthorized(&with_uid("").ask("GET", SECRETS, b""), "an empty uid");
+}
+
+#[test]
 fn a_nameless_certificate_is_none() {
     let target = Target::new();
     let nobody = target.with_certificate(&good("", &["system:masters"]));

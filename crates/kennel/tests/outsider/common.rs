@@ -73,6 +73,11 @@ pub(crate) fn unauthorized(reply: &Reply, attempt: &str) {
     let expected = r#"{"apiVersion":"v1","code":401,"kind":"Status","message":"Unauthorized","metadata":{},"reason":"Unauthorized","status":"Failure"}"#;
     let (code, text) = (reply.code, reply.text());
     assert_eq!((code, text.as_str()), (401, expected), "{attempt}");
+    let names = reply.head.lines().filter_map(|line| line.split_once(':'));
+    let mut names: Vec<String> = names.map(|(name, _)| name.to_lowercase()).collect();
+    names.sort();
+    let expected = ["cache-control", "content-length", "content-type", "date"];
+    assert_eq!(names, expected, "{attempt}: {}", reply.head);
 }
 
 /// Somebody who is known by this name, and has no right to what was asked for.

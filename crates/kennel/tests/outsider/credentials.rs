@@ -1,5 +1,7 @@
 //! Tokens that prove nothing: whatever is wrong with them, all get the same 401.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -230,7 +232,10 @@ fn static_tokens_come_and_go_with_their_file() {
     let dir = tempfile::TempDir::new().unwrap();
     let file = dir.path().join("tokens.csv");
     std::fs::write(&file, "first-token,carol,7,\"wardens,keepers\"\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let target = Target::started(&["server", "--token-file", file.to_str().unwrap()]);
+    let careless = "everybody on this machine can read the token file";
+    assert!(!target.kennel.log().contains(careless));
     known_as(&target.with_token("first-token"), "carol");
     for bad in ["first-toke", "first-token1", "First-token", "carol"] {
         unauthorized(&target.with_token(bad), bad);
@@ -245,6 +250,9 @@ fn static_tokens_come_and_go_with_their_file() {
     });
     unauthorized(&last, "taken out of the file");
     known_as(&target.with_token("second-token"), "carol");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let kennel = target.kennel.restart();
+    assert!(kennel.log().contains(careless), "{}", kennel.log());
 }
 
 #[test]

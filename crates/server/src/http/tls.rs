@@ -16,10 +16,14 @@ use rustls::{
     DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
 };
 use sha2::{Digest as _, Sha256};
+use x509_parser::asn1_rs::{Oid, oid};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::pki::Pki;
 use crate::request::{CREDENTIAL_ID, Shown, User};
+
+/// The attribute of a subject that Kubernetes keeps for a user's uid.
+const UID: Oid<'_> = oid!(1.3.6.1.4.1.57683.2);
 
 /// Why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -102,11 +106,31 @@ fn named(certificate: &CertificateDer<'_>) -> Shown {
     let groups = organisations.filter_map(|o| o.as_str().ok());
     let groups = groups.map(str::to_owned).collect();
     let mut user = User::authenticated(name, groups);
+    match uid(&parsed) {
+        Ok(uid) => user.uid = uid,
+        Err(Ambiguous) => return Shown::BadCertificate,
+    }
     let fingerprint = Sha256::digest(certificate);
     let digits = fingerprint.iter().map(|byte| format!("{byte:02x}"));
     let id = format!("X509SHA256={}", digits.collect::<String>());
     user.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
     Shown::Certificate(Box::new(user), parsed.validity().not_after.timestamp())
+}
+
+/// A certificate that names its user's uid, but not once and plainly.
+struct Ambiguous;
+
+/// The uid in a certificate's subject; empty where there is none.
+fn uid(certificate: &X509Certificate<'_>) -> Result<String, Ambiguous> {
+    let mut named = certificate.subject().iter_by_oid(&UID);
+    match (named.next(), named.next()) {
+        (None, _) => Ok(String::new()),
+        (Some(uid), None) => {
+            let uid = uid.as_str().ok().filter(|uid| !uid.is_empty());
+            uid.map(str::to_owned).ok_or(Ambiguous)
+        }
+        _ => Err(Ambiguous),
+    }
 }
 
 /// Makes sure that a client has the key of its certificate, and nothing else.
