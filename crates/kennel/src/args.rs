@@ -110,21 +110,21 @@ pub(crate) struct ServerArgs {
 pub(crate) struct AuditArgs {
     /// Where to log every request that would change something: a file, `-` for stdout, or `off`
     /// [default: audit/audit.log in the data directory]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) audit_log: Option<String>,
+    #[arg(long = "audit-log", value_name = "PATH")]
+    pub(crate) place: Option<String>,
 
     /// Put the audit log away before it grows beyond this
-    #[arg(long, default_value_t = audit::SIZE, value_name = "BYTES")]
-    pub(crate) audit_log_max_size: audit::Bytes,
+    #[arg(long = "audit-log-max-size", default_value_t = audit::SIZE, value_name = "BYTES")]
+    pub(crate) max_size: audit::Bytes,
 
     /// How many files of audit log to keep, the current one included
-    #[arg(long, default_value_t = audit::FILES, value_name = "FILES",
+    #[arg(long = "audit-log-max-files", default_value_t = audit::FILES, value_name = "FILES",
           value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) audit_log_max_files: u16,
+    pub(crate) max_files: u16,
 
     /// Leave nodes' accepted renewals of their own leases out of the audit log
-    #[arg(long)]
-    pub(crate) audit_log_skip_heartbeats: bool,
+    #[arg(long = "audit-log-skip-heartbeats")]
+    pub(crate) skip_heartbeats: bool,
 }
 
 /// How to run everything.

@@ -9,7 +9,7 @@ use kennel_core::selector::FieldSelector;
 use kennel_store::Store;
 use serde_json::json;
 
-use crate::audit::Audit;
+use crate::audit::{Audit, Note};
 use crate::authenticate::{Authenticator, Credentials, impersonate, issuer};
 use crate::authorize::{Attributes, Authorizer};
 use crate::discovery::{self, Document, Page};
@@ -95,8 +95,11 @@ impl Api {
 
     /// Lets a request in: what it asks for, and whether this user may ask that. Needs no body, so that
     /// strangers are turned away before theirs take up memory.
-    pub(crate) fn enter(&self, parts: Parts, user: User) -> Result<Entry> {
-        let user = impersonate::asked(&self.authorizer, user, &parts.headers)?;
+    pub(crate) fn enter(&self, parts: Parts, user: User, note: &mut Note) -> Result<Entry> {
+        let acting = impersonate::asked(&self.authorizer, user, &parts.headers);
+        note.judged(&acting, String::new);
+        let user = acting?;
+        note.known(&user);
         let query = Query::parse(parts.uri.query());
         let (method, path) = (&parts.method, parts.uri.path());
         let route = path::parse(path);
@@ -105,7 +108,9 @@ impl Api {
         let fields = query.get("fieldSelector");
         let fields = fields.and_then(|text| FieldSelector::parse(text).ok());
         let asked = Attributes::of(method, route.as_ref(), path, watching, fields.as_ref());
-        self.authorizer.check(&user, &asked)?;
+        let allowed = self.authorizer.check(&user, &asked);
+        note.judged(&allowed, || self.authorizer.verdict(&user, &asked).reason);
+        allowed?;
         let route = route.ok_or_else(ApiError::no_such_resource)?;
         let verb = verbs::verb(method, &route, watching);
         Ok(Entry {

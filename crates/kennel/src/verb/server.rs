@@ -47,10 +47,10 @@ pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
 
 fn audit(args: &AuditArgs, data_dir: &Path) -> AuditOptions {
     AuditOptions {
-        target: Target::of(args.audit_log.as_deref(), data_dir),
-        max_size: args.audit_log_max_size,
-        max_files: args.audit_log_max_files,
-        skip_heartbeats: args.audit_log_skip_heartbeats,
+        target: Target::of(args.place.as_deref(), data_dir),
+        max_size: args.max_size,
+        max_files: args.max_files,
+        skip_heartbeats: args.skip_heartbeats,
     }
 }
 

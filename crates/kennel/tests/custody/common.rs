@@ -57,6 +57,9 @@ pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// No file at all.
+pub(crate) const NOWHERE: [PathBuf; 0] = [];
+
 /// The files below a directory that hold these bytes anywhere.
 pub(crate) fn holding(dir: &Path, needle: &str) -> Vec<PathBuf> {
     let holds = |path: &PathBuf| {

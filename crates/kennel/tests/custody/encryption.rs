@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{KENNEL, Keeper, SECRETS, holding};
+use crate::common::{KENNEL, Keeper, NOWHERE, SECRETS, holding};
 
 /// Base64 of 32 times the letter a, b, c.
 const KEY_A: &str = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE= first";
@@ -97,14 +97,14 @@ fn secrets_are_encrypted_from_the_first_write_on() {
     let made = server.keep_secret("s");
     let change = json!({"stringData": {"more": PLAIN}});
     assert_eq!(server.patch(&format!("{SECRETS}/s"), &change).code, 200);
-    assert_eq!(server.shows_on_disk(), [PathBuf::new(); 0], "while it runs");
+    assert_eq!(server.shows_on_disk(), NOWHERE, "while it runs");
     let server = Keeper::of(server.kennel.crash_and_restart());
     assert_eq!(server.secret("s")["data"]["more"], ENCODED);
     assert_eq!(
         server.secret("s")["metadata"]["uid"],
         made["metadata"]["uid"]
     );
-    assert_eq!(server.shows_on_disk(), [PathBuf::new(); 0], "after a crash");
+    assert_eq!(server.shows_on_disk(), NOWHERE, "after a crash");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn turning_it_on_changing_keys_and_turning_it_off() {
     server.keep_secret("gone");
     let gone = format!("{SECRETS}/gone");
     assert_eq!(server.admin.ask("DELETE", &gone, b"").code, 200);
-    assert_ne!(server.shows_on_disk(), [PathBuf::new(); 0]);
+    assert_ne!(server.shows_on_disk(), NOWHERE);
     let keys = KeyFile::new(&[]);
     let mut server = server;
     let steps: [(&[&str], bool); 5] = [
@@ -237,7 +237,7 @@ fn killed_while_it_rewrites() {
         let name = made["metadata"]["name"].as_str().unwrap();
         assert_eq!(&server.secret(name), made);
     }
-    assert_eq!(server.shows_on_disk(), [PathBuf::new(); 0]);
+    assert_eq!(server.shows_on_disk(), NOWHERE);
     keys.write(&[KEY_B]);
     let server = Keeper::of(server.kennel.restart());
     assert_eq!(

@@ -99,10 +99,10 @@ pub(super) fn put(out: &mut Vec<u8>, event: &Event) {
     let (route, path) = (path::parse(event.uri.path()), event.uri.path());
     let asked = asked(event, route.as_ref(), path);
     let mut annotations = BTreeMap::new();
-    if let Some(allowed) = event.allowed {
-        let decision = if allowed { "allow" } else { "forbid" };
+    if let Some((allowed, why)) = &event.allowed {
+        let decision = if *allowed { "allow" } else { "forbid" };
         annotations.insert("authorization.k8s.io/decision", decision.to_owned());
-        annotations.insert("authorization.k8s.io/reason", String::new());
+        annotations.insert("authorization.k8s.io/reason", why.clone());
     }
     let line = Line {
         request_uri: uri(&event.uri),
@@ -277,7 +277,7 @@ mod tests {
             "requestReceivedTimestamp": "2026-01-02T03:04:05.500000Z",
             "stageTimestamp": "2026-01-02T03:04:05.500001Z",
             "annotations": {"authorization.k8s.io/decision": "allow",
-                "authorization.k8s.io/reason": ""},
+                "authorization.k8s.io/reason": "because"},
         });
         assert_eq!(line(&event), expected);
     }
@@ -288,7 +288,7 @@ mod tests {
         event.method = Method::PATCH;
         event.uri = Uri::from_static("/api/v1/nodes/n1/status");
         event.code = 403;
-        event.allowed = Some(false);
+        event.allowed = Some((false, String::new()));
         event.subject.reason = "Forbidden".into();
         event.impersonated = Some(User::service_account("a", "b"));
         let refused = line(&event);

@@ -31,8 +31,8 @@ pub(super) struct Event {
     pub(super) user: Option<User>,
     /// As whom that user acted, if not as themselves.
     pub(super) impersonated: Option<User>,
-    /// Whether the user may do this, if it came to the question.
-    pub(super) allowed: Option<bool>,
+    /// Whether the user may do this, and why, if it came to the question.
+    pub(super) allowed: Option<(bool, String)>,
     pub(super) received: Timestamp,
     pub(super) answered: Timestamp,
     pub(super) code: u16,
@@ -42,7 +42,7 @@ pub(super) struct Event {
 
 /// One request's note. Dropped before the answer is known (the client went away, say), it is written all
 /// the same: what the request asked for may have been done.
-pub(crate) struct Note(Option<Box<(Arc<Queue>, Event)>>);
+pub(crate) struct Note(Option<(Arc<Queue>, Box<Event>)>);
 
 impl Note {
     /// For a request that leaves no line.
@@ -66,12 +66,12 @@ impl Note {
             code: UNANSWERED,
             subject: Subject::default(),
         };
-        Self(Some(Box::new((queue, event))))
+        Self(Some((queue, Box::new(event))))
     }
 
     /// Who sends the request; told again, as whom they act.
     pub(crate) fn known(&mut self, user: &User) {
-        let Some((_, event)) = self.0.as_deref_mut() else {
+        let Some((_, event)) = &mut self.0 else {
             return;
         };
         match &event.user {
@@ -81,21 +81,25 @@ impl Note {
         }
     }
 
-    /// What became of the question whether this user may do this.
-    pub(crate) fn judged<T>(&mut self, verdict: &Result<T, ApiError>) {
-        let Some((_, event)) = self.0.as_deref_mut() else {
+    /// What became of the question whether this user may do this. Why is asked only if it is noted.
+    pub(crate) fn judged<T>(
+        &mut self,
+        verdict: &Result<T, ApiError>,
+        why: impl FnOnce() -> String,
+    ) {
+        let Some((_, event)) = &mut self.0 else {
             return;
         };
-        // Nobody was asked whether somebody unknown may.
-        if event.user.is_some() {
-            let refused = |error: &ApiError| matches!(error.code, 401 | 403);
-            event.allowed = Some(!verdict.as_ref().is_err_and(refused));
-        }
+        event.allowed = match verdict {
+            Ok(_) => Some((true, why())),
+            Err(error) if matches!(error.code, 401 | 403) => Some((false, why())),
+            Err(_) => None,
+        };
     }
 
     /// Leaves the line, now that the answer is known, and names it in the answer.
     pub(crate) fn answered(mut self, response: &mut Response<Body>) {
-        if let Some((_, event)) = self.0.as_deref_mut() {
+        if let Some((_, event)) = &mut self.0 {
             event.code = response.status().as_u16();
             event.subject = stored::subject(&event.method, event.code, response.body());
             response.headers_mut().insert(AUDIT_ID, event.id.clone());
@@ -105,8 +109,7 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        if let Some(noted) = self.0.take() {
-            let (queue, mut event) = *noted;
+        if let Some((queue, mut event)) = self.0.take() {
             event.answered = Timestamp::now();
             queue.push(event);
         }
@@ -132,12 +135,12 @@ pub(super) fn new_id() -> HeaderValue {
 #[cfg(test)]
 impl Event {
     /// A create that was let.
-    pub(super) fn example() -> Self {
+    pub(super) fn example() -> Box<Self> {
         let request = Request::post("/api/v1/namespaces/default/configmaps").body(());
         let caller = Caller::from(User::master("tester"));
         let mut note = Note::of(Arc::default(), &request.unwrap(), &caller);
         note.known(&User::master("tester"));
-        note.judged(&Ok::<(), ApiError>(()));
+        note.judged(&Ok::<(), ApiError>(()), || "because".to_owned());
         let mut event = note.0.take().unwrap().1;
         event.code = 201;
         event

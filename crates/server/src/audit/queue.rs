@@ -25,7 +25,11 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
-    events: Vec<Event>,
+    #[expect(
+        clippy::vec_box,
+        reason = "moving half a kilobyte under the lock is dearer"
+    )]
+    events: Vec<Box<Event>>,
     /// The writer sleeps until something comes.
     is_idle: bool,
     closed: bool,
@@ -37,7 +41,7 @@ impl Queue {
     }
 
     /// Leaves an event for the writer, or counts it as lost.
-    pub(super) fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: Box<Event>) {
         let mut state = self.state();
         if state.closed || state.events.len() == WAITING_MAX {
             drop(state);
@@ -54,7 +58,8 @@ impl Queue {
     }
 
     /// Takes everything, waiting while there is nothing. `None`: nothing will come any more.
-    pub(super) fn take(&self) -> Option<Vec<Event>> {
+    #[expect(clippy::vec_box, reason = "boxed on the way in")]
+    pub(super) fn take(&self) -> Option<Vec<Box<Event>>> {
         let mut state = self.state();
         state.is_idle = state.events.is_empty();
         let waited = self

@@ -80,9 +80,9 @@ mod tests {
 
     use super::*;
 
-    fn check(method: Method, code: u16, body: &'static str, expected: [&str; 3]) {
+    fn check(method: &Method, code: u16, body: &'static str, expected: [&str; 3]) {
         let found = subject(
-            &method,
+            method,
             code,
             &Body::from(Bytes::from_static(body.as_bytes())),
         );
@@ -97,13 +97,13 @@ mod tests {
     fn answers_name_what_was_made_and_why_nothing_was() {
         let made = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"labels":{"name":"no"},
             "name":"a","uid":"u"},"data":{"metadata":"#;
-        check(Method::POST, 201, made, ["a", "u", ""]);
-        check(Method::PUT, 200, made, ["", "", ""]);
+        check(&Method::POST, 201, made, ["a", "u", ""]);
+        check(&Method::PUT, 200, made, ["", "", ""]);
         let taken = r#"{"kind":"Status","message":"m","reason":"AlreadyExists",
             "details":{"name":"a","kind":"secrets"},"code":409}"#;
-        check(Method::POST, 409, taken, ["a", "", "AlreadyExists"]);
-        check(Method::PUT, 500, "{}", ["", "", ""]);
-        check(Method::POST, 201, "oops", ["", "", ""]);
-        check(Method::POST, 201, r#"{"metadata":{}}"#, ["", "", ""]);
+        check(&Method::POST, 409, taken, ["a", "", "AlreadyExists"]);
+        check(&Method::PUT, 500, "{}", ["", "", ""]);
+        check(&Method::POST, 201, "oops", ["", "", ""]);
+        check(&Method::POST, 201, r#"{"metadata":{}}"#, ["", "", ""]);
     }
 }

@@ -45,7 +45,7 @@ impl Writer {
         self.output.sync();
     }
 
-    fn write(&mut self, events: &[Event]) {
+    fn write(&mut self, events: &[Box<Event>]) {
         self.tell_of_the_lost();
         let mut line = Vec::new();
         for event in events {
@@ -89,8 +89,8 @@ impl Writer {
             }
             Err(torn) => {
                 let missing = &self.lines[torn.kept..];
-                let missing = missing.iter().filter(|byte| **byte == b'\n').count();
-                self.queue.lose(missing as u64);
+                let lines = missing.split_inclusive(|byte| *byte == b'\n').count();
+                self.queue.lose(lines as u64);
                 if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::warn!("the audit log lacks lines: {}", torn.error);
                 }

@@ -194,9 +194,8 @@ where
     let entered = identified.and_then(|user| {
         name.clone_from(&user.name);
         note.known(&user);
-        api.enter(parts, user)
+        api.enter(parts, user, &mut note)
     });
-    note.judged(&entered);
     let outcome = match entered {
         Ok(entry) => attempt(api, entry, body, &caller, patience).await,
         Err(error) => Err(error),

@@ -160,7 +160,7 @@ mod tests {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("keys");
         std::fs::write(&path, key(1)).unwrap();
-        let mut check = |mode, expected: Option<&str>| {
+        let check = |mode, expected: Option<&str>| {
             let permissions = std::fs::Permissions::from_mode(mode);
             std::fs::set_permissions(&path, permissions).unwrap();
             let refused = read(&path).err().map(|error| error.to_string());

@@ -65,12 +65,47 @@ async fn names_that_the_server_makes_are_there() {
     );
 }
 
+#[tokio::test]
+async fn acting_as_somebody_else_shows_both() {
+    let kit = Kit::audited().await;
+    let binding = json!({"metadata": {"name": "b"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "User", "name": "ann"}]});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    let role = json!({"metadata": {"name": "edit"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]});
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    kit.post(roles, &role).await;
+    kit.post(bindings, &binding).await.is(201);
+    for (path, name, code) in [(MAPS, "m", 201), (NODES, "n", 403)] {
+        let mut asked = request(Method::POST, path, Some(&map(name, &json!({}))));
+        let headers = asked.headers_mut();
+        headers.insert("impersonate-user", "ann".parse().unwrap());
+        kit.send(asked).await.is(code);
+    }
+    let lines = kit.into_audit_log().await;
+    let paths = [
+        "/user/username",
+        "/impersonatedUser/username",
+        "/annotations/authorization.k8s.io~1decision",
+    ];
+    let [.., allowed, refused] = &lines[..] else {
+        panic!("lines are missing: {lines:?}");
+    };
+    let (tester, ann) = (json!("tester"), json!("ann"));
+    assert_eq!(said(allowed, &paths), [&tester, &ann, &json!("allow")]);
+    assert_eq!(said(refused, &paths), [&tester, &ann, &json!("forbid")]);
+    let why = &allowed["annotations"]["authorization.k8s.io/reason"];
+    let by = r#"RBAC: allowed by RoleBinding "b/default" of ClusterRole "edit" to User "ann""#;
+    assert_eq!(why, by);
+}
+
 /// What is asked for is done whether or not anybody waits for the answer, so it must have a line.
 #[tokio::test]
 async fn going_away_hides_nothing() {
     let kit = Kit::audited().await;
     let create = request(Method::POST, MAPS, Some(&map("m", &json!({}))));
-    kit.send_and_leave(create).await;
+    kit.send_and_leave(create);
     let lines = kit.into_audit_log().await;
     let paths = ["/verb", "/user/username", "/responseStatus/code"];
     assert_eq!(

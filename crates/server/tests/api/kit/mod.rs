@@ -105,7 +105,7 @@ impl Kit {
     }
 
     /// Sends a request and goes away at once, before it can be answered.
-    pub(crate) async fn send_and_leave(&self, request: Request<Bytes>) {
+    pub(crate) fn send_and_leave(&self, request: Request<Bytes>) {
         let answer = self.open_stream(request, User::master("tester"));
         // Polled once, so that the request is under way.
         let answered = futures_util::FutureExt::now_or_never(answer);
