@@ -1,12 +1,12 @@
 //! Requests with bodies in protobuf, wherever a request has a body.
 
-use http::Method;
+use http::{Method, header};
 use kennel_server::protobuf;
 use serde_json::{Value, json};
 
-use super::encoder::{Style, message, put_bytes};
+use super::encoder::{Style, body, message, put_bytes};
 use super::{request, send, type_named};
-use crate::kit::{DAEMONSETS, Kit, NAMESPACES, NODES, PODS, daemonset, node, pod};
+use crate::kit::{DAEMONSETS, Kit, MAPS, NAMESPACES, NODES, PODS, daemonset, map, node, pod};
 
 #[tokio::test]
 async fn what_nobody_set_gets_its_default() {
@@ -206,12 +206,26 @@ async fn tokens_are_asked_for_and_users_reviewed() {
 }
 
 #[tokio::test]
+async fn the_media_type_may_have_parameters() {
+    let kit = Kit::new().await;
+    let map = body(
+        type_named("core.v1.ConfigMap"),
+        &map("a", &json!({})),
+        Style::Go,
+    );
+    let mut post = request(Method::POST, MAPS, map);
+    let kind = format!("{}; charset=utf-8", protobuf::MEDIA_TYPE);
+    let kind = kind.parse().unwrap();
+    post.headers_mut().insert(header::CONTENT_TYPE, kind);
+    kit.send(post).await.is(201);
+}
+
+#[tokio::test]
 async fn answers_stay_json() {
     let kit = Kit::new().await;
-    let maps = crate::kit::MAPS;
     let both = format!("{},application/json", protobuf::MEDIA_TYPE);
-    kit.get_as(maps, &both).await.ok();
-    kit.get_as(maps, protobuf::MEDIA_TYPE)
+    kit.get_as(MAPS, &both).await.ok();
+    kit.get_as(MAPS, protobuf::MEDIA_TYPE)
         .await
         .fails(406, "NotAcceptable");
 }
