@@ -77,7 +77,7 @@ fn headers_that_unfold_are_measured_unfolded() {
     headers.extend([6, b'x', b'-', b'l', b'o', b'n', b'g']);
     headers.extend([127, 0x81, 0x1e]);
     headers.extend(vec![b'x'; 127 + 1 + 30 * 128]);
-    headers.extend(vec![0x80 | 62; 10_000]);
+    headers.extend(vec![0x80 | 0x3e; 10_000]);
     connection.send(HEADERS, END_HEADERS | END_STREAM, 1, &headers);
     let frame = connection.find(|frame| matches!(frame.kind, HEADERS | RST_STREAM | 7));
     let frame = frame.expect("it is answered or refused");

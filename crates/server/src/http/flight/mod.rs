@@ -274,6 +274,21 @@ mod tests {
         assert_eq!(flight.figures(Lane::Mutating).waiting, 0);
     }
 
+    #[tokio::test]
+    async fn one_address_gets_only_so_many_connections() {
+        let flight = Arc::new(Flight::default());
+        let (one, other) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
+        let mut places = Vec::new();
+        for _ in 0..limits::CONNECTIONS_PER_ADDRESS {
+            places.push(flight.connection(one).await.unwrap());
+        }
+        assert!(flight.connection(one).await.is_none());
+        assert!(flight.connection(other).await.is_some());
+        places.pop();
+        assert!(flight.connection(one).await.is_some());
+        assert_eq!(flight.figures(Lane::Connections).refused, 1);
+    }
+
     /// What every request pays, printed for those who want to know; asserted far above it.
     #[tokio::test]
     async fn a_seat_costs_little() {

@@ -1,0 +1,127 @@
+//! Whose request goes where, on whose account, and how wide.
+
+use std::hash::RandomState;
+
+use super::*;
+use crate::request::query::Query;
+use crate::request::{Shown, path};
+
+fn check(user: &User, verb: &str, path: &str, expected: Lane) {
+    let route = path::parse(path).unwrap();
+    let shown = format!("{} {verb} {path}", user.name);
+    assert_eq!(lane(user, false, &route, verb), expected, "{shown}");
+}
+
+const PODS: &str = "/api/v1/pods";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n";
+const OTHER_LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/n";
+
+#[test]
+fn reading_and_writing_are_apart_for_everybody() {
+    let user = User::authenticated("jane", vec![]);
+    for verb in ["get", "list", "watch"] {
+        check(&user, verb, PODS, Lane::Reading);
+    }
+    for verb in ["create", "update", "patch", "delete", "deletecollection"] {
+        check(&user, verb, PODS, Lane::Mutating);
+    }
+    check(&user, "update", LEASE, Lane::Mutating);
+    check(&User::master("admin"), "list", PODS, Lane::Reading);
+}
+
+#[test]
+fn nodes_have_seats_for_their_signs_of_life_only() {
+    let node = User::authenticated("system:node:n", vec![NODES.to_owned()]);
+    for verb in ["get", "create", "update", "patch"] {
+        check(&node, verb, LEASE, Lane::Heartbeats);
+    }
+    check(&node, "patch", "/api/v1/nodes/n/status", Lane::Heartbeats);
+    check(&node, "get", "/api/v1/nodes/n", Lane::Heartbeats);
+    check(&node, "list", PODS, Lane::Reading);
+    check(&node, "update", OTHER_LEASE, Lane::Mutating);
+    check(&node, "patch", "/api/v1/nodes/n", Lane::Mutating);
+    check(&node, "list", "/api/v1/nodes", Lane::Reading);
+}
+
+#[test]
+fn controllers_have_seats_of_their_own() {
+    let scheduler = User::authenticated("system:kube-scheduler", vec![]);
+    check(&scheduler, "create", PODS, Lane::ControllersMutating);
+    let account = User::service_account("kube-system", "daemon-set-controller");
+    check(&account, "list", PODS, Lane::ControllersReading);
+    let pretender = User::service_account("kube-systems", "x");
+    check(&pretender, "list", PODS, Lane::Reading);
+    let route = path::parse(PODS).unwrap();
+    let inside = lane(&User::master("x"), true, &route, "create");
+    assert_eq!(inside, Lane::ControllersMutating);
+}
+
+#[test]
+fn large_bodies_take_more_seats() {
+    for (bytes, expected) in [
+        (0, 1),
+        (limits::SEAT_BYTES, 1),
+        (limits::SEAT_BYTES + 1, 2),
+        (limits::BODY_BYTES_MAX as u64, 12),
+        (u64::MAX, 12),
+    ] {
+        assert_eq!(width(bytes), expected, "{bytes}");
+    }
+}
+
+#[test]
+fn strangers_go_by_their_network_and_others_by_their_name() {
+    let keys = RandomState::new();
+    let key = |user: &User, address: &str| {
+        let caller = Caller::outside(format!("{address}:1").parse().unwrap(), Shown::Nothing);
+        account(user, &caller, &keys)
+    };
+    let (jane, nobody) = (User::authenticated("jane", vec![]), User::anonymous());
+    assert_eq!(key(&jane, "192.0.2.1"), key(&jane, "192.0.2.2"));
+    assert_ne!(key(&nobody, "192.0.2.1"), key(&nobody, "192.0.2.2"));
+    let (one, same) = ("[2001:db8::1]", "[2001:db8::2]");
+    assert_eq!(key(&nobody, one), key(&nobody, same));
+    assert_ne!(key(&nobody, one), key(&nobody, "[2001:db8:0:1::1]"));
+    let mapped = "[::ffff:192.0.2.1]";
+    assert_eq!(key(&nobody, mapped), key(&nobody, "192.0.2.1"));
+    assert!(is_here("::ffff:127.0.0.1".parse().unwrap()));
+}
+
+/// What a request to read pods, or to do something else, asks for.
+fn wish(user: User, caller: &Caller, verb: &'static str, path: &str) -> Option<Wish> {
+    let (parts, ()) = http::Request::new(()).into_parts();
+    let entry = Entry {
+        user,
+        query: Query::parse(None),
+        route: path::parse(path).unwrap(),
+        verb,
+        parts,
+    };
+    request(&entry, caller, 0, &RandomState::new())
+}
+
+/// The shares that the page about limits promises.
+#[test]
+fn shares_are_as_promised() {
+    let outside = Caller::outside("192.0.2.1:1".parse().unwrap(), Shown::Nothing);
+    let inside = Caller::from(User::master("part"));
+    let node = || User::authenticated("system:node:n", vec![NODES.to_owned()]);
+    let jane = || User::authenticated("jane", vec![]);
+    let scheduler = || User::authenticated("system:kube-scheduler", vec![]);
+    for (user, caller, verb, path, expected) in [
+        (jane(), &outside, "list", PODS, (1, 100)),
+        (jane(), &outside, "create", PODS, (1, 50)),
+        (User::master("admin"), &outside, "list", PODS, (1, 300)),
+        (User::master("admin"), &outside, "create", PODS, (1, 150)),
+        (scheduler(), &outside, "create", PODS, (1, 100)),
+        (node(), &outside, "update", LEASE, (1, 10)),
+        (User::master("part"), &inside, "create", PODS, (1, 200)),
+        (User::master("part"), &inside, "update", LEASE, (1, 100)),
+    ] {
+        let shown = format!("{} {verb} {path}", user.name);
+        let Ask { width, share, .. } = wish(user, caller, verb, path).unwrap().ask;
+        assert_eq!((width, share), expected, "{shown}");
+    }
+    assert!(wish(User::anonymous(), &outside, "get", "/readyz").is_none());
+    assert!(wish(User::anonymous(), &outside, "get", "/version").is_some());
+}
