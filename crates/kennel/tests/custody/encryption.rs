@@ -2,6 +2,7 @@
 //! as the witness.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,9 +18,9 @@ const KEY_A: &str = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE= first";
 const KEY_B: &str = "YmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmI= second";
 const KEY_C: &str = "Y2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2M=";
 
-/// What secrets hold in these tests, as it is and as it is stored.
-const PLAIN: &str = "the-cellar-door-is-open";
-const ENCODED: &str = "dGhlLWNlbGxhci1kb29yLWlzLW9wZW4=";
+/// What secrets hold in these tests, or begin with, as it is and as it is stored.
+const PLAIN: &str = "the-cellar-door-is-open!";
+const ENCODED: &str = "dGhlLWNlbGxhci1kb29yLWlzLW9wZW4h";
 
 /// A key file that can be rewritten.
 struct KeyFile {
@@ -54,7 +55,11 @@ impl Keeper {
     }
 
     fn keep_secret(&self, name: &str) -> Value {
-        let secret = json!({"metadata": {"name": name}, "stringData": {"k": PLAIN}});
+        self.keep(name, PLAIN)
+    }
+
+    fn keep(&self, name: &str, value: &str) -> Value {
+        let secret = json!({"metadata": {"name": name}, "stringData": {"k": value}});
         let reply = self.post(SECRETS, &secret);
         assert_eq!(reply.code, 201, "{}", reply.text());
         reply.json()
@@ -200,49 +205,56 @@ fn changed_bytes_are_refused_and_named() {
     refused(&server.kennel.data_dir(), &keys.arguments(), &words);
 }
 
+/// Starts on a data directory, and is killed so long after the rewrite has begun.
+fn killed_in_the_rewrite(data: &Path, arguments: &[&str], after: Duration) {
+    let mut child = Command::new(KENNEL)
+        .args(["server", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(data)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = BufReader::new(child.stderr.take().unwrap());
+    let mut lines = log.lines().map_while(Result::ok);
+    let begun = lines.any(|line| line.contains("rewriting what is stored"));
+    assert!(begun, "there is something to rewrite");
+    // Any point will do.
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// Killed at any point of the rewrite, nothing is lost, and the next start goes on with it.
 #[test]
 fn killed_while_it_rewrites() {
     let server = Keeper::started(&[]);
-    let secrets: Vec<Value> = (0..200)
-        .map(|n| server.keep_secret(&format!("s{n}")))
+    // Several transactions' worth.
+    let filler = "x".repeat(400_000);
+    let secrets: Vec<Value> = (0..50)
+        .map(|n| server.keep(&format!("s{n}"), &format!("{PLAIN}{filler}")))
         .collect();
     let keys = KeyFile::new(&[KEY_A]);
     let mut kennel = server.kennel;
-    for round in 0..6_u64 {
-        kennel.kill();
-        let lines = if round % 2 == 0 {
-            [KEY_A, KEY_B]
-        } else {
-            [KEY_B, KEY_A]
-        };
-        keys.write(&lines);
-        let mut child = Command::new(KENNEL)
-            .args(["server", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(kennel.data_dir())
-            .args(keys.arguments())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // Any point will do: early ones first, then well into the rewrite and what follows it.
-        std::thread::sleep(Duration::from_millis(10 + 15 * round));
-        child.kill().unwrap();
-        child.wait().unwrap();
+    kennel.kill();
+    for (round, after) in [0, 20, 50, 100, 150, 250].into_iter().enumerate() {
+        let (first, second) = [(KEY_A, KEY_B), (KEY_B, KEY_A)][round % 2];
+        keys.write(&[first, second]);
+        let after = Duration::from_millis(after);
+        killed_in_the_rewrite(&kennel.data_dir(), &keys.arguments(), after);
     }
-    keys.write(&[KEY_B, KEY_A]);
+    keys.write(&[KEY_A, KEY_B]);
     let arguments = [&["server"], &keys.arguments()[..]].concat();
     let server = Keeper::of(kennel.crash_and_restart_with(&arguments));
     for made in &secrets {
         let name = made["metadata"]["name"].as_str().unwrap();
-        assert_eq!(&server.secret(name), made);
+        assert!(server.secret(name) == *made, "{name} is another one");
     }
     assert_eq!(server.shows_on_disk(), NOWHERE);
-    keys.write(&[KEY_B]);
+    keys.write(&[KEY_A]);
     let server = Keeper::of(server.kennel.restart());
-    assert_eq!(
-        &server.secret("s0"),
-        &secrets[0],
+    assert!(
+        server.secret("s0") == secrets[0],
         "the other key is not needed"
     );
 }
