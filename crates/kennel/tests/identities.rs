@@ -1,11 +1,6 @@
 //! Who writes what in `kennel up`, as the audit log has it: each part under its own name, within its
 //! own rights, and nobody as a master but the administrator.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends where something is not as it must be"
-)]
-
 use std::collections::BTreeSet;
 use std::fs;
 
