@@ -150,3 +150,6 @@ pub(crate) async fn keep_up<T: Derived>(follower: std::sync::Weak<Follower<T>>) 
         follower.read(|_| ());
     }
 }
+
+#[cfg(test)]
+mod tests;

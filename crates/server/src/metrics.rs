@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Method;
 
 use crate::api::Api;
+use crate::authorize::Spent;
 use crate::http::flight::{Flight, Lane};
 use crate::verbs::Reply;
 
@@ -63,6 +64,7 @@ impl Metrics {
         put_flight(&mut out, &api.flight);
         out.push_str("# HELP kennel_store_revision The store's revision.\n# TYPE kennel_store_revision counter\n");
         let _ = writeln!(out, "kennel_store_revision {}", api.store.revision());
+        put_authorization(&mut out, &api.authorizer.spent);
         out.push_str("# HELP kennel_audit_lost_total Lines that are missing in the audit log.\n");
         out.push_str("# TYPE kennel_audit_lost_total counter\n");
         let _ = writeln!(out, "kennel_audit_lost_total {}", api.settings.audit.lost());
@@ -70,6 +72,29 @@ impl Metrics {
             put_store(&mut out, stats);
         }
         Reply::text(200, "text/plain; version=0.0.4", out)
+    }
+}
+
+fn put_authorization(out: &mut String, spent: &Spent) {
+    let rows = [
+        (
+            "decisions",
+            "Requests that were decided about.",
+            &spent.decisions,
+        ),
+        (
+            "nanoseconds",
+            "Time that decisions took.",
+            &spent.nanoseconds,
+        ),
+    ];
+    for (name, help, count) in rows {
+        let name = format!("kennel_authorization_{name}_total");
+        let count = count.load(Ordering::Relaxed);
+        let _ = writeln!(
+            out,
+            "# HELP {name} {help}\n# TYPE {name} counter\n{name} {count}"
+        );
     }
 }
 

@@ -139,6 +139,24 @@ impl Http1 {
         Ok(answer.len())
     }
 
+    /// Reads a whole document as somebody else.
+    pub(super) async fn get_as(&mut self, path: &str, user: &str, groups: &[String]) -> Result<()> {
+        self.sender.ready().await?;
+        let mut request = Request::builder()
+            .uri(path)
+            .header(header::HOST, "kennel")
+            .header("Impersonate-User", user);
+        for group in groups {
+            request = request.header("Impersonate-Group", group);
+        }
+        let request = request.body(Full::new(Bytes::new()))?;
+        let response = self.sender.send_request(request).await?;
+        let status = response.status();
+        response.into_body().collect().await?;
+        ensure!(status.is_success(), "{path} as {user}: {status}");
+        Ok(())
+    }
+
     /// Reads a whole document.
     pub(super) async fn get(&mut self, path: &str) -> Result<Bytes> {
         let response = self.send(Method::GET, path, Bytes::new()).await?;

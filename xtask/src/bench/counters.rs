@@ -4,13 +4,15 @@ use anyhow::{Context as _, Result};
 
 use super::client::Http1;
 
-/// The store's counters at one moment, or what was added between two.
+/// The server's counters at one moment, or what was added between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) writes: u64,
     pub(super) batches: u64,
     pub(super) syncs: u64,
     pub(super) revision: u64,
+    pub(super) decisions: u64,
+    pub(super) deciding_nanoseconds: u64,
 }
 
 impl Counters {
@@ -32,6 +34,8 @@ impl Counters {
             batches: number("kennel_store_batches_total")?,
             syncs: number("kennel_store_syncs_total")?,
             revision: number("kennel_store_revision")?,
+            decisions: number("kennel_authorization_decisions_total")?,
+            deciding_nanoseconds: number("kennel_authorization_nanoseconds_total")?,
         })
     }
 
@@ -42,6 +46,8 @@ impl Counters {
             batches: self.batches - earlier.batches,
             syncs: self.syncs - earlier.syncs,
             revision: self.revision - earlier.revision,
+            decisions: self.decisions - earlier.decisions,
+            deciding_nanoseconds: self.deciding_nanoseconds - earlier.deciding_nanoseconds,
         }
     }
 }
@@ -53,7 +59,9 @@ mod tests {
     #[test]
     fn counters_are_found_between_comments() {
         let text = "# HELP x\nkennel_store_writes_total 7\nkennel_store_batches_total 2\n\
-                    kennel_store_syncs_total 3\nkennel_store_revision 9\n";
+                    kennel_store_syncs_total 3\nkennel_store_revision 9\n\
+                    kennel_authorization_decisions_total 4\n\
+                    kennel_authorization_nanoseconds_total 5\n";
         let counters = Counters::parse(text).unwrap();
         assert_eq!(
             (counters.writes, counters.batches, counters.syncs),

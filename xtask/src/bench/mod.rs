@@ -9,6 +9,7 @@ mod load;
 mod machine;
 mod pod;
 mod report;
+mod rights;
 mod server;
 mod spread;
 mod watches;
@@ -53,7 +54,9 @@ const QUIET_PERCENT: f64 = 20.0;
 
 /// Runs the phases named, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 6] = ["idle", "creates", "watches", "latency", "list", "full"];
+    const PHASES: [&str; 7] = [
+        "idle", "creates", "watches", "latency", "rights", "list", "full",
+    ];
     if let Some(unknown) = phases.iter().find(|p| !PHASES.contains(&p.as_str())) {
         bail!("no phase {unknown}; there are {}", PHASES.join(" "));
     }
@@ -74,6 +77,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         }
         if wanted("latency") {
             latency(&mut report).await?;
+        }
+        if wanted("rights") {
+            rights::measure(&mut report).await?;
         }
         if wanted("list") || wanted("full") {
             many(&mut report, wanted("full")).await?;

@@ -8,6 +8,7 @@ pub(crate) mod noderestriction;
 pub mod pod;
 mod priority;
 pub mod service;
+pub(crate) mod signing;
 
 use serde_json::Value;
 use tokio::sync::MutexGuard;
@@ -45,7 +46,7 @@ pub(crate) fn create(
         "PriorityClass" => priority::check_one_default(api, row, tree),
         "CertificateSigningRequest" => {
             kinds::csr::stamp_requester(tree, &user.name, "", &user.groups);
-            Ok(())
+            signing::ask(row, tree)
         }
         _ if row.group == kinds::rbac::GROUP => escalation::check(api, user, row, tree, None),
         _ => Ok(()),

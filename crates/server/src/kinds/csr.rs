@@ -277,6 +277,22 @@ pub fn common_name(object: &Value) -> Option<String> {
     names.next().is_none().then_some(name)
 }
 
+/// The organisations that the request's subject names: the groups of whom it is issued to.
+pub fn organisations(object: &Value) -> Vec<String> {
+    let Some((_, der)) = first_block(text(object, "spec.request")) else {
+        return Vec::new();
+    };
+    let Ok((_, request)) = X509CertificationRequest::from_der(&der) else {
+        return Vec::new();
+    };
+    let subject = &request.certification_request_info.subject;
+    let named = subject.iter_organization();
+    named
+        .filter_map(|name| name.as_str().ok())
+        .map(str::to_owned)
+        .collect()
+}
+
 /// Why an issued certificate is none.
 fn certificate_words(encoded: &str) -> Option<String> {
     if encoded.is_empty() {

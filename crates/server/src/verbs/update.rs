@@ -215,6 +215,7 @@ fn finish(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> 
     if !errors.is_empty() {
         return Err(ApiError::invalid(row, change.at.name, &errors));
     }
+    admit::signing::decide(api, change.by, row, subresource, tree, &old.tree)?;
     if change.part == Part::Main {
         admit::allocate(api, row, tree, Some(&old.tree))?;
     }

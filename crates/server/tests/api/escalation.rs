@@ -1,6 +1,9 @@
 //! Nobody gets more rights than they have, whichever way they try.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kennel_server::request::User;
+use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
 
 use crate::access::{
@@ -256,4 +259,94 @@ async fn a_role_that_is_owned_may_be_collected() {
     ask(&kit, &mallory, &path, Some(&let_go)).await.is(200);
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     ask(&kit, &mallory, &path, Some(&label)).await.is(403);
+}
+
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+
+/// A request for a client certificate that names a group.
+fn certificate(name: &str, group: &str) -> Value {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "mallory");
+    params
+        .distinguished_name
+        .push(DnType::OrganizationName, group);
+    let request = params.serialize_request(&key).unwrap().pem().unwrap();
+    json!({"metadata": {"name": name}, "spec": {
+        "request": STANDARD.encode(request), "usages": ["client auth"],
+        "signerName": "kubernetes.io/kube-apiserver-client",
+    }})
+}
+
+#[tokio::test]
+async fn a_certificate_makes_nobody_a_master() {
+    let kit = Kit::new().await;
+    let refused = kit
+        .post(REQUESTS, &certificate("r", "system:masters"))
+        .await
+        .is(403);
+    assert_eq!(
+        refused["message"],
+        "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: use of \
+         kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"
+    );
+    kit.post(REQUESTS, &certificate("r", "friends"))
+        .await
+        .is(201);
+}
+
+#[tokio::test]
+async fn approving_and_signing_need_the_right_for_the_signer() {
+    let (kit, mallory) = with_mallory().await;
+    let group = "certificates.k8s.io";
+    let resources = [
+        "certificatesigningrequests",
+        "certificatesigningrequests/approval",
+        "certificatesigningrequests/status",
+    ];
+    let verbs = ["create", "get", "update"];
+    kit.post(
+        CLUSTER_ROLES,
+        &role("asker", &[rule(&verbs, group, &resources)]),
+    )
+    .await
+    .is(201);
+    let bind = binding("asker", "ClusterRole/asker", "mallory");
+    kit.post(CLUSTER_BINDINGS, &bind).await.is(201);
+    let asked = certificate("r", "friends");
+    let mut made = ask(&kit, &mallory, &format!("POST {REQUESTS}"), Some(&asked))
+        .await
+        .is(201);
+    let condition = json!({"type": "Approved", "status": "True", "reason": "Me"});
+    made["status"]["conditions"] = json!([condition]);
+    let approve = format!("PUT {REQUESTS}/r/approval");
+    let refused = ask(&kit, &mallory, &approve, Some(&made)).await.is(403);
+    assert_eq!(
+        refused["message"],
+        "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: user not permitted to approve \
+         requests with signerName \"kubernetes.io/kube-apiserver-client\""
+    );
+    let approver = "ClusterRole/system:certificates.k8s.io:kube-apiserver-client-approver";
+    let bind = binding("approver", approver, "mallory");
+    kit.post(CLUSTER_BINDINGS, &bind).await.is(201);
+    let mut approved = ask(&kit, &mallory, &approve, Some(&made)).await.is(200);
+    let failed = json!({"type": "Failed", "status": "True", "reason": "Me"});
+    approved["status"]["conditions"] = json!([approved["status"]["conditions"][0], failed]);
+    let sign = format!("PUT {REQUESTS}/r/status");
+    let refused = ask(&kit, &mallory, &sign, Some(&approved)).await.is(403);
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("user not permitted to sign requests"),
+        "{message}"
+    );
+    let mut signer = rule(&["sign"], group, &["signers"]);
+    signer["resourceNames"] = json!(["kubernetes.io/*"]);
+    kit.post(CLUSTER_ROLES, &role("signer", &[signer]))
+        .await
+        .is(201);
+    let bind = binding("signer", "ClusterRole/signer", "mallory");
+    kit.post(CLUSTER_BINDINGS, &bind).await.is(201);
+    ask(&kit, &mallory, &sign, Some(&approved)).await.is(200);
 }

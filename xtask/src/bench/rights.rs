@@ -1,0 +1,87 @@
+//! What authorisation costs a request: the server's own count of it, in the worst case that a thousand
+//! bindings make.
+
+use anyhow::Result;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::client::Http1;
+use super::counters::Counters;
+use super::report::{Report, say};
+use super::server::Server;
+use super::{count, ratio};
+
+/// All of them give something to the asking user.
+const BINDINGS: usize = 1_000;
+/// The groups that the user is in; each has its share of the bindings.
+const GROUPS: usize = 20;
+/// How often it is asked.
+const REQUESTS: usize = 5_000;
+const BOUND_MICROSECONDS: f64 = 10.0;
+
+const API: &str = "/apis/rbac.authorization.k8s.io/v1";
+const GROUP: &str = "rbac.authorization.k8s.io";
+const ASKED: &str = "/api/v1/namespaces/default/configmaps?limit=1";
+
+pub(super) async fn measure(report: &mut Report) -> Result<()> {
+    let server = Server::start()?;
+    let mut connection = server.target()?.http1().await?;
+    for number in 0..BINDINGS {
+        grant(&mut connection, number).await?;
+    }
+    let groups: Vec<String> = (0..GROUPS).map(group).collect();
+    let before = Counters::read(&mut connection).await?;
+    for _ in 0..REQUESTS {
+        connection.get_as(ASKED, "bench", &groups).await?;
+    }
+    let spent = Counters::read(&mut connection).await?.since(before);
+    let microseconds = ratio(spent.deciding_nanoseconds, spent.decisions) / 1_000.0;
+    say(format_args!(
+        "{} decisions, {GROUPS} groups, {:.0} bindings a group: {microseconds:.2} µs each",
+        spent.decisions,
+        count(BINDINGS) / count(GROUPS),
+    ));
+    report.judge(
+        "authorisation at 1,000 bindings",
+        format!("{microseconds:.2} µs"),
+        format!("≤ {BOUND_MICROSECONDS:.0} µs"),
+        microseconds <= BOUND_MICROSECONDS,
+    );
+    Ok(())
+}
+
+fn group(number: usize) -> String {
+    format!("team-{:02}", number % GROUPS)
+}
+
+/// A role of its own and its binding; every second one is for a namespace. Only the last role has the right
+/// that is asked for.
+async fn grant(connection: &mut Http1, number: usize) -> Result<()> {
+    let name = format!("bench-{number:04}");
+    let resource = if number + 1 == BINDINGS {
+        "configmaps".to_owned()
+    } else {
+        format!("things-{number}")
+    };
+    let rules = json!([
+        {"verbs": ["get", "list"], "apiGroups": ["example.com"], "resources": ["cats", "dogs"]},
+        {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": [resource]},
+    ]);
+    let role = json!({"metadata": {"name": name}, "rules": rules});
+    let binding = json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": group(number)}],
+    });
+    let bindings = if number % 2 == 0 {
+        format!("{API}/clusterrolebindings")
+    } else {
+        format!("{API}/namespaces/default/rolebindings")
+    };
+    let body = |value: &Value| Bytes::from(value.to_string());
+    connection
+        .create(&format!("{API}/clusterroles"), body(&role))
+        .await?;
+    connection.create(&bindings, body(&binding)).await?;
+    Ok(())
+}
