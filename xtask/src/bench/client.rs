@@ -31,6 +31,7 @@ const STREAM_WINDOW: u32 = 256 << 10;
 pub(super) struct Target {
     address: String,
     config: Arc<ClientConfig>,
+    without_certificate: Arc<ClientConfig>,
 }
 
 impl Target {
@@ -51,13 +52,15 @@ impl Target {
             CertificateDer::from_pem_slice(&pem("/users/0/user/client-certificate-data")?)?;
         let key = PrivateKeyDer::from_pem_slice(&pem("/users/0/user/client-key-data")?)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(vec![certificate], key)?;
+            .with_root_certificates(roots);
+        let without_certificate = builder.clone().with_no_client_auth();
+        let config = builder.with_client_auth_cert(vec![certificate], key)?;
         Ok(Self {
             address: address.to_owned(),
             config: Arc::new(config),
+            without_certificate: Arc::new(without_certificate),
         })
     }
 
@@ -71,6 +74,13 @@ impl Target {
         Ok(TlsConnector::from(Arc::new(config))
             .connect(name, socket)
             .await?)
+    }
+
+    /// The same server for somebody without a certificate.
+    pub(super) fn anonymous(&self) -> Self {
+        let mut target = self.clone();
+        target.config = Arc::clone(&self.without_certificate);
+        target
     }
 
     /// An HTTP/1.1 connection.
@@ -139,21 +149,18 @@ impl Http1 {
         Ok(answer.len())
     }
 
-    /// Reads a whole document as somebody else.
-    pub(super) async fn get_as(&mut self, path: &str, user: &str, groups: &[String]) -> Result<()> {
+    /// Reads a whole document as the holder of a token.
+    pub(super) async fn get_with(&mut self, path: &str, token: &str) -> Result<()> {
         self.sender.ready().await?;
-        let mut request = Request::builder()
+        let request = Request::builder()
             .uri(path)
             .header(header::HOST, "kennel")
-            .header("Impersonate-User", user);
-        for group in groups {
-            request = request.header("Impersonate-Group", group);
-        }
-        let request = request.body(Full::new(Bytes::new()))?;
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .body(Full::new(Bytes::new()))?;
         let response = self.sender.send_request(request).await?;
         let status = response.status();
         response.into_body().collect().await?;
-        ensure!(status.is_success(), "{path} as {user}: {status}");
+        ensure!(status.is_success(), "{path}: {status}");
         Ok(())
     }
 

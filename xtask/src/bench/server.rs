@@ -25,6 +25,7 @@ pub(super) struct Server {
     _stdout: BufReader<ChildStdout>,
     data: TempDir,
     binary: PathBuf,
+    options: Vec<String>,
     address: String,
     /// From the start of the process to the line that says where it listens.
     pub(super) started_in: Duration,
@@ -33,20 +34,27 @@ pub(super) struct Server {
 impl Server {
     /// Starts the binary beside this program on an empty directory, on the disk that holds it.
     pub(super) fn start() -> Result<Self> {
+        Self::start_with(|_| Ok(Vec::new()))
+    }
+
+    /// Starts it with further options, which may name files in its data directory.
+    pub(super) fn start_with(options: impl FnOnce(&Path) -> Result<Vec<String>>) -> Result<Self> {
         let this = std::env::current_exe()?;
         let home = this.parent().context("this program lies in a directory")?;
         let binary = home.join("kennel");
         ensure!(binary.exists(), "build {} first", binary.display());
         // Not /tmp: that may be memory, where a sync costs nothing and proves nothing.
         let data = TempDir::with_prefix_in("bench-", home)?;
-        Self::launch(binary, data)
+        let options = options(data.path())?;
+        Self::launch(binary, data, options)
     }
 
-    fn launch(binary: PathBuf, data: TempDir) -> Result<Self> {
+    fn launch(binary: PathBuf, data: TempDir, options: Vec<String>) -> Result<Self> {
         let begin = Instant::now();
         let mut child = Command::new(&binary)
             .args(["server", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data.path())
+            .args(&options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(data.path().join("stderr.log"))?)
@@ -64,6 +72,7 @@ impl Server {
             _stdout: stdout,
             data,
             binary,
+            options,
             address: address.trim().to_owned(),
             started_in,
         })
@@ -84,7 +93,7 @@ impl Server {
         self.stop()?;
         let elsewhere = TempDir::new()?;
         let data = std::mem::replace(&mut self.data, elsewhere);
-        Self::launch(self.binary.clone(), data)
+        Self::launch(self.binary.clone(), data, self.options.clone())
     }
 
     fn stop(&mut self) -> Result<()> {

@@ -130,7 +130,7 @@ impl Author<'_> {
             cover::described(missing),
         );
         if let Some(errors) = errors {
-            why.push_str(&format!("; resolution errors: [{errors}]"));
+            why = format!("{why}; resolution errors: [{errors}]");
         }
         Err(ApiError::forbidden(self.row, self.name, &why))
     }

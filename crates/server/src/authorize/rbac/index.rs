@@ -21,6 +21,8 @@ use crate::request::User;
 pub(crate) struct Index {
     /// A place for every role that exists or that a binding names.
     roles: Vec<Slot>,
+    /// What each place's rules speak of. Apart, since decisions look at all of these and at few roles.
+    sketches: Vec<Sketch>,
     /// Where a role is, by its key.
     places: HashMap<String, usize>,
     /// Places that are free.
@@ -32,7 +34,6 @@ pub(crate) struct Index {
 /// A role, or the place of one that bindings name and that is not there.
 #[derive(Default)]
 struct Slot {
-    sketch: Sketch,
     rules: Option<Arc<[Rule]>>,
     /// How many grants lead here.
     grants: usize,
@@ -47,7 +48,8 @@ struct Grants {
 
 struct Granted {
     role: usize,
-    grant: Grant,
+    /// Apart, since it is looked at only when it is cited.
+    grant: Box<Grant>,
 }
 
 impl Derived for Index {
@@ -63,7 +65,7 @@ impl Derived for Index {
             };
             let key = role_key(&record.head.namespace, &record.head.name);
             let rules = after.map(|role| Rule::all_of(&parsed(role)).into());
-            self.put_role(key, rules);
+            self.put_role(&key, rules);
             return;
         }
         if let Some(binding) = before {
@@ -88,13 +90,24 @@ impl Index {
     /// The first grant whose role allows what is asked for.
     pub(super) fn find(&self, user: &User, asked: &Attributes<'_>) -> Option<&Grant> {
         let sketch = Sketch::asked(asked);
-        let mut granted = self.granted(user, asked.namespace());
-        let found = granted.find(|granted| {
-            let role = &self.roles[granted.role];
-            let rules = role.rules.as_deref().unwrap_or_default();
-            role.sketch.meets(sketch) && rules.iter().any(|rule| rule.allows(asked))
-        });
-        found.map(|granted| &granted.grant)
+        // Plain loops over plain lists: this is what every request waits for.
+        for grants in self.grants(user) {
+            let local = grants.local.get(asked.namespace());
+            for list in [Some(&grants.everywhere), local].into_iter().flatten() {
+                let found = list.iter().find(|granted| {
+                    self.sketches[granted.role].meets(sketch) && self.allows(granted.role, asked)
+                });
+                if let Some(granted) = found {
+                    return Some(&granted.grant);
+                }
+            }
+        }
+        None
+    }
+
+    fn allows(&self, role: usize, asked: &Attributes<'_>) -> bool {
+        let rules = self.roles[role].rules.as_deref().unwrap_or_default();
+        rules.iter().any(|rule| rule.allows(asked))
     }
 
     /// The rules that are granted to a user in a namespace, or (without one) everywhere.
@@ -114,7 +127,7 @@ impl Index {
     pub(super) fn broken(&self, user: &User, namespace: &str) -> Vec<&Grant> {
         self.granted(user, namespace)
             .filter(|granted| self.roles[granted.role].rules.is_none())
-            .map(|granted| &granted.grant)
+            .map(|granted| &*granted.grant)
             .collect()
     }
 
@@ -123,21 +136,25 @@ impl Index {
         user: &'b User,
         namespace: &'b str,
     ) -> impl Iterator<Item = &'a Granted> + use<'a, 'b> {
-        let by_name = self.users.get(user.name.as_str());
-        let groups = user.groups.iter();
-        let by_group = groups.filter_map(move |group| self.groups.get(group.as_str()));
-        by_name.into_iter().chain(by_group).flat_map(move |grants| {
+        self.grants(user).flat_map(move |grants| {
             let local = grants.local.get(namespace);
             grants.everywhere.iter().chain(local.into_iter().flatten())
         })
     }
 
-    fn put_role(&mut self, key: String, rules: Option<Arc<[Rule]>>) {
-        let place = self.place(&key);
-        let slot = &mut self.roles[place];
-        slot.sketch = Sketch::of(rules.as_deref().unwrap_or_default());
-        slot.rules = rules;
-        self.release(&key, place);
+    /// What is granted to the user's name and to each of the user's groups.
+    fn grants<'a, 'b>(&'a self, user: &'b User) -> impl Iterator<Item = &'a Grants> + use<'a, 'b> {
+        let by_name = self.users.get(user.name.as_str());
+        let groups = user.groups.iter();
+        let by_group = groups.filter_map(move |group| self.groups.get(group.as_str()));
+        by_name.into_iter().chain(by_group)
+    }
+
+    fn put_role(&mut self, key: &str, rules: Option<Arc<[Rule]>>) {
+        let place = self.place(key);
+        self.sketches[place] = Sketch::of(rules.as_deref().unwrap_or_default());
+        self.roles[place].rules = rules;
+        self.release(key, place);
     }
 
     fn add(&mut self, binding: &Arc<Binding>) {
@@ -145,11 +162,11 @@ impl Index {
         for (kind, name) in binding.subjects() {
             let role = self.place(&key);
             self.roles[role].grants += 1;
-            let grant = Grant {
+            let grant = Box::new(Grant {
                 binding: Arc::clone(binding),
                 kind,
                 name: name.clone(),
-            };
+            });
             let grants = self.grants_of(kind).entry(name).or_default();
             let list = grants.list(&binding.namespace);
             let at = list.partition_point(|other| other.grant.binding.name <= binding.name);
@@ -191,6 +208,7 @@ impl Index {
         }
         let place = self.free.pop().unwrap_or_else(|| {
             self.roles.push(Slot::default());
+            self.sketches.push(Sketch::default());
             self.roles.len() - 1
         });
         self.places.insert(key.to_owned(), place);

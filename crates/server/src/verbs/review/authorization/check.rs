@@ -132,7 +132,8 @@ mod tests {
     use super::*;
 
     fn check(plural: &str, spec: Value, metadata: Value, expected: &[&str]) {
-        let object = json!({"metadata": metadata, "spec": spec});
+        let fields = [("metadata", metadata), ("spec", spec)];
+        let object = Value::from_iter(fields.map(|(field, value)| (field.to_owned(), value)));
         let shown: Vec<String> = review(plural, &object)
             .iter()
             .map(ToString::to_string)
