@@ -124,11 +124,11 @@ impl Elector {
     /// Runs `term` whenever and as long as the lease is ours, until told to stop or until a term ends
     /// by itself. When the lease is lost, the term is dropped where it stands; when told to stop, it
     /// is waited for, and the lease is given back after it.
-    pub async fn lead<T>(
+    pub async fn lead<F: Future>(
         mut self,
         stop: &CancellationToken,
-        mut term: impl AsyncFnMut() -> T,
-    ) -> Option<T> {
+        mut term: impl FnMut() -> F,
+    ) -> Option<F::Output> {
         while self.win(stop).await {
             let ended = {
                 let mut working = std::pin::pin!(term());

@@ -11,7 +11,9 @@
 //! A fixture that cannot do its work panics with what it saw, so that a test reads as a story.
 
 mod eventually;
+pub mod faulty;
 pub mod fuzz;
+pub mod inprocess;
 mod kubectl;
 mod process;
 pub mod session;

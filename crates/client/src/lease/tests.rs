@@ -220,7 +220,8 @@ async fn a_term_lasts_as_long_as_the_lease_and_its_end_gives_the_lease_back() {
         tokio::time::sleep(Duration::from_secs(20)).await;
         stop.cancel();
     };
-    let leading = one.lead(&stop, async || {
+    let (fence, terms, stop) = (&fence, &terms, &stop);
+    let leading = one.lead(stop, || async move {
         assert!(fence.is_open());
         terms.lock().unwrap().push("begun");
         stop.cancelled().await;

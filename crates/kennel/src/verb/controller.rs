@@ -63,7 +63,7 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         },
     };
     let showing = show(args.metrics_listen, shown).await?;
-    let term = async || Box::pin(term(client.clone(), settings.clone(), stop.clone())).await;
+    let term = || Box::pin(term(client.clone(), settings.clone(), stop.clone()));
     let working = async {
         if args.leader_elect {
             let writer = Writer::new(client.clone(), Fence::open());

@@ -1,0 +1,14 @@
+//! The DaemonSet controller when things go wrong: an API that refuses, loses answers and breaks
+//! watches; a controller that is killed at any instant; two of them at once; processes of their own.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not as it must be"
+)]
+
+mod api;
+mod deaths;
+mod ledger;
+mod pairs;
+mod processes;
+mod world;

@@ -1,0 +1,56 @@
+//! An API server in the test's own process, and clients of it without a socket.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use kennel_server::api::Api;
+use kennel_server::http::{body, connection};
+use kennel_server::inprocess::InProcess;
+use kennel_server::request::User;
+use kennel_store::Options;
+use kube::client::Body;
+use tempfile::TempDir;
+
+/// A server on a directory of its own.
+pub struct Server {
+    server: InProcess,
+    _dir: TempDir,
+}
+
+impl Server {
+    /// Opens one.
+    pub async fn open() -> Self {
+        let dir = TempDir::new().expect("a temporary directory can be made");
+        let address = "127.0.0.1:6443".parse().expect("this is an address");
+        let cidr = "10.96.0.0/16".parse().expect("this is a range");
+        let opened = InProcess::open(Options::new(dir.path()), address, cidr).await;
+        let server = opened.unwrap_or_else(|error| panic!("the server cannot be opened: {error}"));
+        Self { server, _dir: dir }
+    }
+
+    /// A client that may do everything.
+    pub fn client(&self, name: &str) -> kube::Client {
+        let api = self.api();
+        let name = name.to_owned();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (api, name) = (api.clone(), name.clone());
+            async move { Ok::<_, Infallible>(answer(&api, &name, request).await) }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    /// The API itself.
+    pub fn api(&self) -> Arc<Api> {
+        Arc::clone(&self.server.api)
+    }
+}
+
+/// Asks the API, as one who may do everything.
+pub(crate) async fn answer(
+    api: &Arc<Api>,
+    name: &str,
+    request: Request<Body>,
+) -> Response<body::Body> {
+    connection::answer(api, request, User::master(name)).await
+}
