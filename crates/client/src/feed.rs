@@ -6,13 +6,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use kube::api::Api;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, Event};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 /// Which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +68,7 @@ where
 {
     let mut roll = Roll::default();
     watcher::watcher(api, config)
-        .default_backoff()
+        .backoff(Pauses::default())
         .map(move |event| match event {
             Ok(event) => stream::iter(roll.take(event)),
             Err(error) => {
@@ -75,6 +78,41 @@ where
         })
         .flatten()
         .boxed()
+}
+
+/// How long the first broken watch waits before it begins again; doubled each time.
+const PAUSE: Duration = Duration::from_millis(200);
+/// And at most so long: a controller that sees nothing does nothing.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// After so long without a break, the next one is the first again.
+const CALM: Duration = Duration::from_secs(30);
+
+/// The waits of a watch that breaks again and again. Each varies by a half, so that the clients of a
+/// server that was away do not all come back at once.
+#[derive(Default)]
+struct Pauses {
+    breaks: u32,
+    last: Option<Instant>,
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if self.last.is_some_and(|last| now - last > CALM) {
+            self.breaks = 0;
+        }
+        let pause = PAUSE.saturating_mul(2_u32.saturating_pow(self.breaks));
+        self.breaks += 1;
+        self.last = Some(now);
+        Some(pause.min(PAUSE_MAX).mul_f64(0.75 + fastrand::f64() / 2.0))
+    }
+}
+
+impl Backoff for Pauses {
+    /// One event that comes through is no sign of calm.
+    fn reset(&mut self) {}
 }
 
 type Names = BTreeMap<(Arc<str>, Arc<str>), Arc<str>>;
@@ -177,6 +215,19 @@ mod tests {
         assert!(seen(&mut roll, Event::Init).is_empty());
         assert_eq!(seen(&mut roll, Event::InitApply(pod("b", "2"))), ["+2"]);
         assert_eq!(seen(&mut roll, Event::InitDone), ["-1", "synced"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_up_to_a_bound_and_begin_anew_after_a_calm() {
+        let mut pauses = Pauses::default();
+        let first = pauses.next().unwrap();
+        assert!(first >= PAUSE / 2 && first <= PAUSE * 2, "{first:?}");
+        let last = pauses.by_ref().take(40).last().unwrap();
+        assert!(last >= PAUSE_MAX / 2 && last <= PAUSE_MAX * 2, "{last:?}");
+        pauses.reset();
+        assert!(pauses.next().unwrap() > PAUSE * 2);
+        tokio::time::advance(CALM + PAUSE).await;
+        assert!(pauses.next().unwrap() <= PAUSE * 2);
     }
 
     #[test]

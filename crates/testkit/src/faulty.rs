@@ -20,8 +20,10 @@ use crate::inprocess;
 
 /// How often a write goes wrong, in a hundred.
 const FAULTY_WRITES: u32 = 30;
-/// How often a list or the start of a watch goes wrong. Clients wait longer and longer after these.
-const FAULTY_READS: u32 = 10;
+/// How often a list or the start of a watch goes wrong, in a hundred.
+const FAULTY_READS: u32 = 20;
+/// How many of them go wrong in all: clients wait longer and longer after each.
+const FAULTY_READS_MAX: u32 = 16;
 /// A watch breaks after at most so many pieces.
 const PIECES: usize = 40;
 /// How long an answer is awaited that never comes.
@@ -62,6 +64,7 @@ pub struct Written {
 struct State {
     random: fastrand::Rng,
     failing: bool,
+    faulty_reads: u32,
     cut_off: Vec<&'static str>,
     written: Vec<Written>,
 }
@@ -76,6 +79,7 @@ impl Faults {
         Self(Arc::new(Mutex::new(State {
             random: fastrand::Rng::with_seed(seed),
             failing: true,
+            faulty_reads: 0,
             cut_off: Vec::new(),
             written: Vec::new(),
         })))
@@ -137,7 +141,7 @@ impl Faults {
                 (true, _) => Fault::Broken,
                 (false, false) => Fault::Nothing,
                 (false, true) if writes => wrong_write(&mut state.random),
-                (false, true) => wrong_read(&mut state.random, watch),
+                (false, true) => state.wrong_read(watch),
             }
         })
     }
@@ -188,13 +192,17 @@ fn wrong_write(random: &mut fastrand::Rng) -> Fault {
     }
 }
 
-fn wrong_read(random: &mut fastrand::Rng, watch: bool) -> Fault {
-    let wrong = random.u32(..100) < FAULTY_READS;
-    match (wrong, watch) {
-        (true, true) => Fault::Expired,
-        (true, false) => Fault::Refused(500),
-        (false, true) => Fault::CutAfter(random.usize(1..PIECES)),
-        (false, false) => Fault::Nothing,
+impl State {
+    fn wrong_read(&mut self, watch: bool) -> Fault {
+        let left = self.faulty_reads < FAULTY_READS_MAX;
+        let wrong = left && self.random.u32(..100) < FAULTY_READS;
+        self.faulty_reads += u32::from(wrong);
+        match (wrong, watch) {
+            (true, true) => Fault::Expired,
+            (true, false) => Fault::Refused(500),
+            (false, true) => Fault::CutAfter(self.random.usize(1..PIECES)),
+            (false, false) => Fault::Nothing,
+        }
     }
 }
 

@@ -31,19 +31,23 @@ impl Server {
 
     /// A client that may do everything.
     pub fn client(&self, name: &str) -> kube::Client {
-        let api = self.api();
-        let name = name.to_owned();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let (api, name) = (api.clone(), name.clone());
-            async move { Ok::<_, Infallible>(answer(&api, &name, request).await) }
-        });
-        kube::Client::new(service, "default")
+        client(self.api(), name)
     }
 
     /// The API itself.
     pub fn api(&self) -> Arc<Api> {
         Arc::clone(&self.server.api)
     }
+}
+
+/// A client of an API that may do everything.
+pub fn client(api: Arc<Api>, name: &str) -> kube::Client {
+    let name = name.to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (api, name) = (api.clone(), name.clone());
+        async move { Ok::<_, Infallible>(answer(&api, &name, request).await) }
+    });
+    kube::Client::new(service, "default")
 }
 
 /// Asks the API, as one who may do everything.

@@ -40,7 +40,7 @@ async fn survives(seed: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_lost_answers_and_broken_watches_cost_time_and_nothing_else() {
-    for seed in [1, 2, 3] {
+    for seed in [1, 2] {
         survives(seed).await;
     }
 }

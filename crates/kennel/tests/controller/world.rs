@@ -9,9 +9,9 @@ use kennel_client::fence::Fence;
 use kennel_control::daemonset::{self, Settings};
 use kennel_control::informers::Informers;
 use kennel_control::scheduler;
-use kennel_node::simulated::{self, Simulation};
+use kennel_node::simulated::{self, Clients, Simulation};
 use kennel_testkit::faulty::Faults;
-use kennel_testkit::inprocess::Server;
+use kennel_testkit::inprocess::{self, Server};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -43,7 +43,11 @@ impl World {
         tokio::spawn(scheduler);
         tokio::spawn(informers.run(forever.clone()));
         let simulation = Simulation::of(nodes);
-        let machines = server.client("nodes");
+        let api = server.api();
+        let machines = Clients {
+            watcher: server.client("nodes"),
+            node: Box::new(move |name| inprocess::client(api.clone(), name)),
+        };
         tokio::spawn(simulated::run(machines, simulation, forever));
         let admin = server.client("admin");
         let ledger = Ledger::open(admin.clone());
