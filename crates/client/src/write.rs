@@ -22,6 +22,11 @@ const REPEATS: u32 = 10;
 /// The longest `Retry-After` that is obeyed to the letter.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
+/// How often a request is sent until it is certain how it ended.
+const CERTAIN_TRIES: u32 = 5;
+/// How long to wait before it is sent again; doubled each time.
+const CERTAIN_AFTER: Duration = Duration::from_millis(50);
+
 /// What the body of a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
@@ -159,6 +164,8 @@ pub struct Failure {
     pub causes: Vec<String>,
     /// The request may have been carried out all the same.
     pub unsure: bool,
+    /// An earlier try of the same request may have been carried out.
+    pub repeated: bool,
     /// The fence was closed: nothing was sent.
     pub fenced: bool,
 }
@@ -171,6 +178,7 @@ impl Failure {
             message,
             causes: Vec::new(),
             unsure,
+            repeated: false,
             fenced: false,
         }
     }
@@ -237,9 +245,9 @@ impl Writer {
         let mut unsure = false;
         for repeat in 0..=REPEATS {
             if !self.fence.is_open() {
-                let unsure = unsure || repeat > 0;
                 return Err(Failure {
                     unsure,
+                    repeated: unsure,
                     ..Failure::fenced()
                 });
             }
@@ -250,16 +258,54 @@ impl Writer {
                         repeated: unsure,
                     });
                 }
-                Err((failure, again)) => {
-                    unsure |= failure.unsure;
-                    match again {
-                        Some(delay) if repeat < REPEATS => tokio::time::sleep(delay).await,
-                        _ => return Err(Failure { unsure, ..failure }),
+                Err((failure, again)) => match again {
+                    Some(delay) if repeat < REPEATS => {
+                        unsure |= failure.unsure;
+                        tokio::time::sleep(delay).await;
                     }
-                }
+                    _ => {
+                        return Err(Failure {
+                            repeated: unsure,
+                            ..failure
+                        });
+                    }
+                },
             }
         }
         unreachable!("the last repetition returns")
+    }
+
+    /// Sends a request that may be carried out twice without harm, until it is certain how it ended: what
+    /// may have been carried out though it failed is sent again. Only where no answer ever came is the
+    /// failure left unsure.
+    pub async fn send_certainly(&self, call: &Call) -> Result<Answer, Failure> {
+        let (mut unsure, mut delay) = (false, CERTAIN_AFTER);
+        for again in (0..CERTAIN_TRIES).rev() {
+            match self.send(call).await {
+                Ok(answer) => {
+                    return Ok(Answer {
+                        repeated: answer.repeated || unsure,
+                        ..answer
+                    });
+                }
+                Err(failure) if failure.unsure && !failure.fenced && again > 0 => {
+                    unsure = true;
+                    tokio::time::sleep(delay).await;
+                    delay *= 2;
+                }
+                Err(failure) => {
+                    let repeated = unsure || failure.repeated;
+                    // The server's word that it failed, again and again: it will not do it any more.
+                    let unsure = failure.code.is_none() && (unsure || failure.unsure);
+                    return Err(Failure {
+                        unsure,
+                        repeated,
+                        ..failure
+                    });
+                }
+            }
+        }
+        unreachable!("the last try returns")
     }
 
     /// Sends a request once. A failure comes with the time after which the API wants it repeated.
@@ -309,6 +355,7 @@ fn refused(code: u16, header: Option<Duration>, body: &[u8]) -> (Failure, Option
         message: status.message,
         causes: causes.collect(),
         unsure: code >= 500,
+        repeated: false,
         fenced: false,
     };
     (failure, again.map(|delay| delay.min(RETRY_AFTER_MAX)))

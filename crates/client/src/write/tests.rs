@@ -105,3 +105,26 @@ async fn an_answer_that_never_comes_is_given_up_and_may_have_acted() {
     let failure = writer.send(&Call::get("/x")).await.unwrap_err();
     assert!(failure.unsure && failure.code.is_none() && failure.pushes_back());
 }
+
+async fn certainly(script: Script) -> (Result<Answer, Failure>, usize) {
+    let (writer, sent) = writer(script, Fence::open());
+    let result = writer.send_certainly(&Call::get("/x")).await;
+    (result, sent.load(Ordering::SeqCst))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_done_is_sent_again_until_that_is_certain() {
+    let failed = (500, None, "");
+    let (result, sent) = certainly(Box::leak(Box::new([failed, (200, None, "{}")]))).await;
+    assert!(result.unwrap().repeated);
+    assert_eq!(sent, 2);
+    let (result, _) = certainly(Box::leak(Box::new([failed, (409, None, "")]))).await;
+    let failure = result.unwrap_err();
+    assert!(failure.is(409) && failure.repeated && !failure.unsure);
+    let (result, sent) = certainly(Box::leak(Box::new([(403, None, "")]))).await;
+    assert!(!result.unwrap_err().repeated);
+    assert_eq!(sent, 1);
+    let (result, sent) = certainly(Box::leak(Box::new([failed; 5]))).await;
+    assert!(!result.unwrap_err().unsure, "it was said again and again");
+    assert_eq!(sent, 5);
+}

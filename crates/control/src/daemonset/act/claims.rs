@@ -24,7 +24,7 @@ pub(super) async fn adopt(
     });
     let patch = json!({"metadata": {"uid": object.uid, "ownerReferences": [owner]}});
     let call = Call::patch(object.path.as_str(), Content::Strategic, &patch);
-    match writer.send(&call).await {
+    match writer.send_certainly(&call).await {
         // It is gone: there is nothing to adopt.
         Err(failure) if failure.is(404) => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
@@ -41,7 +41,7 @@ pub(super) async fn release(
     let owner = json!({"$patch": "delete", "uid": &*set.uid});
     let patch = json!({"metadata": {"uid": object.uid, "ownerReferences": [owner]}});
     let call = Call::patch(object.path.as_str(), Content::Strategic, &patch);
-    match writer.send(&call).await {
+    match writer.send_certainly(&call).await {
         Err(failure) if failure.is(404) || failure.is(422) => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
     }

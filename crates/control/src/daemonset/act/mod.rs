@@ -1,7 +1,8 @@
 //! The controller's writes, each from its beginning to an answer that the planner understands.
 //!
 //! When to try again is decided by the planner. What is done again here is only what makes a single
-//! write certain: where an answer got lost, the same request is sent again under the same name.
+//! write certain: where an answer got lost, the same request is sent again under the same name. All
+//! writes can be repeated without harm: they name a uid, a version or a name of their own.
 
 mod claims;
 mod pods;
@@ -56,6 +57,12 @@ impl Failed {
         self.failure.kind == FailureKind::NotFound
     }
 
+    /// Nobody knows whether it was done, and it must not be done twice.
+    fn of_unknown_end(mut self) -> Self {
+        self.failure.kind = FailureKind::Unknown;
+        self
+    }
+
     fn of_kind(kind: FailureKind, message: String) -> Self {
         let failure = Failure {
             kind,
@@ -79,8 +86,6 @@ impl From<write::Failure> for Failed {
             FailureKind::NamespaceTerminating
         } else if failure.is(404) {
             FailureKind::NotFound
-        } else if failure.unsure {
-            FailureKind::Unknown
         } else {
             FailureKind::Refused
         };
@@ -136,12 +141,11 @@ fn target<'a>(collection: &str, object: &'a Object) -> Target<'a> {
     }
 }
 
-/// Deletes an object with its own grace period. One that is gone, or has become another, is as good as
-/// deleted.
+/// Deletes an object. One that is gone is as good as deleted.
 async fn delete(writer: &Writer, object: &Target<'_>) -> Result<Answer, Failed> {
     let call = write::Call::delete(object.path.as_str(), object.uid);
-    match writer.send(&call).await {
-        Err(failure) if failure.is(404) || failure.is(409) => Ok(Answer::Nothing),
+    match writer.send_certainly(&call).await {
+        Err(failure) if failure.is(404) => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
     }
 }
@@ -151,7 +155,7 @@ async fn label(writer: &Writer, object: &Target<'_>, hash: &str) -> Result<Answe
     let labels = serde_json::json!({kennel_core::daemonset::HASH_LABEL: hash});
     let patch = serde_json::json!({"metadata": {"uid": object.uid, "labels": labels}});
     let call = write::Call::patch(object.path.as_str(), write::Content::Merge, &patch);
-    match writer.send(&call).await {
+    match writer.send_certainly(&call).await {
         Err(failure) if failure.is(404) => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
     }

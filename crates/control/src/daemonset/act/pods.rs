@@ -5,11 +5,9 @@
 //! API's way, and a request whose answer got lost is sent again under the same name: if it was carried
 //! out the first time, the name is taken, and that is the answer.
 
-use std::time::Duration;
-
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
-use kennel_core::daemonset::event::{Answer, FailureKind, Object, SetRef};
+use kennel_core::daemonset::event::{Answer, Object, SetRef};
 
 use super::{Failed, Target, target};
 
@@ -21,11 +19,6 @@ const SUFFIX: usize = 5;
 const NAME_MAX: usize = 63;
 /// How many names are tried: even among thousands of pods two in a row are hardly taken.
 const NAMES: u32 = 5;
-/// How often a request is sent again because its answer got lost.
-const AGAIN: u32 = 5;
-/// How long to wait before that; doubled each time.
-const AGAIN_AFTER: Duration = Duration::from_millis(200);
-
 pub(super) fn path<'a>(set: &SetRef, pod: &'a Object) -> Target<'a> {
     target(&api::core_path(&set.namespace, "pods"), pod)
 }
@@ -37,9 +30,16 @@ pub(super) async fn create(writer: &Writer, set: &SetRef, text: &str) -> Result<
     for _ in 0..NAMES {
         let name = name(&set.name);
         let call = Call::create(collection.as_str(), named(text, &name));
-        match certainly(writer, &call).await {
-            Ok(()) => return Ok(Answer::Pod { name: name.into() }),
+        match writer.send_certainly(&call).await {
+            Ok(_) => return Ok(Answer::Pod { name: name.into() }),
+            // Taken by ourselves, a moment ago.
+            Err(failure) if is_taken(&failure) && failure.repeated => {
+                return Ok(Answer::Pod { name: name.into() });
+            }
             Err(failure) if is_taken(&failure) => taken = Some(failure),
+            Err(failure) if failure.unsure => {
+                return Err(Failed::from(failure).of_unknown_end());
+            }
             Err(failure) => return Err(failure.into()),
         }
     }
@@ -47,46 +47,19 @@ pub(super) async fn create(writer: &Writer, set: &SetRef, text: &str) -> Result<
     Err(Failed::refused(message))
 }
 
-/// Deletes a pod with its own grace period. One that is gone, or has become another, was not found.
+/// Deletes a pod with its own grace period. A conflict is no sign that it is gone: if another has its
+/// name, the watch says so.
 pub(super) async fn delete(writer: &Writer, pod: &Target<'_>) -> Result<Answer, Failed> {
-    match writer.send(&Call::delete(pod.path.as_str(), pod.uid)).await {
-        Err(failure) if failure.is(409) => {
-            Err(Failed::of_kind(FailureKind::NotFound, failure.message))
-        }
+    let call = Call::delete(pod.path.as_str(), pod.uid);
+    match writer.send_certainly(&call).await {
+        // By ourselves, a moment ago.
+        Err(failure) if failure.is(404) && failure.repeated => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
     }
 }
 
 fn is_taken(failure: &Failure) -> bool {
     failure.is(409) && failure.reason == "AlreadyExists"
-}
-
-/// Sends a request that creates something under a name of its own, until it is certain how it ended.
-async fn certainly(writer: &Writer, call: &Call) -> Result<(), Failure> {
-    let (mut unsure, mut delay) = (false, AGAIN_AFTER);
-    for again in (0..=AGAIN).rev() {
-        match writer.send(call).await {
-            Ok(_) => return Ok(()),
-            Err(failure) if is_taken(&failure) && (unsure || failure.unsure) => return Ok(()),
-            // The server's word that it failed, twice: what it has not done by now it will not do.
-            Err(failure) if unsure && failure.code.is_some() => {
-                let unsure = false;
-                return Err(Failure { unsure, ..failure });
-            }
-            Err(failure) if failure.unsure && !failure.fenced && again > 0 => {
-                unsure = true;
-                if failure.code.is_none() {
-                    tokio::time::sleep(delay).await;
-                    delay *= 2;
-                }
-            }
-            Err(failure) => {
-                let unsure = unsure || failure.unsure;
-                return Err(Failure { unsure, ..failure });
-            }
-        }
-    }
-    unreachable!("the last try returns")
 }
 
 /// A name as the API would make it up from `<name>-` (rule 3.9.1).

@@ -26,7 +26,10 @@ pub(super) async fn create(
     body: &str,
 ) -> Result<Answer, Failed> {
     let collection = collection(set);
-    let failure = match writer.send(&Call::create(collection.as_str(), body)).await {
+    let failure = match writer
+        .send_certainly(&Call::create(collection.as_str(), body))
+        .await
+    {
         Ok(answer) => return read(&answer).map(Answer::Revision),
         Err(failure) => failure,
     };
@@ -51,7 +54,7 @@ pub(super) async fn renumber(
 ) -> Result<Answer, Failed> {
     let patch = json!({"metadata": {"uid": revision.uid}, "revision": number});
     let call = Call::patch(revision.path.as_str(), Content::Merge, &patch);
-    let answer = writer.send(&call).await?;
+    let answer = writer.send_certainly(&call).await?;
     read(&answer).map(Answer::Revision)
 }
 

@@ -118,9 +118,9 @@ async fn a_name_that_somebody_else_has_is_replaced_by_another() {
 async fn what_is_certain_is_said_at_once_and_what_is_not_is_called_so() {
     let (word, names) = created(vec![Some((403, json!({"message": "quota"})))]).await;
     assert_eq!((word.as_str(), names.len()), ("Refused", 1));
-    let twice = vec![Some((500, json!({}))), Some((500, json!({})))];
-    assert_eq!(created(twice).await.0, "Refused");
-    let never = std::iter::repeat_n(None, 6).collect();
+    let again_and_again = std::iter::repeat_n(Some((500, json!({}))), 5).collect();
+    assert_eq!(created(again_and_again).await.0, "Refused");
+    let never = std::iter::repeat_n(None, 5).collect();
     assert_eq!(created(never).await.0, "Unknown");
 }
 
@@ -139,13 +139,13 @@ async fn s3_7_6_and_8_a_pod_is_deleted_by_uid_and_one_that_is_gone_is_not_found(
     assert_eq!(sent[0].0, "DELETE /api/v1/namespaces/ns/pods/p");
     assert_eq!(sent[0].1["preconditions"], json!({"uid": "pu"}));
     assert_eq!(sent[0].1.get("gracePeriodSeconds"), None);
-    for code in [404, 409] {
-        let script = vec![Some((code, json!({})))];
-        let (word, _) = done(Write::DeletePod(object()), script).await;
-        assert_eq!(word, "NotFound");
-        let script = vec![Some((code, json!({})))];
-        let (word, _) = done(Write::DeleteRevision(object()), script).await;
-        assert_eq!(word, "done");
+    for (code, pod, revision) in [(404, "NotFound", "done"), (409, "Refused", "Refused")] {
+        let script = || vec![Some((code, json!({})))];
+        assert_eq!(done(Write::DeletePod(object()), script()).await.0, pod);
+        assert_eq!(
+            done(Write::DeleteRevision(object()), script()).await.0,
+            revision
+        );
     }
     let script = vec![Some((403, json!({})))];
     assert_eq!(done(Write::DeletePod(object()), script).await.0, "Refused");
