@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use kennel_server::registry::{EMPTY, RESOURCES, Resource, Scope};
+use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope};
 
 const HEAD: &str = "\
 # The API: resources and verbs
@@ -16,6 +16,15 @@ these resources is refused with 405.
 
 | group/version | resource | short | kind | scope | verbs | subresources |
 |---|---|---|---|---|---|---|
+";
+
+const POSTED_HEAD: &str = "
+## Only posted to
+
+Questions and orders: they are answered, and nothing is stored.
+
+| group/version | resource | kind | scope |
+|---|---|---|---|
 ";
 
 const EMPTY_HEAD: &str = "
@@ -72,6 +81,12 @@ fn group_version(group: &str, version: &str) -> String {
     }
 }
 
+fn put_small(page: &mut String, group: &str, plural: &str, kind: &str, of: Scope) {
+    let scope = scope(of);
+    writeln!(page, "| {group} | {plural} | {kind} | {scope} |")
+        .expect("a string takes what is written");
+}
+
 fn page() -> String {
     let mut page = HEAD.to_owned();
     for row in RESOURCES {
@@ -85,15 +100,15 @@ fn page() -> String {
         )
         .expect("a string takes what is written");
     }
+    page.push_str(POSTED_HEAD);
+    for row in POSTED {
+        let group = group_version(row.group, row.version);
+        put_small(&mut page, &group, row.plural, row.kind, row.scope);
+    }
     page.push_str(EMPTY_HEAD);
     for row in EMPTY {
-        let (group, scope) = (group_version(row.group, row.version), scope(row.scope));
-        writeln!(
-            page,
-            "| {group} | {} | {} | {scope} |",
-            row.plural, row.kind
-        )
-        .expect("a string takes what is written");
+        let group = group_version(row.group, row.version);
+        put_small(&mut page, &group, row.plural, row.kind, row.scope);
     }
     page
 }
