@@ -21,7 +21,7 @@ these resources is refused with 405.
 const POSTED_HEAD: &str = "
 ## Only posted to
 
-Questions and orders: they are answered, and nothing is stored.
+Questions and orders: they are answered or carried out, and not kept.
 
 | group/version | resource | kind | scope |
 |---|---|---|---|
