@@ -1,1 +1,236 @@
-//! `kennel controller` as a process of its own, beside a cluster that runs none.
+//! `kennel controller` as a process of its own, beside a cluster that runs none, with the rights that
+//! its manifests give it.
+
+use std::path::PathBuf;
+
+use kennel_testkit::{Controller, Deadline, Kennel, Kubectl, Version, eventually};
+use serde_json::{Value, json};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
+const MANIFEST: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../deploy/kubernetes/daemonset-controller.yaml"
+);
+const ACCOUNT: &str = "kennel-daemonset-controller";
+const WITHOUT: &[&str] = &[
+    "up",
+    "--simulate",
+    "3",
+    "--controllers=*,-daemonset-controller",
+];
+
+/// A cluster, and the administrator's kubectl.
+struct Cluster {
+    kennel: Kennel,
+    kubectl: Kubectl,
+}
+
+impl Cluster {
+    fn start(arguments: &[&str]) -> Self {
+        Self::of(Kennel::start(BINARY, arguments))
+    }
+
+    fn of(kennel: Kennel) -> Self {
+        let kubectl = Kubectl::new(Version::V1_32, &kennel.kubeconfig());
+        Self { kennel, kubectl }
+    }
+
+    fn ask(&self, command: &str) -> String {
+        let words: Vec<&str> = command.split(' ').collect();
+        self.kubectl.run(&words).ok()
+    }
+
+    fn create(&self, image: &str) {
+        let manifest = json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
+            "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {
+                "metadata": {"labels": {"app": "agent"}},
+                "spec": {"terminationGracePeriodSeconds": 0,
+                         "containers": [{"name": "agent", "image": image}]}}}});
+        let manifest = manifest.to_string();
+        let created = self
+            .kubectl
+            .run_with_input(&["create", "-f", "-"], &manifest);
+        created.ok();
+    }
+
+    fn rolled_out(&self) {
+        self.ask("rollout status ds/agent --timeout=60s");
+    }
+
+    /// The names of its pods, sorted.
+    fn pods(&self) -> Vec<String> {
+        let names = self.ask("get pods -l app=agent -o name");
+        let mut names: Vec<String> = names.lines().map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+
+    /// Applies the roles of the manifests, and makes a kubeconfig with a token of their account.
+    fn kubeconfig_of_the_manifests(&self) -> PathBuf {
+        let whole = std::fs::read_to_string(MANIFEST).unwrap();
+        // Deployments are for a cluster that has them.
+        let served: Vec<&str> = whole
+            .split("\n---\n")
+            .filter(|document| !document.contains("kind: Deployment"))
+            .collect();
+        let applied = self
+            .kubectl
+            .run_with_input(&["apply", "-f", "-"], &served.join("\n---\n"));
+        applied.ok();
+        let token = self.ask(&format!("create token {ACCOUNT} -n kube-system"));
+        let config = self.ask("config view --raw -o json");
+        let mut config: Value = serde_json::from_str(&config).unwrap();
+        config["users"][0]["user"] = json!({"token": token.trim()});
+        let path = self.kennel.data_dir().join("controller.kubeconfig");
+        std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+}
+
+#[test]
+fn the_rights_of_the_manifests_are_enough_for_everything() {
+    let cluster = Cluster::start(WITHOUT);
+    let kubeconfig = cluster.kubeconfig_of_the_manifests();
+    let controller = Controller::start(BINARY, &kubeconfig, &["--leader-elect"]);
+    controller.wait_for("became leader");
+    cluster.create("one");
+    cluster.rolled_out();
+    // Rollout and rollback, adoption and release: everything that it may have to write.
+    cluster.ask("set image ds/agent agent=two");
+    cluster.rolled_out();
+    cluster.ask("rollout undo ds/agent");
+    cluster.rolled_out();
+    let pods = cluster.pods();
+    let no_owner = r#"{"metadata":{"ownerReferences":null}}"#;
+    cluster.ask(&format!("patch {} --type=merge -p {no_owner}", pods[0]));
+    cluster.ask(&format!("label {} app=other --overwrite", pods[1]));
+    let owner = |pod: &str| {
+        let path = "jsonpath={.metadata.ownerReferences[0].name}";
+        cluster.ask(&format!("get {pod} -o {path}"))
+    };
+    eventually(Deadline::seconds(60), || {
+        match (owner(&pods[0]).as_str(), owner(&pods[1]).as_str()) {
+            ("agent", "") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    eventually(Deadline::seconds(60), || match cluster.pods().len() {
+        3 => Ok(()),
+        count => Err(format!("{count} pods")),
+    });
+    cluster.ask(r#"patch ds agent -p {"spec":{"revisionHistoryLimit":0}}"#);
+    eventually(Deadline::seconds(60), || {
+        match cluster
+            .ask("get controllerrevisions -o name")
+            .lines()
+            .count()
+        {
+            1 => Ok(()),
+            count => Err(format!("{count} revisions")),
+        }
+    });
+    let events = cluster.ask("get events --field-selector involvedObject.name=agent");
+    assert!(events.contains("SuccessfulCreate"), "{events}");
+    let log = controller.log();
+    assert!(!log.contains("forbidden"), "{log}");
+    assert!(controller.stop().success());
+    let holder = "jsonpath={.spec.holderIdentity}";
+    let lease = cluster.ask(&format!("get lease {ACCOUNT} -n kube-system -o {holder}"));
+    assert_eq!(lease, "", "the lease was given back");
+}
+
+#[test]
+fn switching_over_and_back_restarts_no_pod() {
+    let cluster = Cluster::start(&["up", "--simulate", "3"]);
+    cluster.create("one");
+    cluster.rolled_out();
+    cluster.ask("set image ds/agent agent=two");
+    cluster.rolled_out();
+    let before = (cluster.pods(), cluster.ask("rollout history ds/agent"));
+    let cluster = Cluster::of(cluster.kennel.restart_as(WITHOUT));
+    let controller = Controller::start(BINARY, &cluster.kennel.kubeconfig(), &["--leader-elect"]);
+    controller.wait_for("became leader");
+    // A new generation whose template is the same: it is rolled out when the controller at work has
+    // looked at everything.
+    let unchanged = |cluster: &Cluster, limit: u8| {
+        let patch = json!({"spec": {"revisionHistoryLimit": limit}});
+        cluster.ask(&format!("patch ds agent -p {patch}"));
+        cluster.rolled_out();
+        assert_eq!(cluster.pods(), before.0);
+        assert_eq!(cluster.ask("rollout history ds/agent"), before.1);
+    };
+    unchanged(&cluster, 9);
+    controller.stop();
+    let cluster = Cluster::of(cluster.kennel.restart_as(&["up", "--simulate", "3"]));
+    unchanged(&cluster, 8);
+}
+
+#[test]
+fn of_two_replicas_one_works_and_the_other_takes_over_when_it_is_killed() {
+    let cluster = Cluster::start(WITHOUT);
+    let kubeconfig = cluster.kennel.kubeconfig();
+    let first = Controller::start(BINARY, &kubeconfig, &["--leader-elect"]);
+    first.wait_for("became leader");
+    let second = Controller::start(BINARY, &kubeconfig, &["--leader-elect"]);
+    second.wait_for("the lease is held by");
+    cluster.create("one");
+    cluster.rolled_out();
+    let leads = |controller: &Controller, expected: u8| {
+        let metrics = controller.get("/metrics");
+        let line = format!("leader_election_master_status{{name=\"{ACCOUNT}\"}} {expected}\n");
+        assert!(metrics.contains(&line), "{metrics}");
+    };
+    leads(&first, 1);
+    leads(&second, 0);
+    assert!(second.get("/healthz").starts_with("HTTP/1.1 200"));
+    let created = "kennel_daemonset_actions_total{action=\"create_pod\",result=\"done\"} 3\n";
+    assert!(first.get("/metrics").contains(created));
+    first.kill();
+    second.wait_for("became leader");
+    cluster.ask("set image ds/agent agent=two");
+    cluster.rolled_out();
+    leads(&second, 1);
+}
+
+#[test]
+fn pods_placed_directly_need_no_scheduler() {
+    let none = [
+        "up",
+        "--simulate",
+        "3",
+        "--controllers=-daemonset-controller",
+    ];
+    let cluster = Cluster::start(&none);
+    let kubeconfig = cluster.kennel.kubeconfig();
+    let _controller = Controller::start(BINARY, &kubeconfig, &["--placement=direct"]);
+    cluster.create("one");
+    cluster.rolled_out();
+    assert_eq!(cluster.pods().len(), 3);
+}
+
+#[test]
+fn a_process_that_is_killed_again_and_again_leaves_one_pod_on_each_node() {
+    let cluster = Cluster::start(WITHOUT);
+    let kubeconfig = cluster.kennel.kubeconfig();
+    cluster.create("zero");
+    for image in ["one", "two", "three"] {
+        let controller = Controller::start(BINARY, &kubeconfig, &[]);
+        controller.wait_for("daemonset controller started");
+        cluster.ask(&format!("set image ds/agent agent={image}"));
+        controller.kill();
+    }
+    let _last = Controller::start(BINARY, &kubeconfig, &[]);
+    cluster.rolled_out();
+    let images = "jsonpath={range .items[*]}{.spec.containers[0].image}{.spec.nodeName} {end}";
+    eventually(Deadline::seconds(60), || {
+        let arguments = ["get", "pods", "-l", "app=agent", "-o", images];
+        let seen = cluster.kubectl.run(&arguments).ok();
+        let mut seen: Vec<&str> = seen.split_whitespace().collect();
+        seen.sort_unstable();
+        match seen == ["threesim-1", "threesim-2", "threesim-3"] {
+            true => Ok(()),
+            false => Err(format!("{seen:?}")),
+        }
+    });
+}

@@ -1,0 +1,115 @@
+//! A running `kennel controller`: a child process beside a cluster that runs elsewhere.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::{Deadline, eventually};
+
+/// From SIGTERM to the end of the process, and from its start to its first line.
+const PATIENCE_SECONDS: u64 = 60;
+/// How long one answer may take.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// A `kennel controller` process. It serves its metrics on a free port.
+#[derive(Debug)]
+pub struct Controller {
+    child: Child,
+    dir: TempDir,
+}
+
+impl Controller {
+    /// Starts one for the cluster of a kubeconfig.
+    pub fn start(binary: impl AsRef<Path>, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        let dir = TempDir::new().expect("a temporary directory can be made");
+        let log = File::create(log(&dir)).expect("the log can be made");
+        let child = Command::new(binary.as_ref())
+            .arg("controller")
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(["--metrics-listen", "127.0.0.1:0"])
+            .args(arguments)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the controller can be started");
+        Self { child, dir }
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(log(&self.dir)).unwrap_or_default()
+    }
+
+    /// Waits until its log contains this.
+    pub fn wait_for(&self, words: &str) {
+        eventually(Deadline::seconds(PATIENCE_SECONDS), || {
+            let log = self.log();
+            match log.contains(words) {
+                true => Ok(()),
+                false => Err(format!("no {words:?} in\n{log}")),
+            }
+        });
+    }
+
+    /// What it answers to a GET on its own port.
+    pub fn get(&self, path: &str) -> String {
+        self.wait_for("metrics at http://");
+        let log = self.log();
+        let (_, rest) = log.split_once("metrics at http://").expect("it was there");
+        let (address, _) = rest.split_once('/').expect("an address has a path here");
+        let mut socket = TcpStream::connect(address).expect("it listens");
+        let bounded = socket.set_read_timeout(Some(ANSWER));
+        bounded.expect("a socket can have a timeout");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let sent = socket.write_all(request.as_bytes());
+        sent.expect("a request can be sent");
+        let mut answer = String::new();
+        let read = socket.read_to_string(&mut answer);
+        read.expect("an answer comes");
+        answer
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    /// Asks it to stop with SIGTERM and waits for its end.
+    pub fn stop(mut self) -> ExitStatus {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).expect("our own child can be signalled");
+        let deadline = Deadline::seconds(PATIENCE_SECONDS);
+        loop {
+            match self.child.try_wait().expect("the child can be waited for") {
+                Some(status) => return status,
+                None => assert!(!deadline.passed(), "no end after SIGTERM:\n{}", self.log()),
+            }
+            deadline.pause();
+        }
+    }
+
+    fn end(&mut self) {
+        // It may have ended already, which is what is asked for.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn log(dir: &TempDir) -> PathBuf {
+    dir.path().join("stderr.log")
+}
