@@ -8,7 +8,7 @@ use super::super::super::event::{
 };
 use super::super::super::history::Revision;
 use super::super::super::options::Options;
-use super::super::super::view::{DaemonSetView, PodView};
+use super::super::super::view::{DaemonSetView, Phase, PodView, Strategy};
 use super::super::Planner;
 use super::{daemon_set, node};
 
@@ -41,6 +41,16 @@ impl Desk {
         }
         desk.tell(Event::Synced);
         desk
+    }
+
+    /// With these nodes, these pods, and `ds` as the event says. What is asked for at first is shown.
+    pub(super) fn with(nodes: &[&str], pods: &[PodView], set: Event) -> (Self, Vec<String>) {
+        let mut desk = Self::new(Options::default(), nodes);
+        for pod in pods {
+            desk.pod(pod.clone());
+        }
+        let asked = desk.tell(set);
+        (desk, asked)
     }
 
     /// Tells one thing and shows what is asked for.
@@ -206,6 +216,45 @@ pub(super) fn updated(name: &str, node: &str) -> PodView {
     let mut view = super::pod(name, "ds", node);
     view.ready_since = Some(0);
     let hash = Desk::hash_of(&daemon_set("ds"));
-    view.labels.insert(HASH_LABEL.to_owned(), hash);
+    Arc::make_mut(&mut view.labels).insert(HASH_LABEL.to_owned(), hash);
     view
+}
+
+/// A pod of `ds` that comes from another template, ready for ever.
+pub(super) fn old(name: &str, node: &str) -> PodView {
+    let mut view = updated(name, node);
+    Arc::make_mut(&mut view.labels).insert(HASH_LABEL.to_owned(), "old".to_owned());
+    view
+}
+
+/// The same pod, changed.
+pub(super) fn but(mut view: PodView, change: impl FnOnce(&mut PodView)) -> PodView {
+    change(&mut view);
+    view
+}
+
+/// Not ready.
+pub(super) fn unready(view: PodView) -> PodView {
+    but(view, |pod| pod.ready_since = None)
+}
+
+/// Being deleted.
+pub(super) fn leaving(view: PodView) -> PodView {
+    but(view, |pod| pod.terminating = true)
+}
+
+/// Failed.
+pub(super) fn broken(view: PodView) -> PodView {
+    but(unready(view), |pod| pod.phase = Phase::Failed)
+}
+
+/// Not bound yet.
+pub(super) fn unbound(view: PodView) -> PodView {
+    but(unready(view), |pod| pod.pinned_to = pod.bound_to.take())
+}
+
+/// `ds` with this `updateStrategy.rollingUpdate`.
+pub(super) fn rolling(limits: &serde_json::Value) -> Event {
+    let strategy = Strategy::parse(&serde_json::json!({ "rollingUpdate": limits }));
+    set(|view| view.strategy = strategy)
 }
