@@ -15,12 +15,18 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo xtask <task>
   codegen         write the schema table from its facts
-  bench [PHASE…]  measure target/release/kennel; phases: idle creates watches latency rights list full";
+  bench [PHASE…]  measure target/release/kennel; phases: planner idle creates watches latency rights list
+                  full";
 
 fn main() -> Result<()> {
     let task = env::args().nth(1).unwrap_or_default();
     match task.as_str() {
         "codegen" => codegen::run(),
+        "events" => {
+            let number = |at| env::args().nth(at).and_then(|text| text.parse().ok());
+            bench::planner::events(number(2).unwrap_or(1_000), number(3).unwrap_or(1_000));
+            Ok(())
+        }
         "bench" => bench::run(&env::args().skip(2).collect::<Vec<_>>()),
         _ => bail!("{USAGE}"),
     }

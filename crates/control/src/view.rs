@@ -40,7 +40,7 @@ pub fn pod(pod: &Pod) -> Option<PodView> {
         name: meta.name.as_deref().unwrap_or_default().into(),
         uid: meta.uid.as_deref().unwrap_or_default().into(),
         controller: controller(meta)?,
-        labels: meta.labels.clone().unwrap_or_default(),
+        labels: Arc::new(meta.labels.clone().unwrap_or_default()),
         pinned_to: match bound_to {
             Some(_) => None,
             None => pin(&pod.spec.affinity),

@@ -7,6 +7,7 @@ mod client;
 mod counters;
 mod load;
 mod machine;
+pub(super) mod planner;
 mod pod;
 mod report;
 mod rights;
@@ -54,8 +55,8 @@ const QUIET_PERCENT: f64 = 20.0;
 
 /// Runs the phases named, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 7] = [
-        "idle", "creates", "watches", "latency", "rights", "list", "full",
+    const PHASES: [&str; 8] = [
+        "planner", "idle", "creates", "watches", "latency", "rights", "list", "full",
     ];
     if let Some(unknown) = phases.iter().find(|p| !PHASES.contains(&p.as_str())) {
         bail!("no phase {unknown}; there are {}", PHASES.join(" "));
@@ -67,6 +68,13 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         .build()?;
     let mut report = Report::default();
     let begin = Instant::now();
+    if wanted("planner") {
+        planner::measure(&mut report)?;
+    }
+    let served = |phase: &&str| *phase != "planner" && wanted(phase);
+    if !PHASES.iter().any(|phase| served(&phase)) {
+        return conclude(&report, begin);
+    }
     runtime.block_on(async {
         introduce()?;
         if wanted("idle") {
@@ -86,6 +94,10 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         }
         Ok::<_, anyhow::Error>(())
     })?;
+    conclude(&report, begin)
+}
+
+fn conclude(report: &Report, begin: Instant) -> Result<()> {
     report.print();
     say(format_args!(
         "\n{:.0} s in all",

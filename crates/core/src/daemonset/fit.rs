@@ -78,6 +78,11 @@ impl Rules {
         !self.tolerations.iter().any(any)
     }
 
+    /// Do name and labels of nodes not matter at all?
+    pub fn select_all(&self) -> bool {
+        self.node_name.is_none() && self.node_selector.is_empty() && self.required.is_none()
+    }
+
     /// Do node name, node selector and required affinity allow this node?
     pub fn selects(&self, node: &NodeView) -> bool {
         let named = self.node_name.as_deref().is_none_or(|n| n == &*node.name);

@@ -47,7 +47,7 @@ pub(super) fn pod(name: &str, daemon_set: &str, node: &str) -> PodView {
         name: name.into(),
         uid: format!("uid-{name}").into(),
         controller: Some(format!("uid-{daemon_set}").into()),
-        labels: BTreeMap::from([("app".to_owned(), daemon_set.to_owned())]),
+        labels: Arc::new([("app".to_owned(), daemon_set.to_owned())].into()),
         bound_to: Some(node.into()),
         pinned_to: None,
         created: 0,

@@ -268,16 +268,18 @@ mod tests {
     fn s5_2_1_updated_by_hash_or_by_generation() {
         let check = |hash: &str, generation: &str, expected: bool| {
             let mut view = pod("p", "ds", "n1");
-            view.labels.insert(HASH_LABEL.into(), hash.into());
-            view.labels
-                .insert(GENERATION_LABEL.into(), generation.into());
+            view.labels = Arc::new(
+                [(HASH_LABEL, hash), (GENERATION_LABEL, generation)]
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .into(),
+            );
             assert_eq!(is_updated(&view, "new", Some(2)), expected);
         };
         check("new", "1", true);
         check("old", "2", true);
         check("old", "1", false);
         let mut bare = pod("p", "ds", "n1");
-        bare.labels.clear();
+        bare.labels = Arc::default();
         assert!(!is_updated(&bare, "", None));
     }
 }

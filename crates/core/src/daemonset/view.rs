@@ -114,8 +114,8 @@ pub struct PodView {
     pub uid: Arc<str>,
     /// The uid of the DaemonSet that is its controller; none if it has no controller at all.
     pub controller: Option<Arc<str>>,
-    /// Labels.
-    pub labels: BTreeMap<String, String>,
+    /// Labels. Shared, since most pods have the same as many others.
+    pub labels: Arc<BTreeMap<String, String>>,
     /// The node it is bound to.
     pub bound_to: Option<Arc<str>>,
     /// The node its affinity names, while it is not bound (rule 2.6).
@@ -146,6 +146,30 @@ impl PodView {
     /// Has it ended by itself?
     pub fn terminal(&self) -> bool {
         self.phase != Phase::Active
+    }
+
+    /// Shares what is equal with another pod, to save memory.
+    pub(super) fn share(&mut self, other: &Self) {
+        let share = |mine: &mut Option<Arc<str>>, theirs: &Option<Arc<str>>| {
+            if mine == theirs {
+                mine.clone_from(theirs);
+            }
+        };
+        share(&mut self.controller, &other.controller);
+        share(&mut self.bound_to, &other.bound_to);
+        share(&mut self.pinned_to, &other.pinned_to);
+        if self.namespace == other.namespace {
+            self.namespace = other.namespace.clone();
+        }
+        if self.name == other.name {
+            self.name = other.name.clone();
+        }
+        if self.uid == other.uid {
+            self.uid = other.uid.clone();
+        }
+        if self.labels == other.labels {
+            self.labels = other.labels.clone();
+        }
     }
 
     /// The node this pod is or will be on (rule 2.6.1).

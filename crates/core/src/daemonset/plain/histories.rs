@@ -2,6 +2,7 @@
 //! world must come to rest as the spec wants it when it is left alone.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use super::super::event::{Event, FailureKind, Outcome, SetRef, Ticket, Write};
 use super::super::fit::Rules;
@@ -234,10 +235,10 @@ impl History {
             4..7 => pod.phase = Phase::Failed,
             7 => pod.phase = Phase::Succeeded,
             8..11 => pod.terminating = true,
-            11 => drop(pod.labels.remove("app")),
-            12 => drop(pod.labels.insert("app".into(), "x".into())),
+            11 => drop(labels(pod).remove("app")),
+            12 => drop(labels(pod).insert("app".into(), "x".into())),
             13 => pod.controller = None,
-            14 => drop(pod.labels.insert("note".into(), "seen".into())),
+            14 => drop(labels(pod).insert("note".into(), "seen".into())),
             _ => {}
         });
     }
@@ -259,10 +260,10 @@ impl History {
         pod.created = self.world.seconds();
         pod.controller = owner.filter(|_| self.dice.bool());
         if let Some(hash) = hash.filter(|_| self.dice.bool()) {
-            pod.labels.insert(HASH_LABEL.into(), hash);
+            labels(&mut pod).insert(HASH_LABEL.into(), hash);
         }
         if self.dice.bool() {
-            pod.labels.insert(GENERATION_LABEL.into(), "1".into());
+            labels(&mut pod).insert(GENERATION_LABEL.into(), "1".into());
         }
         let uid = pod.uid.clone();
         self.world.pods.insert(uid.clone(), pod);
@@ -564,6 +565,10 @@ impl History {
 pub(super) fn count(usual: u64) -> u64 {
     let more = std::env::var("KENNEL_HISTORIES").ok();
     more.and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+fn labels(pod: &mut PodView) -> &mut BTreeMap<String, String> {
+    Arc::make_mut(&mut pod.labels)
 }
 
 fn strategy(dice: &mut fastrand::Rng) -> Strategy {

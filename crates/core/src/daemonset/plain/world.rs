@@ -211,10 +211,7 @@ impl World {
             name: format!("pod-{serial}").into(),
             uid: format!("pod-{serial}").into(),
             controller: owner.as_str().map(Into::into),
-            labels: labels
-                .iter()
-                .map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned()))
-                .collect(),
+            labels: Arc::new(texts(labels)),
             bound_to: body["spec"]["nodeName"].as_str().map(Into::into),
             pinned_to: required.and_then(pinned_node).map(Into::into),
             created: self.seconds(),
@@ -273,7 +270,8 @@ impl World {
                 pod.controller = pod.controller.take().filter(|uid| *uid != by.uid);
             }),
             Write::RelabelPod { pod, hash } => self.edit_pod(&pod.uid, false, |pod| {
-                pod.labels.insert(HASH_LABEL.into(), hash.to_string());
+                let labels = Arc::make_mut(&mut pod.labels);
+                labels.insert(HASH_LABEL.into(), hash.to_string());
             }),
             Write::WriteStatus => return self.write_status(by, status),
             Write::CountCollision { known } => {
@@ -365,10 +363,7 @@ impl World {
             name: name.into(),
             uid: format!("revision-{serial}").into(),
             controller: Some(by.uid.clone()),
-            labels: labels
-                .iter()
-                .map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned()))
-                .collect(),
+            labels: texts(labels),
             revision: body["revision"].as_i64().unwrap(),
             data: data.into(),
             terminating: false,
@@ -378,6 +373,11 @@ impl World {
         self.changed(Kind::Revisions, &revision.uid, false);
         revision
     }
+}
+
+fn texts(object: &serde_json::Map<String, Value>) -> BTreeMap<String, String> {
+    let own = |(key, value): (&String, &Value)| (key.clone(), value.as_str().unwrap().to_owned());
+    object.iter().map(own).collect()
 }
 
 pub(super) fn failed(kind: FailureKind) -> Outcome {

@@ -6,16 +6,26 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::super::fit::{Fit, Rules};
 use super::super::rollout::seed;
 use super::super::view::NodeView;
+use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint};
 
 /// A node's number.
 pub(super) type NodeId = u32;
 
+/// What one reads of all nodes in a row.
+#[derive(Clone, Copy, Debug)]
+struct Brief {
+    seed: u32,
+    exists: bool,
+    /// No taint of it repels anybody.
+    untainted: bool,
+}
+
 #[derive(Debug)]
 struct Entry {
     name: Arc<str>,
-    seed: u32,
     view: Option<NodeView>,
     /// Pods that name it and creations under way for it.
     references: u32,
@@ -25,6 +35,8 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     entries: Vec<Entry>,
+    /// By the same numbers.
+    briefs: Vec<Brief>,
     numbers: HashMap<Arc<str>, NodeId>,
     free: Vec<NodeId>,
 }
@@ -44,11 +56,29 @@ impl Nodes {
     }
 
     pub(super) fn seed(&self, id: NodeId) -> u32 {
-        self.entries[id as usize].seed
+        self.briefs[id as usize].seed
     }
 
     pub(super) fn view(&self, id: NodeId) -> Option<&NodeView> {
         self.entries[id as usize].view.as_ref()
+    }
+
+    /// All numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = NodeId> + use<> {
+        0..NodeId::try_from(self.entries.len()).expect("numbers fit")
+    }
+
+    /// Whether a node fits; none if there is no such node.
+    pub(super) fn judge(&self, id: NodeId, rules: &Rules) -> Option<Fit> {
+        let brief = self.briefs[id as usize];
+        if brief.exists && brief.untainted && rules.select_all() {
+            // Nearly all nodes, for nearly all DaemonSets: no need to look closer.
+            return Some(Fit {
+                run: true,
+                keep: true,
+            });
+        }
+        self.view(id).map(|view| rules.judge(view))
     }
 
     /// The number of a name, known or new.
@@ -58,15 +88,21 @@ impl Nodes {
         }
         let entry = Entry {
             name: name.clone(),
-            seed: seed(name),
             view: None,
             references: 0,
         };
+        let brief = Brief {
+            seed: seed(name),
+            exists: false,
+            untainted: false,
+        };
         let id = if let Some(id) = self.free.pop() {
             self.entries[id as usize] = entry;
+            self.briefs[id as usize] = brief;
             id
         } else {
             self.entries.push(entry);
+            self.briefs.push(brief);
             NodeId::try_from(self.entries.len() - 1).expect("fewer than four billion nodes")
         };
         self.numbers.insert(name.clone(), id);
@@ -76,11 +112,16 @@ impl Nodes {
     /// Puts what was seen of a node in the place of what was known.
     pub(super) fn put(&mut self, view: NodeView) -> (NodeId, Option<NodeView>) {
         let id = self.number_of(&view.name);
+        let repels = |taint: &Taint| [NO_SCHEDULE, NO_EXECUTE].contains(&taint.effect.as_str());
+        let brief = &mut self.briefs[id as usize];
+        brief.exists = true;
+        brief.untainted = !view.taints.iter().any(repels);
         (id, self.entries[id as usize].view.replace(view))
     }
 
     pub(super) fn remove(&mut self, id: NodeId) {
         self.entries[id as usize].view = None;
+        self.briefs[id as usize].exists = false;
     }
 
     /// Something names this node.

@@ -160,6 +160,8 @@ impl Pods {
 
     /// A pod has changed. If its slot is another one now, it has been taken out of the old one.
     pub(super) fn update(&mut self, id: PodId, view: PodView, now: Millis, symbols: &mut Symbols) {
+        let mut view = view;
+        view.share(self.view(id));
         let relist = self.view(id).controller != view.controller;
         if relist {
             self.unlist(id);

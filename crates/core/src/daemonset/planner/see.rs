@@ -166,8 +166,7 @@ impl Planner {
         {
             self.judged += 1;
         }
-        let view = self.nodes.view(node)?;
-        Some(self.sets.get(set)?.rules.judge(view))
+        self.nodes.judge(node, &self.sets.get(set)?.rules)
     }
 
     /// The DaemonSets whose rules read what has changed of a node.
@@ -222,6 +221,7 @@ impl Planner {
     pub(super) fn saw_pod(&mut self, view: PodView) {
         let Some(pod) = self.pods.number(&view.uid) else {
             let node = view.target().map_or(NOBODY, |name| self.nodes.refer(name));
+            let view = self.slim(view, node);
             let pod = self.pods.insert(view, node, self.now, &mut self.symbols);
             self.reclaim(pod, true);
             return;
@@ -245,6 +245,25 @@ impl Planner {
         } else {
             self.move_pod(pod, view);
         }
+    }
+
+    /// Has a new pod share its texts with those that have the same.
+    fn slim(&self, mut view: PodView, node: NodeId) -> PodView {
+        if node != NOBODY {
+            let name = self.nodes.name(node);
+            for place in [&mut view.bound_to, &mut view.pinned_to] {
+                if place.as_ref() == Some(name) {
+                    *place = Some(name.clone());
+                }
+            }
+        }
+        let Some(controller) = &view.controller else {
+            return view;
+        };
+        if let Some(like) = self.pods.owned_by(controller).last() {
+            view.share(self.pods.view(*like));
+        }
+        view
     }
 
     fn move_pod(&mut self, pod: PodId, view: PodView) {

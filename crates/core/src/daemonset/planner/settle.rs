@@ -7,12 +7,12 @@ use super::super::fit::Fit;
 use super::super::member::{Member, Role, Scene, Verdict, judge};
 use super::super::rollout::order;
 use super::super::view::Phase;
-use super::Planner;
 use super::nodes::NodeId;
 use super::pods::{Claim, Hot, NOBODY, PodWrite, Pods};
-use super::sets::{Live, Queue, Set, SetId};
+use super::sets::{Live, Queue, Queues, Set, SetId, Tally};
 use super::slot::{Queued, Slot};
 use super::timers::Look;
+use super::{Counters, Planner};
 
 impl Planner {
     /// Looks at one slot again.
@@ -33,52 +33,36 @@ impl Planner {
     /// What should happen in a slot now; nothing while nothing may be done.
     pub(super) fn verdict(&mut self, set: SetId, node: NodeId) -> Option<Verdict> {
         let known = self.sets.get(set)?;
-        let live = known.live.as_ref()?;
-        let slot = known.slots.get(node as usize).copied().unwrap_or_default();
-        let mut group = std::mem::take(&mut self.scratch);
-        let adopting = gather(&mut group, &slot, live, &self.pods, self.now);
-        let create = known.creates.get(&node);
-        let observed = known.reported.observed_generation;
-        let backoff = known.backoffs.get(&node);
-        let verdict = judge(&Scene {
-            conduct: live.conduct,
-            fit: slot.fit,
-            group: &group,
-            creating: create.is_some_and(|wait| wait.expects(self.now)),
-            create_held_until: create.map_or(Millis::MIN, |wait| wait.until),
-            adopting,
-            backoff_until: backoff.map_or(Millis::MIN, |b| b.until(observed)),
-            now: self.now,
-        });
-        self.scratch = group;
-        Some(verdict)
+        look_at(known, node, &self.pods, &mut self.scratch, self.now)
     }
 
     /// Looks at every slot of a DaemonSet, and judges every node anew.
     pub(super) fn settle_all(&mut self, set: SetId) {
-        let limit = self.nodes.limit();
+        self.touch(set);
         let Some(known) = self.sets.get_mut(set) else {
             return;
         };
-        if known.slots.len() < limit {
-            known.slots.resize(limit, Slot::default());
-        }
-        known.counters = super::Counters::default();
-        known.tally = super::sets::Tally::default();
-        known.queues = super::sets::Queues::default();
-        for id in 0..limit {
-            let node = NodeId::try_from(id).expect("numbers fit");
-            let fit = self.nodes.view(node).map(|view| known.rules.judge(view));
-            let slot = &mut known.slots[id];
-            slot.fit = fit;
-            slot.share = super::super::status::Share::default();
-            slot.burden = super::super::member::Burden::default();
-            slot.queued = Queued::default();
-        }
-        for id in 0..limit {
-            let slot = self.sets.get(set).map(|known| known.slots[id]);
-            if slot.is_some_and(|slot| slot.fit.is_some() || slot.head != NOBODY) {
-                self.settle(set, NodeId::try_from(id).expect("numbers fit"));
+        known.slots.resize(self.nodes.limit(), Slot::default());
+        known.counters = Counters::default();
+        known.tally = Tally::default();
+        known.queues = Queues::default();
+        for node in self.nodes.all() {
+            let fit = self.nodes.judge(node, &known.rules);
+            let slot = known.slot(node);
+            let (head, look_at_slot) = (slot.head, slot.look_at);
+            *slot = Slot {
+                head,
+                look_at: look_at_slot,
+                fit,
+                ..Slot::default()
+            };
+            if fit.is_none() && head == NOBODY {
+                continue;
+            }
+            let verdict = look_at(known, node, &self.pods, &mut self.scratch, self.now);
+            let place = (order(known.seed, self.nodes.seed(node)), node);
+            if let Some(at) = verdict.and_then(|verdict| apply(known, place, &verdict)) {
+                self.timers.at(at, Look::Slot(set, node));
             }
         }
     }
@@ -94,6 +78,31 @@ impl Planner {
             self.settle(set, node);
         }
     }
+}
+
+fn look_at(
+    set: &Set,
+    node: NodeId,
+    pods: &Pods,
+    group: &mut Vec<Member>,
+    now: Millis,
+) -> Option<Verdict> {
+    let live = set.live.as_ref()?;
+    let slot = set.slots.get(node as usize).copied().unwrap_or_default();
+    let adopting = gather(group, &slot, live, pods, now);
+    let create = set.creates.get(&node);
+    let observed = set.reported.observed_generation;
+    let backoff = set.backoffs.get(&node);
+    Some(judge(&Scene {
+        conduct: live.conduct,
+        fit: slot.fit,
+        group,
+        creating: create.is_some_and(|wait| wait.expects(now)),
+        create_held_until: create.map_or(Millis::MIN, |wait| wait.until),
+        adopting,
+        backoff_until: backoff.map_or(Millis::MIN, |b| b.until(observed)),
+        now,
+    }))
 }
 
 /// The pods of a slot, the most senior first. True if one is about to be adopted.

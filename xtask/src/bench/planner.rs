@@ -1,0 +1,271 @@
+//! The DaemonSet planner by itself: what an event costs, whatever the size of the cluster, and what a
+//! slot takes.
+//!
+//! Needs no server. Instructions are counted by callgrind, if it is there, in a process of their own
+//! that does nothing but [`events`].
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use kennel_core::daemonset::event::{Answer, Outcome, Write};
+use kennel_core::daemonset::history::Revision;
+use kennel_core::daemonset::view::{Phase, Strategy};
+use kennel_core::daemonset::{
+    Action, Counters, DaemonSetView, Event, HASH_LABEL, NodeView, Options, Planner, PodView,
+};
+use kennel_core::selector::Selector;
+use serde_json::{Value, json};
+
+use super::report::{Report, say};
+
+const SIZES: [usize; 3] = [1_000, 10_000, 50_000];
+const EVENTS: u32 = 200_000;
+/// How many pods change.
+const FLIPPED: usize = 500;
+const NOW: i64 = 1_000_000_000;
+
+/// A DaemonSet with a ready pod on every node.
+struct Cluster {
+    planner: Planner,
+    daemon_set: DaemonSetView,
+    pods: Vec<PodView>,
+}
+
+fn daemon_set() -> DaemonSetView {
+    let template = json!({"metadata": {"labels": {"app": "logs"}}, "spec": {
+        "containers": [{"name": "c", "image": "i:1"}]}});
+    DaemonSetView {
+        namespace: "default".into(),
+        name: "logs".into(),
+        uid: "0f3a5f0e-7f6a-4a62-9d0e-1b7a4a6f0001".into(),
+        generation: 1,
+        template_generation: None,
+        terminating: false,
+        selector: Selector::parse("app=logs").expect("a selector"),
+        template: Arc::new(template),
+        min_ready_seconds: 0,
+        collision_count: None,
+        status: Counters::default(),
+        strategy: Strategy::parse(&Value::Null),
+        revision_history_limit: 10,
+        annotations: Arc::default(),
+        version: 0,
+    }
+}
+
+fn node(number: usize) -> NodeView {
+    let name = format!("node-{number}.example.com");
+    let labels = [
+        ("kubernetes.io/hostname", name.as_str()),
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", "amd64"),
+        ("topology.kubernetes.io/zone", "a"),
+    ];
+    let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    NodeView {
+        labels: labels.into_iter().map(own).collect(),
+        name: name.into(),
+        taints: Vec::new(),
+        unschedulable: false,
+    }
+}
+
+fn pod(number: usize, owner: &Arc<str>, hash: &str) -> PodView {
+    let labels = [("app", "logs"), (HASH_LABEL, hash)];
+    let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    PodView {
+        namespace: "default".into(),
+        name: format!("logs-{number:05}").into(),
+        uid: format!("5b1c9a52-3f0c-4c1e-8a54-{number:012}").into(),
+        controller: Some(owner.clone()),
+        labels: Arc::new(labels.map(own).into()),
+        bound_to: Some(format!("node-{number}.example.com").into()),
+        pinned_to: None,
+        created: 900_000,
+        terminating: false,
+        phase: Phase::Active,
+        ready_since: Some(900_000),
+    }
+}
+
+impl Cluster {
+    fn new(size: usize) -> Self {
+        let daemon_set = daemon_set();
+        let mut planner = Planner::new(Options::default());
+        for number in 0..size {
+            planner.apply(NOW, Event::Node(node(number)));
+        }
+        planner.apply(NOW, Event::DaemonSet(daemon_set.clone()));
+        let mut cluster = Self {
+            planner,
+            daemon_set,
+            pods: Vec::new(),
+        };
+        cluster.planner.apply(NOW, Event::Synced);
+        let hash = cluster.settle().unwrap_or_default();
+        let owner = cluster.daemon_set.uid.clone();
+        cluster.pods = (0..size).map(|n| pod(n, &owner, &hash)).collect();
+        for pod in cluster.pods.clone() {
+            cluster.planner.apply(NOW, Event::Pod(pod));
+        }
+        cluster.settle();
+        cluster
+    }
+
+    /// Answers what is asked for. Returns the hash of the revision that was made.
+    fn settle(&mut self) -> Option<String> {
+        let mut hash = None;
+        loop {
+            let actions = self.planner.take_actions();
+            if actions.is_empty() {
+                return hash;
+            }
+            for action in actions {
+                let Action::Write { ticket, write, .. } = action else {
+                    continue;
+                };
+                let answer = match write {
+                    Write::CreateRevision { name, data, .. } => {
+                        let made = revision(&self.daemon_set, &name, data);
+                        hash = Some(made.hash().to_owned());
+                        Answer::Revision(made)
+                    }
+                    Write::WriteStatus => match self.planner.status(&self.daemon_set.uid) {
+                        Some(counters) => Answer::Status {
+                            counters,
+                            version: 0,
+                        },
+                        None => Answer::Nothing,
+                    },
+                    _ => Answer::Nothing,
+                };
+                let outcome = Outcome::Done(answer);
+                self.planner.apply(NOW, Event::Ended { ticket, outcome });
+            }
+        }
+    }
+
+    /// Some pods, from all over the cluster, become ready or not, one after the other: the same mixture of
+    /// events at every size.
+    fn flip(&mut self, events: usize) {
+        let stride = self.pods.len() / FLIPPED;
+        for event in 0..events {
+            let pod = &mut self.pods[(event % FLIPPED) * stride];
+            pod.ready_since = match pod.ready_since {
+                Some(_) => None,
+                None => Some(900_000),
+            };
+            let pod = pod.clone();
+            self.planner.apply(NOW, Event::Pod(pod));
+            self.planner.take_actions();
+        }
+    }
+}
+
+fn revision(daemon_set: &DaemonSetView, name: &Arc<str>, data: Arc<str>) -> Revision {
+    let hash = name.rsplit('-').next().unwrap_or_default().to_owned();
+    let labels = [
+        ("app".to_owned(), "logs".to_owned()),
+        (HASH_LABEL.to_owned(), hash),
+    ];
+    Revision {
+        namespace: daemon_set.namespace.clone(),
+        name: name.clone(),
+        uid: format!("uid-{name}").into(),
+        controller: Some(daemon_set.uid.clone()),
+        labels: labels.into(),
+        revision: 1,
+        data,
+        terminating: false,
+    }
+}
+
+/// So many events in a cluster of this size, and nothing else: for callgrind.
+pub(in super::super) fn events(size: usize, events: usize) {
+    Cluster::new(size).flip(events);
+}
+
+/// Measures.
+pub(super) fn measure(report: &mut Report) -> Result<()> {
+    let mut slowest: f64 = 0.0;
+    for size in SIZES {
+        let mut cluster = Cluster::new(size);
+        cluster.flip(FLIPPED);
+        let begin = Instant::now();
+        cluster.flip(EVENTS as usize);
+        let micros = begin.elapsed().as_secs_f64() * 1e6 / f64::from(EVENTS);
+        say(format_args!("pod event at {size} nodes: {micros:.2} µs"));
+        slowest = slowest.max(micros);
+    }
+    report.judge(
+        "planner, slowest pod event",
+        format!("{slowest:.2} µs"),
+        "≤ 5 µs",
+        slowest <= 5.0,
+    );
+    let millis = full_pass();
+    report.judge(
+        "planner, status of 10,000 nodes from nothing",
+        format!("{millis:.2} ms"),
+        "≤ 0.5 ms",
+        millis <= 0.5,
+    );
+    match instructions() {
+        Ok(counts) => {
+            let [low, high] =
+                [f64::min, f64::max].map(|pick| counts.into_iter().fold(counts[0], pick));
+            report.judge(
+                "planner, instructions an event",
+                format!("{low:.0} to {high:.0}"),
+                "within 20 %",
+                high <= low * 1.2,
+            );
+        }
+        Err(error) => say(format_args!("instructions were not counted: {error:#}")),
+    }
+    Ok(())
+}
+
+/// A change that makes every node be judged, and every pod be counted anew; the best of nine.
+fn full_pass() -> f64 {
+    let mut cluster = Cluster::new(10_000);
+    let mut best = f64::MAX;
+    for generation in 2..11 {
+        let mut view = cluster.daemon_set.clone();
+        view.generation = generation;
+        let begin = Instant::now();
+        cluster.planner.apply(NOW, Event::DaemonSet(view));
+        best = best.min(begin.elapsed().as_secs_f64() * 1e3);
+        cluster.settle();
+    }
+    best
+}
+
+/// Instructions an event, at each size: what twice as many events take more.
+fn instructions() -> Result<[f64; 3]> {
+    let mut counts = [0.0; 3];
+    for (count, size) in counts.iter_mut().zip(SIZES) {
+        let [once, twice] = [10_000, 20_000].map(|events| callgrind(size, events));
+        *count = (twice? - once?) / 10_000.0;
+        say(format_args!(
+            "instructions an event at {size} nodes: {count:.0}"
+        ));
+    }
+    Ok(counts)
+}
+
+fn callgrind(size: usize, events: usize) -> Result<f64> {
+    let own = std::env::current_exe()?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(own)
+        .args(["events", &size.to_string(), &events.to_string()])
+        .output()
+        .context("valgrind cannot be started")?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let counted = text.lines().find_map(|line| line.split("refs:").nth(1));
+    let counted = counted.with_context(|| format!("no count in {text}"))?;
+    Ok(counted.trim().replace(',', "").parse()?)
+}
