@@ -58,6 +58,12 @@ impl<T: Send + 'static> Work<T> {
         self.fill();
     }
 
+    /// Starts a job before all others that wait.
+    pub fn push_first(&mut self, job: impl Future<Output = T> + Send + 'static) {
+        self.queue.push_front(Box::pin(job));
+        self.fill();
+    }
+
     /// Hands back a value after a while.
     pub fn later(&mut self, delay: Duration, value: T) {
         self.delays.spawn(async move {
@@ -132,6 +138,16 @@ mod tests {
         ended.sort_unstable();
         assert_eq!(ended, (0..20).collect::<Vec<_>>());
         assert_eq!(most.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test]
+    async fn what_is_urgent_does_not_wait_for_what_is_not() {
+        let mut work = Work::new(1);
+        for number in 0..3 {
+            work.push(async move { number });
+        }
+        work.push_first(async { 9 });
+        assert_eq!([work.next().await, work.next().await], [0, 9]);
     }
 
     #[tokio::test]

@@ -53,9 +53,10 @@ impl Controller {
     pub fn wait_for(&self, words: &str) {
         eventually(Deadline::seconds(PATIENCE_SECONDS), || {
             let log = self.log();
-            match log.contains(words) {
-                true => Ok(()),
-                false => Err(format!("no {words:?} in\n{log}")),
+            if log.contains(words) {
+                Ok(())
+            } else {
+                Err(format!("no {words:?} in\n{log}"))
             }
         });
     }

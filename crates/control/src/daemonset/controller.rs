@@ -242,7 +242,8 @@ impl Controller {
         };
         known.written_at = Some(Instant::now());
         let (writer, object) = (self.writer.clone(), known.object.clone());
-        self.work.push(async move {
+        // Before the pods that wait: who watches a rollout should see how it goes.
+        self.work.push_first(async move {
             let began = Instant::now();
             let performed = act::write_status(&writer, &daemon_set, &object, counters).await;
             let took = began.elapsed();

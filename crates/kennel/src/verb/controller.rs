@@ -83,8 +83,13 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
 async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let mut informers = Informers::new(&client);
     let controller = daemonset::run(client, &mut informers, settings, stop.clone());
-    let (ended, ()) = tokio::join!(controller, informers.run(stop));
-    Ok(ended?)
+    let mut controller = std::pin::pin!(controller);
+    tokio::select! {
+        ended = &mut controller => return Ok(ended?),
+        () = informers.run(stop) => {}
+    }
+    // The watches have ended because they were told to: the controller finishes what it has begun.
+    Ok(controller.await?)
 }
 
 async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {

@@ -49,7 +49,7 @@ fn wrote(faults: &Faults) -> Option<(Instant, Instant)> {
     let written = faults.written().into_iter();
     let mut written = written.filter(|written| !written.path.contains("/leases"));
     let first = written.next()?;
-    let last = written.last().map_or(first.at, |last| last.at);
+    let last = written.next_back().map_or(first.at, |last| last.at);
     Some((first.at, last))
 }
 
@@ -114,7 +114,7 @@ async fn two_without_a_lease_come_to_rest_all_the_same() {
     world.settled("one").await;
     world.set_image("two").await;
     world.settled("two").await;
-    // At rest: whatever is written now is in answer to this deletion, and one more pod is enough.
+    // At rest: neither undoes what the other has done, for ever.
     let writes = || one.written().len() + two.written().len();
     world
         .until(|| async {

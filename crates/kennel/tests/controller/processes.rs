@@ -228,9 +228,10 @@ fn a_process_that_is_killed_again_and_again_leaves_one_pod_on_each_node() {
         let seen = cluster.kubectl.run(&arguments).ok();
         let mut seen: Vec<&str> = seen.split_whitespace().collect();
         seen.sort_unstable();
-        match seen == ["threesim-1", "threesim-2", "threesim-3"] {
-            true => Ok(()),
-            false => Err(format!("{seen:?}")),
+        if seen == ["threesim-1", "threesim-2", "threesim-3"] {
+            Ok(())
+        } else {
+            Err(format!("{seen:?}"))
         }
     });
 }

@@ -134,7 +134,7 @@ impl World {
         }
         let set = self.sets().get("agent").await.unwrap();
         let status = set.status.clone().unwrap_or_default();
-        let all = i32::from(self.nodes as i16);
+        let all = i32::from(self.nodes);
         let good = status.desired_number_scheduled == all
             && status.number_available == Some(all)
             && status.updated_number_scheduled == Some(all)
