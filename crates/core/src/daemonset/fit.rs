@@ -234,6 +234,28 @@ mod tests {
     }
 
     #[test]
+    fn s2_1_2_and_2_4_1_cordoned_nodes_run_their_pods() {
+        // The node of these tests is cordoned; only its taint could matter, and that is tolerated.
+        check(&json!({}), &[], BOTH);
+        let cordon = ("node.kubernetes.io/unschedulable", "NoSchedule");
+        check(&json!({}), &[cordon], BOTH);
+    }
+
+    #[test]
+    fn s2_4_3_what_is_not_tolerated_by_itself() {
+        let out_of_service = ("node.kubernetes.io/out-of-service", "NoExecute");
+        check(&json!({}), &[out_of_service], NEITHER);
+        for key in [
+            "node.cloudprovider.kubernetes.io/uninitialized",
+            "node.cloudprovider.kubernetes.io/shutdown",
+            "node-role.kubernetes.io/control-plane",
+            "node.kubernetes.io/network-unavailable",
+        ] {
+            check(&json!({}), &[(key, "NoSchedule")], KEEP);
+        }
+    }
+
+    #[test]
     fn s2_4_2_not_ready_nodes_keep_but_do_not_run() {
         let key = "node.kubernetes.io/not-ready";
         check(&json!({}), &[(key, "NoExecute"), (key, "NoSchedule")], KEEP);

@@ -129,14 +129,6 @@ fn s8_5_a_later_daemon_set_adopts_what_an_earlier_one_left() {
 }
 
 #[test]
-fn s8_8_adoption_says_that_the_daemon_set_must_be_read_live() {
-    // The planner asks; the check is the shell's part. What it asks for names the pod by uid.
-    let desk = Desk::with(&["a"], &[orphan("p")], set(|_| {})).0;
-    let (_, write) = &desk.open[0];
-    assert!(format!("{write:?}").contains("uid-p"), "{write:?}");
-}
-
-#[test]
 fn s8_9_by_hand_deleted_relabelled_or_disowned() {
     let mut desk = Desk::with(&["a"], &[updated("p", "a")], set(|_| {})).0;
     assert_eq!(desk.pod(orphan("p")), ["adopt p"]);
