@@ -20,7 +20,7 @@ fn rolling(unavailable: i64, surge: i64) -> Strategy {
 
 /// A cluster at rest with one DaemonSet.
 fn at_rest(seed: u64, strategy: Strategy) -> History {
-    let pace = [Pace::Free, Pace::SlowStart][usize::from(seed % 2 == 0)];
+    let pace = [Pace::Free, Pace::SlowStart][usize::from(seed.is_multiple_of(2))];
     let options = Options {
         pace,
         ..Options::default()

@@ -37,9 +37,9 @@ impl Past {
 }
 
 impl Plain {
-    pub(super) fn saw_revision(&mut self, view: Revision) {
+    pub(super) fn saw_revision(&mut self, view: &Revision) {
         let old = self.revisions.insert(view.uid.clone(), view.clone());
-        if old.as_ref() == Some(&view) {
+        if old.as_ref() == Some(view) {
             return;
         }
         let born_owned = old.is_none() && view.controller.is_some();

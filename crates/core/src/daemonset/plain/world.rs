@@ -273,7 +273,7 @@ impl World {
                 let labels = Arc::make_mut(&mut pod.labels);
                 labels.insert(HASH_LABEL.into(), hash.to_string());
             }),
-            Write::WriteStatus => return self.write_status(by, status),
+            Write::WriteStatus => return Ok(self.write_status(by, status)),
             Write::CountCollision { known } => {
                 let set = self.sets.get_mut(&by.uid).ok_or(FailureKind::NotFound)?;
                 if set.collision_count != *known {
@@ -295,18 +295,14 @@ impl World {
         Ok(())
     }
 
-    fn write_status(
-        &mut self,
-        by: &SetRef,
-        status: Option<Counters>,
-    ) -> Result<Answer, FailureKind> {
+    fn write_status(&mut self, by: &SetRef, status: Option<Counters>) -> Answer {
         let (Some(set), Some(counters)) = (self.sets.get_mut(&by.uid), status) else {
-            return Ok(Answer::Nothing);
+            return Answer::Nothing;
         };
         set.status = counters;
         self.changed(Kind::Sets, &by.uid, false);
         let version = self.version;
-        Ok(Answer::Status { counters, version })
+        Answer::Status { counters, version }
     }
 
     fn write_revision(&mut self, by: &SetRef, write: &Write) -> Result<Answer, FailureKind> {

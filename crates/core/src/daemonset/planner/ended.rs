@@ -43,7 +43,7 @@ pub(super) enum Pending {
 }
 
 impl Planner {
-    pub(super) fn ended(&mut self, ticket: Ticket, outcome: Outcome) {
+    pub(super) fn ended(&mut self, ticket: Ticket, outcome: &Outcome) {
         let Some(pending) = self.pending.remove(&ticket) else {
             return;
         };
@@ -52,7 +52,7 @@ impl Planner {
                 set,
                 daemon_set,
                 node,
-            } => self.create_ended(ticket, set, &daemon_set, node, &outcome),
+            } => self.create_ended(ticket, set, &daemon_set, node, outcome),
             Pending::Pod {
                 set,
                 daemon_set,
@@ -61,9 +61,9 @@ impl Planner {
                 kind,
             } => {
                 if kind == PodWrite::Delete {
-                    self.delete_ended(set, &daemon_set, &name, &outcome);
+                    self.delete_ended(set, &daemon_set, &name, outcome);
                 }
-                self.pod_write_ended(ticket, set, pod, kind, &outcome);
+                self.pod_write_ended(ticket, set, pod, kind, outcome);
             }
             Pending::Status { set, daemon_set } => {
                 self.status_ended(ticket, set, &daemon_set, outcome);
@@ -75,7 +75,7 @@ impl Planner {
                 set,
                 daemon_set,
                 revision,
-            } => self.revision_ended(ticket, set, &daemon_set, &revision, &outcome),
+            } => self.revision_ended(ticket, set, &daemon_set, &revision, outcome),
         }
     }
 
@@ -182,7 +182,7 @@ impl Planner {
         ticket: Ticket,
         set: SetId,
         daemon_set: &Arc<SetRef>,
-        outcome: Outcome,
+        outcome: &Outcome,
     ) {
         let now = self.now;
         let Some(known) = self.asker(set, daemon_set) else {
@@ -196,14 +196,14 @@ impl Planner {
             Outcome::Done(answer) => {
                 known.status_wait = None;
                 if let Answer::Status { counters, version } = answer
-                    && (version == 0 || version > known.view.version)
+                    && (*version == 0 || *version > known.view.version)
                 {
-                    known.reported = counters;
-                    known.reported_version = version;
+                    known.reported = *counters;
+                    known.reported_version = *version;
                 }
             }
             Outcome::Failed(failure) => {
-                let wait = wait.failed(now, &failure);
+                let wait = wait.failed(now, failure);
                 known.status_wait = Some(wait);
                 self.timers.at(wait.until, Look::Set(set));
             }
@@ -222,19 +222,19 @@ impl Planner {
         ticket: Ticket,
         set: SetId,
         daemon_set: &Arc<SetRef>,
-        outcome: Outcome,
+        outcome: &Outcome,
     ) {
         let now = self.now;
         let Some(known) = self.asker(set, daemon_set) else {
             return;
         };
-        let made: Option<Revision> = match &outcome {
+        let made: Option<Revision> = match outcome {
             Outcome::Done(Answer::Revision(revision)) => Some(revision.clone()),
             _ => None,
         };
         let look = known
             .past
-            .creation_ended(ticket, now, made, failure(&outcome));
+            .creation_ended(ticket, now, made, failure(outcome));
         if let Some(at) = look {
             self.look_at_history(set, at);
         }

@@ -90,9 +90,9 @@ impl Planner {
             Event::NodeGone(name) => self.lost_node(&name),
             Event::Pod(view) => self.saw_pod(view),
             Event::PodGone(uid) => self.lost_pod(&uid),
-            Event::Revision(view) => self.saw_revision(view),
+            Event::Revision(view) => self.saw_revision(&view),
             Event::RevisionGone(uid) => self.lost_revision(&uid),
-            Event::Ended { ticket, outcome } => self.ended(ticket, outcome),
+            Event::Ended { ticket, outcome } => self.ended(ticket, &outcome),
             Event::Time => {}
         }
         self.finish();

@@ -209,17 +209,14 @@ impl Pods {
 
     fn list(&mut self, id: PodId) {
         let view = self.view(id);
-        match view.controller.clone() {
-            Some(controller) => {
-                let list = self.owned.entry(controller).or_default();
-                let at = u32::try_from(list.len()).expect("fewer than four billion pods");
-                list.push(id);
-                self.hot_mut(id).owned_at = at;
-            }
-            None => {
-                let namespace = view.namespace.clone();
-                self.orphans.entry(namespace).or_default().insert(id);
-            }
+        if let Some(controller) = view.controller.clone() {
+            let list = self.owned.entry(controller).or_default();
+            let at = u32::try_from(list.len()).expect("fewer than four billion pods");
+            list.push(id);
+            self.hot_mut(id).owned_at = at;
+        } else {
+            let namespace = view.namespace.clone();
+            self.orphans.entry(namespace).or_default().insert(id);
         }
     }
 

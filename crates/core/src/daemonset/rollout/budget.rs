@@ -37,7 +37,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn check(unavailable: Value, surge: Value, desired: i64, expected: Option<(i64, i64)>) {
+    fn check(unavailable: &Value, surge: &Value, desired: i64, expected: Option<(i64, i64)>) {
         let limits = json!({"maxUnavailable": unavailable, "maxSurge": surge});
         let strategy = Strategy::parse(&json!({"rollingUpdate": limits}));
         let found = Budget::of(strategy, desired).map(|b| (b.unavailable, b.surge));
@@ -46,25 +46,25 @@ mod tests {
 
     #[test]
     fn s5_1_2_shares_of_the_desired_number_are_rounded_up() {
-        check(json!(3), json!(0), 10, Some((3, 0)));
-        check(json!("25%"), json!(0), 10, Some((3, 0)));
-        check(json!(0), json!("1%"), 10, Some((0, 1)));
-        check(json!(0), json!("50%"), 0, Some((0, 0)));
-        check(json!(7), json!(0), 3, Some((7, 0)));
-        check(Value::Null, Value::Null, 3, Some((1, 0)));
+        check(&json!(3), &json!(0), 10, Some((3, 0)));
+        check(&json!("25%"), &json!(0), 10, Some((3, 0)));
+        check(&json!(0), &json!("1%"), 10, Some((0, 1)));
+        check(&json!(0), &json!("50%"), 0, Some((0, 0)));
+        check(&json!(7), &json!(0), 3, Some((7, 0)));
+        check(&Value::Null, &Value::Null, 3, Some((1, 0)));
     }
 
     #[test]
     fn s5_1_2_what_cannot_be_read_stops_the_rollout() {
-        check(json!("many"), json!(0), 10, None);
-        check(json!(1), json!("5"), 10, None);
+        check(&json!("many"), &json!(0), 10, None);
+        check(&json!(1), &json!("5"), 10, None);
     }
 
     #[test]
     fn s5_1_3_two_zeros_behave_as_one_unavailable() {
-        check(json!(0), json!(0), 10, Some((1, 0)));
-        check(json!("0%"), json!("0%"), 10, Some((1, 0)));
-        check(json!(0), json!(0), 0, Some((0, 0)));
+        check(&json!(0), &json!(0), 10, Some((1, 0)));
+        check(&json!("0%"), &json!("0%"), 10, Some((1, 0)));
+        check(&json!(0), &json!(0), 0, Some((0, 0)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Whose pods they are (rules 3.2 and 8).
 
+use std::sync::Arc;
+
 use super::super::super::event::{Event, FailureKind};
 use super::super::super::view::PodView;
 use super::desk::{Desk, but, leaving, set, updated};
@@ -10,7 +12,7 @@ fn orphan(name: &str) -> PodView {
 }
 
 fn strayed(name: &str) -> PodView {
-    but(updated(name, "a"), |pod| pod.labels = Default::default())
+    but(updated(name, "a"), |pod| pod.labels = Arc::default())
 }
 
 #[test]
@@ -41,7 +43,7 @@ fn s3_2_3_a_release_that_fails_is_tried_again() {
 #[test]
 fn s3_2_1_and_4_pods_of_others_are_ignored_even_if_they_match() {
     let theirs = but(updated("p", "a"), |pod| {
-        pod.controller = Some("other".into())
+        pod.controller = Some("other".into());
     });
     let elsewhere = but(orphan("q"), |pod| pod.namespace = "elsewhere".into());
     let (_, asked) = Desk::with(&["a"], &[theirs, elsewhere], set(|_| {}));
@@ -68,7 +70,7 @@ fn s3_2_5_a_refused_adoption_is_tried_again_and_blocks_its_own_node_only() {
 
 #[test]
 fn s3_2_6_orphans_that_leave_or_do_not_match_are_ignored_but_the_phase_does_not_matter() {
-    let other = but(orphan("q"), |pod| pod.labels = Default::default());
+    let other = but(orphan("q"), |pod| pod.labels = Arc::default());
     let (_, asked) = Desk::with(&["a"], &[leaving(orphan("p")), other], set(|_| {}));
     assert_eq!(asked, ["create a"]);
     let failed = super::desk::broken(orphan("p"));
@@ -119,7 +121,7 @@ fn s8_5_a_later_daemon_set_adopts_what_an_earlier_one_left() {
     next.uid = "uid-next".into();
     assert_eq!(desk.tell(Event::DaemonSet(next)), ["adopt p"]);
     let adopted = but(updated("p", "a"), |pod| {
-        pod.controller = Some("uid-next".into())
+        pod.controller = Some("uid-next".into());
     });
     assert_eq!(
         desk.pod(adopted),

@@ -85,7 +85,7 @@ fn s5_3_1_available_after_min_ready_seconds() {
     let patient = set(|view| view.min_ready_seconds = 10);
     let now = 1_000_000;
     let pods = [but(updated("p", "a"), |pod| {
-        pod.ready_since = Some(now - 3)
+        pod.ready_since = Some(now - 3);
     })];
     let (mut desk, _) = Desk::with(&["a"], &pods, patient);
     assert_eq!(desk.counters("ds"), [1, 1, 0, 1, 1, 0]);

@@ -141,7 +141,7 @@ fn s6_4_1_and_2_availability_comes_by_itself_when_its_time_has_come() {
         view.min_ready_seconds = 10;
     }));
     desk.pod(but(updated("p", "a"), |pod| {
-        pod.ready_since = Some(1_000_000)
+        pod.ready_since = Some(1_000_000);
     }));
     assert_eq!(desk.counters("ds")[5], 0);
     let due = desk.planner.next_deadline().unwrap();
