@@ -10,6 +10,7 @@ use super::create::{Created, insert, store_failed};
 use super::{At, decode, meta};
 use crate::admit;
 use crate::api::Api;
+use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds;
 use crate::object::{Document, Stored};
 use crate::present;
@@ -342,6 +343,20 @@ fn check_uid(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
     Err(ApiError::conflict(at.row, at.name, &why))
 }
 
+/// The right to update is not the right to create: what a PUT would make needs both.
+fn check_may_create(api: &Api, user: &User, at: &At<'_>) -> Result<()> {
+    let asked = ResourceAttributes {
+        verb: "create",
+        group: at.row.group,
+        version: at.row.version,
+        resource: at.row.plural,
+        namespace: at.namespace.unwrap_or_default(),
+        name: at.name,
+        ..ResourceAttributes::default()
+    };
+    api.authorizer.check(user, &Attributes::Resource(asked))
+}
+
 async fn create_instead(
     api: &Api,
     call: &Call,
@@ -349,6 +364,7 @@ async fn create_instead(
     decoded: &decode::Decoded,
     dry_run: bool,
 ) -> Result<Reply> {
+    check_may_create(api, &call.user, &at)?;
     let mut document = decoded.document.clone();
     meta::of(&mut document.tree).remove("resourceVersion");
     let mut warnings = decoded.warnings.clone();

@@ -121,6 +121,33 @@ async fn names_subresources_and_paths_are_told_apart() {
 }
 
 #[tokio::test]
+async fn the_right_to_update_creates_nothing() {
+    let (kit, ann) = (Kit::new().await, user("ann"));
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
+    let leases = |verbs: &[&str]| role("r", &[rule(verbs, "coordination.k8s.io", &["leases"])]);
+    kit.post(ROLES, &leases(&["update"])).await.is(201);
+    kit.post(BINDINGS, &binding("b", "Role/r", "ann"))
+        .await
+        .is(201);
+    let body = json!({"metadata": {"name": "l"}, "spec": {}});
+    for query in ["", "?dryRun=All"] {
+        let refused = ask(&kit, &ann, &format!("PUT {lease}{query}"), Some(&body))
+            .await
+            .is(403);
+        assert_eq!(
+            refused["message"],
+            "leases.coordination.k8s.io \"l\" is forbidden: User \"ann\" cannot create resource \"leases\" \
+             in API group \"coordination.k8s.io\" in the namespace \"default\""
+        );
+    }
+    kit.get(lease).await.is(404);
+    let path = format!("{ROLES}/r");
+    kit.put(&path, &leases(&["update", "create"])).await.is(200);
+    let put = format!("PUT {lease}");
+    ask(&kit, &ann, &put, Some(&body)).await.is(201);
+}
+
+#[tokio::test]
 async fn what_is_not_served_is_not_told_to_those_who_may_not_ask() {
     let kit = Kit::new().await;
     let path = "GET /apis/example.com/v1/namespaces/default/cats/tom";
