@@ -276,10 +276,10 @@ impl Writer {
     }
 
     /// Sends a request that may be carried out twice without harm, until it is certain how it ended: what
-    /// may have been carried out though it failed is sent again. Only where no answer ever came is the
-    /// failure left unsure.
+    /// may have been carried out though it failed is sent again. The failure is left unsure where an
+    /// answer got lost, or a later try was refused for another reason.
     pub async fn send_certainly(&self, call: &Call) -> Result<Answer, Failure> {
-        let (mut unsure, mut delay) = (false, CERTAIN_AFTER);
+        let (mut unsure, mut lost, mut delay) = (false, false, CERTAIN_AFTER);
         for again in (0..CERTAIN_TRIES).rev() {
             match self.send(call).await {
                 Ok(answer) => {
@@ -290,13 +290,16 @@ impl Writer {
                 }
                 Err(failure) if failure.unsure && !failure.fenced && again > 0 => {
                     unsure = true;
+                    lost |= failure.code.is_none();
                     tokio::time::sleep(delay).await;
                     delay *= 2;
                 }
                 Err(failure) => {
                     let repeated = unsure || failure.repeated;
-                    // The server's word that it failed, again and again: it will not do it any more.
-                    let unsure = failure.code.is_none() && (unsure || failure.unsure);
+                    lost |= failure.code.is_none();
+                    // The server's word that it failed, again and again, is believed. But that it refuses
+                    // the last try says nothing of those before.
+                    let unsure = (repeated || failure.unsure) && (lost || !failure.unsure);
                     return Err(Failure {
                         unsure,
                         repeated,

@@ -120,6 +120,8 @@ async fn what_is_certain_is_said_at_once_and_what_is_not_is_called_so() {
     assert_eq!((word.as_str(), names.len()), ("Refused", 1));
     let again_and_again = std::iter::repeat_n(Some((500, json!({}))), 5).collect();
     assert_eq!(created(again_and_again).await.0, "Refused");
+    let then_refused = vec![None, Some((403, json!({"message": "quota"})))];
+    assert_eq!(created(then_refused).await.0, "Unknown");
     let never = std::iter::repeat_n(None, 5).collect();
     assert_eq!(created(never).await.0, "Unknown");
 }
