@@ -279,20 +279,34 @@ impl Writer {
     /// may have been carried out though it failed is sent again. The failure is left unsure where an
     /// answer got lost, or a later try was refused for another reason.
     pub async fn send_certainly(&self, call: &Call) -> Result<Answer, Failure> {
+        let answer = self.send_until(call, || false).await?;
+        Ok(answer.expect("nothing settles it but an answer"))
+    }
+
+    /// As [`send_certainly`](Self::send_certainly), but nothing is sent again once it is `settled` otherwise
+    /// that the request was carried out: then there is no answer.
+    pub async fn send_until(
+        &self,
+        call: &Call,
+        settled: impl Fn() -> bool,
+    ) -> Result<Option<Answer>, Failure> {
         let (mut unsure, mut lost, mut delay) = (false, false, CERTAIN_AFTER);
         for again in (0..CERTAIN_TRIES).rev() {
             match self.send(call).await {
                 Ok(answer) => {
-                    return Ok(Answer {
+                    return Ok(Some(Answer {
                         repeated: answer.repeated || unsure,
                         ..answer
-                    });
+                    }));
                 }
                 Err(failure) if failure.unsure && !failure.fenced && again > 0 => {
                     unsure = true;
                     lost |= failure.code.is_none();
                     tokio::time::sleep(delay).await;
                     delay *= 2;
+                    if settled() {
+                        return Ok(None);
+                    }
                 }
                 Err(failure) => {
                     let repeated = unsure || failure.repeated;

@@ -19,7 +19,7 @@ use kube::api::DynamicObject;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::act::{self, Performed};
+use super::act::{self, Names, Performed};
 use super::metrics::{self, Metrics};
 use super::seen::{Seen, Watch};
 
@@ -69,6 +69,8 @@ pub(super) struct Controller {
     recorder: Recorder,
     pace: Pace,
     work: Work<Ended>,
+    /// Of pods that are being created.
+    names: Names,
     metrics: Arc<Metrics>,
     /// By uid.
     known: BTreeMap<Arc<str>, Known>,
@@ -90,6 +92,7 @@ impl Controller {
             recorder,
             work: Work::new(pace.limit()),
             pace,
+            names: Names::default(),
             metrics,
             known: BTreeMap::new(),
             unsynced: Watch::ALL.into(),
@@ -134,8 +137,10 @@ impl Controller {
         for seen in round {
             match seen {
                 Seen::Event(event) => {
-                    if let Event::DaemonSetGone(uid) = &event {
-                        self.known.remove(uid);
+                    match &event {
+                        Event::DaemonSetGone(uid) => drop(self.known.remove(uid)),
+                        Event::Pod(pod) => self.names.saw(&pod.namespace, &pod.name),
+                        _ => {}
                     }
                     self.tell(event);
                 }
@@ -209,10 +214,10 @@ impl Controller {
     }
 
     fn write(&mut self, ticket: Ticket, daemon_set: Arc<SetRef>, write: Write) {
-        let writer = self.writer.clone();
+        let (writer, names) = (self.writer.clone(), self.names.clone());
         self.work.push(async move {
             let (began, place) = (Instant::now(), metrics::place(&write));
-            let performed = act::perform(&writer, &daemon_set, write).await;
+            let performed = act::perform(&writer, &names, &daemon_set, write).await;
             let took = began.elapsed();
             Ended::Write {
                 ticket,

@@ -39,10 +39,14 @@ async fn whoever_comes_after_a_killed_controller_finds_its_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_in_peace_changes_nothing() {
     let world = World::new(NODES).await;
-    let first = world.controller(&Faults::none(), &Fence::open());
+    let calm = Faults::none();
+    let first = world.controller(&calm, &Fence::open());
     world.create("one").await;
     world.settled("one").await;
     first.abort();
+    let deleted = calm.written().into_iter();
+    let deleted = deleted.filter(|written| written.method == http::Method::DELETE);
+    assert_eq!(deleted.count(), 0, "nothing is made that is not needed");
     let before = world.sets().get("agent").await.unwrap();
     let faults = Faults::none();
     let second = world.controller(&faults, &Fence::open());

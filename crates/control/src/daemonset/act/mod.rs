@@ -5,6 +5,7 @@
 //! writes can be repeated without harm: they name a uid, a version or a name of their own.
 
 mod claims;
+mod names;
 mod pods;
 mod revisions;
 mod status;
@@ -12,6 +13,7 @@ mod status;
 use kennel_client::write::{self, Writer};
 use kennel_core::daemonset::event::{Answer, Failure, FailureKind, Object, Outcome, SetRef, Write};
 
+pub(super) use names::Names;
 pub(super) use status::{count_collision, write_status};
 
 /// The cause that tells of a namespace being deleted.
@@ -97,10 +99,15 @@ impl From<write::Failure> for Failed {
 }
 
 /// Carries out any write but those of a status.
-pub(super) async fn perform(writer: &Writer, set: &SetRef, write: Write) -> Performed {
+pub(super) async fn perform(
+    writer: &Writer,
+    names: &Names,
+    set: &SetRef,
+    write: Write,
+) -> Performed {
     let result = match write {
         Write::CreatePod { node, blueprint } => {
-            pods::create(writer, set, &blueprint.pod(&node)).await
+            pods::create(writer, names, set, &blueprint.pod(&node)).await
         }
         Write::DeletePod(pod) => pods::delete(writer, &pods::path(set, &pod)).await,
         Write::AdoptPod(pod) => claims::adopt(writer, set, &pods::path(set, &pod)).await,

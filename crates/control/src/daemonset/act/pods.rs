@@ -3,12 +3,16 @@
 //! Upstream lets the API make up the name. Then nobody knows, when an answer got lost, whether a pod
 //! was made, and one request more may be one pod too many. So the name is made up here, in the
 //! API's way, and a request whose answer got lost is sent again under the same name: if it was carried
-//! out the first time, the name is taken, and that is the answer.
+//! out the first time, the name is taken, and that is the answer. A pod that was seen in the meantime is
+//! not asked for again: it may be gone already, and would come back.
+
+use std::sync::Arc;
 
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_core::daemonset::event::{Answer, Object, SetRef};
 
+use super::names::Names;
 use super::{Failed, Target, target};
 
 /// What names are made up from: the API's letters, without vowels and look-alikes.
@@ -24,17 +28,23 @@ pub(super) fn path<'a>(set: &SetRef, pod: &'a Object) -> Target<'a> {
 }
 
 /// Creates a pod from its text, in which the name is missing.
-pub(super) async fn create(writer: &Writer, set: &SetRef, text: &str) -> Result<Answer, Failed> {
+pub(super) async fn create(
+    writer: &Writer,
+    names: &Names,
+    set: &SetRef,
+    text: &str,
+) -> Result<Answer, Failed> {
     let collection = api::core_path(&set.namespace, "pods");
     let mut taken = None;
     for _ in 0..NAMES {
-        let name = name(&set.name);
+        let name: Arc<str> = name(&set.name).into();
+        let given = names.give(&set.namespace, &name);
         let call = Call::create(collection.as_str(), named(text, &name));
-        match writer.send_certainly(&call).await {
-            Ok(_) => return Ok(Answer::Pod { name: name.into() }),
+        match writer.send_until(&call, || given.seen()).await {
+            Ok(_) => return Ok(Answer::Pod { name }),
             // Taken by ourselves, a moment ago.
             Err(failure) if is_taken(&failure) && failure.repeated => {
-                return Ok(Answer::Pod { name: name.into() });
+                return Ok(Answer::Pod { name });
             }
             Err(failure) if is_taken(&failure) => taken = Some(failure),
             Err(failure) if failure.unsure => {

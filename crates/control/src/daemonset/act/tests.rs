@@ -64,7 +64,7 @@ fn taken() -> Scripted {
 async fn done(write: Write, script: Vec<Scripted>) -> (String, Vec<(String, Value)>) {
     let answers = script.len();
     let (writer, sent) = api(script);
-    let performed = perform(&writer, &set(), write).await;
+    let performed = perform(&writer, &Names::default(), &set(), write).await;
     let sent = sent.lock().unwrap().clone();
     assert_eq!(sent.len(), answers, "{sent:?}");
     let word = match performed.outcome {
@@ -81,7 +81,14 @@ async fn done(write: Write, script: Vec<Scripted>) -> (String, Vec<(String, Valu
 
 async fn created(script: Vec<Scripted>) -> (String, Vec<String>) {
     let (writer, sent) = api(script);
-    let word = match pods::create(&writer, &set(), r#"{"metadata":{"generateName":"d-"}}"#).await {
+    let word = match pods::create(
+        &writer,
+        &Names::default(),
+        &set(),
+        r#"{"metadata":{"generateName":"d-"}}"#,
+    )
+    .await
+    {
         Ok(_) => "pod".to_owned(),
         Err(failed) => format!("{:?}", failed.failure.kind),
     };
@@ -105,6 +112,34 @@ async fn a_pod_whose_answer_got_lost_is_asked_for_again_under_the_same_name() {
     assert_eq!((word.as_str(), all_equal(&names)), ("pod", true));
     let (word, _) = created(vec![None, Some((201, json!({})))]).await;
     assert_eq!(word, "pod");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_was_seen_is_not_asked_for_again() {
+    let (writer, sent) = api(vec![None]);
+    let names = Names::default();
+    let watching = async {
+        tokio::task::yield_now().await;
+        let sent = sent.lock().unwrap();
+        let name = sent[0].1["metadata"]["name"].as_str().unwrap();
+        names.saw(&"ns".into(), &name.into());
+    };
+    let set = set();
+    let creating = pods::create(
+        &writer,
+        &names,
+        &set,
+        r#"{"metadata":{"generateName":"d-"}}"#,
+    );
+    let watching = async {
+        while sent.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        watching.await;
+    };
+    let (result, ()) = tokio::join!(creating, watching);
+    assert!(matches!(result, Ok(Answer::Pod { .. })));
+    assert_eq!(sent.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! Which revision is current, and what to write to make it so (rules 4.2 to 4.4 and 4.8).
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::HASH_LABEL;
@@ -61,8 +63,7 @@ pub struct Reconciled<'a> {
 /// of older templates look up to date and their rollout stops (a quirk of rule 4.8). Here only those
 /// of the duplicates get it.
 pub fn reconcile<'a>(data: &str, claimed: &'a [Revision]) -> Reconciled<'a> {
-    let mut sorted: Vec<&Revision> = claimed.iter().collect();
-    sorted.sort_by_key(|revision| (revision.revision, &revision.name));
+    let sorted = each_once(claimed);
     let mut steps: Vec<Step> = sorted.iter().filter_map(|r| label(r)).collect();
     let (mut same, old): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|r| &*r.data == data);
     let next = old.iter().map(|r| r.revision).fold(0, i64::max) + 1;
@@ -85,6 +86,17 @@ pub fn reconcile<'a>(data: &str, claimed: &'a [Revision]) -> Reconciled<'a> {
         old,
         steps,
     }
+}
+
+/// The revisions in ascending order. One that is given twice, as it was and as it was written since, is
+/// one all the same: the higher number is the newer news.
+fn each_once(claimed: &[Revision]) -> Vec<&Revision> {
+    let mut sorted: Vec<&Revision> = claimed.iter().collect();
+    sorted.sort_by_key(|revision| Reverse((revision.revision, &revision.name)));
+    let mut known = BTreeSet::new();
+    sorted.retain(|revision| known.insert(&revision.uid));
+    sorted.reverse();
+    sorted
 }
 
 fn label(revision: &Revision) -> Option<Step> {
@@ -165,6 +177,18 @@ mod tests {
         bare.labels.clear();
         assert_eq!(bare.hash(), "a");
         check(&[bare], Some("a"), &[], &["label a a"]);
+    }
+
+    #[test]
+    fn s4_8_a_revision_is_no_duplicate_of_itself() {
+        let twice = [revision("a", 1, "now"), revision("a", 1, "now")];
+        check(&twice, Some("a"), &[], &[]);
+        let renumbered = [
+            revision("a", 3, "now"),
+            revision("b", 2, "x"),
+            revision("a", 1, "now"),
+        ];
+        check(&renumbered, Some("a"), &["b"], &[]);
     }
 
     #[test]
