@@ -4,8 +4,9 @@
 
 use super::super::event::Millis;
 use super::super::fit::Fit;
-use super::super::member::{Member, Role, Scene, Verdict, judge};
+use super::super::member::{Burden, Member, Role, Scene, Verdict, judge};
 use super::super::rollout::order;
+use super::super::status::Share;
 use super::super::view::Phase;
 use super::nodes::NodeId;
 use super::pods::{Claim, Hot, NOBODY, PodWrite, Pods};
@@ -89,6 +90,9 @@ fn look_at(
 ) -> Option<Verdict> {
     let live = set.live.as_ref()?;
     let slot = set.slots.get(node as usize).copied().unwrap_or_default();
+    if set.creates.is_empty() && all_is_well(&slot, live, pods) {
+        return Some(well(live));
+    }
     let adopting = gather(group, &slot, live, pods, now);
     let create = set.creates.get(&node);
     let observed = set.reported.observed_generation;
@@ -103,6 +107,42 @@ fn look_at(
         backoff_until: backoff.map_or(Millis::MIN, |b| b.until(observed)),
         now,
     }))
+}
+
+/// Is this the usual slot, with one new and available pod and nothing under way? What follows is
+/// known then, and a pass over all nodes meets hardly any other.
+fn all_is_well(slot: &Slot, live: &Live, pods: &Pods) -> bool {
+    if slot.head == NOBODY || live.min_ready != 0 || !slot.fit.is_some_and(|fit| fit.run) {
+        return false;
+    }
+    let hot = pods.hot(slot.head);
+    hot.next == NOBODY
+        && hot.hash == live.hash
+        && hot.claim == Claim::Member
+        && hot.phase == Phase::Active
+        && hot.ready
+        && !hot.terminating
+        && !hot.waits
+}
+
+/// What [`judge`] says of such a slot.
+fn well(live: &Live) -> Verdict {
+    Verdict {
+        share: Share {
+            desired: true,
+            current: true,
+            misscheduled: false,
+            ready: true,
+            updated: true,
+            available: true,
+        },
+        burden: Burden {
+            available: live.conduct.rolls && live.conduct.surges,
+            ..Burden::default()
+        },
+        wake: Millis::MAX,
+        ..Verdict::default()
+    }
 }
 
 /// The pods of a slot, the most senior first. True if one is about to be adopted.
