@@ -10,7 +10,9 @@
 //! `kennel_core` what to do, and lets [`kennel_client::work`] carry it out. This crate must never
 //! import the server or the store: it is a client like any other.
 
+pub mod collector;
 pub mod daemonset;
+mod discover;
 pub mod informers;
 pub mod scheduler;
 pub mod shape;

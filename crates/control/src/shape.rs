@@ -122,6 +122,7 @@ struct Metadata {
     deletion_timestamp: Option<Time>,
     labels: Option<BTreeMap<String, String>>,
     owner_references: Option<Vec<OwnerReference>>,
+    finalizers: Option<Vec<String>>,
 }
 
 fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
@@ -135,6 +136,7 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
         deletion_timestamp: read.deletion_timestamp,
         labels: read.labels,
         owner_references: read.owner_references,
+        finalizers: read.finalizers,
         ..ObjectMeta::default()
     })
 }

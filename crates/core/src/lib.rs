@@ -7,6 +7,8 @@
 //!   DaemonSet, node, pod, revision changed or gone ─▶ daemonset::planner ─▶ create, delete, adopt, …
 //!
 //!   pending pod, node changed ─▶ schedule ─▶ bind
+//!
+//!   object changed or gone ─▶ garbage ─▶ delete, orphan, …
 //! ```
 //!
 //! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
@@ -14,6 +16,7 @@
 
 pub mod affinity;
 pub mod daemonset;
+pub mod garbage;
 pub mod int_or_percent;
 pub mod names;
 pub mod quantity;

@@ -139,8 +139,9 @@ pub(crate) struct UpArgs {
 
     /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
     ///
-    /// The names are daemonset-controller and kube-scheduler. To run the DaemonSet controller as a
-    /// process of its own, for example: --controllers='*,-daemonset-controller'
+    /// The names are daemonset-controller, kube-scheduler and garbage-collector-controller. To run the
+    /// DaemonSet controller as a process of its own, for example:
+    /// --controllers='*,-daemonset-controller'
     #[arg(
         long,
         default_value = "*",

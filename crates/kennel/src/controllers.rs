@@ -6,8 +6,10 @@ use std::str::FromStr;
 pub(crate) const DAEMON_SETS: &str = "daemonset-controller";
 /// The scheduler.
 pub(crate) const SCHEDULER: &str = "kube-scheduler";
+/// The garbage collector.
+pub(crate) const COLLECTOR: &str = "garbage-collector-controller";
 
-const NAMES: [&str; 2] = [DAEMON_SETS, SCHEDULER];
+const NAMES: [&str; 3] = [DAEMON_SETS, SCHEDULER, COLLECTOR];
 
 /// A list such as `*,-daemonset-controller`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -32,6 +32,14 @@ pub(crate) fn daemonsets(api: &Arc<Api>) -> kube::Client {
     )
 }
 
+/// The garbage collector's own: `system:controller:generic-garbage-collector` is its role.
+pub(crate) fn collector(api: &Arc<Api>) -> kube::Client {
+    client(
+        api,
+        User::service_account("kube-system", "generic-garbage-collector"),
+    )
+}
+
 /// The scheduler's own: `system:kube-scheduler` is its role.
 pub(crate) fn scheduler(api: &Arc<Api>) -> kube::Client {
     client(

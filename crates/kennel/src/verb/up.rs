@@ -44,6 +44,13 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
             kennel_control::scheduler::run(client, &mut informers, stop.clone()),
         ));
     }
+    if args.controllers.runs(controllers::COLLECTOR) {
+        let client = inprocess::collector(&server.api);
+        parts.spawn(watch_over(
+            "garbage collector",
+            kennel_control::collector::run(client, &mut informers, stop.clone()),
+        ));
+    }
     parts.spawn(informers.run(stop.clone()));
     if args.simulate > 0 {
         let nodes = inprocess::simulated(&server.api);
