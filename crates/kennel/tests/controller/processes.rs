@@ -89,7 +89,7 @@ impl Cluster {
 }
 
 #[test]
-fn the_rights_of_the_manifests_are_enough_for_everything() {
+fn s7_12_the_rights_of_the_manifests_are_enough_for_everything() {
     let cluster = Cluster::start(WITHOUT);
     let kubeconfig = cluster.kubeconfig_of_the_manifests();
     let controller = Controller::start(BINARY, &kubeconfig, &["--leader-elect"]);
