@@ -149,7 +149,8 @@ impl Plain {
                 _ => {}
             }
         }
-        claimed.extend(set.past.made.as_ref().map(|(made, _)| made.clone()));
+        let made = set.past.made.as_ref().map(|(made, _)| made.clone());
+        claimed.extend(made.filter(|made| !self.revisions.contains_key(&made.uid)));
         for stray in &strays {
             self.write_revision(uid, stray, |object| format!("ReleaseRevision({object:?})"));
         }

@@ -202,8 +202,9 @@ impl Planner {
             .into_iter()
             .filter(|r| !r.terminating && known.selects(&r.labels))
             .collect();
+        // If it has been seen before its creation was answered, what was seen counts.
         let made = known.past.made.as_ref().map(|(made, _)| made.clone());
-        claimed.extend(made);
+        claimed.extend(made.filter(|made| !self.revisions.knows(&made.uid)));
         for stray in strays {
             self.write_revision(set, &stray.name, &stray.uid, Write::ReleaseRevision);
         }

@@ -44,6 +44,10 @@ impl Revisions {
         Some(old)
     }
 
+    pub(super) fn knows(&self, uid: &str) -> bool {
+        self.known.contains_key(uid)
+    }
+
     /// The revisions that name this controller.
     pub(super) fn owned_by(&self, uid: &str) -> Vec<Revision> {
         self.listed(self.owned.get(uid))

@@ -197,6 +197,20 @@ fn s4_8_duplicates_are_merged_and_their_pods_relabelled_first() {
 }
 
 #[test]
+fn s4_8_a_revision_seen_before_its_creation_was_answered_is_one() {
+    let mut desk = desk(&[]);
+    let asked = desk.tell(with(1));
+    let (_, write) = desk.open.last().cloned().unwrap();
+    let Write::CreateRevision { name, data, body } = write else {
+        panic!("{write:?}");
+    };
+    let made = desk.made(&"uid-ds".into(), &name, &data, &body);
+    desk.tell(Event::Revision(made.clone()));
+    let next = desk.answer(&asked[0], Answer::Revision(made));
+    assert_eq!(next, ["create a", "write status"]);
+}
+
+#[test]
 fn s4_9_a_revision_that_is_born_with_an_owner_is_not_reacted_to() {
     let mut desk = desk(&[revision("r1", 1, 1)]);
     desk.tell(with(1));
