@@ -45,7 +45,7 @@ pub(crate) fn create(
         "Pod" => pod::admit(api, row, namespace.unwrap_or_default(), tree),
         "PriorityClass" => priority::check_one_default(api, row, tree),
         "CertificateSigningRequest" => {
-            kinds::csr::stamp_requester(tree, &user.name, "", &user.groups);
+            kinds::csr::stamp_requester(tree, user);
             signing::ask(row, tree)
         }
         _ if row.group == kinds::rbac::GROUP => escalation::check(api, user, row, tree, None),

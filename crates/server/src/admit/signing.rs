@@ -16,14 +16,20 @@ const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 
 /// Checks what a new request asks for.
 pub(super) fn ask(row: &'static Resource, request: &Value) -> Result<()> {
-    let signer = text(request, "spec.signerName");
-    let groups = csr::organisations(request);
-    if signer != CLIENTS || !groups.iter().any(|group| group == MASTERS) {
+    if text(request, "spec.signerName") != CLIENTS {
         return Ok(());
     }
-    let why = format!("use of {CLIENTS} signer with {MASTERS} group is not allowed");
-    let name = text(request, "metadata.name");
-    Err(ApiError::forbidden(row, name, &why))
+    let refuse = |why: &str| {
+        let name = text(request, "metadata.name");
+        Err(ApiError::forbidden(row, name, why))
+    };
+    match csr::organisations(request) {
+        None => refuse("failed to parse CSR"),
+        Some(groups) if groups.iter().any(|group| group == MASTERS) => refuse(&format!(
+            "use of {CLIENTS} signer with {MASTERS} group is not allowed"
+        )),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Checks an approval, or a signature.

@@ -19,6 +19,7 @@ use super::meta::invalid_each;
 use super::tree::{at, carry, list, number, remove, set, text, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::request::User;
 
 pub use self::conditions::stamp_conditions;
 
@@ -100,14 +101,17 @@ enum Allowed {
     Certificate,
 }
 
-/// Records who asked.
-pub fn stamp_requester(object: &mut Value, username: &str, uid: &str, groups: &[String]) {
-    set(object, "spec.username", json!(username));
-    if !uid.is_empty() {
-        set(object, "spec.uid", json!(uid));
+/// Records who asked. Whoever decides about the request is to know as much of them as the server does.
+pub fn stamp_requester(object: &mut Value, user: &User) {
+    set(object, "spec.username", json!(user.name));
+    if !user.uid.is_empty() {
+        set(object, "spec.uid", json!(user.uid));
     }
-    if !groups.is_empty() {
-        set(object, "spec.groups", json!(groups));
+    if !user.groups.is_empty() {
+        set(object, "spec.groups", json!(user.groups));
+    }
+    if !user.extra.is_empty() {
+        set(object, "spec.extra", json!(user.extra));
     }
 }
 
@@ -254,9 +258,20 @@ fn first_block(encoded: &str) -> Option<(String, Vec<u8>)> {
     Some((kind.to_owned(), STANDARD.decode(body).ok()?))
 }
 
+/// The block of a request. Readers differ in which of several they take, and in what they take for the
+/// beginning of one: so there is only one, and nothing before it on its line.
+fn only_block(encoded: &str) -> Option<(String, Vec<u8>)> {
+    const BEGIN: &str = "-----BEGIN";
+    let bytes = STANDARD.decode(encoded).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let (before, rest) = text.split_once(BEGIN)?;
+    let is_plain = (before.is_empty() || before.ends_with('\n')) && !rest.contains(BEGIN);
+    is_plain.then(|| first_block(encoded))?
+}
+
 /// Why a request is none. Its signature is the signer's to check.
 fn request_words(encoded: &str) -> Option<&'static str> {
-    match first_block(encoded) {
+    match only_block(encoded) {
         Some((kind, der)) if kind == REQUEST_BLOCK => {
             let parsed = X509CertificationRequest::from_der(&der);
             let whole = parsed.is_ok_and(|(rest, _)| rest.is_empty());
@@ -268,7 +283,7 @@ fn request_words(encoded: &str) -> Option<&'static str> {
 
 /// The one common name that the request's subject has.
 pub fn common_name(object: &Value) -> Option<String> {
-    let (_, der) = first_block(text(object, "spec.request"))?;
+    let (_, der) = only_block(text(object, "spec.request"))?;
     let (_, request) = X509CertificationRequest::from_der(&der).ok()?;
     let subject = &request.certification_request_info.subject;
     let mut names = subject.iter_common_name();
@@ -277,20 +292,15 @@ pub fn common_name(object: &Value) -> Option<String> {
     names.next().is_none().then_some(name)
 }
 
-/// The organisations that the request's subject names: the groups of whom it is issued to.
-pub fn organisations(object: &Value) -> Vec<String> {
-    let Some((_, der)) = first_block(text(object, "spec.request")) else {
-        return Vec::new();
-    };
-    let Ok((_, request)) = X509CertificationRequest::from_der(&der) else {
-        return Vec::new();
-    };
+/// The organisations that the request's subject names: the groups of whom it is issued to. `None` if one of
+/// them cannot be read, which a signer with a better reader might be able to.
+pub fn organisations(object: &Value) -> Option<Vec<String>> {
+    let (_, der) = only_block(text(object, "spec.request"))?;
+    let (_, request) = X509CertificationRequest::from_der(&der).ok()?;
     let subject = &request.certification_request_info.subject;
     let named = subject.iter_organization();
-    named
-        .filter_map(|name| name.as_str().ok())
-        .map(str::to_owned)
-        .collect()
+    let read = named.map(|name| name.as_str().ok().map(str::to_owned));
+    read.collect()
 }
 
 /// Why an issued certificate is none.

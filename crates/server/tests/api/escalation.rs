@@ -264,7 +264,7 @@ async fn a_role_that_is_owned_may_be_collected() {
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
 /// A request for a client certificate that names a group.
-fn certificate(name: &str, group: &str) -> Value {
+fn certificate(name: &str, group: impl Into<rcgen::DnValue>) -> Value {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params
@@ -278,6 +278,34 @@ fn certificate(name: &str, group: &str) -> Value {
         "request": STANDARD.encode(request), "usages": ["client auth"],
         "signerName": "kubernetes.io/kube-apiserver-client",
     }})
+}
+
+/// Tells in another way who is asked for: what one reader overlooks, another may find.
+#[tokio::test]
+async fn no_certificate_hides_whom_it_is_for() {
+    let kit = Kit::new().await;
+    let masters = rcgen::string::BmpString::try_from("system:masters").unwrap();
+    let strange = certificate("r", rcgen::DnValue::BmpString(masters));
+    let refused = kit.post(REQUESTS, &strange).await.is(403);
+    let words = refused["message"].as_str().unwrap();
+    assert!(
+        words.ends_with("is forbidden: failed to parse CSR"),
+        "{words}"
+    );
+    let pem = |group| {
+        let request = certificate("r", group);
+        STANDARD
+            .decode(request["spec"]["request"].as_str().unwrap())
+            .unwrap()
+    };
+    let (good, evil) = (pem("friends"), pem("system:masters"));
+    for parts in [[&good[..], &evil[..]], [&b"x"[..], &good[..]]] {
+        let mut two = certificate("r", "friends");
+        two["spec"]["request"] = STANDARD.encode(parts.concat()).into();
+        kit.post(REQUESTS, &two).await.is(403);
+        two["spec"]["signerName"] = "example.com/signer".into();
+        kit.post(REQUESTS, &two).await.fails(422, "Invalid");
+    }
 }
 
 #[tokio::test]

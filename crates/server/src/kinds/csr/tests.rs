@@ -34,9 +34,17 @@ fn the_asker_does_not_say_who_asks() {
     );
     assert_eq!(object["spec"].get("username"), None);
     assert_eq!(object["spec"].get("groups"), None);
-    stamp_requester(&mut object, "jane", "", &["devs".to_owned()]);
+    let jane = User {
+        name: "jane".to_owned(),
+        uid: "u-1".to_owned(),
+        groups: vec!["devs".to_owned()],
+        extra: [("pod".to_owned(), vec!["p".to_owned()])].into(),
+    };
+    stamp_requester(&mut object, &jane);
     assert_eq!(object["spec"]["username"], "jane");
+    assert_eq!(object["spec"]["uid"], "u-1");
     assert_eq!(object["spec"]["groups"], json!(["devs"]));
+    assert_eq!(object["spec"]["extra"], json!({"pod": ["p"]}));
 }
 
 #[test]
