@@ -19,6 +19,7 @@ use kennel_core::selector::Selector;
 use serde_json::{Value, json};
 
 use super::report::{Report, say};
+use super::server;
 
 const SIZES: [usize; 3] = [1_000, 10_000, 50_000];
 const EVENTS: u32 = 200_000;
@@ -189,6 +190,16 @@ pub(in super::super) fn events(size: usize, events: usize) {
 
 /// Measures.
 pub(super) fn measure(report: &mut Report) {
+    // First, while there is no memory left over from anything else.
+    match slot_bytes() {
+        Ok(bytes) => report.judge(
+            "planner, memory a slot, its copy of the pod's view included",
+            format!("{bytes:.0} bytes"),
+            "≤ 300 bytes",
+            bytes <= 300.0,
+        ),
+        Err(error) => say(format_args!("memory was not measured: {error:#}")),
+    }
     let mut slowest: f64 = 0.0;
     for size in SIZES {
         let mut cluster = Cluster::new(size);
@@ -240,6 +251,36 @@ fn full_pass() -> f64 {
         cluster.settle();
     }
     best
+}
+
+/// What the planner's memory grows by for each node of a DaemonSet with its pod there, over the names
+/// and labels of the pods themselves: whoever watches has those anyway, and shares them. Everything is
+/// known before the planner begins, so that nothing is let go that could be used again unnoticed.
+fn slot_bytes() -> Result<f64> {
+    let size = SIZES[2];
+    let known = Cluster::new(1);
+    let hash = known.pods[0].labels.get(HASH_LABEL);
+    let hash = hash.context("a pod without its hash")?.clone();
+    let owner = known.daemon_set.uid.clone();
+    let mut cluster = Cluster {
+        planner: Planner::new(Options::default()),
+        daemon_set: daemon_set(),
+        pods: (0..size).map(|n| pod(n, &owner, &hash)).collect(),
+    };
+    for number in 0..size {
+        cluster.planner.apply(NOW, Event::Node(node(number)));
+    }
+    let before = server::resident("self")?;
+    let set = cluster.daemon_set.clone();
+    cluster.planner.apply(NOW, Event::DaemonSet(set));
+    for pod in &cluster.pods {
+        cluster.planner.apply(NOW, Event::Pod(pod.clone()));
+    }
+    cluster.planner.apply(NOW, Event::Synced);
+    cluster.settle();
+    let grown = server::resident("self")?.saturating_sub(before);
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    Ok(grown as f64 / size as f64)
 }
 
 /// Instructions an event, at each size: what twice as many events take more.

@@ -108,10 +108,7 @@ impl Server {
 
     /// Resident memory, in bytes.
     pub(super) fn resident(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
-        let kibibytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        Ok(1024 * kibibytes.context("no VmRSS")?)
+        resident(&self.child.id().to_string())
     }
 
     /// Processor time used so far, user and system together.
@@ -154,4 +151,12 @@ pub(super) fn machine_time() -> Result<Duration> {
         .enumerate()
         .filter(|(at, _)| !matches!(at, 3 | 4));
     Ok(TICK * busy.map(|(_, ticks)| ticks).sum::<u32>())
+}
+
+/// The resident memory of a process, in bytes.
+pub(super) fn resident(process: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    Ok(1024 * kibibytes.context("no VmRSS")?)
 }
