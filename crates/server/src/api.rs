@@ -96,7 +96,13 @@ impl Api {
     /// Lets a request in: what it asks for, and whether this user may ask that. Needs no body, so that
     /// strangers are turned away before theirs take up memory.
     pub(crate) fn enter(&self, parts: Parts, user: User, note: &mut Note) -> Result<Entry> {
-        let acting = impersonate::asked(&self.authorizer, user, &parts.headers);
+        // Who has shown nothing is asked to; who has, and acts as somebody who has not, is refused.
+        let is_stranger = user.is_anonymous();
+        let refused = |error: ApiError| match error.code {
+            403 if is_stranger => ApiError::unauthorized(),
+            _ => error,
+        };
+        let acting = impersonate::asked(&self.authorizer, user, &parts.headers).map_err(refused);
         note.judged(&acting, String::new);
         let user = acting?;
         note.known(&user);
@@ -108,7 +114,7 @@ impl Api {
         let fields = query.get("fieldSelector");
         let fields = fields.and_then(|text| FieldSelector::parse(text).ok());
         let asked = Attributes::of(method, route.as_ref(), path, watching, fields.as_ref());
-        let allowed = self.authorizer.check(&user, &asked);
+        let allowed = self.authorizer.check(&user, &asked).map_err(refused);
         note.judged(&allowed, || self.authorizer.verdict(&user, &asked).reason);
         allowed?;
         let route = route.ok_or_else(ApiError::no_such_resource)?;

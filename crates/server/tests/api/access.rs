@@ -212,6 +212,31 @@ async fn anonymous_users_get_health_and_version() {
 }
 
 #[tokio::test]
+async fn no_binding_opens_anything_to_everybody() {
+    let kit = Kit::new().await;
+    let mut bind = binding("open", "ClusterRole/cluster-admin", "system:anonymous");
+    let group = json!({"kind": "Group", "name": "system:unauthenticated",
+        "apiGroup": "rbac.authorization.k8s.io"});
+    bind["subjects"].as_array_mut().unwrap().push(group);
+    kit.post(CLUSTER_BINDINGS, &bind).await.is(201);
+    let nobody = User::anonymous();
+    for path in [MAPS, "/api", "/metrics"] {
+        let answer = ask(&kit, &nobody, &format!("GET {path}"), None).await;
+        assert_eq!(answer.code, 401, "{path}");
+    }
+    // A master who acts as nobody has shown who they are, and is told what nobody may not do.
+    let mut request = request(Method::GET, MAPS, None);
+    let name = "system:anonymous".parse().unwrap();
+    request.headers_mut().insert("impersonate-user", name);
+    let refused = kit.send_as(request, User::master("root")).await.is(403);
+    assert_eq!(
+        refused["message"],
+        "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \
+         \"\" in the namespace \"default\""
+    );
+}
+
+#[tokio::test]
 async fn the_known_roles_do_what_they_are_known_for() {
     let kit = Kit::new().await;
     for name in ["view", "edit", "admin"] {
