@@ -13,6 +13,8 @@ pub(crate) struct Stored {
     pub(crate) namespaced: bool,
     /// Its objects can be watched.
     pub(crate) watched: bool,
+    /// Its objects can be deleted all at once.
+    pub(crate) collective: bool,
 }
 
 impl Stored {
@@ -56,6 +58,7 @@ pub(crate) async fn stored(client: &Client) -> kube::Result<Vec<Stored>> {
         resource,
         namespaced: can.scope == Scope::Namespaced,
         watched: can.supports_operation(verbs::WATCH),
+        collective: can.supports_operation(verbs::DELETE_COLLECTION),
     });
     Ok(stored.collect())
 }
@@ -70,6 +73,7 @@ mod tests {
             resource: ApiResource::from_gvk_with_plural(&gvk, "things"),
             namespaced,
             watched: true,
+            collective: true,
         };
         assert_eq!(stored.object(namespace, "x"), expected);
     }

@@ -8,8 +8,14 @@ pub(crate) const DAEMON_SETS: &str = "daemonset-controller";
 pub(crate) const SCHEDULER: &str = "kube-scheduler";
 /// The garbage collector.
 pub(crate) const COLLECTOR: &str = "garbage-collector-controller";
+/// The namespace controller.
+pub(crate) const NAMESPACES: &str = "namespace-controller";
+/// What clears up after pods.
+pub(crate) const PODS: &str = "pod-garbage-collector-controller";
+/// What removes bootstrap tokens that have expired.
+pub(crate) const TOKENS: &str = "token-cleaner-controller";
 
-const NAMES: [&str; 3] = [DAEMON_SETS, SCHEDULER, COLLECTOR];
+const NAMES: [&str; 6] = [DAEMON_SETS, SCHEDULER, COLLECTOR, NAMESPACES, PODS, TOKENS];
 
 /// A list such as `*,-daemonset-controller`.
 #[derive(Clone, Debug, PartialEq, Eq)]

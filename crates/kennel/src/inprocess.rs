@@ -32,12 +32,9 @@ pub(crate) fn daemonsets(api: &Arc<Api>) -> kube::Client {
     )
 }
 
-/// The garbage collector's own: `system:controller:generic-garbage-collector` is its role.
-pub(crate) fn collector(api: &Arc<Api>) -> kube::Client {
-    client(
-        api,
-        User::service_account("kube-system", "generic-garbage-collector"),
-    )
+/// A controller's own, by the name of its account; its role has that name, too.
+pub(crate) fn account(api: &Arc<Api>, name: &str) -> kube::Client {
+    client(api, User::service_account("kube-system", name))
 }
 
 /// The scheduler's own: `system:kube-scheduler` is its role.

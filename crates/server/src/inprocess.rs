@@ -11,6 +11,7 @@ use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::Credentials;
 use crate::bootstrap;
+use crate::expire;
 use crate::object::{self, Head};
 use crate::pki::Pki;
 use crate::pki::keys;
@@ -99,5 +100,6 @@ pub(crate) async fn open_api(
     furnished.map_err(|error| StartError::Bootstrap(error.message))?;
     tokio::spawn(bootstrap::keep_furnished(Arc::clone(&api)));
     tokio::spawn(bootstrap::keep_gathered(Arc::clone(&api)));
+    tokio::spawn(expire::expire_events(Arc::clone(&api)));
     Ok(api)
 }

@@ -85,6 +85,7 @@ impl Controller {
                 resource: ApiResource::from_gvk(&gvk),
                 namespaced,
                 watched: true,
+                collective: true,
             })
         });
         controller.watches.extend(seen::shared(informers, shared));

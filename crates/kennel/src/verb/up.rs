@@ -8,11 +8,13 @@ use std::time::Duration;
 use kennel_control::daemonset::Settings;
 use kennel_control::informers::Informers;
 use kennel_node::simulated::Simulation;
+use kennel_server::server::Server;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::server;
 use crate::args::UpArgs;
+use crate::controllers::Selection;
 use crate::signals::Signals;
 use crate::{controllers, inprocess};
 
@@ -44,13 +46,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
             kennel_control::scheduler::run(client, &mut informers, stop.clone()),
         ));
     }
-    if args.controllers.runs(controllers::COLLECTOR) {
-        let client = inprocess::collector(&server.api);
-        parts.spawn(watch_over(
-            "garbage collector",
-            kennel_control::collector::run(client, &mut informers, stop.clone()),
-        ));
-    }
+    clean_up(&args.controllers, &server, &mut informers, &parts, &stop);
     parts.spawn(informers.run(stop.clone()));
     if args.simulate > 0 {
         let nodes = inprocess::simulated(&server.api);
@@ -69,6 +65,35 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     }
     server.stop().await;
     Ok(())
+}
+
+/// The parts that take away what nothing needs any more.
+fn clean_up(
+    controllers: &Selection,
+    server: &Server,
+    informers: &mut Informers,
+    parts: &TaskTracker,
+    stop: &CancellationToken,
+) {
+    let client = |name| inprocess::account(&server.api, name);
+    if controllers.runs(controllers::COLLECTOR) {
+        let client = client("generic-garbage-collector");
+        let part = kennel_control::collector::run(client, informers, stop.clone());
+        parts.spawn(watch_over("garbage collector", part));
+    }
+    if controllers.runs(controllers::NAMESPACES) {
+        let part = kennel_control::namespaces::run(client("namespace-controller"), stop.clone());
+        parts.spawn(watch_over("namespace controller", part));
+    }
+    if controllers.runs(controllers::PODS) {
+        let client = client("pod-garbage-collector");
+        let part = kennel_control::podgc::run(client, informers, stop.clone());
+        parts.spawn(watch_over("pod garbage collector", part));
+    }
+    if controllers.runs(controllers::TOKENS) {
+        let part = kennel_control::tokens::run(client("token-cleaner"), stop.clone());
+        parts.spawn(watch_over("token cleaner", part));
+    }
 }
 
 /// A part that ends before it is told to is worth a line in the log.

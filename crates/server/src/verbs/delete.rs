@@ -1,5 +1,6 @@
 //! Delete: preconditions, grace, finalizers, and the end of an object.
 
+use futures_util::stream::{self, StreamExt as _};
 use kennel_store::{Durability, Op, WriteError};
 use serde_json::{Value, json};
 
@@ -25,6 +26,9 @@ const FOREGROUND: &str = "foregroundDeletion";
 
 /// How often a deletion is tried again when others change the object meanwhile.
 const ATTEMPTS_MAX: usize = 64;
+
+/// How many objects of a collection are deleted at once: the store commits them together.
+const AT_ONCE: usize = 64;
 
 /// How far a deletion got.
 pub(super) enum Deleted {
@@ -59,15 +63,19 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
             .truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     }
     let mut items = Vec::with_capacity(page.records.len());
-    for stored in page.records {
+    let deletions = page.records.into_iter().map(async |stored| {
         let namespace = row.namespaced().then_some(&*stored.head.namespace);
         let at = At {
             row,
             namespace,
             name: &stored.head.name,
         };
+        delete_object(api, &call.user, at, &options).await
+    });
+    let mut deletions = stream::iter(deletions).buffered(AT_ONCE);
+    while let Some(deleted) = deletions.next().await {
         // Each is deleted as it was listed; one that went by itself is as good as deleted.
-        match delete_object(api, &call.user, at, &options).await {
+        match deleted {
             Ok(Deleted::Gone(document) | Deleted::Waiting(document)) => items.push(document.tree),
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),

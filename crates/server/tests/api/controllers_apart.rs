@@ -76,6 +76,12 @@ const INFORMERS: Rights = &[
 
 const SIMULATED_NODES: Rights = &[("list watch", "pods")];
 
+const POD_COLLECTOR: Rights = &[
+    ("list watch delete", "pods"),
+    ("patch", "pods/status"),
+    ("get list", "nodes"),
+];
+
 /// Every verb, as a request: with a name or without, and with which method.
 const VERBS: [(&str, &str, bool); 8] = [
     ("get", "GET", true),
@@ -215,4 +221,16 @@ async fn simulated_nodes_together_see_pods_and_nothing_else() {
 async fn the_scheduler_binds_and_reads_no_secrets() {
     let user = User::authenticated("system:kube-scheduler", Vec::new());
     check("the scheduler", user, SCHEDULER).await;
+}
+
+#[tokio::test]
+async fn the_pod_collector_deletes_pods_and_reads_no_secrets() {
+    let user = User::service_account("kube-system", "pod-garbage-collector");
+    check("the pod collector", user, POD_COLLECTOR).await;
+}
+
+#[tokio::test]
+async fn the_token_cleaner_has_no_rights_outside_kube_system() {
+    let user = User::service_account("kube-system", "token-cleaner");
+    check("the token cleaner", user, &[]).await;
 }

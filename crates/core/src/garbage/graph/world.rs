@@ -169,9 +169,10 @@ impl World {
     pub(super) fn perform(&mut self, action: Action) {
         match action {
             Action::Verify(lookup) => {
-                let found = match self.is_there(&lookup) {
-                    true => Found::Present,
-                    false => Found::Absent,
+                let found = if self.is_there(&lookup) {
+                    Found::Present
+                } else {
+                    Found::Absent
                 };
                 self.graph.found(&lookup, found);
             }

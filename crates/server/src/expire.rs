@@ -1,0 +1,173 @@
+//! Events expire: an hour after it was last written, one is gone.
+//!
+//! The store tells what is written; nothing is looked through, except once at the start.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use kennel_store::{Op, Revision, WatchEnd};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::api::Api;
+use crate::object;
+use crate::registry;
+
+/// How long an event is kept, as upstream keeps them.
+const TTL: Duration = Duration::from_hours(1);
+/// How many are deleted at once.
+const AT_ONCE: usize = 64;
+
+/// Events by the time at which they go, if they are not written again.
+#[derive(Default)]
+struct Queue(VecDeque<(Instant, Arc<str>, Revision)>);
+
+impl Queue {
+    fn wrote(&mut self, now: Instant, key: Arc<str>, revision: Revision) {
+        self.0.push_back((now + TTL, key, revision));
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.0.front().map(|(at, _, _)| *at)
+    }
+
+    /// Those whose time has come: at most so many.
+    fn due(&mut self, now: Instant) -> Vec<(Arc<str>, Revision)> {
+        let due = self.0.iter().take(AT_ONCE);
+        let due = due.take_while(|(at, _, _)| *at <= now).count();
+        let due = self.0.drain(..due);
+        due.map(|(_, key, revision)| (key, revision)).collect()
+    }
+}
+
+/// Deletes events when their time has come, until the store is closed.
+pub(crate) async fn expire_events(api: Arc<Api>) {
+    let Some(row) = registry::find("", "v1", "events") else {
+        return;
+    };
+    let prefix = object::prefix(row, None);
+    loop {
+        let Ok(mut watch) = api.store.watch(&prefix, api.store.revision()) else {
+            continue;
+        };
+        let mut queue = kept(&api, &prefix);
+        let ended = loop {
+            tokio::select! {
+                events = watch.next() => match events {
+                    Ok(events) => {
+                        let now = Instant::now();
+                        let written = events.iter().filter_map(|event| event.after.as_ref());
+                        for record in written {
+                            queue.wrote(now, record.key.clone(), record.modified);
+                        }
+                    }
+                    Err(end) => break end,
+                },
+                () = until(queue.next()) => {
+                    delete(&api, queue.due(Instant::now())).await;
+                }
+            }
+        };
+        if ended == WatchEnd::Closed {
+            return;
+        }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Those that are there; when they were last written is what they say themselves.
+fn kept(api: &Api, prefix: &str) -> Queue {
+    let (now, today) = (Instant::now(), jiff::Timestamp::now());
+    let records = api.store.range(prefix, None, None).records.into_iter();
+    let left = |record: &object::Stored| {
+        let age = last_time(&record.value).map(|time| today.duration_since(time));
+        let age = age.and_then(|age| Duration::try_from(age).ok());
+        TTL.saturating_sub(age.unwrap_or_default())
+    };
+    let mut all: Vec<_> = records
+        .map(|record| (now + left(&record), record.key.clone(), record.modified))
+        .collect();
+    all.sort_unstable();
+    Queue(all.into())
+}
+
+/// The last time that an event speaks of.
+fn last_time(value: &[u8]) -> Option<jiff::Timestamp> {
+    let event: Value = serde_json::from_slice(value).ok()?;
+    let times = [
+        &event["lastTimestamp"],
+        &event["eventTime"],
+        &event["series"]["lastObservedTime"],
+        &event["firstTimestamp"],
+    ];
+    let times = times.into_iter().filter_map(Value::as_str);
+    let last = times.filter_map(|time| time.parse().ok()).max();
+    let created = || {
+        event["metadata"]["creationTimestamp"]
+            .as_str()?
+            .parse()
+            .ok()
+    };
+    last.or_else(created)
+}
+
+/// Deletes each unless it was written again.
+async fn delete(api: &Api, due: Vec<(Arc<str>, Revision)>) {
+    let deletions = due.into_iter().map(|(key, expected)| {
+        let key = key.to_string();
+        api.store.write(Op::Delete { key, expected })
+    });
+    // What was written again or is gone is none of our business any more.
+    let _outcomes = join_all(deletions).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[tokio::test(start_paused = true)]
+    async fn events_go_an_hour_after_they_were_written() {
+        let (mut queue, start) = (Queue::default(), Instant::now());
+        queue.wrote(start, "a".into(), 1);
+        queue.wrote(start + Duration::from_secs(5), "b".into(), 2);
+        assert_eq!(queue.next(), Some(start + TTL));
+        let before = start + TTL - Duration::from_millis(1);
+        assert!(queue.due(before).is_empty());
+        assert_eq!(queue.due(start + TTL), [("a".into(), 1)]);
+        assert_eq!(queue.next(), Some(start + TTL + Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn an_event_says_itself_when_it_was_last_seen() {
+        let check = |event: Value, expected: Option<&str>| {
+            let last = last_time(event.to_string().as_bytes());
+            let expected = expected.map(|time| time.parse().unwrap());
+            assert_eq!(last, expected, "{event}");
+        };
+        let old = "2026-01-01T00:00:00Z";
+        let new = "2026-01-02T00:00:00Z";
+        check(
+            json!({"firstTimestamp": old, "lastTimestamp": new}),
+            Some(new),
+        );
+        check(
+            json!({"eventTime": old, "lastTimestamp": null,
+                   "series": {"lastObservedTime": new}}),
+            Some(new),
+        );
+        check(
+            json!({"metadata": {"creationTimestamp": old}, "lastTimestamp": null}),
+            Some(old),
+        );
+        check(json!({}), None);
+    }
+}
