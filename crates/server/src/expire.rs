@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    #[tokio::test(start_paused = true)]
-    async fn events_go_an_hour_after_they_were_written() {
+    #[test]
+    fn events_go_an_hour_after_they_were_written() {
         let (mut queue, start) = (Queue::default(), Instant::now());
         queue.wrote(start, "a".into(), 1);
         queue.wrote(start + Duration::from_secs(5), "b".into(), 2);
