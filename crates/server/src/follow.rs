@@ -16,6 +16,10 @@ use crate::registry::Resource;
 /// Events are taken at least this often even when nobody asks: well before a watch's buffer is full.
 const TAKEN_EVERY: Duration = Duration::from_millis(500);
 
+/// How often it is tried to derive everything anew before a reader does without: history must be dropped
+/// between two lines of code for a try to fail.
+const TRIES: usize = 3;
+
 /// What can be derived from objects one change at a time.
 pub(crate) trait Derived: Default + Send + Sync + 'static {
     /// Takes in what became of one object: what it was, what it is. `None` is not there.
@@ -42,18 +46,23 @@ struct State<T> {
     seen: Option<Revision>,
 }
 
-impl<T: Derived> Follower<T> {
-    /// Follows the objects of these rows.
-    pub(crate) fn new(store: Arc<dyn Store<Head>>, rows: Vec<&'static Resource>) -> Self {
-        let state = State {
+impl<T: Derived> State<T> {
+    fn empty() -> Self {
+        Self {
             derived: T::default(),
             watches: Vec::new(),
             seen: None,
-        };
+        }
+    }
+}
+
+impl<T: Derived> Follower<T> {
+    /// Follows the objects of these rows.
+    pub(crate) fn new(store: Arc<dyn Store<Head>>, rows: Vec<&'static Resource>) -> Self {
         Self {
             store,
             rows,
-            state: RwLock::new(state),
+            state: RwLock::new(State::empty()),
         }
     }
 
@@ -95,34 +104,34 @@ impl<T: Derived> Follower<T> {
         state.seen = seen;
     }
 
-    /// Derives everything anew: at first, and when events were missed.
+    /// Derives everything anew: at first, and when events were missed. If that cannot be done, it stays
+    /// empty until the next reader tries again: rights that may be outdated are none.
     fn start_over(&self, state: &mut State<T>) {
+        let fresh = (0..TRIES).find_map(|_| self.derive());
+        *state = fresh.unwrap_or_else(State::empty);
+    }
+
+    /// The state at the present revision. `None`: history was dropped in between.
+    fn derive(&self) -> Option<State<T>> {
         let from = self.store.revision();
         let prefixes = self.rows.iter().map(|row| object::prefix(row, None));
         let watches = prefixes.map(|prefix| self.store.watch(&prefix, from));
-        let Ok(watches) = watches.collect::<Result<Vec<_>, _>>() else {
-            // History was dropped in between; the next reader tries again.
-            state.seen = None;
-            return;
-        };
+        let watches = watches.collect::<Result<Vec<_>, _>>().ok()?;
         let mut derived = T::default();
         // What is listed may be newer than `from`: such objects come again as events, with what they
         // were before. So only what was there at `from` is taken from the list.
         for row in &self.rows {
             let prefix = object::prefix(row, None);
-            let Ok(page) = self.store.range_at(&prefix, from, None, None) else {
-                state.seen = None;
-                return;
-            };
+            let page = self.store.range_at(&prefix, from, None, None).ok()?;
             for record in &page.records {
                 derived.apply(row, None, Some(record));
             }
         }
-        *state = State {
+        Some(State {
             derived,
             watches,
             seen: Some(from),
-        };
+        })
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, State<T>> {
