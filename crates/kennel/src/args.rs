@@ -100,6 +100,10 @@ pub(crate) struct ServerArgs {
     #[arg(long, default_value_t = kennel_server::pki::keys::DAYS_DEFAULT, value_name = "DAYS")]
     pub(crate) token_key_days: u32,
 
+    /// How long an event is kept after it was last written
+    #[arg(long, default_value_t = kennel_server::expire::TTL_DEFAULT.as_secs(), value_name = "SECONDS")]
+    pub(crate) event_ttl: u64,
+
     /// Wait nowhere longer than this for a client: for tests of impatient servers
     #[arg(long, hide = true, value_name = "SECONDS")]
     pub(crate) patience_seconds: Option<u64>,

@@ -63,6 +63,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         service_cidr: "10.96.0.0/16".parse().unwrap(),
         token_file: None,
         token_key_days: kennel_server::pki::keys::DAYS_DEFAULT,
+        event_ttl: kennel_server::expire::TTL_DEFAULT,
         patience: Patience::default(),
         audit: Options::off(),
         encryption_key_file: None,

@@ -37,6 +37,8 @@ pub struct Settings {
     pub service_cidr: crate::admit::service::Cidr,
     /// Where requests that change something leave a line.
     pub audit: Arc<Audit>,
+    /// How long an event is kept after it was last written.
+    pub event_ttl: std::time::Duration,
 }
 
 /// A request that was let in, before its body is read.

@@ -1,4 +1,4 @@
-//! Events expire: an hour after it was last written, one is gone.
+//! Events expire: an hour after it was last written, or whatever the operator chose, one is gone.
 //!
 //! The store tells what is written; nothing is looked through, except once at the start.
 
@@ -16,28 +16,30 @@ use crate::object;
 use crate::registry;
 
 /// How long an event is kept, as upstream keeps them.
-const TTL: Duration = Duration::from_hours(1);
+pub const TTL_DEFAULT: Duration = Duration::from_hours(1);
 /// How many are deleted at once.
 const AT_ONCE: usize = 64;
 
 /// Events by the time at which they go, if they are not written again.
-#[derive(Default)]
-struct Queue(VecDeque<(Instant, Arc<str>, Revision)>);
+struct Queue {
+    ttl: Duration,
+    waiting: VecDeque<(Instant, Arc<str>, Revision)>,
+}
 
 impl Queue {
     fn wrote(&mut self, now: Instant, key: Arc<str>, revision: Revision) {
-        self.0.push_back((now + TTL, key, revision));
+        self.waiting.push_back((now + self.ttl, key, revision));
     }
 
     fn next(&self) -> Option<Instant> {
-        self.0.front().map(|(at, _, _)| *at)
+        self.waiting.front().map(|(at, _, _)| *at)
     }
 
     /// Those whose time has come: at most so many.
     fn due(&mut self, now: Instant) -> Vec<(Arc<str>, Revision)> {
-        let due = self.0.iter().take(AT_ONCE);
+        let due = self.waiting.iter().take(AT_ONCE);
         let due = due.take_while(|(at, _, _)| *at <= now).count();
-        let due = self.0.drain(..due);
+        let due = self.waiting.drain(..due);
         due.map(|(_, key, revision)| (key, revision)).collect()
     }
 }
@@ -86,37 +88,34 @@ async fn until(at: Option<Instant>) {
 /// Those that are there; when they were last written is what they say themselves.
 fn kept(api: &Api, prefix: &str) -> Queue {
     let (now, today) = (Instant::now(), jiff::Timestamp::now());
+    let ttl = api.settings.event_ttl;
     let records = api.store.range(prefix, None, None).records.into_iter();
     let left = |record: &object::Stored| {
         let age = last_time(&record.value).map(|time| today.duration_since(time));
         let age = age.and_then(|age| Duration::try_from(age).ok());
-        TTL.saturating_sub(age.unwrap_or_default())
+        ttl.saturating_sub(age.unwrap_or_default())
     };
     let mut all: Vec<_> = records
         .map(|record| (now + left(&record), record.key.clone(), record.modified))
         .collect();
     all.sort_unstable();
-    Queue(all.into())
+    let waiting = all.into();
+    Queue { ttl, waiting }
 }
 
-/// The last time that an event speaks of.
+/// The last time that an event speaks of, but never before its creation: a client may report what
+/// happened long ago.
 fn last_time(value: &[u8]) -> Option<jiff::Timestamp> {
     let event: Value = serde_json::from_slice(value).ok()?;
     let times = [
+        &event["metadata"]["creationTimestamp"],
         &event["lastTimestamp"],
         &event["eventTime"],
         &event["series"]["lastObservedTime"],
         &event["firstTimestamp"],
     ];
     let times = times.into_iter().filter_map(Value::as_str);
-    let last = times.filter_map(|time| time.parse().ok()).max();
-    let created = || {
-        event["metadata"]["creationTimestamp"]
-            .as_str()?
-            .parse()
-            .ok()
-    };
-    last.or_else(created)
+    times.filter_map(|time| time.parse().ok()).max()
 }
 
 /// Deletes each unless it was written again.
@@ -136,14 +135,16 @@ mod tests {
 
     #[test]
     fn events_go_an_hour_after_they_were_written() {
-        let (mut queue, start) = (Queue::default(), Instant::now());
+        let (ttl, start) = (TTL_DEFAULT, Instant::now());
+        let waiting = VecDeque::new();
+        let mut queue = Queue { ttl, waiting };
         queue.wrote(start, "a".into(), 1);
         queue.wrote(start + Duration::from_secs(5), "b".into(), 2);
-        assert_eq!(queue.next(), Some(start + TTL));
-        let before = start + TTL - Duration::from_millis(1);
+        assert_eq!(queue.next(), Some(start + ttl));
+        let before = start + ttl - Duration::from_millis(1);
         assert!(queue.due(before).is_empty());
-        assert_eq!(queue.due(start + TTL), [("a".into(), 1)]);
-        assert_eq!(queue.next(), Some(start + TTL + Duration::from_secs(5)));
+        assert_eq!(queue.due(start + ttl), [("a".into(), 1)]);
+        assert_eq!(queue.next(), Some(start + ttl + Duration::from_secs(5)));
     }
 
     #[test]
@@ -167,6 +168,11 @@ mod tests {
         check(
             json!({"metadata": {"creationTimestamp": old}, "lastTimestamp": null}),
             Some(old),
+        );
+        // What is reported late is not gone at once.
+        check(
+            json!({"metadata": {"creationTimestamp": new}, "lastTimestamp": old}),
+            Some(new),
         );
         check(json!({}), None);
     }

@@ -51,6 +51,7 @@ impl InProcess {
             address,
             service_cidr,
             audit: Arc::new(Audit::open(audit)?),
+            event_ttl: expire::TTL_DEFAULT,
         };
         let credentials = Credentials {
             keys: pki.tokens,

@@ -21,7 +21,7 @@ mod authorize;
 mod bootstrap;
 pub mod continuation;
 pub mod discovery;
-mod expire;
+pub mod expire;
 pub mod field;
 mod follow;
 pub mod http;

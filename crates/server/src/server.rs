@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kennel_store::{OpenError, Options, SqliteStore};
 use tokio::net::TcpListener;
@@ -34,6 +35,8 @@ pub struct Config {
     pub token_file: Option<PathBuf>,
     /// How many days old the key that signs service-account tokens may be at start.
     pub token_key_days: u32,
+    /// How long an event is kept after it was last written.
+    pub event_ttl: Duration,
     /// How long clients are waited for.
     pub patience: Patience,
     /// How to keep the audit log.
@@ -116,6 +119,7 @@ impl Server {
             address: SocketAddr::new(reachable(address.ip()), address.port()),
             service_cidr: config.service_cidr.clone(),
             audit: Arc::new(Audit::open(&config.audit)?),
+            event_ttl: config.event_ttl,
         };
         let credentials = Credentials {
             keys: pki.tokens,

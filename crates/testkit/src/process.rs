@@ -138,13 +138,6 @@ impl Kennel {
         self.launch_again()
     }
 
-    /// Stops it as an operator would, and starts it again on the same directory with other arguments.
-    #[must_use = "dropping it ends it"]
-    pub fn restart_as(mut self, arguments: &[&str]) -> Self {
-        self.arguments = arguments.iter().map(ToString::to_string).collect();
-        self.restart()
-    }
-
     /// Kills it as a crash would, and starts it again on the same directory (on another port).
     #[must_use = "dropping it ends it"]
     pub fn crash_and_restart(mut self) -> Self {

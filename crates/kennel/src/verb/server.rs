@@ -38,6 +38,7 @@ pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
         service_cidr: args.service_cidr,
         token_file: args.token_file,
         token_key_days: args.token_key_days,
+        event_ttl: Duration::from_secs(args.event_ttl),
         patience: patience.map_or_else(Patience::default, Patience::at_most),
     })
     .await?;

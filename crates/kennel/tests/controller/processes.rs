@@ -148,7 +148,7 @@ fn switching_over_and_back_restarts_no_pod() {
     cluster.ask("set image ds/agent agent=two");
     cluster.rolled_out();
     let before = (cluster.pods(), cluster.ask("rollout history ds/agent"));
-    let cluster = Cluster::of(cluster.kennel.restart_as(WITHOUT));
+    let cluster = Cluster::of(cluster.kennel.restart_with(WITHOUT));
     let controller = Controller::start(BINARY, &cluster.kennel.kubeconfig(), &["--leader-elect"]);
     controller.wait_for("became leader");
     // A new generation whose template is the same: it is rolled out when the controller at work has
@@ -162,7 +162,7 @@ fn switching_over_and_back_restarts_no_pod() {
     };
     unchanged(&cluster, 9);
     controller.stop();
-    let cluster = Cluster::of(cluster.kennel.restart_as(&["up", "--simulate", "3"]));
+    let cluster = Cluster::of(cluster.kennel.restart_with(&["up", "--simulate", "3"]));
     unchanged(&cluster, 8);
 }
 
