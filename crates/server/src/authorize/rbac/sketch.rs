@@ -6,15 +6,16 @@
 use super::super::Attributes;
 use super::rule::{ALL, Rule};
 
-/// Which verbs, on what, under which names: a bit stands for many of them. One word, so that the sketches of
-/// a thousand roles fit into the fastest memory there is.
+/// Which verbs, on what, under which names: a bit stands for many of them. Two words, so that the sketches of
+/// a thousand roles fit into the fastest memory there is. A resource has three bits, since reading a rule in
+/// vain costs as much as a hundred sketches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sketch(u64);
+pub(super) struct Sketch(u128);
 
-const VERBS: u64 = 0x0000_0000_0000_ffff;
-const NAMES: u64 = 0x0000_0000_ffff_0000;
-const RESOURCES: u64 = 0x7fff_ffff_0000_0000;
-const PATHS: u64 = 0x8000_0000_0000_0000;
+const VERBS: u128 = 0xffff;
+const NAMES: u128 = 0x7fff << 16;
+const PATHS: u128 = 1 << 31;
+const RESOURCES: u128 = !0 << 32;
 
 impl Sketch {
     /// The sketch of what these rules may allow.
@@ -54,13 +55,14 @@ impl Sketch {
     /// Whether rules with this sketch may allow a request with that one.
     pub(super) fn meets(self, asked: Self) -> bool {
         let both = self.0 & asked.0;
+        let what = RESOURCES | PATHS;
         // What tells most apart comes first: then the processor guesses right nearly always.
-        both & (RESOURCES | PATHS) != 0 && both & VERBS != 0 && both & NAMES != 0
+        both & what == asked.0 & what && both & VERBS != 0 && both & NAMES != 0
     }
 }
 
 /// The bits of some words, any of which may stand for all.
-fn any(field: u64, words: &[String]) -> u64 {
+fn any(field: u128, words: &[String]) -> u128 {
     words.iter().fold(0, |bits, word| {
         bits | if word == ALL {
             field
@@ -71,7 +73,7 @@ fn any(field: u64, words: &[String]) -> u64 {
 }
 
 /// A resource as rules name it, in a group.
-fn thing(group: &str, named: &str) -> u64 {
+fn thing(group: &str, named: &str) -> u128 {
     match named.split_once('/') {
         _ if group == ALL || named == ALL => RESOURCES,
         Some((ALL, _)) => RESOURCES,
@@ -80,17 +82,28 @@ fn thing(group: &str, named: &str) -> u64 {
     }
 }
 
-fn resource(group: &str, resource: &str, subresource: &str) -> u64 {
-    bit(RESOURCES, &[group, resource, subresource])
+fn resource(group: &str, resource: &str, subresource: &str) -> u128 {
+    let hash = hash(&[group, resource, subresource]);
+    let third = |at: u32| one_of(RESOURCES, hash >> (21 * at));
+    third(0) | third(1) | third(2)
 }
 
-/// One bit of a field, by the FNV-1a hash of some words.
-fn bit(field: u64, words: &[&str]) -> u64 {
+/// The bit of some words in a field.
+fn bit(field: u128, words: &[&str]) -> u128 {
+    one_of(field, hash(words))
+}
+
+/// One bit of a field.
+fn one_of(field: u128, number: u64) -> u128 {
+    1 << (u64::from(field.trailing_zeros()) + number % u64::from(field.count_ones()))
+}
+
+/// FNV-1a.
+fn hash(words: &[&str]) -> u64 {
     let bytes = words.iter().flat_map(|word| word.bytes().chain([b'/']));
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    1 << (u64::from(field.trailing_zeros()) + hash % u64::from(field.count_ones()))
+    })
 }
 
 #[cfg(test)]
