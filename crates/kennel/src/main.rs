@@ -6,6 +6,7 @@ mod descriptors;
 mod inprocess;
 mod logging;
 mod observe;
+mod parts;
 mod signals;
 mod verb;
 

@@ -1,0 +1,209 @@
+//! The parts of a process that are to run as long as it does. One that panics or gives up is logged and
+//! started again, and the others do not notice.
+//!
+//! All share one watch per kind. A part that is started again has missed what the watches said in the
+//! meantime, so it gets watches of its own.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::time::Duration;
+
+use kennel_control::informers::Informers;
+use kube::Client;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long a part that has failed rests at first; doubled each time.
+const REST: Duration = Duration::from_secs(1);
+/// And at most so long.
+const REST_MAX: Duration = Duration::from_secs(60);
+/// Who has run for so long begins with a short rest again.
+const CALM: Duration = Duration::from_secs(300);
+
+/// See the [module](self).
+pub(crate) struct Parts {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// Watches for those who are started again.
+    watcher: Client,
+    informers: Informers,
+}
+
+impl Parts {
+    /// No parts yet; what they see they see through `watcher`.
+    pub(crate) fn new(watcher: Client) -> Self {
+        Self {
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            informers: Informers::new(&watcher),
+            watcher,
+        }
+    }
+
+    /// Starts a part. It is asked to make itself each time that it is (re)started.
+    pub(crate) fn start<P, F, E>(&mut self, name: &'static str, part: P)
+    where
+        P: Fn(&mut Informers, CancellationToken) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Display + Send + 'static,
+    {
+        let stop = self.stop.clone();
+        let first = part(&mut self.informers, stop.clone());
+        let watcher = self.watcher.clone();
+        self.tasks.spawn(async move {
+            supervise(name, &stop, first, || {
+                let mut own = Informers::new(&watcher);
+                let part = part(&mut own, stop.clone());
+                with_watches(part, own, stop.clone())
+            })
+            .await;
+        });
+    }
+
+    /// All parts there are have been started: the watches that they share begin.
+    pub(crate) fn run(self) -> Running {
+        self.tasks.spawn(self.informers.run(self.stop.clone()));
+        self.tasks.close();
+        Running {
+            tasks: self.tasks,
+            stop: self.stop,
+        }
+    }
+}
+
+/// Parts that run.
+pub(crate) struct Running {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Running {
+    /// Tells all to stop and gives them so long for it.
+    pub(crate) async fn stop(self, patience: Duration) {
+        self.stop.cancel();
+        if tokio::time::timeout(patience, self.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some parts did not end in time");
+        }
+    }
+}
+
+async fn with_watches<E>(
+    part: impl Future<Output = Result<(), E>>,
+    watches: Informers,
+    stop: CancellationToken,
+) -> Result<(), E> {
+    let mut part = std::pin::pin!(part);
+    tokio::select! {
+        ended = &mut part => return ended,
+        () = watches.run(stop) => {}
+    }
+    // Nobody watches any more, or we were told to stop: the part finishes what it has begun.
+    part.await
+}
+
+/// Runs a part, and again after each time that it fails, until told to stop.
+async fn supervise<First, Next, E>(
+    name: &'static str,
+    stop: &CancellationToken,
+    first: First,
+    again: impl Fn() -> Next,
+) where
+    First: Future<Output = Result<(), E>> + Send + 'static,
+    Next: Future<Output = Result<(), E>> + Send + 'static,
+    E: Display + Send + 'static,
+{
+    let mut failures = 0;
+    let mut began = Instant::now();
+    let mut running = tokio::spawn(first);
+    while let Some(why) = failure(running.await, stop) {
+        failures = if began.elapsed() > CALM {
+            0
+        } else {
+            failures + 1
+        };
+        let rest = rest_after(failures);
+        tracing::error!("the {name} failed and is started again in {rest:?}: {why}");
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(rest) => {}
+        }
+        began = Instant::now();
+        running = tokio::spawn(again());
+    }
+}
+
+/// Why a part ended before it was told to.
+fn failure<E: Display>(
+    ended: Result<Result<(), E>, tokio::task::JoinError>,
+    stop: &CancellationToken,
+) -> Option<String> {
+    match ended {
+        Ok(Ok(())) => (!stop.is_cancelled()).then(|| "it ended by itself".to_owned()),
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(panic) => Some(panic.to_string()),
+    }
+}
+
+fn rest_after(failures: u32) -> Duration {
+    REST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
+        .min(REST_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// Fails so often, then runs until told to stop. Returns how often it was started.
+    async fn check(fail: impl Fn(u32) -> Result<(), String> + Copy + Send + 'static, times: u32) {
+        let stop = CancellationToken::new();
+        let started = Arc::new(AtomicU32::new(0));
+        let part = || {
+            let (stop, started) = (stop.clone(), started.clone());
+            async move {
+                let before = started.fetch_add(1, Ordering::SeqCst);
+                if before < times {
+                    return fail(before);
+                }
+                stop.cancel();
+                Ok::<_, String>(())
+            }
+        };
+        supervise("part", &stop, part(), part).await;
+        assert_eq!(started.load(Ordering::SeqCst), times + 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_panics_is_started_again() {
+        check(|_| panic!("on purpose"), 3).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_gives_up_is_started_again() {
+        check(|_| Err("the watch ended".to_owned()), 3).await;
+        check(|_| Ok(()), 1).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_started_again_once_all_are_told_to_stop() {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let first = async { Err::<(), _>("interrupted") };
+        supervise("part", &stop, first, || async {
+            panic!("started after the end")
+        })
+        .await;
+    }
+
+    #[test]
+    fn the_rests_grow_and_end_somewhere() {
+        let seconds = |failures| rest_after(failures).as_secs();
+        assert_eq!([1, 2, 3, 7, 99].map(seconds), [1, 2, 4, 60, 60]);
+    }
+}
