@@ -17,9 +17,9 @@ use tokio_util::task::TaskTracker;
 /// How long a part that has failed rests at first; doubled each time.
 const REST: Duration = Duration::from_secs(1);
 /// And at most so long.
-const REST_MAX: Duration = Duration::from_secs(60);
+const REST_MAX: Duration = Duration::from_mins(1);
 /// Who has run for so long begins with a short rest again.
-const CALM: Duration = Duration::from_secs(300);
+const CALM: Duration = Duration::from_mins(5);
 
 /// See the [module](self).
 pub(crate) struct Parts {
