@@ -1,6 +1,8 @@
 //! One watch per kind for all controllers of a process.
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
+use k8s_openapi::api::core::v1::{Endpoints, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use tokio_util::sync::CancellationToken;
@@ -11,9 +13,12 @@ use kennel_client::informer::{Changes, Informer};
 /// The kinds that controllers watch. Those to which nobody subscribes are not watched.
 pub struct Informers {
     daemon_sets: Informer<DynamicObject>,
+    endpoints: Informer<DynamicObject>,
+    endpoint_slices: Informer<DynamicObject>,
     nodes: Informer<Node>,
     pods: Informer<Pod>,
     revisions: Informer<DynamicObject>,
+    services: Informer<DynamicObject>,
 }
 
 impl Informers {
@@ -22,18 +27,34 @@ impl Informers {
         let whole = |kind: ApiResource| Api::all_with(client.clone(), &kind);
         Self {
             daemon_sets: Informer::new(whole(ApiResource::erase::<DaemonSet>(&())), "daemonsets"),
+            endpoints: Informer::new(whole(ApiResource::erase::<Endpoints>(&())), "endpoints"),
+            endpoint_slices: Informer::new(
+                whole(ApiResource::erase::<EndpointSlice>(&())),
+                "endpointslices",
+            ),
             nodes: Informer::new(Api::all(client.clone()), "nodes"),
             pods: Informer::new(Api::all(client.clone()), "pods"),
             revisions: Informer::new(
                 whole(ApiResource::erase::<ControllerRevision>(&())),
                 "controllerrevisions",
             ),
+            services: Informer::new(whole(ApiResource::erase::<Service>(&())), "services"),
         }
     }
 
     /// DaemonSets, whole, as the API gave them.
     pub fn daemon_sets(&mut self) -> Changes<DynamicObject> {
         self.daemon_sets.subscribe()
+    }
+
+    /// Endpoints, whole, as the API gave them.
+    pub fn endpoints(&mut self) -> Changes<DynamicObject> {
+        self.endpoints.subscribe()
+    }
+
+    /// Endpoint slices, whole, as the API gave them.
+    pub fn endpoint_slices(&mut self) -> Changes<DynamicObject> {
+        self.endpoint_slices.subscribe()
     }
 
     /// Nodes.
@@ -51,14 +72,22 @@ impl Informers {
         self.revisions.subscribe()
     }
 
+    /// Services, whole, as the API gave them.
+    pub fn services(&mut self) -> Changes<DynamicObject> {
+        self.services.subscribe()
+    }
+
     /// Watches until told to stop.
     pub async fn run(self, stop: CancellationToken) {
         let stop = || stop.clone();
         tokio::join!(
             self.daemon_sets.run(stop()),
+            self.endpoints.run(stop()),
+            self.endpoint_slices.run(stop()),
             self.nodes.run(stop()),
             self.pods.run(stop()),
             self.revisions.run(stop()),
+            self.services.run(stop()),
         );
     }
 }

@@ -42,16 +42,60 @@ pub struct PodSpec {
     pub affinity: Value,
     /// What it puts up with.
     pub tolerations: Value,
+    /// What it is called in the names of its subdomain.
+    pub hostname: Option<String>,
+    /// The service that its name is below.
+    pub subdomain: Option<String>,
+    /// Its containers.
+    pub containers: Vec<Container>,
+    /// Those that run before the others, or beside them.
+    pub init_containers: Vec<Container>,
+}
+
+/// A container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Container {
+    /// Where it listens.
+    pub ports: Vec<ContainerPort>,
+    /// `Always` for one that starts before the others and runs beside them.
+    pub restart_policy: Option<String>,
+}
+
+/// Where a container listens.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerPort {
+    /// What services may call it.
+    pub name: Option<String>,
+    /// Its number.
+    pub container_port: u16,
+    /// `TCP` unless it says otherwise.
+    pub protocol: Option<String>,
 }
 
 /// How a pod is.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct PodStatus {
     /// Its phase.
     pub phase: Option<String>,
     /// Its conditions.
     pub conditions: Vec<Condition>,
+    /// Its address.
+    #[serde(rename = "podIP")]
+    pub pod_ip: Option<String>,
+    /// Its addresses, one of each family.
+    #[serde(rename = "podIPs")]
+    pub pod_ips: Vec<PodIp>,
+}
+
+/// An address of a pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodIp {
+    /// As text.
+    pub ip: String,
 }
 
 /// A condition.
@@ -198,6 +242,7 @@ mod tests {
         assert_eq!(pod.metadata.owner_references.as_ref().unwrap()[0].uid, "du");
         assert_eq!(pod.spec.node_name.as_deref(), Some("x"));
         assert_eq!(pod.status.conditions[0].r#type, "Ready");
+        assert_eq!(pod.status.pod_ip.as_deref(), Some("10.0.0.1"));
         assert_eq!(Pod::url_path(&(), None), "/api/v1/pods");
         assert_eq!(Node::url_path(&(), None), "/api/v1/nodes");
     }

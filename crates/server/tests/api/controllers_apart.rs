@@ -72,6 +72,14 @@ const INFORMERS: Rights = &[
     ("list watch", "pods"),
     ("list watch", "daemonsets.apps"),
     ("list watch", "controllerrevisions.apps"),
+    ("list watch", "services"),
+    ("list watch", "endpoints"),
+    ("list watch", "endpointslices.discovery.k8s.io"),
+];
+
+const DNS: Rights = &[
+    ("list watch", "services"),
+    ("list watch", "endpointslices.discovery.k8s.io"),
 ];
 
 const SIMULATED_NODES: Rights = &[("list watch", "pods")];
@@ -206,9 +214,15 @@ async fn the_daemonset_controller_makes_pods_and_reads_no_secrets() {
 }
 
 #[tokio::test]
-async fn informers_read_four_kinds_and_write_nothing() {
+async fn informers_read_seven_kinds_and_write_nothing() {
     let user = User::authenticated("system:kennel:informers", Vec::new());
     check("an informer", user, INFORMERS).await;
+}
+
+#[tokio::test]
+async fn the_dns_server_reads_two_kinds_and_writes_nothing() {
+    let user = User::authenticated("system:kennel:dns", Vec::new());
+    check("the DNS server", user, DNS).await;
 }
 
 #[tokio::test]
