@@ -54,6 +54,16 @@ pub(crate) enum Verb {
     ///   kennel controller --kubeconfig ./kennel/admin.kubeconfig --metrics-listen 127.0.0.1:8080
     #[command(verbatim_doc_comment)]
     Controller(ControllerArgs),
+
+    /// Play nodes against any Kubernetes API
+    ///
+    /// So far only simulated ones: their pods become ready and run nothing. They write as the user of
+    /// the kubeconfig, which must be allowed what nodes do. It speaks to the cluster of --kubeconfig, of
+    /// $KUBECONFIG or ~/.kube/config, or of the pod that it runs in, whichever is found first. Try:
+    ///
+    ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
+    #[command(verbatim_doc_comment)]
+    Agent(AgentArgs),
 }
 
 /// How to serve.
@@ -139,7 +149,7 @@ pub(crate) struct UpArgs {
 
     /// How many nodes to simulate
     #[arg(long, default_value_t = 0, value_name = "NODES")]
-    pub(crate) simulate: u16,
+    pub(crate) simulate: u32,
 
     /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
     ///
@@ -196,4 +206,37 @@ pub(crate) enum Placement {
     Scheduler,
     /// The pod is created with spec.nodeName: no scheduler is needed
     Direct,
+}
+
+/// Which nodes to play.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct AgentArgs {
+    /// What runs the pods
+    #[arg(long, value_enum, value_name = "RUNTIME")]
+    pub(crate) runtime: Runtime,
+
+    /// The kubeconfig of the cluster; its current context is used
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// How many nodes to play
+    #[arg(long, default_value_t = 1, value_name = "NODES",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
+    pub(crate) count: u32,
+
+    /// What the nodes' names begin with; their number follows
+    #[arg(long, default_value = "sim-", value_name = "PREFIX")]
+    pub(crate) node_prefix: String,
+
+    /// The number of the first node, for more than one agent in a cluster: it decides addresses, too
+    #[arg(long, default_value_t = 1, value_name = "NUMBER",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
+    pub(crate) first: u32,
+}
+
+/// What runs the pods.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Runtime {
+    /// Nothing: they live as data says
+    Simulated,
 }

@@ -1,21 +1,19 @@
 //! `kennel controller`: the DaemonSet controller alone, against any Kubernetes API.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use kennel_client::fence::Fence;
 use kennel_client::lease::{Elector, Leadership, Lease, Timing};
 use kennel_client::metrics::{Observed, Page};
 use kennel_client::write::Writer;
 use kennel_control::daemonset::{self, Metrics, Settings};
 use kennel_control::informers::Informers;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{ControllerArgs, Placement};
+use crate::cluster;
 use crate::observe::{self, Observable};
 use crate::signals::Signals;
 
@@ -34,7 +32,7 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
 }
 
 async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<()> {
-    let client = client(args.kubeconfig.as_deref()).await?;
+    let client = cluster::client(args.kubeconfig.as_deref()).await?;
     let fence = if args.leader_elect {
         Fence::closed()
     } else {
@@ -90,25 +88,6 @@ async fn term(client: Client, settings: Settings, stop: CancellationToken) -> an
     }
     // The watches have ended because they were told to: the controller finishes what it has begun.
     Ok(controller.await?)
-}
-
-async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    let mut config = match kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path);
-            let file = file.with_context(|| format!("cannot read {}", path.display()))?;
-            let options = KubeConfigOptions::default();
-            let config = Config::from_custom_kubeconfig(file, &options).await;
-            config.with_context(|| format!("cannot use {}", path.display()))?
-        }
-        None => Config::infer().await.context(
-            "no cluster is known: give --kubeconfig, set $KUBECONFIG, or run in a cluster's pod",
-        )?,
-    };
-    // Repeating a write whose answer got lost is ours to decide: it may have been carried out.
-    config.default_retry = false;
-    tracing::info!("using the API at {}", config.cluster_url);
-    Client::try_from(config).context("cannot make a client of the API")
 }
 
 /// What we call ourselves in the lease: the host, for people, and something that no other process has.

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod agent;
 mod controller;
 mod server;
 mod up;
@@ -15,6 +16,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         match args.verb {
             Verb::Server(args) => server::run(args).await,
             Verb::Up(args) => up::run(args).await,
+            Verb::Agent(args) => agent::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
         }
     })

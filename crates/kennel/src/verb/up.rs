@@ -86,7 +86,7 @@ fn clean_up(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
 }
 
 /// Nodes that run nothing.
-fn simulate(parts: &mut Parts, count: u16, api: &Arc<Api>) {
+fn simulate(parts: &mut Parts, count: u32, api: &Arc<Api>) {
     let api = Arc::clone(api);
     parts.start("simulated nodes", move |_, stop| {
         let nodes = inprocess::simulated(&api);

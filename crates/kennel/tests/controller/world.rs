@@ -42,7 +42,7 @@ impl World {
         let scheduler = scheduler::run(scheduler, &mut informers, forever.clone());
         tokio::spawn(scheduler);
         tokio::spawn(informers.run(forever.clone()));
-        let simulation = Simulation::of(nodes);
+        let simulation = Simulation::of(nodes.into());
         let api = server.api();
         let machines = Clients {
             watcher: server.client("nodes"),

@@ -1,25 +1,37 @@
 //! What a simulated node tells the API about itself: its Node object and its Lease.
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kennel_client::{api, clock};
-use kube::api::{Api, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::{Client, Error, ResourceExt};
 use serde_json::{Value, json};
 
-use super::address;
+use super::{Simulation, address};
 
 /// How long a lease lasts: upstream's own figure.
 const LEASE_SECONDS: u32 = 40;
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 const LEASE_GROUP: &str = "coordination.k8s.io/v1";
 
+/// All nodes.
+pub(super) fn nodes(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &ApiResource::erase::<Node>(&()))
+}
+
+/// The leases of nodes.
+pub(super) fn leases(client: &Client) -> Api<DynamicObject> {
+    let kind = ApiResource::erase::<Lease>(&());
+    Api::namespaced_with(client.clone(), LEASE_NAMESPACE, &kind)
+}
+
 /// Makes the Node object, or, if there is one, tells that it is ready. Returns its uid.
-pub(super) async fn register(client: &Client, name: &str, number: u16) -> Result<String, Error> {
-    let nodes: Api<Node> = Api::all(client.clone());
-    let object = node(name, number, &clock::now_rfc3339());
-    let typed: Node = serde_json::from_value(object.clone()).map_err(Error::SerdeError)?;
+pub(super) async fn register(client: &Client, object: &Value) -> Result<String, Error> {
+    let nodes = nodes(client);
+    let typed = serde_json::from_value(object.clone()).map_err(Error::SerdeError)?;
     let stored = match nodes.create(&PostParams::default(), &typed).await {
         Err(error) if api::code(&error) == Some(409) => {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let status = json!({"status": object["status"]});
             let path = api::cluster_path("nodes");
             api::merge(client, &path, name, Some("status"), &status).await?;
@@ -72,8 +84,10 @@ fn architecture() -> &'static str {
     }
 }
 
-fn node(name: &str, number: u16, now: &str) -> Value {
-    json!({
+/// The Node object of this number.
+pub(super) fn node(simulation: &Simulation, number: u32, now: &str) -> Value {
+    let name = simulation.name(number);
+    let mut node = json!({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
@@ -109,7 +123,11 @@ fn node(name: &str, number: u16, now: &str) -> Value {
                 "bootID": name,
             },
         },
-    })
+    });
+    for (key, value) in &simulation.labels {
+        node["metadata"]["labels"][key] = value.as_str().into();
+    }
+    node
 }
 
 fn resources() -> Value {
@@ -158,9 +176,11 @@ mod tests {
 
     #[test]
     fn a_node_can_be_found_by_its_labels_and_is_ready() {
-        let object = node("sim-3", 3, "2026-01-02T03:04:05Z");
+        let simulation = Simulation::of(3).label("zone", "a");
+        let object = node(&simulation, 3, "2026-01-02T03:04:05Z");
         let typed: Node = serde_json::from_value(object.clone()).unwrap();
         assert_eq!(typed.labels()["kubernetes.io/hostname"], "sim-3");
+        assert_eq!(typed.labels()["zone"], "a");
         assert_eq!(object["status"]["addresses"][0]["address"], "172.16.0.3");
         let ready = &object["status"]["conditions"][3];
         assert_eq!(

@@ -4,10 +4,12 @@
 //! delays of its [`Life`]; failures, crash loops, silent nodes and reboots are not played yet.
 
 mod address;
+mod handle;
 mod machine;
 mod pod;
 mod world;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt};
@@ -16,10 +18,13 @@ use kennel_client::feed::{self, Change};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher::Config;
+use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::stages::Life;
+pub use address::NODES_MAX;
+pub use handle::Handle;
 use world::World;
 
 /// How often each node renews its lease: upstream's own figure.
@@ -30,22 +35,67 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Which nodes to play, and how their pods live.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// How many nodes, named `<prefix>1` and on.
-    pub count: u16,
-    /// What the nodes' names begin with.
+    /// How many nodes.
+    pub count: u32,
+    /// The number of the first, which is part of its name and decides its addresses: two simulations
+    /// of one cluster need different ones.
+    pub first: u32,
+    /// What the nodes' names begin with; the number follows.
     pub prefix: String,
+    /// Labels that all nodes have beside their own.
+    pub labels: BTreeMap<String, String>,
     /// How long the stages of a pod's life take.
     pub life: Life,
 }
 
 impl Simulation {
-    /// So many nodes, `sim-1` and on, whose pods are ready at once.
-    pub fn of(count: u16) -> Self {
+    /// So many nodes, `sim-1` and on, whose pods are ready at once and gone at once.
+    pub fn of(count: u32) -> Self {
         Self {
             count,
+            first: 1,
             prefix: "sim-".to_owned(),
+            labels: BTreeMap::new(),
             life: Life::AT_ONCE,
         }
+    }
+
+    /// With other names.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// With another number for the first node.
+    #[must_use]
+    pub fn first(mut self, first: u32) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// With one more label.
+    #[must_use]
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// The numbers of the nodes.
+    fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        self.first..self.first.saturating_add(self.count)
+    }
+
+    fn name(&self, number: u32) -> String {
+        format!("{}{number}", self.prefix)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let last = self.first.saturating_add(self.count.saturating_sub(1));
+        if last > NODES_MAX {
+            return Err(Error::TooMany(last));
+        }
+        Ok(())
     }
 }
 
@@ -53,11 +103,14 @@ impl Simulation {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// More nodes than there are addresses for.
-    #[error("cannot simulate {0} nodes: at most {max}", max = address::NODES_MAX)]
-    TooMany(u16),
+    #[error("cannot simulate a node number {0}: there are addresses for {NODES_MAX}")]
+    TooMany(u32),
     /// A watch that never ends has ended.
     #[error("the watch of pods ended")]
     WatchEnded,
+    /// The task that played them is gone.
+    #[error("the simulation broke: {0}")]
+    Broken(String),
 }
 
 /// Who the nodes are to the API.
@@ -67,6 +120,16 @@ pub struct Clients {
     /// Makes the client of the node of this name, which writes what that node has to say. Called for
     /// each write: thousands of clients that idle would cost more than making them.
     pub node: Box<dyn Fn(&str) -> Client + Send>,
+}
+
+impl Clients {
+    /// All of them are the user of this client.
+    pub fn shared(client: Client) -> Self {
+        Self {
+            watcher: client.clone(),
+            node: Box::new(move |_| client.clone()),
+        }
+    }
 }
 
 impl std::fmt::Debug for Clients {
@@ -81,12 +144,21 @@ pub async fn run(
     simulation: Simulation,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    if simulation.count > address::NODES_MAX {
-        return Err(Error::TooMany(simulation.count));
-    }
-    let mut seen = watch(&clients.watcher);
+    let (registered, _nobody) = watch::channel(0);
+    play(clients, simulation, registered, stop).await
+}
+
+/// The same; tells how many nodes are registered.
+async fn play(
+    clients: Clients,
+    simulation: Simulation,
+    registered: watch::Sender<u32>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    simulation.check()?;
+    let mut seen = watch_pods(&clients.watcher);
     let mut heartbeat = heartbeat(simulation.count);
-    let mut world = World::new(clients.node, &simulation);
+    let mut world = World::new(clients.node, &simulation, registered);
     tracing::info!(count = simulation.count, "simulated nodes started");
     loop {
         tokio::select! {
@@ -104,7 +176,7 @@ pub async fn run(
     Ok(())
 }
 
-fn watch(client: &Client) -> BoxStream<'static, Change<DynamicObject>> {
+fn watch_pods(client: &Client) -> BoxStream<'static, Change<DynamicObject>> {
     let kind = ApiResource::erase::<Pod>(&());
     let pods: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
     feed::watch(
@@ -115,8 +187,8 @@ fn watch(client: &Client) -> BoxStream<'static, Change<DynamicObject>> {
 }
 
 /// Ticks for one node after the other, so that the renewals are spread evenly.
-fn heartbeat(count: u16) -> Interval {
-    let mut interval = tokio::time::interval(HEARTBEAT / u32::from(count.max(1)));
+fn heartbeat(count: u32) -> Interval {
+    let mut interval = tokio::time::interval(HEARTBEAT / count.max(1));
     interval.set_missed_tick_behavior(MissedTickBehavior::Burst);
     interval
 }

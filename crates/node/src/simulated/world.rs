@@ -7,19 +7,20 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kennel_client::api;
 use kennel_client::feed::Change;
 use kennel_client::work::{WRITES_AT_ONCE, Work};
+use kennel_client::{api, clock};
 use kube::Client;
 use kube::api::DynamicObject;
+use tokio::sync::watch;
 
 use super::address::{self, Pool};
 use super::pod::{self, SimulatedPod};
 use super::{RETRY, Simulation, machine};
-use crate::stages::{self, Life, Step};
+use crate::stages::{self, Step};
 
 struct Machine {
-    number: u16,
+    number: u32,
     /// Uid of its Node object, once it is registered.
     uid: Option<Arc<str>>,
     pool: Pool,
@@ -46,7 +47,9 @@ pub(super) enum Outcome {
 pub(super) struct World {
     /// Makes the client of a node.
     client_of: Box<dyn Fn(&str) -> Client + Send>,
-    life: Life,
+    simulation: Simulation,
+    /// How many nodes are registered.
+    registered: watch::Sender<u32>,
     machines: BTreeMap<Arc<str>, Machine>,
     /// By uid.
     pods: BTreeMap<Arc<str>, SimulatedPod>,
@@ -61,18 +64,20 @@ impl World {
     pub(super) fn new(
         client_of: Box<dyn Fn(&str) -> Client + Send>,
         simulation: &Simulation,
+        registered: watch::Sender<u32>,
     ) -> Self {
         let mut world = Self {
             client_of,
-            life: simulation.life,
+            simulation: simulation.clone(),
+            registered,
             machines: BTreeMap::new(),
             pods: BTreeMap::new(),
             synced: false,
             work: Work::new(WRITES_AT_ONCE),
             renewed: None,
         };
-        for number in 1..=simulation.count {
-            let name: Arc<str> = format!("{}{number}", simulation.prefix).into();
+        for number in simulation.numbers() {
+            let name: Arc<str> = simulation.name(number).into();
             let pool = Pool::new(number);
             let uid = None;
             world
@@ -88,8 +93,9 @@ impl World {
             return;
         };
         let client = (self.client_of)(&name);
+        let object = machine::node(&self.simulation, number, &clock::now_rfc3339());
         self.work.push(async move {
-            let registered = machine::register(&client, &name, number).await;
+            let registered = machine::register(&client, &object).await;
             let complain = |error: &kube::Error| {
                 tracing::warn!("registering node {name} failed: {}", api::explain(error));
             };
@@ -177,7 +183,7 @@ impl World {
         let Some(pod) = self.pods.get_mut(uid).filter(|_| self.synced) else {
             return;
         };
-        let Some((delay, step)) = stages::next(pod.stage, self.life) else {
+        let Some((delay, step)) = stages::next(pod.stage, self.simulation.life) else {
             return;
         };
         if pod.taking == Some(step) {
@@ -231,7 +237,9 @@ impl World {
                 uid: Some(uid),
             } => {
                 if let Some(machine) = self.machines.get_mut(&name) {
-                    machine.uid = Some(uid.into());
+                    let before = machine.uid.replace(uid.into());
+                    let new = u32::from(before.is_none());
+                    self.registered.send_modify(|count| *count += new);
                 }
                 self.renew(name);
             }

@@ -1,0 +1,28 @@
+//! Clients of a cluster that runs elsewhere, for the verbs that work against any Kubernetes API.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// A client of the cluster of this kubeconfig, of `$KUBECONFIG` or `~/.kube/config`, or of the pod that
+/// we run in, whichever is found first.
+pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path);
+            let file = file.with_context(|| format!("cannot read {}", path.display()))?;
+            let options = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(file, &options).await;
+            config.with_context(|| format!("cannot use {}", path.display()))?
+        }
+        None => Config::infer().await.context(
+            "no cluster is known: give --kubeconfig, set $KUBECONFIG, or run in a cluster's pod",
+        )?,
+    };
+    // Repeating a write whose answer got lost is ours to decide: it may have been carried out.
+    config.default_retry = false;
+    tracing::info!("using the API at {}", config.cluster_url);
+    Client::try_from(config).context("cannot make a client of the API")
+}
