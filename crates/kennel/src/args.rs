@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
 
+use crate::bench::BenchArgs;
 use crate::controllers::Selection;
 use kennel_server::audit;
 
@@ -64,6 +65,23 @@ pub(crate) enum Verb {
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]
     Agent(AgentArgs),
+
+    /// Measure what a cluster takes for a DaemonSet on many nodes
+    ///
+    /// Brings simulated nodes to the cluster of --kubeconfig, whose pods are ready at once and gone at
+    /// once, and times three steps: a DaemonSet is created until all its pods are available, its
+    /// template is changed until all are replaced, and it is deleted until all are gone. Prints times,
+    /// rates, how long pods took from created over bound to ready, and the processor time and peak
+    /// memory of the processes given with --pid: those of the control plane, usually. With the same
+    /// options, two systems get the same load. Everything goes into the namespace kennel-bench and
+    /// onto nodes with the label kennel-bench=node, and is removed at the end, on Ctrl-C and after
+    /// failures, too. Try:
+    ///
+    ///   kennel up --data-dir ./kennel &
+    ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --nodes 1000 --pid $!
+    ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --nodes 1000 --idle 60 --pid $! -o json
+    #[command(verbatim_doc_comment)]
+    Bench(BenchArgs),
 }
 
 /// How to serve.

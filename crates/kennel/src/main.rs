@@ -1,6 +1,7 @@
 //! One daemon on every node: the command line.
 
 mod args;
+mod bench;
 mod cluster;
 mod controllers;
 mod descriptors;

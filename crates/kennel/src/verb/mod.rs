@@ -1,6 +1,7 @@
 //! One file per verb.
 
 mod agent;
+mod bench;
 mod controller;
 mod server;
 mod up;
@@ -18,6 +19,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             Verb::Up(args) => up::run(args).await,
             Verb::Agent(args) => agent::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
+            Verb::Bench(args) => bench::run(args).await,
         }
     })
 }

@@ -1,0 +1,86 @@
+//! What the benchmark puts into the cluster, and how all of it is found again.
+
+use serde_json::{Value, json};
+
+/// The namespace of everything that can be in one.
+pub(super) const NAMESPACE: &str = "kennel-bench";
+/// The DaemonSet.
+pub(super) const NAME: &str = "bench";
+/// What the names of the nodes begin with.
+pub(super) const NODE_PREFIX: &str = "bench-";
+/// The label of the nodes, which the DaemonSet selects and by which they are found again.
+pub(super) const NODE_LABEL: (&str, &str) = ("kennel-bench", "node");
+
+pub(super) fn namespace() -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+}
+
+/// One small container on each of our nodes, which stops at once.
+pub(super) fn daemon_set(max_unavailable: &Value) -> Value {
+    let (key, value) = NODE_LABEL;
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"app": NAME}},
+        "spec": {
+            "selector": {"matchLabels": {"app": NAME}},
+            "updateStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxUnavailable": max_unavailable},
+            },
+            "template": {
+                "metadata": {"labels": {"app": NAME}},
+                "spec": {
+                    "nodeSelector": {key: value},
+                    "tolerations": [{"operator": "Exists"}],
+                    "terminationGracePeriodSeconds": 0,
+                    "automountServiceAccountToken": false,
+                    "containers": [{
+                        "name": "daemon",
+                        "image": "registry.k8s.io/pause:3.10",
+                        "env": [{"name": "GENERATION", "value": "1"}],
+                        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+                    }],
+                },
+            },
+        },
+    })
+}
+
+/// What makes all pods of the DaemonSet old ones.
+pub(super) fn another_template() -> Value {
+    json!({"spec": {"template": {"metadata": {"annotations": {"generation": "2"}}}}})
+}
+
+/// `10%`, or a number of pods.
+pub(super) fn max_unavailable(text: &str) -> Result<Value, String> {
+    let (digits, percent) = match text.strip_suffix('%') {
+        Some(digits) => (digits, true),
+        None => (text, false),
+    };
+    match digits.parse::<u32>() {
+        Ok(0) => Err("at least one pod must be replaceable".to_owned()),
+        Ok(number) if percent && number <= 100 => Ok(json!(text)),
+        Ok(number) if !percent => Ok(json!(number)),
+        _ => Err("neither a number nor a percentage up to 100%".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<Value>) {
+        assert_eq!(max_unavailable(text).ok(), expected, "{text}");
+    }
+
+    #[test]
+    fn max_unavailable_is_a_number_or_a_percentage() {
+        check("10%", Some(json!("10%")));
+        check("100%", Some(json!("100%")));
+        check("500", Some(json!(500)));
+        for wrong in ["0", "0%", "101%", "-1", "", "%", "ten"] {
+            check(wrong, None);
+        }
+    }
+}
