@@ -17,7 +17,7 @@ const AT_ONCE: usize = 64;
 /// How often it is looked whether the namespace is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long that may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What is there.
 pub(super) struct Leftovers {
