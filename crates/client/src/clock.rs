@@ -17,6 +17,13 @@ pub fn now_rfc3339() -> String {
         .to_string()
 }
 
+/// A time in seconds since the epoch, as the API writes it.
+pub fn rfc3339(seconds: i64) -> String {
+    Timestamp::from_second(seconds)
+        .unwrap_or(Timestamp::MIN)
+        .to_string()
+}
+
 /// Now, as the API writes times in microseconds: `2026-01-02T03:04:05.000006Z`.
 pub fn now_micros() -> String {
     format!("{:.6}", Timestamp::now())

@@ -13,6 +13,7 @@
 pub mod collector;
 pub mod daemonset;
 mod discover;
+pub mod endpoints;
 pub mod informers;
 pub mod namespaces;
 pub mod podgc;

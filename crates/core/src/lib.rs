@@ -16,6 +16,7 @@
 
 pub mod affinity;
 pub mod daemonset;
+pub mod endpoints;
 pub mod garbage;
 pub mod int_or_percent;
 pub mod names;

@@ -172,9 +172,9 @@ pub(crate) struct UpArgs {
     /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
     ///
     /// The names are daemonset-controller, kube-scheduler, garbage-collector-controller,
-    /// namespace-controller, pod-garbage-collector-controller and token-cleaner-controller. To run the
-    /// DaemonSet controller as a process of its own, for example:
-    /// --controllers='*,-daemonset-controller'
+    /// namespace-controller, pod-garbage-collector-controller, endpointslice-controller,
+    /// endpoints-controller and token-cleaner-controller. To run the DaemonSet controller as a
+    /// process of its own, for example: --controllers='*,-daemonset-controller'
     #[arg(
         long,
         default_value = "*",

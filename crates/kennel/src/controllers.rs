@@ -12,10 +12,23 @@ pub(crate) const COLLECTOR: &str = "garbage-collector-controller";
 pub(crate) const NAMESPACES: &str = "namespace-controller";
 /// What clears up after pods.
 pub(crate) const PODS: &str = "pod-garbage-collector-controller";
+/// What says where the pods of services are, in slices.
+pub(crate) const SLICES: &str = "endpointslice-controller";
+/// And the same in one object.
+pub(crate) const ENDPOINTS: &str = "endpoints-controller";
 /// What removes bootstrap tokens that have expired.
 pub(crate) const TOKENS: &str = "token-cleaner-controller";
 
-const NAMES: [&str; 6] = [DAEMON_SETS, SCHEDULER, COLLECTOR, NAMESPACES, PODS, TOKENS];
+const NAMES: [&str; 8] = [
+    DAEMON_SETS,
+    SCHEDULER,
+    COLLECTOR,
+    NAMESPACES,
+    PODS,
+    TOKENS,
+    SLICES,
+    ENDPOINTS,
+];
 
 /// A list such as `*,-daemonset-controller`.
 #[derive(Clone, Debug, PartialEq, Eq)]

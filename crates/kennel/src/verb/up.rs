@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_control::daemonset::Settings;
-use kennel_control::{collector, daemonset, namespaces, podgc, scheduler, tokens};
+use kennel_control::{collector, daemonset, endpoints, namespaces, podgc, scheduler, tokens};
 use kennel_node::simulated::Simulation;
 use kennel_server::api::Api;
 
@@ -29,6 +29,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     };
     let mut parts = Parts::new(inprocess::informers(&server.api));
     place(&mut parts, &args.controllers, &server.api);
+    reach(&mut parts, &args.controllers, &server.api);
     clean_up(&mut parts, &args.controllers, &server.api);
     if args.simulate > 0 {
         simulate(&mut parts, args.simulate, &server.api);
@@ -53,6 +54,23 @@ fn place(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
         let client = inprocess::scheduler(api);
         parts.start("scheduler", move |informers, stop| {
             scheduler::run(client.clone(), informers, stop)
+        });
+    }
+}
+
+/// The parts that say where the pods of services are.
+fn reach(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
+    let account = |part: &str, name: &str| {
+        let runs = selection.runs(part);
+        runs.then(|| inprocess::account(api, name))
+    };
+    let clients = endpoints::Clients {
+        slices: account(controllers::SLICES, "endpointslice-controller"),
+        endpoints: account(controllers::ENDPOINTS, "endpoint-controller"),
+    };
+    if clients.slices.is_some() || clients.endpoints.is_some() {
+        parts.start("endpoints controllers", move |informers, stop| {
+            endpoints::run(clients.clone(), informers, stop)
         });
     }
 }

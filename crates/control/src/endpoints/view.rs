@@ -1,0 +1,141 @@
+//! API objects as what the rules about endpoints read.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kennel_core::endpoints::{NamedPort, PodFacts, ServiceFacts, Stored};
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::shape::{Container, Node, Pod};
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A pod.
+pub(super) fn pod(pod: &Pod) -> PodFacts {
+    let (meta, spec, status) = (&pod.metadata, &pod.spec, &pod.status);
+    let text = |text: &Option<String>| text.as_deref().filter(|t| !t.is_empty()).map(Arc::from);
+    let ready = status.conditions.iter().find(|c| c.r#type == "Ready");
+    let changed = ready.and_then(|ready| ready.last_transition_time.as_ref());
+    PodFacts {
+        namespace: meta.namespace.as_deref().unwrap_or_default().into(),
+        name: meta.name.as_deref().unwrap_or_default().into(),
+        uid: meta.uid.as_deref().unwrap_or_default().into(),
+        labels: Arc::new(meta.labels.clone().unwrap_or_default()),
+        node: text(&spec.node_name),
+        addresses: addresses(pod),
+        ready: ready.is_some_and(|ready| ready.status == "True"),
+        ready_changed: changed.map(|time| time.0.as_second()),
+        terminating: meta.deletion_timestamp.is_some(),
+        ended: matches!(status.phase.as_deref(), Some("Failed" | "Succeeded")),
+        hostname: text(&spec.hostname),
+        subdomain: text(&spec.subdomain),
+        ports: named_ports(pod),
+    }
+}
+
+fn addresses(pod: &Pod) -> Vec<IpAddr> {
+    let status = &pod.status;
+    let all = status.pod_ips.iter().map(|ip| ip.ip.as_str());
+    let mut all: Vec<IpAddr> = all.filter_map(|ip| ip.parse().ok()).collect();
+    if all.is_empty() {
+        all.extend(
+            status
+                .pod_ip
+                .as_deref()
+                .and_then(|ip| ip.parse::<IpAddr>().ok()),
+        );
+    }
+    all
+}
+
+/// Of its containers, and of those that run beside them.
+fn named_ports(pod: &Pod) -> Arc<[NamedPort]> {
+    let beside = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+    let beside = pod.spec.init_containers.iter().filter(beside);
+    let ports = pod.spec.containers.iter().chain(beside);
+    let ports = ports.flat_map(|container| &container.ports);
+    ports
+        .filter_map(|port| {
+            Some(NamedPort {
+                name: port.name.clone()?,
+                protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+                number: port.container_port,
+            })
+        })
+        .collect()
+}
+
+/// A node's name and zone.
+pub(super) fn node(node: &Node) -> (Arc<str>, Option<Arc<str>>) {
+    let zone = node.labels().get(ZONE).map(|zone| zone.as_str().into());
+    (node.name_any().into(), zone)
+}
+
+/// A service.
+pub(super) fn service(object: &DynamicObject) -> ServiceFacts {
+    let meta = &object.metadata;
+    let created = meta.creation_timestamp.as_ref();
+    ServiceFacts {
+        namespace: meta.namespace.as_deref().unwrap_or_default().into(),
+        name: meta.name.as_deref().unwrap_or_default().into(),
+        uid: meta.uid.as_deref().unwrap_or_default().into(),
+        labels: meta.labels.clone().unwrap_or_default(),
+        created: created.map_or(0, |time| time.0.as_second()),
+        ..ServiceFacts::of_spec(&object.data["spec"])
+    }
+}
+
+/// A slice, or Endpoints.
+pub(super) fn stored(object: &DynamicObject) -> Stored {
+    let meta = &object.metadata;
+    let version = meta.resource_version.as_ref().and_then(|v| v.parse().ok());
+    let owners = serde_json::to_value(&meta.owner_references).unwrap_or(Value::Null);
+    Stored {
+        namespace: meta.namespace.as_deref().unwrap_or_default().into(),
+        name: meta.name.as_deref().unwrap_or_default().into(),
+        uid: meta.uid.as_deref().unwrap_or_default().into(),
+        version: version.unwrap_or_default(),
+        labels: meta.labels.clone().unwrap_or_default(),
+        annotations: meta.annotations.clone().unwrap_or_default(),
+        owners,
+        body: object.data.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(object: Value) -> PodFacts {
+        pod(&serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn a_pod_has_the_addresses_and_ports_that_others_can_use() {
+        let facts = of(json!({
+            "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+            "spec": {"nodeName": "n", "hostname": "h", "subdomain": "",
+                "containers": [{"ports": [{"name": "web", "containerPort": 80, "protocol": "TCP"},
+                                          {"containerPort": 81}]}],
+                "initContainers": [
+                    {"ports": [{"name": "once", "containerPort": 1}]},
+                    {"restartPolicy": "Always", "ports": [{"name": "side", "containerPort": 2}]}]},
+            "status": {"phase": "Running", "podIP": "10.0.0.1",
+                "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}],
+                "conditions": [{"type": "Ready", "status": "True",
+                                "lastTransitionTime": "1970-01-01T00:00:09Z"}]}}));
+        let ports: Vec<(&str, u16)> = facts.ports.iter().map(|p| (&*p.name, p.number)).collect();
+        assert_eq!(ports, [("web", 80), ("side", 2)]);
+        let addresses: Vec<String> = facts.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["10.0.0.1", "fd00::1"]);
+        assert_eq!((facts.ready, facts.ready_changed), (true, Some(9)));
+        assert_eq!(facts.hostname.as_deref(), Some("h"));
+        assert_eq!(facts.subdomain, None);
+        let single = of(json!({"status": {"podIP": "10.0.0.2", "phase": "Failed"}}));
+        assert_eq!(single.addresses.len(), 1);
+        assert!(single.ended && !single.ready);
+    }
+}

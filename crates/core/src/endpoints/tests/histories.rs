@@ -1,0 +1,322 @@
+//! Random histories: whatever happens, in whatever order, with writes that fail and answers that get lost,
+//! what is written in the end is what the same pods and services give from scratch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+use super::super::facts::items;
+use super::super::*;
+use super::api::Api;
+use super::{named_service, pod};
+
+const LIMITS: Limits = Limits {
+    slice: 3,
+    endpoints: 5,
+};
+const FORMS: Forms = Forms {
+    slices: true,
+    endpoints: true,
+};
+
+/// What exists, apart from what the tracker writes.
+#[derive(Default)]
+struct Truth {
+    pods: BTreeMap<Uid, PodFacts>,
+    services: BTreeMap<Arc<str>, ServiceFacts>,
+    nodes: BTreeSet<Arc<str>>,
+    uids: u32,
+}
+
+fn random_pod(rng: &mut Rng) -> PodFacts {
+    let number = rng.u8(1..25);
+    let mut labels = vec![(
+        "app".to_owned(),
+        rng.choice(["web", "db"]).unwrap().to_owned(),
+    )];
+    if rng.bool() {
+        labels.push(("tier".to_owned(), "node".to_owned()));
+    }
+    let mut facts = pod(number);
+    facts.labels = Arc::new(labels.into_iter().collect());
+    facts.node = Some(rng.choice(["n1", "n2"]).unwrap().into());
+    facts.ready = rng.u8(0..4) > 0;
+    facts.ready_changed = Some(rng.i64(0..50));
+    facts.terminating = rng.u8(0..8) == 0;
+    facts.ended = rng.u8(0..12) == 0;
+    if rng.u8(0..8) == 0 {
+        facts.addresses.clear();
+    } else if rng.bool() {
+        facts
+            .addresses
+            .push(format!("fd00::{number}").parse().unwrap());
+    }
+    if rng.bool() {
+        let port = NamedPort {
+            name: "web".into(),
+            protocol: "TCP".into(),
+            number: rng.u16(1..3),
+        };
+        facts.ports = [port].into();
+    }
+    facts
+}
+
+fn random_service(rng: &mut Rng, uid: u32) -> ServiceFacts {
+    let name = rng.choice(["a", "b", "c"]).unwrap();
+    let selector = match rng.u8(0..8) {
+        0 => json!({}),
+        1..3 => json!({"app": "db"}),
+        3..5 => json!({"app": "web", "tier": "node"}),
+        _ => json!({"app": "web"}),
+    };
+    let families = rng
+        .choice([json!(["IPv4"]), json!(["IPv4", "IPv6"])])
+        .unwrap();
+    let target = rng.choice([json!(80), json!("web")]).unwrap();
+    let spec = json!({
+        "selector": selector, "ipFamilies": families,
+        "clusterIP": rng.choice(["None", "10.96.0.1"]).unwrap(),
+        "publishNotReadyAddresses": rng.u8(0..4) == 0,
+        "ports": [{"name": "p", "port": 80, "targetPort": target}],
+    });
+    let mut facts = named_service(name, &spec);
+    // `named_service` gives those without a selector one.
+    facts.selector = facts::strings(&spec["selector"]);
+    facts.uid = format!("s{uid}").into();
+    facts
+}
+
+impl Truth {
+    fn change(&mut self, rng: &mut Rng, now: i64, tracker: &mut Tracker) {
+        match rng.u8(0..20) {
+            0..12 => {
+                let pod = random_pod(rng);
+                self.pods.insert(pod.uid.clone(), pod.clone());
+                tracker.pod(now, pod);
+            }
+            12..15 => {
+                let uid = random_pod(rng).uid;
+                self.pods.remove(&uid);
+                tracker.pod_gone(now, &uid);
+            }
+            15..17 => self.put_service(rng, now, tracker),
+            17 => {
+                let name = random_service(rng, 0).name;
+                if let Some(service) = self.services.remove(&name) {
+                    tracker.service_gone(now, &"ns".into(), &name, &service.uid);
+                }
+            }
+            18 => {
+                self.nodes.insert("n2".into());
+                tracker.node(now, &"n2".into(), None);
+            }
+            _ => {
+                self.nodes.remove("n2");
+                tracker.node_gone(now, "n2");
+            }
+        }
+    }
+
+    fn put_service(&mut self, rng: &mut Rng, now: i64, tracker: &mut Tracker) {
+        self.uids += 1;
+        let mut service = random_service(rng, self.uids);
+        if let Some(before) = self.services.get(&service.name) {
+            if rng.bool() {
+                service.uid = before.uid.clone();
+            } else {
+                tracker.service_gone(now, &"ns".into(), &before.name, &before.uid);
+            }
+        }
+        self.services.insert(service.name.clone(), service.clone());
+        tracker.service(now, service);
+    }
+
+    /// The endpoints of a service as `family port address ready pod`, from scratch.
+    fn plain(&self, service: &ServiceFacts) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        for pod in self.pods.values() {
+            let node = pod.node.as_ref().unwrap();
+            let lost = !self.nodes.contains(node) && !service.publish_not_ready;
+            if pod.ended || lost || !service.matches(&pod.labels) {
+                continue;
+            }
+            let port = match &service.ports[0].target {
+                facts::Target::Number(number) => Some(*number),
+                facts::Target::Name(_) => pod.ports.first().map(|port| port.number),
+            };
+            let ready = service.publish_not_ready || pod.ready && !pod.terminating;
+            for address in &pod.addresses {
+                if service.families.contains(&Family::of(*address)) {
+                    all.insert(format!("{port:?} {address} {ready} {}", pod.uid));
+                }
+            }
+        }
+        all
+    }
+
+    fn check(&self, api: &Api, hint: &str) {
+        for service in self.services.values().filter(|service| service.selects()) {
+            let label = "kubernetes.io/service-name";
+            let slices = api.slices();
+            let slices: Vec<&&Value> = slices
+                .iter()
+                .filter(|slice| slice["metadata"]["labels"][label] == *service.name)
+                .collect();
+            let mut written = BTreeSet::new();
+            for slice in &slices {
+                let count = items(&slice["endpoints"]).count();
+                assert!(count <= LIMITS.slice, "{hint}: {slice}");
+                let owner = &slice["metadata"]["ownerReferences"][0]["uid"];
+                assert_eq!(*owner, *service.uid, "{hint}");
+                for endpoint in items(&slice["endpoints"]) {
+                    let port = slice["ports"][0]["port"].as_u64();
+                    let line = format!(
+                        "{port:?} {} {} {}",
+                        endpoint["addresses"][0].as_str().unwrap(),
+                        endpoint["conditions"]["ready"],
+                        endpoint["targetRef"]["uid"].as_str().unwrap()
+                    );
+                    assert!(written.insert(line), "{hint}: twice: {endpoint}");
+                }
+            }
+            assert_eq!(written, self.plain(service), "{hint}");
+            let families = service.families.len();
+            assert!(slices.len() >= families, "{hint}: no slice for a family");
+            self.check_endpoints(service, api, hint);
+        }
+        for object in api.slices() {
+            let name = object["metadata"]["labels"]["kubernetes.io/service-name"].as_str();
+            assert!(
+                self.services.contains_key(name.unwrap()),
+                "{hint}: {object}"
+            );
+        }
+    }
+
+    fn check_endpoints(&self, service: &ServiceFacts, api: &Api, hint: &str) {
+        let kept = api.objects.get(&(false, service.name.clone()));
+        let kept = kept.unwrap_or_else(|| panic!("{hint}: no Endpoints of {}", service.name));
+        let mut listed = 0;
+        for subset in items(&kept["subsets"]) {
+            listed += items(&subset["addresses"]).count();
+            listed += items(&subset["notReadyAddresses"]).count();
+        }
+        let leaving = |uid: &str| self.pods[uid].terminating && !service.publish_not_ready;
+        let plain = self.plain(service);
+        let expected = plain.iter().filter(|line| {
+            let uid = line.rsplit(' ').next().unwrap();
+            !line.starts_with("None") && !line.contains("fd00") && !leaving(uid)
+        });
+        assert_eq!(
+            listed,
+            expected.count().min(LIMITS.endpoints),
+            "{hint}: {kept}"
+        );
+    }
+}
+
+/// Somebody else changes what the tracker wrote.
+fn spoil(rng: &mut Rng, api: &mut Api) {
+    let names: Vec<(bool, Arc<str>)> = api.objects.keys().cloned().collect();
+    let Some((slice, name)) = rng.choice(names) else {
+        return;
+    };
+    if rng.bool() {
+        return api.delete(slice, &name);
+    }
+    let mut object = api.objects[&(slice, name)].clone();
+    match rng.u8(0..3) {
+        0 => object["metadata"]["labels"]["x"] = json!("y"),
+        1 if slice => object["endpoints"] = json!([]),
+        _ if slice => {
+            let twice = object["endpoints"][0].clone();
+            if let (Value::Array(list), false) = (&mut object["endpoints"], twice.is_null()) {
+                list.push(twice);
+            }
+        }
+        _ => object["subsets"] = json!([]),
+    }
+    api.put(slice, object);
+}
+
+fn history(seed: u64) {
+    let mut rng = Rng::with_seed(seed);
+    let mut tracker = Tracker::new(FORMS, LIMITS);
+    let (mut truth, mut api, mut now) = (Truth::default(), Api::default(), 0);
+    truth.nodes.insert("n1".into());
+    tracker.node(0, &"n1".into(), None);
+    let mut under_way: Vec<Write> = Vec::new();
+    for step in 0..120 {
+        now += rng.i64(0..300);
+        truth.change(&mut rng, now, &mut tracker);
+        if rng.u8(0..10) == 0 {
+            spoil(&mut rng, &mut api);
+        }
+        under_way.extend(api.asked(now, &mut tracker));
+        while !under_way.is_empty() && rng.u8(0..3) > 0 {
+            let write = under_way.swap_remove(rng.usize(..under_way.len()));
+            let outcome = match rng.u8(0..10) {
+                0 => Outcome::Failed,
+                // It was carried out, but the answer got lost.
+                1 => {
+                    api.carry_out(&write);
+                    Outcome::Failed
+                }
+                _ => api.carry_out(&write),
+            };
+            let told = rng.usize(..4);
+            api.tell(now, &mut tracker, told);
+            tracker.ended(now, &write, &outcome);
+        }
+        if step % 40 == 39 {
+            for write in under_way.drain(..) {
+                let outcome = api.carry_out(&write);
+                tracker.ended(now, &write, &outcome);
+            }
+            api.settle(&mut now, &mut tracker);
+            truth.check(&api, &format!("seed {seed}, step {step}"));
+        }
+    }
+}
+
+#[test]
+fn whatever_happens_what_is_written_is_what_is_true() {
+    for seed in 0..150 {
+        history(seed);
+    }
+}
+
+#[test]
+fn who_begins_anew_finds_nothing_to_write() {
+    let mut rng = Rng::with_seed(7);
+    let mut tracker = Tracker::new(FORMS, LIMITS);
+    let (mut truth, mut api, mut now) = (Truth::default(), Api::default(), 0);
+    for _ in 0..200 {
+        truth.change(&mut rng, now, &mut tracker);
+    }
+    api.settle(&mut now, &mut tracker);
+    assert!(api.slices().len() > 3, "there is something to find");
+    let mut again = Tracker::new(FORMS, LIMITS);
+    for object in api
+        .objects
+        .clone()
+        .into_iter()
+        .map(|((slice, _), o)| (slice, o))
+    {
+        api.put(object.0, object.1);
+    }
+    api.tell(now, &mut again, usize::MAX);
+    for node in &truth.nodes {
+        again.node(now, node, None);
+    }
+    for pod in truth.pods.values() {
+        again.pod(now, pod.clone());
+    }
+    for service in truth.services.values() {
+        again.service(now, service.clone());
+    }
+    assert_eq!(api.settle(&mut now, &mut again), []);
+}

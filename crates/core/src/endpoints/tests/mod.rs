@@ -1,0 +1,50 @@
+//! Tests of the rules about endpoints: tables for the forms, and random histories against the same from
+//! scratch.
+
+mod api;
+mod histories;
+mod rules;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A service `web` in `ns` with this spec.
+fn service(spec: &Value) -> ServiceFacts {
+    named_service("web", spec)
+}
+
+fn named_service(name: &str, spec: &Value) -> ServiceFacts {
+    let mut with_selector = spec.clone();
+    if with_selector["selector"].is_null() {
+        with_selector["selector"] = json!({"app": "web"});
+    }
+    ServiceFacts {
+        namespace: "ns".into(),
+        name: name.into(),
+        uid: format!("uid-{name}").into(),
+        ..ServiceFacts::of_spec(&with_selector)
+    }
+}
+
+/// A ready pod of `web`.
+fn pod(number: u8) -> PodFacts {
+    let labels = [("app".to_owned(), "web".to_owned())];
+    PodFacts {
+        namespace: "ns".into(),
+        name: format!("p{number:03}").into(),
+        uid: format!("u{number:03}").into(),
+        labels: Arc::new(labels.into()),
+        node: Some("n1".into()),
+        addresses: vec![[10, 0, 0, number].into()],
+        ready: true,
+        ready_changed: Some(100),
+        terminating: false,
+        ended: false,
+        hostname: None,
+        subdomain: None,
+        ports: Vec::new().into(),
+    }
+}
