@@ -10,7 +10,8 @@ set -eu
 #   strace           the store's test that no write is acknowledged before its sync
 #   util-linux       flock, in scripts/kubectls.sh
 #   diffutils        kubectl diff, in the sessions
-PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils"
+#   bind9-dnsutils   dig, a real resolver for the tests of names
+PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils bind9-dnsutils"
 
 missing=
 for package in $PACKAGES; do

@@ -150,3 +150,69 @@ async fn a_pinned_pod_is_bound_to_its_node() {
     stop.cancel();
     running.await.unwrap().unwrap();
 }
+
+fn reachable_world(path: &str) -> Value {
+    match path {
+        "/api/v1/nodes" => json!([node("n1")]),
+        "/api/v1/services" => json!([
+            {"metadata": {"name": "web", "namespace": "ns", "uid": "su"},
+             "spec": {"selector": {"app": "web"}, "clusterIP": "None", "ports": [{"port": 80}]}},
+            {"metadata": {"name": "kubernetes", "namespace": "default", "uid": "ku"},
+             "spec": {"clusterIP": "10.96.0.1", "ports": [{"port": 443}]}}]),
+        "/api/v1/pods" => json!([{
+            "metadata": {"name": "p", "namespace": "ns", "uid": "pu", "labels": {"app": "web"}},
+            "spec": {"nodeName": "n1"},
+            "status": {"phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}],
+                "conditions": [{"type": "Ready", "status": "True",
+                                "lastTransitionTime": "2026-01-02T03:04:05Z"}]}}]),
+        "/api/v1/endpoints" => json!([
+            {"metadata": {"name": "kubernetes", "namespace": "default", "uid": "eu"},
+             "subsets": [{"addresses": [{"ip": "192.0.2.1"}]}]},
+            {"metadata": {"name": "left", "namespace": "ns", "uid": "lu",
+                "labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}}]),
+        _ => json!([]),
+    }
+}
+
+#[tokio::test]
+async fn where_pods_are_is_written_for_services_that_select_them_and_for_no_others() {
+    let (client, mut written) = api(reachable_world);
+    let stop = CancellationToken::new();
+    let mut informers = Informers::new(&client);
+    let clients = kennel_control::endpoints::Clients {
+        slices: Some(client.clone()),
+        endpoints: Some(client),
+    };
+    let controller = kennel_control::endpoints::run(clients, &mut informers, stop.clone());
+    let running = tokio::spawn(controller);
+    tokio::spawn(informers.run(stop.clone()));
+    let mut writes = Vec::new();
+    for _ in 0..3 {
+        writes.push(written.recv().await.unwrap());
+    }
+    writes.sort_by_key(|(method, path, _)| (method.to_string(), path.clone()));
+    let left = "/api/v1/namespaces/ns/endpoints/left";
+    assert_eq!(
+        (&writes[0].0, writes[0].1.as_str()),
+        (&Method::DELETE, left)
+    );
+    let (_, path, endpoints) = &writes[1];
+    assert_eq!(path, "/api/v1/namespaces/ns/endpoints");
+    assert_eq!(endpoints["subsets"][0]["addresses"][0]["ip"], "10.0.0.1");
+    let (_, path, slice) = &writes[2];
+    assert_eq!(
+        path,
+        "/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices"
+    );
+    assert_eq!(slice["endpoints"][0]["targetRef"]["uid"], "pu");
+    let trigger = "endpoints.kubernetes.io/last-change-trigger-time";
+    assert_eq!(
+        slice["metadata"]["annotations"][trigger],
+        "1970-01-01T00:00:00Z"
+    );
+    let name = slice["metadata"]["name"].as_str().unwrap();
+    assert!(name.starts_with("web-") && name.len() == 9, "{name}");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+    assert!(written.recv().await.is_none(), "nothing is asked for twice");
+}

@@ -129,7 +129,7 @@ fn question(name: &str, kind: u16) -> Option<Vec<u8>> {
     packet.build_bytes_vec().ok()
 }
 
-fn read_addresses(packet: &[u8]) -> Option<Vec<IpAddr>> {
+pub(crate) fn read_addresses(packet: &[u8]) -> Option<Vec<IpAddr>> {
     let packet = Packet::parse(packet).ok()?;
     let address = |data: &RData<'_>| match data {
         RData::A(a) => Some(IpAddr::V4(a.address.into())),

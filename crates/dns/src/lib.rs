@@ -20,6 +20,9 @@ mod serve;
 mod watch;
 mod zone;
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

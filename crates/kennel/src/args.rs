@@ -1,6 +1,6 @@
 //! What can be said on the command line.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -65,6 +65,22 @@ pub(crate) enum Verb {
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]
     Agent(AgentArgs),
+
+    /// Answer for the names of a cluster's services, and of the daemon on each node
+    ///
+    /// A DNS server over UDP and TCP that watches services and endpoint slices and answers
+    ///
+    ///   <service>.<namespace>.svc.<domain>            cluster IP, or all ready pods if headless
+    ///   _<port>._<protocol>.<service>.<namespace>...  SRV, for named ports
+    ///   <hostname>.<service>.<namespace>...           one pod
+    ///   <node>.<service>.<namespace>...               the service's pods on one node
+    ///
+    /// and asks other resolvers for the rest. See docs/guides/names.md. Try:
+    ///
+    ///   kennel dns --kubeconfig ./kennel/admin.kubeconfig &
+    ///   dig @127.0.0.1 -p 10053 sim-1.agent.default.svc.cluster.local
+    #[command(verbatim_doc_comment)]
+    Dns(DnsArgs),
 
     /// Measure what a cluster takes for a DaemonSet on many nodes
     ///
@@ -169,6 +185,14 @@ pub(crate) struct UpArgs {
     #[arg(long, default_value_t = 0, value_name = "NODES")]
     pub(crate) simulate: u32,
 
+    /// Answer for the names of services and of nodes' daemons there, as `kennel dns` does; without it,
+    /// nobody does
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) dns_listen: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub(crate) names: NamesArgs,
+
     /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
     ///
     /// The names are daemonset-controller, kube-scheduler, garbage-collector-controller,
@@ -182,6 +206,42 @@ pub(crate) struct UpArgs {
         allow_hyphen_values = true
     )]
     pub(crate) controllers: Selection,
+}
+
+/// How to answer for names.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct DnsArgs {
+    /// The kubeconfig of the cluster; its current context is used
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Where to answer, over UDP and TCP; port 0 chooses a free one
+    #[arg(long, default_value = "127.0.0.1:10053", value_name = "ADDRESS")]
+    pub(crate) dns_listen: SocketAddr,
+
+    #[command(flatten)]
+    pub(crate) names: NamesArgs,
+}
+
+/// Which names, and whom to ask for others.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct NamesArgs {
+    /// The domain that the cluster's names are below
+    #[arg(long, default_value = "cluster.local", value_name = "DOMAIN")]
+    pub(crate) cluster_domain: String,
+
+    /// Whom to ask for all other names, as address or address:port (may be repeated)
+    /// [default: the nameservers in /etc/resolv.conf]
+    #[arg(long, value_name = "RESOLVER", value_parser = resolver)]
+    pub(crate) dns_upstream: Vec<SocketAddr>,
+}
+
+/// A resolver's address, with or without a port.
+fn resolver(text: &str) -> Result<SocketAddr, String> {
+    let without_port = || text.parse().map(|address: IpAddr| (address, 53).into());
+    text.parse()
+        .or_else(|_| without_port())
+        .map_err(|error| error.to_string())
 }
 
 /// How to run the controller.

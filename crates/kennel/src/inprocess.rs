@@ -53,6 +53,11 @@ pub(crate) fn informers(api: &Arc<Api>) -> kube::Client {
     )
 }
 
+/// The DNS server's own, which cannot write: `kennel:dns` is its role.
+pub(crate) fn names(api: &Arc<Api>) -> kube::Client {
+    client(api, User::authenticated("system:kennel:dns", Vec::new()))
+}
+
 /// The simulated nodes' own: one that sees pods, with the role `kennel:simulated-nodes`, and one for each
 /// node, with the rights that node has.
 pub(crate) fn simulated(api: &Arc<Api>) -> simulated::Clients {

@@ -40,6 +40,22 @@ fn rolled_out(admin: &Access) {
     });
 }
 
+/// Makes a service for them, and waits until it is known where it leads.
+fn reachable(admin: &Access) {
+    let service = json!({"metadata": {"name": "agent"},
+        "spec": {"selector": {"app": "agent"}, "ports": [{"port": 80}]}});
+    let services = "/api/v1/namespaces/default/services";
+    let made = admin.ask("POST", services, service.to_string().as_bytes());
+    assert_eq!(made.code, 201, "{}", made.text());
+    eventually(Deadline::seconds(60), || {
+        let path = "/api/v1/namespaces/default/endpoints/agent";
+        let endpoints = admin.ask("GET", path, b"").json();
+        let addresses = endpoints["subsets"][0]["addresses"].as_array();
+        let all = addresses.is_some_and(|addresses| addresses.len() == 3);
+        all.then_some(()).ok_or(endpoints.to_string())
+    });
+}
+
 /// A cluster in which something has happened.
 fn busy() -> Kennel {
     let kennel = Kennel::up(BINARY, 3);
@@ -48,6 +64,7 @@ fn busy() -> Kennel {
     let made = admin.ask("POST", DAEMON_SETS, body.as_bytes());
     assert_eq!(made.code, 201, "{}", made.text());
     rolled_out(&admin);
+    reachable(&admin);
     let body = daemon_set("i:2").to_string();
     let path = format!("{DAEMON_SETS}/agent");
     assert_eq!(admin.ask("PUT", &path, body.as_bytes()).code, 200);
@@ -103,6 +120,10 @@ fn each_part_writes_under_its_own_name() {
     assert_eq!(by("update daemonsets/status"), [controller]);
     assert_eq!(by("create controllerrevisions"), [controller]);
     assert_eq!(by("create pods/binding"), ["system:kube-scheduler"]);
+    let slices = "system:serviceaccount:kube-system:endpointslice-controller";
+    assert_eq!(by("create endpointslices"), [slices]);
+    let endpoints = "system:serviceaccount:kube-system:endpoint-controller";
+    assert_eq!(by("create endpoints"), [endpoints]);
     assert_eq!(by("patch pods/status"), nodes);
     assert_eq!(by("create nodes"), nodes);
     assert_eq!(by("create leases"), nodes);

@@ -3,6 +3,7 @@
 mod agent;
 mod bench;
 mod controller;
+mod dns;
 mod server;
 mod up;
 
@@ -19,6 +20,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             Verb::Up(args) => up::run(args).await,
             Verb::Agent(args) => agent::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
+            Verb::Dns(args) => dns::run(args).await,
             Verb::Bench(args) => bench::run(args).await,
         }
     })

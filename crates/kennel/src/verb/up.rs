@@ -10,7 +10,7 @@ use kennel_control::{collector, daemonset, endpoints, namespaces, podgc, schedul
 use kennel_node::simulated::Simulation;
 use kennel_server::api::Api;
 
-use super::server;
+use super::{dns, server};
 use crate::args::UpArgs;
 use crate::controllers::{self, Selection};
 use crate::inprocess;
@@ -27,12 +27,22 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         server = server::start(args.server) => server?,
         () = signals.stop() => return Ok(()),
     };
+    let names = match args.dns_listen {
+        Some(listen) => Some(dns::bind(listen, args.names).await?),
+        None => None,
+    };
     let mut parts = Parts::new(inprocess::informers(&server.api));
     place(&mut parts, &args.controllers, &server.api);
     reach(&mut parts, &args.controllers, &server.api);
     clean_up(&mut parts, &args.controllers, &server.api);
     if args.simulate > 0 {
         simulate(&mut parts, args.simulate, &server.api);
+    }
+    if let Some(names) = names {
+        let client = inprocess::names(&server.api);
+        parts.start("DNS server", move |_, stop| {
+            names.clone().run(client.clone(), stop)
+        });
     }
     let parts = parts.run();
     signals.stop().await;

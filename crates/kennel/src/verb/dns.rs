@@ -1,0 +1,48 @@
+//! `kennel dns`: the names of a cluster, from any Kubernetes API.
+
+use std::net::SocketAddr;
+
+use anyhow::Context as _;
+use kennel_dns::{Server, Settings};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{DnsArgs, NamesArgs};
+use crate::cluster;
+use crate::signals::Signals;
+
+/// Answers until told to stop.
+pub(crate) async fn run(args: DnsArgs) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    let stop = CancellationToken::new();
+    let mut working = std::pin::pin!(work(args, stop.clone()));
+    tokio::select! {
+        ended = &mut working => return ended,
+        () = signals.stop() => {}
+    }
+    tracing::info!("stopping");
+    stop.cancel();
+    working.await
+}
+
+async fn work(args: DnsArgs, stop: CancellationToken) -> anyhow::Result<()> {
+    let server = bind(args.dns_listen, args.names).await?;
+    let client = cluster::client(args.kubeconfig.as_deref()).await?;
+    Ok(server.run(client, stop).await?)
+}
+
+/// Begins to listen.
+pub(super) async fn bind(listen: SocketAddr, names: NamesArgs) -> anyhow::Result<Server> {
+    let upstreams = if names.dns_upstream.is_empty() {
+        kennel_dns::of_this_machine()
+    } else {
+        names.dns_upstream
+    };
+    let settings = Settings {
+        listen,
+        domain: names.cluster_domain,
+        upstreams,
+    };
+    Server::bind(settings)
+        .await
+        .context("names cannot be served")
+}
