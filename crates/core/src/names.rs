@@ -171,9 +171,10 @@ pub fn qualified_name(text: &str) -> Vec<String> {
         )
     };
     let mut wrong = Vec::new();
-    let name = match text.split('/').collect::<Vec<_>>()[..] {
-        [name] => name,
-        [prefix, name] => {
+    let mut parts = text.split('/');
+    let name = match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), None, _) => name,
+        (Some(prefix), Some(name), None) => {
             wrong.extend(prefix_errors(prefix));
             name
         }
@@ -202,9 +203,13 @@ fn prefix_errors(prefix: &str) -> Vec<String> {
     if prefix.is_empty() {
         return vec!["prefix part must be non-empty".to_owned()];
     }
+    let wrong = dns1123_subdomain(prefix);
+    if wrong.is_empty() {
+        return wrong;
+    }
     // Label keys count bytes where names count characters; only the word differs.
     let too_long = length_error(SUBDOMAIN_LENGTH_MAX);
-    dns1123_subdomain(prefix)
+    wrong
         .into_iter()
         .map(|text| {
             if text == too_long {

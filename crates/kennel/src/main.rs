@@ -7,6 +7,7 @@ mod controllers;
 mod descriptors;
 mod inprocess;
 mod logging;
+mod memory;
 mod observe;
 mod parts;
 mod signals;
@@ -20,6 +21,7 @@ use clap::Parser as _;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    memory::small_pages();
     let args = args::Args::parse();
     logging::start(args.log.as_deref());
     match verb::run(args) {

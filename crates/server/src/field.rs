@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::rc::Rc;
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Most paths are built and never shown, since most objects are right. So a path is a chain of
 /// its steps and becomes text only when an error needs it.
 #[derive(Clone, Debug, Default)]
-pub struct Path(Option<Arc<Step>>);
+pub struct Path(Option<Rc<Step>>);
 
 #[derive(Debug)]
 struct Step {
@@ -59,7 +59,7 @@ impl Path {
 
     fn step(&self, segment: Segment) -> Self {
         let parent = self.clone();
-        Self(Some(Arc::new(Step { parent, segment })))
+        Self(Some(Rc::new(Step { parent, segment })))
     }
 
     fn write(&self, out: &mut String) {

@@ -64,15 +64,14 @@ pub fn config_map_key(text: &str) -> Vec<String> {
 /// The name of a port: an IANA service name in lower case.
 pub fn port_name(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
+    if text.len() > PORT_NAME_LENGTH_MAX {
+        wrong.push(length_error(PORT_NAME_LENGTH_MAX));
+    }
     let mut refuse = |broken: bool, words: &str| {
         if broken {
             wrong.push(words.to_owned());
         }
     };
-    refuse(
-        text.len() > PORT_NAME_LENGTH_MAX,
-        &length_error(PORT_NAME_LENGTH_MAX),
-    );
     refuse(
         text.is_empty() || !text.bytes().all(|b| lower_or_digit(b) || b == b'-'),
         "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",

@@ -177,8 +177,9 @@ fn half_written_leftovers_are_tolerated() {
 
 #[test]
 fn a_server_nobody_listens_to_goes_on() {
-    // Its output goes to readers that are gone before it says anything.
-    let silent = r#"exec 3>&1; exec "$0" "$@" 2>&1 >&3 3>&- | true"#;
+    // Its log goes into a pipe whose reader is gone before it says anything. The shell becomes the server,
+    // as it would not at the head of a pipeline, so that ending the one ends the other.
+    let silent = r#"p=$(mktemp -u); mkfifo "$p"; true <"$p" & exec 3>"$p"; rm "$p"; wait; exec "$0" "$@" 2>&3 3>&-"#;
     let quiet = r#"exec "$0" "$@" 2>/dev/full"#;
     let kennel = Kennel::start("sh", &["-c", quiet, KENNEL, "server"]);
     let server = Patient::of(kennel);

@@ -1,6 +1,7 @@
 //! What a cluster decides for a new pod: its priority, its service account, how long it stays on a
 //! node that is in trouble.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -157,6 +158,20 @@ fn tolerates_eviction(toleration: &Value, key: &str) -> bool {
         && (text("effect").is_empty() || text("effect") == "NoExecute")
 }
 
+/// What a service account says about the pods that name it: all that is read of it, for every new pod.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Account {
+    image_pull_secrets: Option<Vec<Value>>,
+    automount_service_account_token: Option<bool>,
+}
+
+impl Account {
+    fn read(stored: &Stored) -> Self {
+        serde_json::from_slice(&stored.value).unwrap_or_default()
+    }
+}
+
 /// The service account: named, existing, its token mounted.
 fn service_account(api: &Api, namespace: &str, pod: &mut Value) -> Result<(), String> {
     if pod["metadata"]["annotations"][MIRROR].is_string() {
@@ -176,19 +191,22 @@ fn service_account(api: &Api, namespace: &str, pod: &mut Value) -> Result<(), St
         .unwrap_or_default()
         .to_owned();
     let found = lookup(api, "", "serviceaccounts", Some(namespace), &name);
-    let account = found.as_ref().map(read).ok_or_else(|| {
+    let account = found.as_ref().map(Account::read).ok_or_else(|| {
         format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found")
     })?;
-    if spec["imagePullSecrets"]
-        .as_array()
-        .is_none_or(Vec::is_empty)
-        && account["imagePullSecrets"].is_array()
+    let has_none = |list: Option<&Value>| {
+        let list = list.and_then(Value::as_array);
+        list.is_none_or(Vec::is_empty)
+    };
+    if has_none(spec.get("imagePullSecrets"))
+        && let Some(secrets) = account.image_pull_secrets
     {
-        spec["imagePullSecrets"] = account["imagePullSecrets"].clone();
+        spec["imagePullSecrets"] = secrets.into();
     }
-    let automount = spec["automountServiceAccountToken"]
-        .as_bool()
-        .or(account["automountServiceAccountToken"].as_bool())
+    let automount = spec.get("automountServiceAccountToken");
+    let automount = automount
+        .and_then(Value::as_bool)
+        .or(account.automount_service_account_token)
         .unwrap_or(true);
     if automount {
         mount_token(spec);

@@ -52,6 +52,14 @@ pub fn invalid_each(path: &Path, value: &Value, sentences: Vec<String>) -> Vec<F
         .collect()
 }
 
+/// As [`invalid_each`], of a text: most are right, and then nothing is made of it.
+fn invalid_text(path: &Path, text: &str, sentences: Vec<String>) -> Vec<FieldError> {
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    invalid_each(path, &json!(text), sentences)
+}
+
 /// What is wrong with the metadata of a new object whose name, if generated, is made already.
 pub fn validate_create(
     meta: &Value,
@@ -75,7 +83,7 @@ pub fn validate_create(
         errors.push(FieldError::required(&path.child("name"), words));
     } else {
         let wrong = name_errors(name, rule);
-        errors.extend(invalid_each(&path.child("name"), &json!(name), wrong));
+        errors.extend(invalid_text(&path.child("name"), name, wrong));
     }
     errors.extend(namespace_errors(meta, namespaced, path));
     if number(meta, "generation").is_some_and(|generation| generation < 0) {
@@ -91,7 +99,7 @@ fn namespace_errors(meta: &Value, namespaced: bool, path: &Path) -> Vec<FieldErr
         ("", true) => vec![FieldError::required(&path, "")],
         ("", false) => Vec::new(),
         (_, false) => vec![FieldError::forbidden(&path, "not allowed on this type")],
-        (name, true) => invalid_each(&path, &json!(name), names::dns1123_label(name)),
+        (name, true) => invalid_text(&path, name, names::dns1123_label(name)),
     }
 }
 
@@ -124,7 +132,7 @@ pub fn labels(labels: &Value, path: &Path) -> Vec<FieldError> {
 
 /// What is wrong with a label key.
 pub fn label_name(key: &str, path: &Path) -> Vec<FieldError> {
-    invalid_each(path, &json!(key), names::qualified_name(key))
+    invalid_text(path, key, names::qualified_name(key))
 }
 
 /// What is wrong with a map of annotations.
@@ -134,7 +142,7 @@ pub fn annotations(annotations: &Value, path: &Path) -> Vec<FieldError> {
     for (key, value) in annotations.as_object().into_iter().flatten() {
         // Annotation keys may be in upper case.
         let wrong = names::qualified_name(&key.to_lowercase());
-        errors.extend(invalid_each(path, &json!(key), wrong));
+        errors.extend(invalid_text(path, key, wrong));
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > ANNOTATIONS_SIZE_MAX {

@@ -15,7 +15,7 @@ const ENCODED_BYTES: usize = 8 * 1024;
 ///
 /// `ControllerRevision.data` must survive byte for byte, since controllers compare it as bytes.
 /// So its raw text travels beside the tree; the tree has it parsed, for reading only.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Document {
     /// The object.
     pub tree: Value,

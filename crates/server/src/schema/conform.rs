@@ -3,6 +3,8 @@
 //!
 //! What a value *means* is no concern of this room; that is validation.
 
+use std::slice;
+
 use serde_json::{Map, Value};
 
 use super::decode::MOST_FINDINGS;
@@ -42,27 +44,30 @@ impl Walk<'_> {
         members: &mut Map<String, Value>,
         trail: &Trail<'_>,
     ) -> Result<(), String> {
-        let mut outcome = Ok(());
-        members.retain(|name, value| {
-            if outcome.is_err() {
-                return true;
-            }
-            let Some(field) = ty.field(name) else {
+        // Both are sorted by name, so one walk along the fields finds all members.
+        let mut fields = ty.fields.iter();
+        let mut all_stay = true;
+        for (name, value) in members.iter_mut() {
+            let Some(field) = next_named(&mut fields, name) else {
                 self.report_unknown(trail, name);
-                return false;
+                all_stay = false;
+                continue;
             };
-            if value.is_null() {
-                return false;
+            if !value.is_null() {
+                let place = Place {
+                    owner: ty,
+                    field,
+                    trail: &trail.then(Step::Field(field.name)),
+                };
+                self.field(place, value)?;
             }
-            let place = Place {
-                owner: ty,
-                field,
-                trail: &trail.then(Step::Field(field.name)),
-            };
-            outcome = self.field(place, value);
-            !value.is_null() && !is_left_out(field, value)
-        });
-        outcome
+            all_stay &= stays(field, value);
+        }
+        // Nearly always; and taking members out of a map costs, even where none goes.
+        if !all_stay {
+            members.retain(|name, value| ty.field(name).is_some_and(|field| stays(field, value)));
+        }
+        Ok(())
     }
 
     fn report_unknown(&mut self, trail: &Trail<'_>, name: &str) {
@@ -121,6 +126,18 @@ impl Walk<'_> {
             _ => scalar(place, value),
         }
     }
+}
+
+/// The field of that name, which is not before the last one asked for.
+fn next_named(fields: &mut slice::Iter<'static, Field>, name: &str) -> Option<&'static Field> {
+    let rest = fields.as_slice();
+    let at = rest.iter().position(|field| field.name >= name);
+    *fields = rest[at.unwrap_or(rest.len())..].iter();
+    fields.as_slice().first().filter(|field| field.name == name)
+}
+
+fn stays(field: &Field, value: &Value) -> bool {
+    !value.is_null() && !is_left_out(field, value)
 }
 
 /// Whether Go leaves the member out when it writes the object.

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
@@ -28,8 +29,12 @@ pub struct Parsed {
 
 /// Decodes a body. Fails with what is wrong with the JSON.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
+    // Checked once for the whole, and not for each string in it.
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Err("invalid UTF-8 in JSON".to_owned());
+    };
     let duplicates = RefCell::new(Vec::new());
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let mut deserializer = serde_json::Deserializer::from_str(text);
     let tree = Tree {
         trail: &Trail::default(),
         duplicates: &duplicates,
@@ -45,9 +50,6 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
 }
 
 fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
-    if std::str::from_utf8(bytes).is_err() {
-        return "invalid UTF-8 in JSON".to_owned();
-    }
     let message = error.to_string();
     if message.starts_with("recursion limit exceeded") {
         return "exceeded max depth".to_owned();
@@ -93,15 +95,17 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn report_duplicate(&self, key: &str) {
+    /// Reports a member before what was found within it.
+    fn report_duplicate(&self, key: &str, found_before: usize) {
         let mut findings = self.duplicates.borrow_mut();
-        if findings.len() >= MOST_FINDINGS {
+        if found_before >= MOST_FINDINGS {
             return;
         }
         let path = self.trail.then(Step::Key(key)).to_string();
         let finding = format!("duplicate field {}", go::quote(&path));
         if !findings.contains(&finding) {
-            findings.push(finding);
+            findings.insert(found_before, finding);
+            findings.truncate(MOST_FINDINGS);
         }
     }
 }
@@ -167,16 +171,23 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = members.next_key::<String>()? {
-            if map.contains_key(&key) {
-                self.report_duplicate(&key);
-            }
             let trail = self.trail.then(Step::Key(&key));
             let tree = Tree {
                 trail: &trail,
                 duplicates: self.duplicates,
             };
+            let found_before = self.duplicates.borrow().len();
             let value = members.next_value_seed(tree)?;
-            map.insert(key, value);
+            // One search per member, whether it is new or not.
+            match map.entry(key) {
+                Entry::Vacant(place) => {
+                    place.insert(value);
+                }
+                Entry::Occupied(mut place) => {
+                    self.report_duplicate(place.key(), found_before);
+                    place.insert(value);
+                }
+            }
         }
         Ok(Value::Object(map))
     }

@@ -1,5 +1,6 @@
 //! Create: a new object, or a clear reason why not.
 
+use bytes::Bytes;
 use kennel_store::{Op, WriteError};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::admit;
 use crate::api::Api;
 use crate::field::Path;
 use crate::kinds;
-use crate::object::{self, Document, Stored};
+use crate::object::{self, Document, Head, Stored};
 use crate::present;
 use crate::registry::{self, Resource};
 use crate::request::User;
@@ -75,22 +76,37 @@ pub(crate) async fn insert(
     if dry_run {
         return dry(api, row, namespace, document);
     }
-    let mut attempts = if generated { NAME_ATTEMPTS } else { 1 };
+    if generated {
+        return insert_generated(api, row, namespace, document).await;
+    }
+    let entry = Entry::of(row, namespace, &document)?;
+    // Gone before the disk is waited for: what waits is small then, and what is freed is used again while
+    // it is still in the processor's cache.
+    drop(document);
+    store(api, row, entry).await.map(Created::Stored)
+}
+
+/// Stores an object whose name the server made, under another name if that one is taken.
+async fn insert_generated(
+    api: &Api,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    mut document: Document,
+) -> Result<Created> {
+    let mut attempts = NAME_ATTEMPTS;
     loop {
         attempts -= 1;
-        match store(api, row, namespace, &document).await {
+        let entry = Entry::of(row, namespace, &document)?;
+        match store(api, row, entry).await {
             Err(error) if error.reason == "AlreadyExists" && attempts > 0 => {
                 meta::of(&mut document.tree).remove("name");
                 meta::generate_name(&mut document.tree);
             }
-            Err(error) if error.reason == "AlreadyExists" && generated => {
+            Err(error) if error.reason == "AlreadyExists" => {
                 let name = meta::text(&document.tree, "name");
                 return Err(ApiError::no_unique_name(row, name));
             }
-            Err(error) => return Err(error),
-            Ok(stored) => {
-                return Ok(Created::Stored(stored));
-            }
+            outcome => return outcome.map(Created::Stored),
         }
     }
 }
@@ -120,25 +136,44 @@ fn dry(
     Ok(Created::Dry(document))
 }
 
-async fn store(
-    api: &Api,
-    row: &'static Resource,
-    namespace: Option<&str>,
-    document: &Document,
-) -> Result<Stored> {
-    let name = meta::text(&document.tree, "name");
-    let key = object::key(row, namespace, name);
-    let (value, head) = if present::is_view(row) {
-        let mut stored_form = document.clone();
-        present::to_stored(row, &mut stored_form.tree);
-        stored_form.encode(registry::stored_row(row))
-    } else {
-        document.encode(row)
+/// An object as it goes into the store.
+struct Entry {
+    name: String,
+    key: String,
+    value: Bytes,
+    head: Head,
+}
+
+impl Entry {
+    fn of(row: &'static Resource, namespace: Option<&str>, document: &Document) -> Result<Self> {
+        let name = meta::text(&document.tree, "name").to_owned();
+        let encoded = if present::is_view(row) {
+            let mut stored_form = document.clone();
+            present::to_stored(row, &mut stored_form.tree);
+            stored_form.encode(registry::stored_row(row))
+        } else {
+            document.encode(row)
+        };
+        let (value, head) = encoded.map_err(ApiError::internal)?;
+        Ok(Self {
+            key: object::key(row, namespace, &name),
+            name,
+            value,
+            head,
+        })
     }
-    .map_err(ApiError::internal)?;
+}
+
+async fn store(api: &Api, row: &'static Resource, entry: Entry) -> Result<Stored> {
+    let Entry {
+        name,
+        key,
+        value,
+        head,
+    } = entry;
     match api.store.write(Op::Create { key, value, head }).await {
         Ok(written) => Ok(written.record),
-        Err(WriteError::Exists(_)) => Err(ApiError::already_exists(row, name)),
+        Err(WriteError::Exists(_)) => Err(ApiError::already_exists(row, &name)),
         Err(error) => Err(store_failed(&error)),
     }
 }

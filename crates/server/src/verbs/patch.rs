@@ -27,13 +27,12 @@ pub(super) async fn patch(api: &Api, call: &Call, place: &Place) -> Result<Reply
 /// PATCH of an object or of one part of it.
 pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part) -> Result<Reply> {
     let at = At::of(place)?;
-    let format = Format::of(call)?;
+    let (format, duplicates) = Format::of(call)?;
     let dry_run = call.query.dry_run("PatchOptions")?;
     let mode = call.query.field_validation("PatchOptions")?;
     call.query.check_field_manager("PatchOptions")?;
     refuse_force(call)?;
     call.form()?;
-    let duplicates = format.duplicates(call);
     let by = &call.user;
     let change = Change {
         at,
@@ -86,13 +85,14 @@ enum Format {
 }
 
 impl Format {
-    fn of(call: &Call) -> Result<Self> {
-        let parse = || {
+    /// The patch, and the members that it gives twice. (A JSON patch has no members of the object.)
+    fn of(call: &Call) -> Result<(Self, Vec<String>)> {
+        let parse = |format: fn(Value) -> Self| {
             let undecodable =
                 |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
             let parsed = schema::decode::parse(&call.body).map_err(undecodable)?;
             if parsed.value.is_object() {
-                return Ok(parsed.value);
+                return Ok((format(parsed.value), parsed.duplicates));
             }
             let json = schema::go::json_type(&parsed.value);
             Err(undecodable(format!(
@@ -100,9 +100,9 @@ impl Format {
             )))
         };
         match call.media_type() {
-            JSON_PATCH => Ok(Self::Json(call.body.clone())),
-            MERGE_PATCH => Ok(Self::Merge(parse()?)),
-            STRATEGIC_PATCH => Ok(Self::Strategic(parse()?)),
+            JSON_PATCH => Ok((Self::Json(call.body.clone()), Vec::new())),
+            MERGE_PATCH => parse(Self::Merge),
+            STRATEGIC_PATCH => parse(Self::Strategic),
             other => {
                 let accepted = [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH];
                 let mut error = ApiError::unsupported_media_type(&accepted);
@@ -112,14 +112,6 @@ impl Format {
                 }
                 Err(error)
             }
-        }
-    }
-
-    /// Members that the patch gives twice. A JSON patch has no members of the object.
-    fn duplicates(&self, call: &Call) -> Vec<String> {
-        match self {
-            Self::Json(_) => Vec::new(),
-            _ => schema::decode::parse(&call.body).map_or_else(|_| Vec::new(), |p| p.duplicates),
         }
     }
 

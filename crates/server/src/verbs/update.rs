@@ -120,7 +120,11 @@ pub(super) async fn update_part(
         if expected.is_none() && !unconditional {
             return Err(must_have_version(&at));
         }
-        let document = decoded.document.clone();
+        // One that depends on a version is tried once.
+        let document = match expected {
+            Some(_) => std::mem::take(&mut decoded.document),
+            None => decoded.document.clone(),
+        };
         Ok(Edit {
             document,
             expected,
@@ -171,7 +175,7 @@ pub(super) async fn modify(
         if change.part == Part::Main {
             warnings.extend(at.row.strategy.warnings(&document.tree, Some(&old.tree)));
         }
-        match write(api, change, &stored, &old, document).await? {
+        match write(api, change, &stored, old, document).await? {
             Some(outcome) => return Ok(Changed { outcome, warnings }),
             None if expected.is_some() => return Err(ApiError::stale(at.row, at.name)),
             None => {}
@@ -228,7 +232,7 @@ async fn write(
     api: &Api,
     change: Change<'_>,
     stored: &Stored,
-    old: &Document,
+    old: Document,
     mut document: Document,
 ) -> Result<Option<Outcome>> {
     let row = change.at.row;
@@ -263,17 +267,20 @@ async fn write(
             durability,
         }
     };
-    match api.store.write(op).await {
-        Ok(written) if last => {
+    // As in a create: no tree waits for the disk unless it is shown afterwards.
+    drop(old);
+    let shown = last.then_some(document);
+    match (api.store.write(op).await, shown) {
+        (Ok(written), Some(mut document)) => {
             present::to_view(row, &mut document.tree);
             let version = written.revision.to_string();
             meta::of(&mut document.tree).insert("resourceVersion".into(), version.into());
             Ok(Some(Outcome::Unstored(document)))
         }
-        Ok(written) => Ok(Some(Outcome::Stored(written.record))),
-        Err(WriteError::Stale(_)) => Ok(None),
-        Err(WriteError::Missing) => Err(ApiError::not_found(row, change.at.name)),
-        Err(error) => Err(store_failed(&error)),
+        (Ok(written), None) => Ok(Some(Outcome::Stored(written.record))),
+        (Err(WriteError::Stale(_)), _) => Ok(None),
+        (Err(WriteError::Missing), _) => Err(ApiError::not_found(row, change.at.name)),
+        (Err(error), _) => Err(store_failed(&error)),
     }
 }
 

@@ -215,6 +215,10 @@ fn twice_in_selector(errors: &mut Errors, term: &Value, labels: &Value, at: &Pat
 /// Puts the values that `matchLabelKeys` and `mismatchLabelKeys` stand for into the selectors of
 /// a new pod's affinity terms.
 pub(super) fn merge_label_keys(pod: &mut Value) {
+    // Few pods have one, and every pod comes by.
+    if pod.pointer("/spec/affinity").is_none() {
+        return;
+    }
     let labels = pod.pointer("/metadata/labels").cloned();
     let Some(labels) = labels.filter(Value::is_object) else {
         return;

@@ -107,9 +107,9 @@ pub(super) fn agree_with_fields(errors: &mut Errors, metadata: &Value, spec: &Va
         );
     }
     each_container(spec, at, |container, at| {
-        let key = format!("{SECCOMP_CONTAINER}{}", text(container, "name"));
+        let key = || format!("{SECCOMP_CONTAINER}{}", text(container, "name"));
         if let Some(profile) = profile_of(container, "seccompProfile")
-            && let Some(annotation) = annotation(metadata, &key)
+            && let Some(annotation) = annotation(metadata, &key())
         {
             agree(
                 errors,
@@ -128,9 +128,9 @@ pub(super) fn agree_with_fields(errors: &mut Errors, metadata: &Value, spec: &Va
     }
     let pod = profile_of(spec, "appArmorProfile");
     each_container(spec, at, |container, at| {
-        let key = format!("{APP_ARMOR}{}", text(container, "name"));
+        let key = || format!("{APP_ARMOR}{}", text(container, "name"));
         if let Some(profile) = profile_of(container, "appArmorProfile").or_else(|| pod.clone())
-            && let Some(annotation) = annotation(metadata, &key)
+            && let Some(annotation) = annotation(metadata, &key())
         {
             agree(
                 errors,

@@ -115,6 +115,9 @@ pub(super) fn init(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundi
 /// Checks the ephemeral containers.
 pub(super) fn ephemeral(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundings<'_>) {
     let containers = list(spec, "ephemeralContainers");
+    if containers.is_empty() {
+        return;
+    }
     let others = list(spec, "containers")
         .iter()
         .chain(list(spec, "initContainers"));

@@ -182,6 +182,9 @@ fn profiles(
     notes_at: &Path,
     armor: bool,
 ) {
+    if metadata.get("annotations").is_none() {
+        return;
+    }
     let name = text(container, "name");
     let key = format!("{SECCOMP_CONTAINER}{name}");
     if !has_profile(container, "seccompProfile") && annotation(metadata, &key).is_some() {

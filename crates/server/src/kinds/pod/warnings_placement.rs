@@ -116,26 +116,17 @@ pub(super) fn pod_affinity(found: &mut Vec<String>, spec: &Value, at: &Path) {
 
 /// Files that a projected token would overwrite. Upstream's paths leave out the source's index.
 pub(super) fn token_paths(found: &mut Vec<String>, spec: &Value, at: &Path) {
-    let sources = |volume: &'_ Value| -> Vec<Value> {
-        let projected = volume.get("projected");
-        projected.map_or_else(Vec::new, |projected| list(projected, "sources").to_vec())
-    };
     let volumes = list(spec, "volumes");
-    let tokens: Vec<String> = volumes
+    let tokens: Vec<&str> = volumes
         .iter()
-        .flat_map(sources)
-        .filter_map(|source| Some(text(source.get("serviceAccountToken")?, "path").to_owned()))
+        .flat_map(projected_sources)
+        .filter_map(|source| Some(text(source.get("serviceAccountToken")?, "path")))
         .collect();
     if tokens.is_empty() {
         return;
     }
     for (i, volume) in volumes.iter().enumerate() {
-        let at = at
-            .child("volumes")
-            .index(i)
-            .child("projected")
-            .child("sources");
-        for source in sources(volume) {
+        for source in projected_sources(volume) {
             for (key, shown) in [
                 ("configMap", "configMap"),
                 ("secret", "secrets"),
@@ -146,8 +137,9 @@ pub(super) fn token_paths(found: &mut Vec<String>, spec: &Value, at: &Path) {
                 };
                 for (j, item) in list(projection, "items").iter().enumerate() {
                     let path = text(item, "path");
-                    if tokens.iter().any(|token| token == path) {
-                        let at = at.child(shown).index(j);
+                    if tokens.contains(&path) {
+                        let at = at.child("volumes").index(i).child("projected");
+                        let at = at.child("sources").child(shown).index(j);
                         let path = Value::from(path);
                         found.push(format!(
                             "{at}: has duplicated path with ServiceAccountToken {path}"
@@ -157,4 +149,9 @@ pub(super) fn token_paths(found: &mut Vec<String>, spec: &Value, at: &Path) {
             }
         }
     }
+}
+
+fn projected_sources(volume: &Value) -> &[Value] {
+    let projected = volume.get("projected");
+    projected.map_or(&[], |projected| list(projected, "sources"))
 }
