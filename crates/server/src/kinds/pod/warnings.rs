@@ -24,7 +24,7 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
         "non-functional in v1.11+; use the \"sysctls\" field instead",
     ),
 ];
-const DEPRECATED_VOLUMES: [(&str, &str, &str); 9] = [
+static DEPRECATED_VOLUMES: [(&str, &str, &str); 9] = [
     (
         "photonPersistentDisk",
         "photonPersistentDisk",
@@ -131,9 +131,9 @@ fn has_profile(owner: &Value, profile: &str) -> bool {
 
 fn volumes(found: &mut Vec<String>, spec: &Value, at: &Path) {
     for (i, volume) in list(spec, "volumes").iter().enumerate() {
-        for (key, shown, why) in DEPRECATED_VOLUMES {
+        for (key, shown, why) in &DEPRECATED_VOLUMES {
             if volume.get(key).is_some() {
-                let at = at.child("volumes").index(i).child(shown);
+                let at = at.child("volumes").index(i).child(*shown);
                 found.push(format!("{at}: {why}"));
             }
         }
