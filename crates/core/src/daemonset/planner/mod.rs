@@ -11,6 +11,7 @@
 //! It keeps one slot per (DaemonSet, node) and sums over them as it goes, so that a pod's event costs
 //! the same in any cluster. It performs nothing itself and knows the time only from what it is told.
 
+mod chunks;
 mod claim;
 mod drain;
 mod ended;

@@ -1,6 +1,6 @@
 //! The nodes: those that exist, and those that pods still name.
 //!
-//! Each has a small number, so that slots can lie in plain arrays. A number is given anew when its
+//! Each has a small number, so that slots can lie in plain lists. A number is given anew when its
 //! node is gone and nothing refers to it any more.
 
 use std::collections::HashMap;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::super::fit::{Fit, Rules};
 use super::super::rollout::seed;
 use super::super::view::NodeView;
+use super::chunks::Chunks;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint};
 
 /// A node's number.
@@ -34,9 +35,9 @@ struct Entry {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    entries: Vec<Entry>,
+    entries: Chunks<Entry>,
     /// By the same numbers.
-    briefs: Vec<Brief>,
+    briefs: Chunks<Brief>,
     numbers: HashMap<Arc<str>, NodeId>,
     free: Vec<NodeId>,
 }

@@ -10,6 +10,7 @@ use super::super::event::Millis;
 use super::super::view::{Phase, PodView};
 use super::super::wait::Wait;
 use super::super::{GENERATION_LABEL, HASH_LABEL};
+use super::chunks::Chunks;
 use super::nodes::NodeId;
 use super::sets::SetId;
 use super::symbols::{Symbol, Symbols};
@@ -70,8 +71,8 @@ pub(super) struct Hot {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    pub(super) hot: Vec<Hot>,
-    views: Vec<Option<PodView>>,
+    pub(super) hot: Chunks<Hot>,
+    views: Chunks<Option<PodView>>,
     numbers: HashMap<Arc<str>, PodId>,
     free: Vec<PodId>,
     /// By the uid of their controller, whether we know that one or not.

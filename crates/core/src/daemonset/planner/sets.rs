@@ -14,6 +14,7 @@ use super::super::status::Counters;
 use super::super::throttle::Throttle;
 use super::super::view::DaemonSetView;
 use super::super::wait::Wait;
+use super::chunks::Chunks;
 use super::nodes::NodeId;
 use super::past::Past;
 use super::pods::PodId;
@@ -76,7 +77,7 @@ pub(super) struct Set {
     /// What its slots go by has changed: all have to be looked at.
     pub(super) stale: bool,
     /// By node number.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Chunks<Slot>,
     pub(super) counters: Counters,
     pub(super) tally: Tally,
     pub(super) queues: Queues,
@@ -111,7 +112,7 @@ impl Set {
             rules: Rules::of_template(&view.template),
             live: None,
             stale: true,
-            slots: Vec::new(),
+            slots: Chunks::default(),
             counters: Counters::default(),
             tally: Tally::default(),
             queues: Queues::default(),
@@ -142,9 +143,7 @@ impl Set {
 
     pub(super) fn slot(&mut self, node: NodeId) -> &mut Slot {
         let node = node as usize;
-        if node >= self.slots.len() {
-            self.slots.resize(node + 1, Slot::default());
-        }
+        self.slots.grow_to(node + 1);
         &mut self.slots[node]
     }
 

@@ -43,7 +43,7 @@ impl Planner {
         let Some(known) = self.sets.get_mut(set) else {
             return;
         };
-        known.slots.resize(self.nodes.limit(), Slot::default());
+        known.slots.grow_to(self.nodes.limit());
         known.counters = Counters::default();
         known.tally = Tally::default();
         known.queues = Queues::default();
