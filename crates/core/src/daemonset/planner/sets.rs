@@ -143,7 +143,9 @@ impl Set {
 
     pub(super) fn slot(&mut self, node: NodeId) -> &mut Slot {
         let node = node as usize;
-        self.slots.grow_to(node + 1);
+        if self.slots.get(node).is_none() {
+            self.slots.grow_to(node + 1);
+        }
         &mut self.slots[node]
     }
 

@@ -8,7 +8,7 @@ use super::super::member::{Burden, Member, Role, Scene, Verdict, judge};
 use super::super::rollout::order;
 use super::super::status::Share;
 use super::super::view::Phase;
-use super::nodes::NodeId;
+use super::nodes::{NodeId, Nodes};
 use super::pods::{Claim, Hot, NOBODY, PodWrite, Pods};
 use super::sets::{Live, Queue, Queues, Set, SetId, Tally};
 use super::slot::{Queued, Slot};
@@ -25,8 +25,7 @@ impl Planner {
         let Some(known) = self.sets.get_mut(set) else {
             return;
         };
-        let place = (order(known.seed, self.nodes.seed(node)), node);
-        if let Some(at) = apply(known, place, &verdict) {
+        if let Some(at) = apply(known, node, &self.nodes, &verdict) {
             self.timers.at(at, Look::Slot(set, node));
         }
     }
@@ -61,8 +60,8 @@ impl Planner {
                 continue;
             }
             let verdict = look_at(known, node, &self.pods, &mut self.scratch, self.now);
-            let place = (order(known.seed, self.nodes.seed(node)), node);
-            if let Some(at) = verdict.and_then(|verdict| apply(known, place, &verdict)) {
+            let look = verdict.and_then(|verdict| apply(known, node, &self.nodes, &verdict));
+            if let Some(at) = look {
                 self.timers.at(at, Look::Slot(set, node));
             }
         }
@@ -199,8 +198,8 @@ fn member(id: u32, hot: &Hot, live: &Live, pods: &Pods, now: Millis) -> Member {
 
 /// Enters a verdict into a DaemonSet's numbers and queues. Returns when to look again, unless the
 /// timers know already.
-fn apply(set: &mut Set, place: (u32, NodeId), verdict: &Verdict) -> Option<Millis> {
-    let slot = set.slot(place.1);
+fn apply(set: &mut Set, node: NodeId, nodes: &Nodes, verdict: &Verdict) -> Option<Millis> {
+    let slot = set.slot(node);
     let before = *slot;
     let queued = Queued {
         create: verdict.create,
@@ -223,6 +222,7 @@ fn apply(set: &mut Set, place: (u32, NodeId), verdict: &Verdict) -> Option<Milli
         set.tally.exchange(before.burden, verdict.burden);
     }
     if before.queued != queued {
+        let place = (order(set.seed, nodes.seed(node)), node);
         let queues = &mut set.queues;
         enter(
             &mut queues.create,
