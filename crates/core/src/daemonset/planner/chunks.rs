@@ -113,11 +113,15 @@ mod tests {
     #[test]
     fn nothing_is_moved_and_no_more_than_a_piece_is_spare() {
         let mut chunks = filled(PIECE);
-        let (first, middle): (*const usize, *const usize) = (&raw const chunks[0], &raw const chunks[PIECE / 2]);
+        let (first, middle): (*const usize, *const usize) =
+            (&raw const chunks[0], &raw const chunks[PIECE / 2]);
         for item in PIECE..10 * PIECE + 1 {
             chunks.push(item);
         }
-        assert_eq!((first, middle), (&raw const chunks[0], &raw const chunks[PIECE / 2]));
+        assert_eq!(
+            (first, middle),
+            (&raw const chunks[0], &raw const chunks[PIECE / 2])
+        );
         let room: usize = chunks.pieces.iter().map(Vec::capacity).sum();
         assert_eq!(room, 11 * PIECE);
     }

@@ -26,6 +26,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod uids;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -14,6 +14,7 @@ use super::chunks::Chunks;
 use super::nodes::NodeId;
 use super::sets::SetId;
 use super::symbols::{Symbol, Symbols};
+use super::uids::Uids;
 
 /// A pod's number.
 pub(super) type PodId = u32;
@@ -73,7 +74,7 @@ pub(super) struct Hot {
 pub(super) struct Pods {
     pub(super) hot: Chunks<Hot>,
     views: Chunks<Option<PodView>>,
-    numbers: HashMap<Arc<str>, PodId>,
+    uids: Uids,
     free: Vec<PodId>,
     /// By the uid of their controller, whether we know that one or not.
     owned: HashMap<Arc<str>, Vec<PodId>>,
@@ -85,13 +86,11 @@ pub(super) struct Pods {
 
 impl Pods {
     pub(super) fn number(&self, uid: &str) -> Option<PodId> {
-        self.numbers.get(uid).copied()
+        self.uids.find(uid, |id| uid_of(&self.views, id))
     }
 
     pub(super) fn view(&self, id: PodId) -> &PodView {
-        self.views[id as usize]
-            .as_ref()
-            .expect("a number in use has a pod")
+        view_of(&self.views, id)
     }
 
     pub(super) fn hot(&self, id: PodId) -> &Hot {
@@ -144,7 +143,6 @@ impl Pods {
             waits: false,
             ..hot(&view, symbols)
         };
-        let uid = view.uid.clone();
         let id = if let Some(id) = self.free.pop() {
             self.hot[id as usize] = hot;
             self.views[id as usize] = Some(view);
@@ -154,7 +152,7 @@ impl Pods {
             self.views.push(Some(view));
             PodId::try_from(self.hot.len() - 1).expect("fewer than four billion pods")
         };
-        self.numbers.insert(uid, id);
+        self.uids.insert(id, |id| uid_of(&self.views, id));
         self.list(id);
         id
     }
@@ -203,7 +201,7 @@ impl Pods {
         self.unlist(id);
         self.set_wait(id, None);
         if let Some(view) = self.views[id as usize].take() {
-            self.numbers.remove(&view.uid);
+            self.uids.remove(id, &view.uid);
             self.free.push(id);
         }
     }
@@ -244,6 +242,15 @@ impl Pods {
             }
         }
     }
+}
+
+fn view_of(views: &Chunks<Option<PodView>>, id: PodId) -> &PodView {
+    let view = views[id as usize].as_ref();
+    view.expect("a number in use has a pod")
+}
+
+fn uid_of(views: &Chunks<Option<PodView>>, id: PodId) -> &str {
+    &view_of(views, id).uid
 }
 
 /// Since when a pod is ready. A time that is still to come, by another's clock, counts from now.
