@@ -5,8 +5,8 @@
 
 use std::ops::{Index, IndexMut};
 
-/// How many items make a piece. A power of two, so that a number is split quickly.
-const PIECE: usize = 512;
+/// What a piece takes at most: a block that an allocator hands out from a page it shares with others.
+const PIECE_BYTES: usize = 8192;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -22,26 +22,31 @@ impl<T> Default for Chunks<T> {
 }
 
 impl<T> Chunks<T> {
+    /// How many items make a piece: a power of two, so that a number is split quickly.
+    const PIECE: usize = 1 << (PIECE_BYTES / size_of::<T>()).ilog2();
+
     pub(super) fn len(&self) -> usize {
-        let last = self.pieces.last().map_or(PIECE, Vec::len);
-        self.pieces.len() * PIECE + last - PIECE
+        let last = self.pieces.last().map_or(Self::PIECE, Vec::len);
+        self.pieces.len() * Self::PIECE + last - Self::PIECE
     }
 
     pub(super) fn get(&self, at: usize) -> Option<&T> {
-        self.pieces.get(at / PIECE)?.get(at % PIECE)
+        self.pieces.get(at / Self::PIECE)?.get(at % Self::PIECE)
     }
 
     pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        self.pieces.get_mut(at / PIECE)?.get_mut(at % PIECE)
+        self.pieces
+            .get_mut(at / Self::PIECE)?
+            .get_mut(at % Self::PIECE)
     }
 
     pub(super) fn push(&mut self, item: T) {
         match self.pieces.last_mut() {
-            Some(last) if last.len() < PIECE => last.push(item),
+            Some(last) if last.len() < Self::PIECE => last.push(item),
             // Whoever needs one piece may need only a bit of it; whoever needs more will fill the next.
             None => self.pieces.push(vec![item]),
             Some(_) => {
-                let mut piece = Vec::with_capacity(PIECE);
+                let mut piece = Vec::with_capacity(Self::PIECE);
                 piece.push(item);
                 self.pieces.push(piece);
             }
@@ -62,19 +67,21 @@ impl<T> Index<usize> for Chunks<T> {
     type Output = T;
 
     fn index(&self, at: usize) -> &T {
-        &self.pieces[at / PIECE][at % PIECE]
+        &self.pieces[at / Self::PIECE][at % Self::PIECE]
     }
 }
 
 impl<T> IndexMut<usize> for Chunks<T> {
     fn index_mut(&mut self, at: usize) -> &mut T {
-        &mut self.pieces[at / PIECE][at % PIECE]
+        &mut self.pieces[at / Self::PIECE][at % Self::PIECE]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PIECE: usize = Chunks::<usize>::PIECE;
 
     fn filled(len: usize) -> Chunks<usize> {
         let mut chunks = Chunks::default();
@@ -115,7 +122,7 @@ mod tests {
         let mut chunks = filled(PIECE);
         let (first, middle): (*const usize, *const usize) =
             (&raw const chunks[0], &raw const chunks[PIECE / 2]);
-        for item in PIECE..10 * PIECE + 1 {
+        for item in PIECE..=10 * PIECE {
             chunks.push(item);
         }
         assert_eq!(
