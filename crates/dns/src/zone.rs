@@ -25,6 +25,9 @@ pub(crate) use places::{Place, PlacePort, Slice};
 /// Namespace and name of a service.
 pub(crate) type Key = (Arc<str>, Arc<str>);
 
+/// Who has an address: a service, or what is called so below it.
+type Holder = (Key, Option<Arc<str>>);
+
 /// A service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Service {
@@ -43,8 +46,8 @@ pub(crate) struct Zone {
     places: BTreeMap<Key, Places>,
     /// The services that slices are of, by the slices' names.
     slices: BTreeMap<Key, Arc<str>>,
-    /// Who has an address: services, and endpoints with what they are called.
-    by_address: BTreeMap<IpAddr, BTreeMap<(Key, Option<Arc<str>>), u32>>,
+    /// Who has which address, and in how many slices.
+    by_address: BTreeMap<IpAddr, BTreeMap<Holder, u32>>,
     /// Services and slices have all been seen.
     synced: (bool, bool),
 }
@@ -136,7 +139,7 @@ impl Zone {
         }
     }
 
-    fn note(&mut self, address: IpAddr, who: (Key, Option<Arc<str>>)) {
+    fn note(&mut self, address: IpAddr, who: Holder) {
         *self
             .by_address
             .entry(address)
@@ -145,7 +148,7 @@ impl Zone {
             .or_default() += 1;
     }
 
-    fn forget(&mut self, address: IpAddr, who: &(Key, Option<Arc<str>>)) {
+    fn forget(&mut self, address: IpAddr, who: &Holder) {
         let Some(all) = self.by_address.get_mut(&address) else {
             return;
         };

@@ -113,9 +113,9 @@ fn services_pods_and_the_daemon_on_each_node_have_names() {
     assert_eq!(short(port, "agent.default.svc", "A"), all);
     for (node, address) in &pods {
         let name = format!("{node}.agent.default.svc");
-        assert_eq!(short(port, &name, "A"), [address.clone()], "{name}");
+        assert_eq!(short(port, &name, "A"), [address.as_str()], "{name}");
         let upper = format!("{}.AGENT.default.svc", node.to_uppercase());
-        assert_eq!(short(port, &upper, "A"), [address.clone()]);
+        assert_eq!(short(port, &upper, "A"), [address.as_str()]);
     }
     let ports = short(port, "_metrics._tcp.agent.default.svc", "SRV");
     assert_eq!(ports.len(), 3);
@@ -129,7 +129,7 @@ fn services_pods_and_the_daemon_on_each_node_have_names() {
     // The API's own service has an address.
     let own = admin.ask("GET", "/api/v1/namespaces/default/services/kubernetes", b"");
     let own = own.json()["spec"]["clusterIP"].as_str().unwrap().to_owned();
-    assert_eq!(short(port, "kubernetes.default.svc", "A"), [own.clone()]);
+    assert_eq!(short(port, "kubernetes.default.svc", "A"), [own.as_str()]);
     assert_eq!(
         dig(
             port,

@@ -25,7 +25,7 @@ use crate::informers::Informers;
 /// With what to write. A form without a client is left alone.
 #[derive(Clone)]
 pub struct Clients {
-    /// EndpointSlices.
+    /// Slices.
     pub slices: Option<Client>,
     /// Endpoints.
     pub endpoints: Option<Client>,

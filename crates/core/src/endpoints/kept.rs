@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::facts::{Labels, ServiceFacts, Uid};
 use super::form;
 use super::observed::{self, Stored};
-use super::tracker::{Outcome, What};
+use super::write::{Outcome, What};
 
 /// What was seen while it was being written.
 #[derive(Debug)]

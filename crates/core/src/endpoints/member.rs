@@ -45,11 +45,10 @@ pub(super) struct Member {
 
 /// The pod as a member of the service, if it is one. `zone` is its node's; nothing, if that node is not
 /// there.
-#[expect(clippy::option_option, reason = "no node, and a node without a zone")]
 pub(super) fn member(
     service: &ServiceFacts,
     pod: &PodFacts,
-    zone: Option<Option<Arc<str>>>,
+    zone: Option<&Option<Arc<str>>>,
 ) -> Option<Member> {
     if pod.ended || pod.namespace != service.namespace || !service.matches(&pod.labels) {
         return None;
@@ -60,7 +59,7 @@ pub(super) fn member(
     }
     let of_family = |family: &Family| {
         let address = pod.addresses.iter().find(|a| Family::of(**a) == *family)?;
-        Some(endpoint(service, pod, *address, zone.clone().flatten()))
+        Some(endpoint(service, pod, *address, zone.cloned().flatten()))
     };
     let endpoints: Vec<Endpoint> = service.families.iter().filter_map(of_family).collect();
     if endpoints.is_empty() {

@@ -1,4 +1,4 @@
-//! Endpoints: where the pods of a service can be reached, as EndpointSlices and as Endpoints.
+//! Endpoints: where the pods of a service can be reached, as slices and as Endpoints.
 //!
 //! ```text
 //!   service, pod, node, slice, Endpoints changed or gone ─▶ Tracker ─▶ create, update, delete
@@ -23,10 +23,12 @@ mod slices;
 mod subsets;
 mod tracker;
 mod world;
+mod write;
 
 pub use facts::{Family, Labels, NamedPort, PodFacts, ServiceFacts, Uid};
 pub use observed::Stored;
-pub use tracker::{Outcome, Shell, Tracker, What, Write};
+pub use tracker::Tracker;
+pub use write::{Outcome, Shell, What, Write};
 
 /// How many endpoints a slice holds.
 pub const SLICE_MAX: usize = 100;
@@ -40,7 +42,7 @@ pub const PACE_MS: i64 = 1000;
 /// Which of the two forms are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forms {
-    /// EndpointSlices.
+    /// Slices.
     pub slices: bool,
     /// Endpoints.
     pub endpoints: bool,

@@ -9,8 +9,8 @@ use super::member::{Endpoint, Member, member};
 use super::observed;
 use super::slices::{Group, Later, Slice, Slices};
 use super::subsets::subsets;
-use super::tracker::{Outcome, Shell, What};
 use super::world::World;
+use super::write::{Outcome, Shell, What};
 use super::{Forms, Limits, form};
 
 /// A write, and the object's name.

@@ -37,9 +37,8 @@ impl World {
     }
 
     /// The zone of a pod's node; nothing, if the node is not there.
-    #[expect(clippy::option_option, reason = "no node, and a node without a zone")]
-    pub(super) fn zone(&self, pod: &PodFacts) -> Option<Option<Arc<str>>> {
-        self.nodes.get(pod.node.as_deref()?).cloned()
+    pub(super) fn zone(&self, pod: &PodFacts) -> Option<&Option<Arc<str>>> {
+        self.nodes.get(pod.node.as_deref()?)
     }
 
     /// A node is there. Is that new, or its zone?

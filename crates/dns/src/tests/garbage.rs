@@ -7,7 +7,7 @@ use super::state;
 use crate::answer::{State, Step};
 use crate::forward::{Over, read_addresses};
 use crate::question::Question;
-use crate::question::kind::{A, ANY, SRV};
+use crate::question::kind::{A, ANY, PTR, SRV};
 use crate::question::tests::packet;
 
 /// Whatever comes, an answer has the question's id and says that it is one.
@@ -21,7 +21,9 @@ fn answer(state: &State, bytes: &[u8], over: Over) {
     if over == Over::Udp {
         assert!(answer.len() <= 1232, "{bytes:?}");
     }
-    if Question::read(bytes).is_ok() {
+    // The codec reads no question of a type that it does not know.
+    let known = |question: Question| [A, SRV, ANY, PTR].contains(&question.kind);
+    if Question::read(bytes).is_ok_and(known) {
         assert!(Packet::parse(&answer).is_ok(), "{bytes:?} gave {answer:?}");
     }
 }
@@ -48,7 +50,7 @@ fn mutated_questions_never_hurt() {
         packet("web.ns.svc.cluster.local", A, None),
         packet("agent.ns.svc.cluster.local", ANY, Some(4096)),
         packet("_http._tcp.web.ns.svc.cluster.local", SRV, Some(512)),
-        packet("9.0.96.10.in-addr.arpa", 12, None),
+        packet("9.0.96.10.in-addr.arpa", PTR, None),
     ];
     let mut rng = Rng::with_seed(1);
     for _ in 0..20_000 {

@@ -1,10 +1,9 @@
 //! What a name leads to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 
 use super::places::{PlacePort, Places};
-use super::{Key, Service, Zone};
+use super::{Holder, Key, Service, Zone};
 use crate::question::kind;
 
 /// What Kubernetes calls the rules that these names follow.
@@ -118,9 +117,7 @@ impl Zone {
         if !wants(asked, kind::PTR) {
             return Found::Nothing;
         }
-        let name = |(key, label): &(Key, Option<Arc<str>>)| {
-            Record::Pointer(self.name_of(key, label.as_deref()))
-        };
+        let name = |(key, label): &Holder| Record::Pointer(self.name_of(key, label.as_deref()));
         Found::Records(all.keys().map(name).collect())
     }
 
@@ -166,9 +163,10 @@ impl Of<'_> {
 
     fn protocol(&self, protocol: &str) -> Found {
         let of_protocol = |port: &PlacePort| protocol.strip_prefix('_') == Some(&port.protocol);
-        match self.listeners(of_protocol).is_empty() {
-            true => Found::Missing,
-            false => Found::Nothing,
+        if self.listeners(of_protocol).is_empty() {
+            Found::Missing
+        } else {
+            Found::Nothing
         }
     }
 

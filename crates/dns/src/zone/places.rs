@@ -78,7 +78,7 @@ impl Places {
         for place in &slice.places {
             discount(&mut self.all, place.address);
             if let Some(hostname) = &place.hostname {
-                discount_in(&mut self.by_hostname, &**hostname, place.address);
+                discount_in(&mut self.by_hostname, hostname, place.address);
             }
             if let Some(node) = &place.node {
                 discount_in(&mut self.by_node, reversed(node).as_str(), place.address);

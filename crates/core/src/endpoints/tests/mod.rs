@@ -2,8 +2,10 @@
 //! scratch.
 
 mod api;
+mod forms;
 mod histories;
-mod rules;
+mod world;
+mod writes;
 
 use std::sync::Arc;
 
