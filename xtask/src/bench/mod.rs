@@ -4,10 +4,12 @@
 //! a few minutes. What the figures mean is told in `docs/benchmarks.md`.
 
 mod client;
+mod cluster;
 mod counters;
 mod load;
 mod machine;
 pub(super) mod planner;
+mod plot;
 mod pod;
 mod report;
 mod rights;
@@ -49,17 +51,33 @@ const PACE: u32 = 2_000;
 /// `"resourceVersion":"…",` is in every answer and not stored.
 const SPLICED_BYTES: usize = 27;
 
+/// Takes many minutes, has no bounds, and is only run by its name.
+const GROWTH: &str = "growth";
+
 const MB: f64 = 1e6;
 /// Other work below this, in hundredths of a core, does not matter.
 const QUIET_PERCENT: f64 = 20.0;
 
 /// Runs the phases named, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 8] = [
-        "planner", "idle", "creates", "watches", "latency", "rights", "list", "full",
+    const PHASES: [&str; 10] = [
+        "planner",
+        "idle",
+        "creates",
+        "watches",
+        "latency",
+        "rights",
+        "list",
+        "full",
+        "cluster",
+        "heartbeats",
     ];
-    if let Some(unknown) = phases.iter().find(|p| !PHASES.contains(&p.as_str())) {
-        bail!("no phase {unknown}; there are {}", PHASES.join(" "));
+    let known = |phase: &String| PHASES.contains(&phase.as_str()) || phase == GROWTH;
+    if let Some(unknown) = phases.iter().find(|phase| !known(phase)) {
+        bail!(
+            "no phase {unknown}; there are {} {GROWTH}",
+            PHASES.join(" ")
+        );
     }
     let wanted = |phase: &str| phases.is_empty() || phases.iter().any(|p| p == phase);
     // One thread: the client must leave the machine's cores to the server as far as it can.
@@ -72,29 +90,40 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         planner::measure(&mut report);
     }
     let served = |phase: &&str| *phase != "planner" && wanted(phase);
-    if !PHASES.iter().any(served) {
-        return conclude(&report, begin);
-    }
-    runtime.block_on(async {
+    if PHASES.iter().any(served) {
         introduce()?;
-        if wanted("idle") {
-            idle(&mut report).await?;
-        }
-        if wanted("creates") || wanted("watches") {
-            writing(&mut report, wanted("watches")).await?;
-        }
-        if wanted("latency") {
-            latency(&mut report).await?;
-        }
-        if wanted("rights") {
-            rights::measure(&mut report).await?;
-        }
-        if wanted("list") || wanted("full") {
-            many(&mut report, wanted("full")).await?;
-        }
-        Ok::<_, anyhow::Error>(())
-    })?;
+        runtime.block_on(serve(&mut report, &wanted))?;
+    }
+    if wanted("cluster") {
+        cluster::measure(&mut report)?;
+    }
+    if wanted("heartbeats") {
+        cluster::heartbeats(&mut report)?;
+    }
+    if phases.iter().any(|phase| phase == GROWTH) {
+        cluster::growth()?;
+    }
     conclude(&report, begin)
+}
+
+/// The phases that a server alone is enough for.
+async fn serve(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> Result<()> {
+    if wanted("idle") {
+        idle(report).await?;
+    }
+    if wanted("creates") || wanted("watches") {
+        writing(report, wanted("watches")).await?;
+    }
+    if wanted("latency") {
+        latency(report).await?;
+    }
+    if wanted("rights") {
+        rights::measure(report).await?;
+    }
+    if wanted("list") || wanted("full") {
+        many(report, wanted("full")).await?;
+    }
+    Ok(())
 }
 
 fn conclude(report: &Report, begin: Instant) -> Result<()> {

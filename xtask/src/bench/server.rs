@@ -18,13 +18,14 @@ const STOP: Duration = Duration::from_secs(30);
 /// The kernel counts processor time in hundredths of a second (`USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
 
-/// A running `kennel server`.
+/// A running `kennel server` or `kennel up`.
 pub(super) struct Server {
     child: Child,
     /// Kept open: a server whose output nobody takes would not be the one people run.
     _stdout: BufReader<ChildStdout>,
     data: TempDir,
     binary: PathBuf,
+    verb: &'static str,
     options: Vec<String>,
     address: String,
     /// From the start of the process to the line that says where it listens.
@@ -37,22 +38,28 @@ impl Server {
         Self::start_with(|_| Ok(Vec::new()))
     }
 
-    /// Starts it with further options, which may name files in its data directory.
-    pub(super) fn start_with(options: impl FnOnce(&Path) -> Result<Vec<String>>) -> Result<Self> {
-        let this = std::env::current_exe()?;
-        let home = this.parent().context("this program lies in a directory")?;
-        let binary = home.join("kennel");
-        ensure!(binary.exists(), "build {} first", binary.display());
-        // Not /tmp: that may be memory, where a sync costs nothing and proves nothing.
-        let data = TempDir::with_prefix_in("bench-", home)?;
-        let options = options(data.path())?;
-        Self::launch(binary, data, options)
+    /// The same with all controllers.
+    pub(super) fn up() -> Result<Self> {
+        let (binary, data) = prepare()?;
+        Self::launch(binary, data, "up", Vec::new())
     }
 
-    fn launch(binary: PathBuf, data: TempDir, options: Vec<String>) -> Result<Self> {
+    /// Starts it with further options, which may name files in its data directory.
+    pub(super) fn start_with(options: impl FnOnce(&Path) -> Result<Vec<String>>) -> Result<Self> {
+        let (binary, data) = prepare()?;
+        let options = options(data.path())?;
+        Self::launch(binary, data, "server", options)
+    }
+
+    fn launch(
+        binary: PathBuf,
+        data: TempDir,
+        verb: &'static str,
+        options: Vec<String>,
+    ) -> Result<Self> {
         let begin = Instant::now();
         let mut child = Command::new(&binary)
-            .args(["server", "--listen", "127.0.0.1:0", "--data-dir"])
+            .args([verb, "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data.path())
             .args(&options)
             .stdin(Stdio::null())
@@ -72,6 +79,7 @@ impl Server {
             _stdout: stdout,
             data,
             binary,
+            verb,
             options,
             address: address.trim().to_owned(),
             started_in,
@@ -93,7 +101,25 @@ impl Server {
         self.stop()?;
         let elsewhere = TempDir::new()?;
         let data = std::mem::replace(&mut self.data, elsewhere);
-        Self::launch(self.binary.clone(), data, self.options.clone())
+        Self::launch(self.binary.clone(), data, self.verb, self.options.clone())
+    }
+
+    /// `kennel bench` against it, and of it: what it prints for programs.
+    pub(super) fn bench(&self, nodes: u32, options: &[&str]) -> Result<serde_json::Value> {
+        let output = Command::new(&self.binary)
+            .args(["bench", "--output=json", "--kubeconfig"])
+            .arg(self.data.path().join("admin.kubeconfig"))
+            .args(["--nodes", &nodes.to_string()])
+            .args(["--pid", &self.child.id().to_string()])
+            .args(options)
+            .stdin(Stdio::null())
+            .stderr(File::create(self.data.path().join("bench.log"))?)
+            .output()?;
+        if !output.status.success() {
+            let log = fs::read_to_string(self.data.path().join("bench.log"))?;
+            bail!("kennel bench failed:\n{log}");
+        }
+        Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     fn stop(&mut self) -> Result<()> {
@@ -115,6 +141,17 @@ impl Server {
     pub(super) fn processor_time(&self) -> Result<Duration> {
         processor_time(&self.child.id().to_string())
     }
+}
+
+/// The binary beside this program, and an empty directory on the disk that holds it.
+fn prepare() -> Result<(PathBuf, TempDir)> {
+    let this = std::env::current_exe()?;
+    let home = this.parent().context("this program lies in a directory")?;
+    let binary = home.join("kennel");
+    ensure!(binary.exists(), "build {} first", binary.display());
+    // Not /tmp: that may be memory, where a sync costs nothing and proves nothing.
+    let data = TempDir::with_prefix_in("bench-", home)?;
+    Ok((binary, data))
 }
 
 impl Drop for Server {

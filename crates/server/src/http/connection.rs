@@ -186,7 +186,7 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let line = Line::of(&request);
+    let line = Line::of(&request, caller.address.is_none());
     let mut note = api.settings.audit.note(&request, &caller);
     let (parts, body) = request.into_parts();
     let mut name = "-".to_owned();

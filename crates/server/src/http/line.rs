@@ -1,5 +1,6 @@
 //! One line per request in the log, in an order that suits grep:
-//! `METHOD path code milliseconds user agent`.
+//! `METHOD path code milliseconds user agent`. What our own parts ask for, with success, is only logged
+//! where somebody wants to see it (`kennel::request=debug`): there is much of it.
 
 use std::time::Instant;
 
@@ -15,16 +16,19 @@ pub(super) struct Line {
     method: Method,
     uri: Uri,
     agent: Option<HeaderValue>,
+    /// It comes from within this process.
+    inside: bool,
     started: Instant,
 }
 
 impl Line {
     /// Notes a request that has just come.
-    pub(super) fn of<B>(request: &Request<B>) -> Self {
+    pub(super) fn of<B>(request: &Request<B>, inside: bool) -> Self {
         Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
             agent: request.headers().get(header::USER_AGENT).cloned(),
+            inside,
             started: Instant::now(),
         }
     }
@@ -36,10 +40,13 @@ impl Line {
         let (method, agent) = (&self.method, self.agent());
         let path = shortened(self.uri.path_and_query().map_or("", |p| p.as_str()));
         let milliseconds = took.as_secs_f64() * 1e3;
-        tracing::info!(
-            target: "kennel::request",
-            "{method} {path} {code} {milliseconds:.1}ms user={user} agent={agent}"
-        );
+        let words =
+            format_args!("{method} {path} {code} {milliseconds:.1}ms user={user} agent={agent}");
+        if self.inside && code < 400 {
+            tracing::debug!(target: "kennel::request", "{words}");
+        } else {
+            tracing::info!(target: "kennel::request", "{words}");
+        }
     }
 
     /// The first word of the client's name for itself.
@@ -71,7 +78,7 @@ mod tests {
 
     fn agent(value: &str) -> String {
         let request = Request::builder().header(header::USER_AGENT, value);
-        Line::of(&request.body(()).unwrap()).agent().to_owned()
+        Line::of(&request.body(()).unwrap(), false).agent().to_owned()
     }
 
     #[test]

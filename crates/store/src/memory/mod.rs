@@ -26,8 +26,11 @@ use crate::record::{Event, Page, Record, Revision};
 /// The bounds of a [`Memory`].
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How much memory history may hold, all collections together.
+    /// How much memory history may hold at most, all collections together.
     pub history_bytes: usize,
+    /// How much of that it may always hold. Beyond it there is as much history as there is state: who has
+    /// missed more than that is served as well by listing again.
+    pub history_least: usize,
     /// How long history is kept.
     pub history_age: Duration,
     /// How many live events a watcher may leave unread.
@@ -43,6 +46,8 @@ pub struct Memory<H> {
     /// The last revision whose events have been put into every watcher's buffer.
     delivered: AtomicU64,
     history_bytes: AtomicUsize,
+    /// The bytes of the current values.
+    state_bytes: AtomicUsize,
     limits: Limits,
 }
 
@@ -58,6 +63,7 @@ impl<H> Memory<H> {
         prefixes.push("");
         prefixes.sort_unstable();
         prefixes.dedup();
+        let state_bytes = records.iter().map(|record| record.value.len()).sum();
         let mut contents: Vec<Vec<Arc<Record<H>>>> = prefixes.iter().map(|_| Vec::new()).collect();
         for record in records {
             contents[collection::home(&prefixes, &record.key)].push(record);
@@ -72,6 +78,7 @@ impl<H> Memory<H> {
             revision: AtomicU64::new(revision),
             delivered: AtomicU64::new(revision),
             history_bytes: AtomicUsize::new(0),
+            state_bytes: AtomicUsize::new(state_bytes),
             limits,
         }
     }
@@ -173,9 +180,29 @@ impl<H> Memory<H> {
         self.revision.store(last, Ordering::Release);
         drop(tables);
         self.history_bytes.fetch_add(grown, Ordering::Relaxed);
+        self.count_state(events);
         self.deliver(events, &homes);
         self.delivered.store(last, Ordering::Release);
         self.enforce_history_bytes();
+    }
+
+    fn count_state(&self, events: &[Arc<Event<H>>]) {
+        let size = |record: &Option<Arc<Record<H>>>| record.as_ref().map_or(0, |r| r.value.len());
+        let added = events.iter().map(|event| size(&event.after)).sum();
+        let removed = events.iter().map(|event| size(&event.before)).sum();
+        // In this order it never goes below zero, and only one thread publishes.
+        self.state_bytes.fetch_add(added, Ordering::Relaxed);
+        self.state_bytes.fetch_sub(removed, Ordering::Relaxed);
+    }
+
+    fn history_allowed(&self) -> usize {
+        let Limits {
+            history_bytes,
+            history_least,
+            ..
+        } = self.limits;
+        let state = self.state_bytes.load(Ordering::Relaxed);
+        state.max(history_least).min(history_bytes)
     }
 
     fn deliver(&self, events: &[Arc<Event<H>>], homes: &[usize]) {
@@ -209,8 +236,9 @@ impl<H> Memory<H> {
     /// Takes history from the collection that holds most of it, so that a busy collection never
     /// costs a quiet one its past.
     fn enforce_history_bytes(&self) {
-        while self.history_bytes.load(Ordering::Relaxed) > self.limits.history_bytes {
-            let excess = self.history_bytes.load(Ordering::Relaxed) - self.limits.history_bytes;
+        let allowed = self.history_allowed();
+        while self.history_bytes.load(Ordering::Relaxed) > allowed {
+            let excess = self.history_bytes.load(Ordering::Relaxed) - allowed;
             let largest = self
                 .collections
                 .iter()

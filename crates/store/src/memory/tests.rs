@@ -23,6 +23,7 @@ fn memory(limits: Limits) -> Arc<Memory<()>> {
 fn unlimited() -> Limits {
     Limits {
         history_bytes: usize::MAX,
+        history_least: usize::MAX,
         history_age: 5 * MINUTE,
         watch_buffer: 4,
     }
@@ -100,6 +101,27 @@ fn a_busy_collection_does_not_cost_a_quiet_one_its_history() {
         Some(oldest),
         "both together reach as far as the shorter"
     );
+}
+
+#[test]
+fn there_is_as_much_history_as_state_but_never_less_than_the_least() {
+    let check = |state: usize, expected: usize| {
+        let memory = memory(Limits {
+            history_bytes: 256 * 1024,
+            history_least: 64 * 1024,
+            ..unlimited()
+        });
+        let now = Instant::now();
+        put(&memory, "/quiet/1", state, now);
+        for _ in 0..1000 {
+            put(&memory, "/busy/1", 1000, now);
+        }
+        let kept = memory.history_bytes();
+        assert!((expected - 4096..=expected).contains(&kept), "{kept}");
+    };
+    check(0, 64 * 1024);
+    check(128 * 1024 - 1000, 128 * 1024);
+    check(1 << 20, 256 * 1024);
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::seal::Seal;
 /// History in all: some 20,000 pod updates of 3 KiB, four seconds of the fastest rollout.
 const HISTORY_BYTES: usize = 64 << 20;
 
+/// History in small clusters: more than all of their state.
+const HISTORY_LEAST: usize = 16 << 20;
+
 /// What etcd keeps for Kubernetes: clients that were away for less need not list again.
 const HISTORY_AGE: Duration = Duration::from_mins(5);
 
@@ -32,7 +35,8 @@ pub struct Options {
     /// Key prefixes, such as `/registry/pods/`, that get an index and a history of their own. Other
     /// keys share one.
     pub collections: Vec<String>,
-    /// How much memory history may hold, all collections together.
+    /// How much memory history may hold at most, all collections together; no more than the state itself
+    /// beyond 16 MiB.
     pub history_bytes: usize,
     /// How long history is kept.
     pub history_age: Duration,
@@ -64,6 +68,7 @@ impl Options {
     pub(super) fn limits(&self) -> Limits {
         Limits {
             history_bytes: self.history_bytes,
+            history_least: HISTORY_LEAST,
             history_age: self.history_age,
             watch_buffer: self.watch_buffer,
         }

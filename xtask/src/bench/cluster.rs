@@ -1,0 +1,153 @@
+//! A whole cluster: `kennel up` in one process, `kennel bench` with its nodes in another.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::plot;
+use super::report::{Report, say};
+use super::server::Server;
+
+/// The size that has bounds.
+const NODES: u32 = 5_000;
+/// The size whose heartbeats are measured, …
+const IDLE_NODES: u32 = 10_000;
+/// … and for how long.
+const IDLE: &str = "60";
+/// The sizes that show how it grows.
+const SIZES: [u32; 4] = [1_000, 5_000, 10_000, 50_000];
+/// Where that is drawn.
+const PLOT: &str = "docs/growth.svg";
+
+/// A DaemonSet's life on five thousand nodes, against its bounds.
+pub(super) fn measure(report: &mut Report) -> Result<()> {
+    let figures = Server::up()?.bench(NODES, &[])?;
+    let size = Size::read(&figures)?;
+    say(size.line());
+    let steps = [
+        ("5,000 nodes, apply → available", size.apply, 3.6),
+        ("5,000 nodes, update → available", size.update, 6.8),
+        ("5,000 nodes, delete → gone", size.delete, 4.3),
+        ("5,000 nodes, processor time", size.processor, 20.0),
+    ];
+    for (name, measured, bound) in steps {
+        let (shown, limit) = (format!("{measured:.2} s"), format!("≤ {bound} s"));
+        report.judge(name, shown, limit, measured <= bound);
+    }
+    let (shown, limit) = (format!("{:.0} MB", size.memory), "≤ 220 MB");
+    report.judge(
+        "5,000 nodes, peak memory",
+        shown,
+        limit,
+        size.memory <= 220.0,
+    );
+    Ok(())
+}
+
+/// Ten thousand nodes that do nothing but say so.
+pub(super) fn heartbeats(report: &mut Report) -> Result<()> {
+    let figures = Server::up()?.bench(IDLE_NODES, &["--idle", IDLE])?;
+    say(Size::read(&figures)?.line());
+    let cores = number(&figures["processes"][0]["idleCores"])?;
+    report.judge(
+        "10,000 nodes idle",
+        format!("{cores:.3} cores"),
+        "≤ 0.5 cores",
+        cores <= 0.5,
+    );
+    Ok(())
+}
+
+/// The same at several sizes, and a drawing of it in the documentation.
+pub(super) fn growth() -> Result<()> {
+    let mut sizes = Vec::new();
+    for nodes in SIZES {
+        let figures = Server::up()?.bench(nodes, &[])?;
+        let size = Size::read(&figures)?;
+        say(size.line());
+        sizes.push(size);
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    let file = root.context("xtask lies in the repository")?.join(PLOT);
+    std::fs::write(&file, plot::svg(&sizes))?;
+    say(format_args!("drawn in {PLOT}"));
+    Ok(())
+}
+
+/// What was measured at one size.
+pub(super) struct Size {
+    pub(super) nodes: f64,
+    /// Seconds.
+    pub(super) apply: f64,
+    pub(super) update: f64,
+    pub(super) delete: f64,
+    /// Seconds of the control plane.
+    pub(super) processor: f64,
+    /// Megabytes of the control plane, at most.
+    pub(super) memory: f64,
+    /// The same of the benchmark with its nodes.
+    bench_processor: f64,
+    bench_memory: f64,
+}
+
+impl Size {
+    pub(super) fn read(figures: &Value) -> Result<Self> {
+        let step = |name: &str| number(&figures["steps"][name]["seconds"]);
+        let processor = |process: &Value| number(&process["cpuSeconds"]["total"]);
+        let memory = |process: &Value| Ok::<_, anyhow::Error>(number(&process["peakBytes"])? / 1e6);
+        let (server, bench) = (&figures["processes"][0], &figures["bench"]);
+        Ok(Self {
+            nodes: number(&figures["nodes"])?,
+            apply: step("apply")?,
+            update: step("update")?,
+            delete: step("delete")?,
+            processor: processor(server)?,
+            memory: memory(server)?,
+            bench_processor: processor(bench)?,
+            bench_memory: memory(bench)?,
+        })
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{} nodes: apply {:.2} s, update {:.2} s, delete {:.2} s; control plane {:.2} s of processor \
+             time and {:.0} MB, nodes {:.2} s and {:.0} MB",
+            self.nodes,
+            self.apply,
+            self.update,
+            self.delete,
+            self.processor,
+            self.memory,
+            self.bench_processor,
+            self.bench_memory,
+        )
+    }
+}
+
+fn number(value: &Value) -> Result<f64> {
+    value.as_f64().context("a figure is missing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_are_read_from_what_the_program_prints() {
+        let process = json!({"cpuSeconds": {"total": 12.5}, "peakBytes": 200_000_000});
+        let step = |seconds: f64| json!({"seconds": seconds});
+        let figures = json!({
+            "nodes": 5000, "processes": [process], "bench": process,
+            "steps": {"apply": step(3.0), "update": step(5.0), "delete": step(2.0)},
+        });
+        let size = Size::read(&figures).unwrap();
+        assert_eq!(
+            size.line(),
+            "5000 nodes: apply 3.00 s, update 5.00 s, delete 2.00 s; control plane 12.50 s of processor \
+             time and 200 MB, nodes 12.50 s and 200 MB"
+        );
+        assert!(Size::read(&json!({"nodes": 5000})).is_err());
+    }
+}
