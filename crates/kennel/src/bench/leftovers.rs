@@ -14,6 +14,8 @@ use super::say;
 
 /// How many objects are deleted at once.
 const AT_ONCE: usize = 64;
+/// How many nodes are listed at once.
+const PAGE: u32 = 1000;
 /// How often it is looked whether the namespace is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long that may take.
@@ -29,14 +31,26 @@ impl Leftovers {
     /// Looks.
     pub(super) async fn find(client: &Client) -> Result<Self> {
         let (key, value) = NODE_LABEL;
-        let nodes: Api<Node> = Api::all(client.clone());
-        let ours = ListParams::default().labels(&format!("{key}={value}"));
-        let found = nodes.list_metadata(&ours).await;
-        let found = found.context("cannot list nodes")?;
+        let all: Api<Node> = Api::all(client.clone());
+        let mut ours = ListParams::default()
+            .labels(&format!("{key}={value}"))
+            .limit(PAGE);
+        let mut nodes = Vec::new();
+        loop {
+            let page = all
+                .list_metadata(&ours)
+                .await
+                .context("cannot list nodes")?;
+            nodes.extend(page.iter().map(kube::ResourceExt::name_any));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => ours = ours.continue_token(&token),
+                None => break,
+            }
+        }
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let namespace = namespaces.get_metadata_opt(NAMESPACE).await;
         Ok(Self {
-            nodes: found.iter().map(kube::ResourceExt::name_any).collect(),
+            nodes,
             namespace: namespace.context("cannot read namespaces")?.is_some(),
         })
     }
