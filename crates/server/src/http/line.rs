@@ -78,7 +78,9 @@ mod tests {
 
     fn agent(value: &str) -> String {
         let request = Request::builder().header(header::USER_AGENT, value);
-        Line::of(&request.body(()).unwrap(), false).agent().to_owned()
+        Line::of(&request.body(()).unwrap(), false)
+            .agent()
+            .to_owned()
     }
 
     #[test]
