@@ -9,6 +9,8 @@
 //!   pending pod, node changed ─▶ schedule ─▶ bind
 //!
 //!   object changed or gone ─▶ garbage ─▶ delete, orphan, …
+//!
+//!   node, lease, pod changed · time passes ─▶ lifecycle ─▶ conditions, taints, evictions
 //! ```
 //!
 //! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
@@ -19,6 +21,7 @@ pub mod daemonset;
 pub mod endpoints;
 pub mod garbage;
 pub mod int_or_percent;
+pub mod lifecycle;
 pub mod names;
 pub mod quantity;
 pub mod schedule;
