@@ -30,7 +30,7 @@ pub struct Reference {
     pub api_version: &'static str,
     /// Kind.
     pub kind: &'static str,
-    /// Namespace.
+    /// Namespace; empty for what is in none.
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
@@ -53,14 +53,24 @@ impl Reference {
         format!("{kind}\n{namespace}\n{name}\n{uid}\n{api_version}")
     }
 
+    /// The namespace of events about it.
+    fn home(&self) -> &str {
+        match &*self.namespace {
+            "" => "default",
+            namespace => namespace,
+        }
+    }
+
     fn involved(&self) -> Value {
         let mut object = json!({
             "apiVersion": self.api_version,
             "kind": self.kind,
-            "namespace": &*self.namespace,
             "name": &*self.name,
             "uid": &*self.uid,
         });
+        if !self.namespace.is_empty() {
+            object["namespace"] = (*self.namespace).into();
+        }
         if !self.resource_version.is_empty() {
             object["resourceVersion"] = self.resource_version.as_str().into();
         }
@@ -172,7 +182,7 @@ impl Scribe {
         let body = json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": &*about.namespace},
+            "metadata": {"name": name, "namespace": about.home()},
             "involvedObject": about.involved(),
             "reason": note.reason,
             "message": message,
@@ -215,7 +225,7 @@ impl Scribe {
 }
 
 fn collection(about: &Reference) -> String {
-    format!("/api/v1/namespaces/{}/events", about.namespace)
+    format!("/api/v1/namespaces/{}/events", about.home())
 }
 
 #[cfg(test)]

@@ -7,8 +7,11 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use tokio_util::sync::CancellationToken;
 
-use crate::shape::{Node, Pod};
+use crate::shape::{Lease, Node, Pod};
 use kennel_client::informer::{Changes, Informer};
+
+/// Where nodes have their leases.
+const NODE_LEASES: &str = "kube-node-lease";
 
 /// The kinds that controllers watch. Those to which nobody subscribes are not watched.
 pub struct Informers {
@@ -16,6 +19,7 @@ pub struct Informers {
     endpoints: Informer<DynamicObject>,
     endpoint_slices: Informer<DynamicObject>,
     nodes: Informer<Node>,
+    node_leases: Informer<Lease>,
     pods: Informer<Pod>,
     revisions: Informer<DynamicObject>,
     services: Informer<DynamicObject>,
@@ -33,6 +37,7 @@ impl Informers {
                 "endpointslices",
             ),
             nodes: Informer::new(Api::all(client.clone()), "nodes"),
+            node_leases: Informer::new(Api::namespaced(client.clone(), NODE_LEASES), "node leases"),
             pods: Informer::new(Api::all(client.clone()), "pods"),
             revisions: Informer::new(
                 whole(ApiResource::erase::<ControllerRevision>(&())),
@@ -62,6 +67,11 @@ impl Informers {
         self.nodes.subscribe()
     }
 
+    /// The leases of nodes: only who, and when it was renewed.
+    pub fn node_leases(&mut self) -> Changes<Lease> {
+        self.node_leases.subscribe()
+    }
+
     /// Pods.
     pub fn pods(&mut self) -> Changes<Pod> {
         self.pods.subscribe()
@@ -85,6 +95,7 @@ impl Informers {
             self.endpoints.run(stop()),
             self.endpoint_slices.run(stop()),
             self.nodes.run(stop()),
+            self.node_leases.run(stop()),
             self.pods.run(stop()),
             self.revisions.run(stop()),
             self.services.run(stop()),

@@ -16,6 +16,7 @@ mod discover;
 pub mod endpoints;
 pub mod informers;
 pub mod namespaces;
+pub mod nodes;
 pub mod podgc;
 pub mod scheduler;
 pub mod shape;

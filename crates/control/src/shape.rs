@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kennel_core::daemonset::fit::Rules;
 use kube::Resource;
@@ -131,6 +131,28 @@ pub struct Node {
     pub metadata: ObjectMeta,
     /// What is wanted of it.
     pub spec: NodeSpec,
+    /// How it is.
+    pub status: NodeStatus,
+}
+
+/// How a node is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeStatus {
+    /// Its conditions.
+    pub conditions: Vec<NodeCondition>,
+}
+
+/// A condition of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeCondition {
+    /// Which.
+    pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// When the node said so.
+    pub last_heartbeat_time: Option<Time>,
 }
 
 /// What is wanted of a node.
@@ -145,7 +167,7 @@ pub struct NodeSpec {
 
 /// What repels pods.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Taint {
     /// Its key.
     pub key: String,
@@ -153,6 +175,27 @@ pub struct Taint {
     pub value: String,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: String,
+    /// Since when it has been there.
+    pub time_added: Option<Time>,
+}
+
+/// A lease.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Lease {
+    /// Metadata, as far as it is read.
+    #[serde(deserialize_with = "identity")]
+    pub metadata: ObjectMeta,
+    /// What it says.
+    pub spec: LeaseSpec,
+}
+
+/// What a lease says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LeaseSpec {
+    /// When it was renewed, by its holder's clock.
+    pub renew_time: Option<MicroTime>,
 }
 
 #[derive(Default, Deserialize)]
@@ -185,8 +228,28 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
     })
 }
 
-macro_rules! core_resource {
-    ($type:ty, $scope:ty, $kind:literal, $plural:literal) => {
+/// Who it is and no more: there are a thousand renewals of leases a second.
+fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Identity {
+        name: Option<String>,
+        namespace: Option<String>,
+        uid: Option<String>,
+        resource_version: Option<String>,
+    }
+    let read = Identity::deserialize(deserializer)?;
+    Ok(ObjectMeta {
+        name: read.name,
+        namespace: read.namespace,
+        uid: read.uid,
+        resource_version: read.resource_version,
+        ..ObjectMeta::default()
+    })
+}
+
+macro_rules! resource {
+    ($type:ty, $scope:ty, $group:literal, $kind:literal, $plural:literal) => {
         impl Resource for $type {
             type DynamicType = ();
             type Scope = $scope;
@@ -196,7 +259,7 @@ macro_rules! core_resource {
             }
 
             fn group((): &()) -> Cow<'_, str> {
-                "".into()
+                $group.into()
             }
 
             fn version((): &()) -> Cow<'_, str> {
@@ -218,8 +281,15 @@ macro_rules! core_resource {
     };
 }
 
-core_resource!(Pod, NamespaceResourceScope, "Pod", "pods");
-core_resource!(Node, ClusterResourceScope, "Node", "nodes");
+resource!(Pod, NamespaceResourceScope, "", "Pod", "pods");
+resource!(Node, ClusterResourceScope, "", "Node", "nodes");
+resource!(
+    Lease,
+    NamespaceResourceScope,
+    "coordination.k8s.io",
+    "Lease",
+    "leases"
+);
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@ use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
 use crate::controllers::Selection;
+use crate::patience::LifecycleArgs;
 use kennel_server::audit;
 
 /// One daemon on every node: the Kubernetes DaemonSet, whole and small.
@@ -196,9 +197,10 @@ pub(crate) struct UpArgs {
     /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
     ///
     /// The names are daemonset-controller, kube-scheduler, garbage-collector-controller,
-    /// namespace-controller, pod-garbage-collector-controller, endpointslice-controller,
-    /// endpoints-controller and token-cleaner-controller. To run the DaemonSet controller as a
-    /// process of its own, for example: --controllers='*,-daemonset-controller'
+    /// namespace-controller, node-lifecycle-controller, taint-eviction-controller,
+    /// pod-garbage-collector-controller, endpointslice-controller, endpoints-controller and
+    /// token-cleaner-controller. To run the DaemonSet controller as a process of its own, for example:
+    /// --controllers='*,-daemonset-controller'
     #[arg(
         long,
         default_value = "*",
@@ -206,6 +208,9 @@ pub(crate) struct UpArgs {
         allow_hyphen_values = true
     )]
     pub(crate) controllers: Selection,
+
+    #[command(flatten)]
+    pub(crate) lifecycle: LifecycleArgs,
 }
 
 /// How to answer for names.

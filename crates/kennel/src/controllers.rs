@@ -6,6 +6,10 @@ use std::str::FromStr;
 pub(crate) const DAEMON_SETS: &str = "daemonset-controller";
 /// The scheduler.
 pub(crate) const SCHEDULER: &str = "kube-scheduler";
+/// What notices that a node is silent.
+pub(crate) const NODE_LIFECYCLE: &str = "node-lifecycle-controller";
+/// What drives pods off nodes.
+pub(crate) const TAINT_EVICTION: &str = "taint-eviction-controller";
 /// The garbage collector.
 pub(crate) const COLLECTOR: &str = "garbage-collector-controller";
 /// The namespace controller.
@@ -19,7 +23,7 @@ pub(crate) const ENDPOINTS: &str = "endpoints-controller";
 /// What removes bootstrap tokens that have expired.
 pub(crate) const TOKENS: &str = "token-cleaner-controller";
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     DAEMON_SETS,
     SCHEDULER,
     COLLECTOR,
@@ -28,6 +32,8 @@ const NAMES: [&str; 8] = [
     TOKENS,
     SLICES,
     ENDPOINTS,
+    NODE_LIFECYCLE,
+    TAINT_EVICTION,
 ];
 
 /// A list such as `*,-daemonset-controller`.

@@ -10,6 +10,7 @@ mod logging;
 mod memory;
 mod observe;
 mod parts;
+mod patience;
 mod signals;
 mod verb;
 

@@ -10,19 +10,21 @@ use kennel_client::work::{WRITES_AT_ONCE, Work};
 use kennel_client::write::{Call, Content, Writer};
 use kennel_client::{Error, api, clock};
 use kennel_core::garbage::pods::{Doomed, ENDED_MAX, PodFacts, Pods, Why};
+use kennel_core::lifecycle::taints::OUT_OF_SERVICE;
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::informers::Informers;
-use crate::shape::Pod;
+use crate::shape::{Node, Pod};
 
 /// How long to wait after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
 enum Seen {
     Pod(Change<PodFacts>),
-    Node(Change<Arc<str>>),
+    /// Which, and whether it is out of service.
+    Node(Change<(Arc<str>, bool)>),
 }
 
 enum Ended {
@@ -50,7 +52,8 @@ pub fn run(
     let pods = informers.pods();
     let pods = pods.map(|c| Seen::Pod(c.map(|pod| facts(&pod))));
     let nodes = informers.nodes();
-    let nodes = nodes.map(|c| Seen::Node(c.map(|node| node.name_any().into())));
+    let nodes =
+        nodes.map(|c| Seen::Node(c.map(|node| (node.name_any().into(), is_out_of_service(&node)))));
     let seen = stream::select_all([pods.boxed(), nodes.boxed()]).boxed();
     let controller = Controller {
         writer: Writer::new(client, Fence::open()),
@@ -59,6 +62,18 @@ pub fn run(
         unsynced: (true, true),
     };
     controller.run(seen, stop)
+}
+
+/// Is a node said to be down for good, and not ready?
+fn is_out_of_service(node: &Node) -> bool {
+    let mut conditions = node.status.conditions.iter();
+    let is_ready = conditions.any(|c| c.r#type == "Ready" && c.status == "True");
+    !is_ready
+        && node
+            .spec
+            .taints
+            .iter()
+            .any(|taint| taint.key == OUT_OF_SERVICE)
 }
 
 fn facts(pod: &Pod) -> PodFacts {
@@ -114,7 +129,7 @@ impl Controller {
             Seen::Pod(Change::Applied(pod)) => self.pods.pod(now, pod),
             Seen::Pod(Change::Gone(id)) => self.pods.pod_gone(&id.uid),
             Seen::Pod(Change::Synced) => self.unsynced.0 = false,
-            Seen::Node(Change::Applied(name)) => self.pods.node(&name),
+            Seen::Node(Change::Applied((name, out))) => self.pods.node(&name, out),
             Seen::Node(Change::Gone(id)) => self.pods.node_gone(now, &id.name),
             Seen::Node(Change::Synced) => self.unsynced.1 = false,
         }
@@ -209,6 +224,7 @@ fn words(why: Why) -> &'static str {
     match why {
         Why::NodeGone => "its node no longer exists",
         Why::Unbound => "no node has it",
+        Why::OutOfService => "its node is out of service",
         Why::TooMany => "too many have ended",
     }
 }

@@ -1,5 +1,5 @@
 //! Pods that nobody will ever finish: those of nodes that are gone, those that were deleted before any
-//! node had them, and too many that have ended.
+//! node had them or whose node is out of service, and too many that have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub enum Why {
     NodeGone,
     /// It is being deleted, and no node will finish that.
     Unbound,
+    /// It is being deleted, and its node is out of service and will not finish that.
+    OutOfService,
     /// There are too many that have ended, and it is among the oldest.
     TooMany,
 }
@@ -53,7 +55,8 @@ pub struct Doomed {
 pub struct Pods {
     all: BTreeMap<Arc<str>, PodFacts>,
     by_node: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    nodes: BTreeSet<Arc<str>>,
+    /// The nodes there are: is it out of service?
+    nodes: BTreeMap<Arc<str>, bool>,
     /// Nodes that pods name and nobody has seen, since when.
     missing: BTreeMap<Arc<str>, i64>,
     /// Those that have ended, oldest first.
@@ -69,7 +72,7 @@ impl Pods {
         Self {
             all: BTreeMap::new(),
             by_node: BTreeMap::new(),
-            nodes: BTreeSet::new(),
+            nodes: BTreeMap::new(),
             missing: BTreeMap::new(),
             ended: BTreeSet::new(),
             ended_max,
@@ -87,8 +90,14 @@ impl Pods {
         if let Some(node) = &pod.node {
             let pods = self.by_node.entry(node.clone()).or_default();
             pods.insert(uid.clone());
-            if !self.nodes.contains(node) {
-                self.missing.entry(node.clone()).or_insert(now_ms);
+            match self.nodes.get(node) {
+                None => {
+                    self.missing.entry(node.clone()).or_insert(now_ms);
+                }
+                Some(true) if pod.deleting => {
+                    self.doomed.insert(uid.clone(), Why::OutOfService);
+                }
+                Some(_) => {}
             }
         } else if pod.deleting {
             self.doomed.insert(uid.clone(), Why::Unbound);
@@ -116,10 +125,20 @@ impl Pods {
         }
     }
 
-    /// A node is there.
-    pub fn node(&mut self, name: &Arc<str>) {
+    /// A node is there or has changed. Is it out of service: not ready, and said by an administrator to be
+    /// so for good?
+    pub fn node(&mut self, name: &Arc<str>, out_of_service: bool) {
         self.missing.remove(name);
-        self.nodes.insert(name.clone());
+        let before = self.nodes.insert(name.clone(), out_of_service);
+        if !out_of_service || before == Some(true) {
+            return;
+        }
+        let here = self.by_node.get(name).into_iter().flatten();
+        for uid in here {
+            if self.all.get(uid).is_some_and(|pod| pod.deleting) {
+                self.doomed.insert(uid.clone(), Why::OutOfService);
+            }
+        }
     }
 
     /// A node is gone.
@@ -151,7 +170,7 @@ impl Pods {
     /// A node that was asked for is not there: its pods go. Those that fail to are tried again after
     /// another quarantine.
     pub fn node_is_gone(&mut self, now_ms: i64, name: &Arc<str>) {
-        if self.nodes.contains(name) {
+        if self.nodes.contains_key(name) {
             return;
         }
         let Some(pods) = self.by_node.get(name) else {
@@ -165,7 +184,7 @@ impl Pods {
 
     /// A node that was asked for is there, or nobody could tell.
     pub fn node_still_missing(&mut self, now_ms: i64, name: &Arc<str>) {
-        if !self.nodes.contains(name) && self.by_node.contains_key(name) {
+        if !self.nodes.contains_key(name) && self.by_node.contains_key(name) {
             self.missing.insert(name.clone(), now_ms);
         }
     }
@@ -243,12 +262,12 @@ mod tests {
         let mut pods = Pods::new(ENDED_MAX);
         let node: Arc<str> = "n".into();
         pods.pod(0, pod("a", "n"));
-        pods.node(&node);
+        pods.node(&node, false);
         assert_eq!(pods.next_deadline(), None);
         pods.node_gone(5, &node);
         assert_eq!(pods.next_deadline(), Some(40_005));
         assert_eq!(pods.overdue_nodes(40_005), std::slice::from_ref(&node));
-        pods.node(&node);
+        pods.node(&node, false);
         pods.node_is_gone(40_006, &node);
         assert!(
             taken(&mut pods).is_empty(),
@@ -268,6 +287,29 @@ mod tests {
         assert_eq!(doomed[0].why, Why::Unbound);
         pods.failed(&doomed[0]);
         assert_eq!(pods.take(), doomed);
+    }
+
+    #[test]
+    fn pods_that_are_being_deleted_go_from_a_node_that_is_out_of_service() {
+        let mut pods = Pods::new(ENDED_MAX);
+        let node: Arc<str> = "n".into();
+        let deleting = |name: &str| PodFacts {
+            deleting: true,
+            ..pod(name, "n")
+        };
+        pods.node(&node, false);
+        pods.pod(0, deleting("early"));
+        pods.pod(0, pod("tolerant", "n"));
+        assert!(taken(&mut pods).is_empty());
+        pods.node(&node, true);
+        assert_eq!(taken(&mut pods), [("early".to_owned(), Why::OutOfService)]);
+        pods.pod(0, deleting("late"));
+        assert_eq!(taken(&mut pods), [("late".to_owned(), Why::OutOfService)]);
+        pods.node(&node, true);
+        assert!(taken(&mut pods).is_empty(), "each is named once");
+        pods.node(&node, false);
+        pods.pod(0, deleting("after"));
+        assert!(taken(&mut pods).is_empty());
     }
 
     #[test]

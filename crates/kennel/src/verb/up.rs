@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_control::daemonset::Settings;
-use kennel_control::{collector, daemonset, endpoints, namespaces, podgc, scheduler, tokens};
+use kennel_control::{
+    collector, daemonset, endpoints, namespaces, nodes, podgc, scheduler, tokens,
+};
 use kennel_node::simulated::Simulation;
 use kennel_server::api::Api;
 
@@ -15,6 +17,7 @@ use crate::args::UpArgs;
 use crate::controllers::{self, Selection};
 use crate::inprocess;
 use crate::parts::Parts;
+use crate::patience::LifecycleArgs;
 use crate::signals::Signals;
 
 /// What the parts get to finish what they are at; the server is there for them until then.
@@ -34,6 +37,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut parts = Parts::new(inprocess::informers(&server.api));
     place(&mut parts, &args.controllers, &server.api);
     reach(&mut parts, &args.controllers, &server.api);
+    watch_nodes(&mut parts, &args.controllers, args.lifecycle, &server.api);
     clean_up(&mut parts, &args.controllers, &server.api);
     if args.simulate > 0 {
         simulate(&mut parts, args.simulate, &server.api);
@@ -81,6 +85,29 @@ fn reach(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
     if clients.slices.is_some() || clients.endpoints.is_some() {
         parts.start("endpoints controllers", move |informers, stop| {
             endpoints::run(clients.clone(), informers, stop)
+        });
+    }
+}
+
+/// The parts that notice silent nodes, and see to their pods.
+fn watch_nodes(
+    parts: &mut Parts,
+    selection: &Selection,
+    lifecycle: LifecycleArgs,
+    api: &Arc<Api>,
+) {
+    // Both have this account, as upstream's do.
+    let client = || inprocess::account(api, "node-controller");
+    if selection.runs(controllers::NODE_LIFECYCLE) {
+        let (client, settings) = (client(), lifecycle.settings());
+        parts.start("node lifecycle controller", move |informers, stop| {
+            nodes::lifecycle::run(client.clone(), informers, settings, stop)
+        });
+    }
+    if selection.runs(controllers::TAINT_EVICTION) {
+        let client = client();
+        parts.start("taint eviction controller", move |informers, stop| {
+            nodes::eviction::run(client.clone(), informers, stop)
         });
     }
 }

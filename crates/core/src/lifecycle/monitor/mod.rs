@@ -11,7 +11,7 @@ use super::NodeFacts;
 use super::conditions::{Says, Silence, silence};
 use super::residents::{Resident, Residents};
 use super::taints::{self, Change, Eviction};
-use super::zones::{Rates, Standing, Turn, Zones};
+use super::zones::{Rates, Turn, Zones};
 
 mod node;
 #[cfg(test)]

@@ -86,6 +86,7 @@ impl World {
 
     /// Lets time pass until then; the nodes renew their leases every ten seconds.
     fn run_with(&mut self, until: u64, living: &[&str]) {
+        self.act();
         while self.now < until {
             self.now += 1;
             if self.now % 10 == 0 {
@@ -95,7 +96,6 @@ impl World {
             }
             self.act();
         }
-        self.act();
     }
 
     fn run(&mut self, until: u64) {
@@ -241,7 +241,7 @@ fn a_node_that_never_says_anything_gets_a_minute() {
     world.nodes.insert("n2".to_owned(), silent);
     world.changed("n2");
     world.run_with(59, &["n1"]);
-    world.check(&["1: n2 Registered"]);
+    world.check(&["0: n2 Registered"]);
     world.run_with(100, &["n1"]);
     let tainted = format!("60: n2 tainted {BOTH}");
     world.check(&["60: n2 unknown", &tainted]);
@@ -262,7 +262,7 @@ fn a_node_that_speaks_up_is_held_to_the_shorter_grace() {
     world.run_with(5, &["n1"]);
     world.report("n2", Says::True);
     world.run_with(54, &["n1"]);
-    world.check(&["1: n2 Registered"]);
+    world.check(&["0: n2 Registered"]);
     world.run_with(55, &["n1"]);
     assert_eq!(world.done[0], "55: n2 unknown");
 }
@@ -275,7 +275,7 @@ fn after_a_start_everybody_has_the_full_grace_and_pods_are_marked_that_were_not(
     world.report("n2", Says::Unknown);
     world.pod("p", "n2", true);
     world.run_with(1_100, &[]);
-    world.check(&["1001: n1 Registered", "1001: n2 Registered"]);
+    world.check(&["1000: n1 Registered", "1000: n2 Registered"]);
     world.monitor.synced();
     world.act();
     assert_eq!(world.done[0], "1100: pod p not ready");
@@ -414,7 +414,7 @@ fn a_node_that_is_gone_is_forgotten() {
     let mut world = World::with(1);
     world.monitor.node_gone("n1");
     world.run(1_000);
-    world.check(&["1: n1 Removed"]);
+    world.check(&["0: n1 Removed"]);
     assert!(world.monitor.deadlines.is_empty());
     assert_eq!(world.monitor.next_deadline(), None);
 }

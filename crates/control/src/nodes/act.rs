@@ -1,0 +1,172 @@
+//! The writes to nodes and pods. Each names the uid and, where it depends on what was seen, the version.
+
+use kennel_client::api;
+use kennel_client::clock;
+use kennel_client::events::{Note, Recorder, Reference};
+use kennel_client::write::{Call, Content, Failure, Writer, Written};
+use kennel_core::lifecycle::conditions::Silence;
+use kennel_core::lifecycle::monitor::{News, NodeVersion, PodName};
+use kennel_core::lifecycle::taints::Change;
+use serde_json::{Value, json};
+
+use super::facts;
+use crate::shape::Pod;
+
+fn node_path(name: &str) -> String {
+    format!("{}/{name}", api::cluster_path("nodes"))
+}
+
+fn pod_path(pod: &PodName) -> String {
+    format!("{}/{}", api::core_path(&pod.namespace, "pods"), pod.name)
+}
+
+/// Says of a node that nobody knows how it is.
+pub(super) async fn set_unknown(
+    writer: &Writer,
+    node: &NodeVersion,
+    created: Option<i64>,
+    conditions: &[Silence],
+) -> Result<Written, Failure> {
+    let now = clock::now_rfc3339();
+    let of = |silence: &Silence| {
+        let mut condition = json!({
+            "type": silence.kind.name(), "status": "Unknown", "reason": silence.reason(),
+            "message": silence.message(), "lastTransitionTime": now,
+        });
+        if silence.never {
+            condition["lastHeartbeatTime"] = created.map(clock::rfc3339).into();
+        }
+        condition
+    };
+    let conditions: Value = conditions.iter().map(of).collect();
+    let patch = json!({
+        "metadata": {"uid": &*node.uid, "resourceVersion": &*node.version},
+        "status": {"conditions": conditions},
+    });
+    let path = format!("{}/status", node_path(&node.name));
+    let call = Call::patch(path, Content::Strategic, &patch);
+    Ok(writer.send(&call).await?.written())
+}
+
+/// Gives a node the taints it should have.
+pub(super) async fn set_taints(
+    writer: &Writer,
+    node: &NodeVersion,
+    change: &Change,
+) -> Result<Written, Failure> {
+    let now = clock::now_rfc3339();
+    let keep = change.keep.iter().map(|kept| {
+        let mut taint = json!(kept.taint);
+        if let Some(added) = kept.added {
+            taint["timeAdded"] = clock::rfc3339(added).into();
+        }
+        taint
+    });
+    let add = change.add.iter().map(|added| {
+        let mut taint = json!(added);
+        taint["timeAdded"] = now.as_str().into();
+        taint
+    });
+    let taints: Vec<Value> = keep.chain(add).collect();
+    let taints = (!taints.is_empty()).then_some(taints);
+    let patch = json!({
+        "metadata": {"uid": &*node.uid, "resourceVersion": &*node.version},
+        "spec": {"taints": taints},
+    });
+    let call = Call::patch(node_path(&node.name), Content::Merge, &patch);
+    Ok(writer.send(&call).await?.written())
+}
+
+/// Says of a pod that it is not ready, if it is and is still the same. Was it?
+pub(super) async fn mark_not_ready(writer: &Writer, pod: &PodName) -> Result<bool, Failure> {
+    let found = writer.send(&Call::get(pod_path(pod))).await;
+    let found = match found {
+        Err(failure) if failure.is(404) => return Ok(false),
+        found => found?.tree()?,
+    };
+    let read: Pod = serde_json::from_value(found).unwrap_or_default();
+    if read.metadata.uid.as_deref() != Some(&*pod.uid) || !facts::is_ready(&read) {
+        return Ok(false);
+    }
+    let patch = json!({
+        "metadata": {"uid": &*pod.uid, "resourceVersion": read.metadata.resource_version},
+        "status": {"conditions": [{
+            "type": "Ready", "status": "False", "lastTransitionTime": clock::now_rfc3339(),
+        }]},
+    });
+    let path = format!("{}/status", pod_path(pod));
+    let call = Call::patch(path, Content::Strategic, &patch);
+    match writer.send(&call).await {
+        Err(failure) if failure.is(404) => Ok(false),
+        answer => answer.map(|_| true),
+    }
+}
+
+/// Says why a pod goes, and deletes it. That it is gone already is as good.
+pub(super) async fn evict(writer: &Writer, pod: &PodName) -> Result<(), Failure> {
+    let patch = json!({
+        "metadata": {"uid": &*pod.uid},
+        "status": {"conditions": [{
+            "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": clock::now_rfc3339(),
+        }]},
+    });
+    let path = format!("{}/status", pod_path(pod));
+    let marked = writer
+        .send(&Call::patch(path, Content::Strategic, &patch))
+        .await;
+    let deleted = match marked {
+        Ok(_) => writer.send(&Call::delete(pod_path(pod), &pod.uid)).await,
+        failed => failed,
+    };
+    match deleted {
+        Err(failure) if !failure.is(404) && !failure.is(409) => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// Tells people about a node.
+pub(super) fn tell(recorder: &Recorder, name: &str, uid: &str, news: News) {
+    let (reason, message) = match news {
+        News::Registered => (
+            "RegisteredNode",
+            format!("Node {name} event: Registered Node {name} in Controller"),
+        ),
+        News::Removed => (
+            "RemovingNode",
+            format!("Node {name} event: Removing Node {name} from Controller"),
+        ),
+        News::NotReady => (
+            "NodeNotReady",
+            format!("Node {name} status is now: NodeNotReady"),
+        ),
+    };
+    let about = Reference {
+        api_version: "v1",
+        kind: "Node",
+        namespace: "".into(),
+        name: name.into(),
+        uid: uid.into(),
+        resource_version: String::new(),
+    };
+    let note = Note {
+        warning: false,
+        reason,
+        message,
+    };
+    recorder.emit(about, note);
+}
+
+/// Tells people about a pod.
+pub(super) fn tell_of_pod(recorder: &Recorder, pod: &PodName, note: Note) {
+    let about = Reference {
+        api_version: "v1",
+        kind: "Pod",
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+        resource_version: String::new(),
+    };
+    recorder.emit(about, note);
+}

@@ -1,0 +1,163 @@
+//! From nodes and pods as watched to what the rules of their lives understand.
+
+use std::sync::Arc;
+
+use kennel_core::lifecycle::conditions::{Conditions, Kind, Says};
+use kennel_core::lifecycle::residents::Resident;
+use kennel_core::lifecycle::{NodeFacts, NodeTaint};
+use kennel_core::taint::{Taint, Toleration};
+use kube::ResourceExt as _;
+
+use crate::shape::{self, Node, Pod};
+
+/// Nodes with this label do not count when a zone is judged.
+const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
+/// Where a node stands: the labels of its region, and the older name.
+const REGION: [&str; 2] = [
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/region",
+];
+/// And of its zone.
+const ZONE: [&str; 2] = [
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/zone",
+];
+
+/// A node.
+pub(super) fn node(node: &Node) -> NodeFacts {
+    let meta = &node.metadata;
+    let mut conditions = Conditions::default();
+    let mut heartbeat = None;
+    for condition in &node.status.conditions {
+        let Some(kind) = Kind::named(&condition.r#type) else {
+            continue;
+        };
+        conditions.set(kind, Says::read(&condition.status));
+        if kind == Kind::Ready {
+            let time = condition.last_heartbeat_time.as_ref();
+            heartbeat = time.map(|time| time.0.as_second());
+        }
+    }
+    NodeFacts {
+        name: text(meta.name.as_ref()),
+        uid: text(meta.uid.as_ref()),
+        version: text(meta.resource_version.as_ref()),
+        created: meta
+            .creation_timestamp
+            .as_ref()
+            .map(|time| time.0.as_second()),
+        zone: zone(node),
+        excluded: node.labels().contains_key(EXCLUDED),
+        conditions,
+        heartbeat,
+        unschedulable: node.spec.unschedulable,
+        taints: node.spec.taints.iter().map(node_taint).collect(),
+    }
+}
+
+fn text(text: Option<&String>) -> Arc<str> {
+    text.map(String::as_str).unwrap_or_default().into()
+}
+
+fn node_taint(found: &shape::Taint) -> NodeTaint {
+    let added = found.time_added.as_ref().map(|time| time.0.as_second());
+    NodeTaint {
+        taint: taint(found),
+        added,
+    }
+}
+
+/// A taint, without since when.
+pub(super) fn taint(found: &shape::Taint) -> Taint {
+    Taint {
+        key: found.key.clone(),
+        value: found.value.clone(),
+        effect: found.effect.clone(),
+    }
+}
+
+fn zone(node: &Node) -> Arc<str> {
+    let label = |names: [&str; 2]| {
+        let found = names.into_iter().find_map(|name| node.labels().get(name));
+        found.map(String::as_str).unwrap_or_default()
+    };
+    match (label(REGION), label(ZONE)) {
+        ("", "") => "".into(),
+        // No label contains a slash.
+        (region, zone) => format!("{region}/{zone}").into(),
+    }
+}
+
+/// A pod on a node, with what is kept of it; nothing if it is on none.
+pub(super) fn resident<T>(pod: &Pod, kept: T) -> Option<Resident<T>> {
+    let node = pod
+        .spec
+        .node_name
+        .as_deref()
+        .filter(|name| !name.is_empty())?;
+    Some(Resident {
+        node: node.into(),
+        namespace: text(pod.metadata.namespace.as_ref()),
+        name: text(pod.metadata.name.as_ref()),
+        kept,
+    })
+}
+
+/// Is a pod ready?
+pub(super) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.conditions.iter();
+    conditions
+        .filter(|condition| condition.r#type == "Ready")
+        .any(|condition| condition.status == "True")
+}
+
+/// What a pod tolerates; what cannot be read is not tolerated.
+pub(super) fn tolerations(pod: &Pod) -> Vec<Toleration> {
+    let list = pod.spec.tolerations.as_array().into_iter().flatten();
+    list.filter_map(|item| serde_json::from_value(item.clone()).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(object: Value) -> NodeFacts {
+        node(&serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn a_node_is_read_as_far_as_it_matters() {
+        let facts = read(json!({
+            "metadata": {"name": "n", "uid": "u", "resourceVersion": "7",
+                "creationTimestamp": "1970-01-01T00:00:05Z"},
+            "spec": {"unschedulable": true, "taints": [
+                {"key": "a", "effect": "NoSchedule"},
+                {"key": "b", "value": "c", "effect": "NoExecute",
+                 "timeAdded": "1970-01-01T00:00:06Z"}]},
+            "status": {"conditions": [
+                {"type": "KernelDeadlock", "status": "True"},
+                {"type": "PIDPressure", "status": "True"},
+                {"type": "Ready", "status": "False",
+                 "lastHeartbeatTime": "1970-01-01T00:00:09Z"}]}}));
+        assert_eq!(facts.conditions.ready(), Some(Says::False));
+        assert_eq!(facts.conditions.get(Kind::PidPressure), Some(Says::True));
+        assert_eq!(facts.conditions.get(Kind::DiskPressure), None);
+        assert_eq!((facts.heartbeat, facts.created), (Some(9), Some(5)));
+        assert_eq!(facts.taints[1].added, Some(6));
+        assert!(facts.unschedulable && !facts.excluded);
+    }
+
+    #[test]
+    fn a_zone_is_region_and_zone() {
+        let check = |labels: Value, expected: &str| {
+            let facts = read(json!({"metadata": {"name": "n", "labels": labels}}));
+            assert_eq!(&*facts.zone, expected, "{labels}");
+        };
+        check(json!({}), "");
+        check(json!({REGION[0]: "r", ZONE[0]: "z"}), "r/z");
+        check(json!({REGION[1]: "r", ZONE[0]: "z"}), "r/z");
+        check(json!({ZONE[0]: "z", ZONE[1]: "old"}), "/z");
+    }
+}
