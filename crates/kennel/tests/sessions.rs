@@ -39,8 +39,8 @@ macro_rules! sessions {
 }
 
 sessions!(
-    access, adoption, cascades, cluster, configmaps, daemonsets, endpoints, generators, identity,
-    namespaces, nodes, placement, pods, rollouts, secrets, services,
+    access, adoption, cascades, cluster, configmaps, daemonsets, drain, endpoints, generators,
+    identity, namespaces, nodes, placement, pods, rollouts, secrets, services,
 );
 
 #[test]

@@ -90,12 +90,7 @@ fn reach(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
 }
 
 /// The parts that notice silent nodes, and see to their pods.
-fn watch_nodes(
-    parts: &mut Parts,
-    selection: &Selection,
-    lifecycle: LifecycleArgs,
-    api: &Arc<Api>,
-) {
+fn watch_nodes(parts: &mut Parts, selection: &Selection, lifecycle: LifecycleArgs, api: &Arc<Api>) {
     // Both have this account, as upstream's do.
     let client = || inprocess::account(api, "node-controller");
     if selection.runs(controllers::NODE_LIFECYCLE) {
