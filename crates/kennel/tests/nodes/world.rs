@@ -49,7 +49,7 @@ impl World {
     /// A cluster with these nodes, all ready.
     pub(crate) async fn new(nodes: &[&str]) -> Self {
         let (still, wait) = mpsc::channel::<()>();
-        tokio::task::spawn_blocking(move || drop(wait.recv()));
+        tokio::task::spawn_blocking(move || wait.recv().ok());
         let server = Server::open().await;
         let admin = server.client("admin");
         let mut world = Self {
@@ -114,8 +114,9 @@ impl World {
 
     pub(crate) async fn create(&self, plural: &str, object: Value) -> Value {
         let object = serde_json::from_value(object).unwrap();
-        let made = self.api(plural).create(&PostParams::default(), &object);
-        serde_json::to_value(made.await.unwrap()).unwrap()
+        let (api, parameters) = (self.api(plural), PostParams::default());
+        let made = api.create(&parameters, &object).await.unwrap();
+        serde_json::to_value(made).unwrap()
     }
 
     /// A strategic merge patch, of the status if it is about that.
@@ -165,8 +166,8 @@ impl World {
     pub(crate) async fn renew_at(&self, name: &str, time: &str) {
         let patch = json!({"spec": {"renewTime": time}});
         let (leases, parameters) = (self.api("leases"), PatchParams::default());
-        let patched = leases.patch(name, &parameters, &Patch::Merge(patch));
-        patched.await.unwrap();
+        let patch = Patch::Merge(patch);
+        leases.patch(name, &parameters, &patch).await.unwrap();
     }
 
     pub(crate) async fn renew(&mut self, name: &str) {
