@@ -59,7 +59,7 @@ pub(crate) enum Verb {
 
     /// Play nodes against any Kubernetes API
     ///
-    /// So far only simulated ones: their pods become ready and run nothing. They write as the user of
+    /// So far only simulated ones, whose pods run nothing and live as --scenario says. They write as the user of
     /// the kubeconfig, which must be allowed what nodes do. It speaks to the cluster of --kubeconfig, of
     /// $KUBECONFIG or ~/.kube/config, or of the pod that it runs in, whichever is found first. Try:
     ///
@@ -185,6 +185,9 @@ pub(crate) struct UpArgs {
     /// How many nodes to simulate
     #[arg(long, default_value_t = 0, value_name = "NODES")]
     pub(crate) simulate: u32,
+
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
 
     /// Answer for the names of services and of nodes' daemons there, as `kennel dns` does; without it,
     /// nobody does
@@ -315,6 +318,22 @@ pub(crate) struct AgentArgs {
     #[arg(long, default_value_t = 1, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
     pub(crate) first: u32,
+
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
+}
+
+/// What happens to simulated nodes.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct ScenarioArgs {
+    /// A YAML file that says what happens to simulated nodes and their pods; see
+    /// docs/reference/simulation.md [default: every pod is ready at once]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: Option<PathBuf>,
+
+    /// Decides what the scenario leaves to chance: the same seed, the same fates
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    pub(crate) seed: u64,
 }
 
 /// What runs the pods.

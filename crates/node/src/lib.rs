@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   API ──watch──▶ simulated ─▶ stages (what comes next in a pod's life) ─▶ status, delete ──▶ API
-//!                     │
+//!                     │            ▲
+//!                     │         scenario (what happens to whom) ◀─ dice (chance, by seed and name)
 //!                     └─ nodes and their leases
 //! ```
 //!
@@ -10,5 +11,7 @@
 //! server or the store: it is a client like any other. It borrows the frame of watching and writing
 //! from `kennel_client`.
 
+pub mod dice;
+pub mod scenario;
 pub mod simulated;
 pub mod stages;

@@ -12,7 +12,7 @@ use kennel_control::{
 use kennel_node::simulated::Simulation;
 use kennel_server::api::Api;
 
-use super::{dns, server};
+use super::{agent, dns, server};
 use crate::args::UpArgs;
 use crate::controllers::{self, Selection};
 use crate::inprocess;
@@ -26,6 +26,7 @@ const PARTS_END: Duration = Duration::from_secs(10);
 /// Runs everything until told to stop.
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
+    let scenario = agent::scenario(&args.scenario)?;
     let server = tokio::select! {
         server = server::start(args.server) => server?,
         () = signals.stop() => return Ok(()),
@@ -40,7 +41,8 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     watch_nodes(&mut parts, &args.controllers, args.lifecycle, &server.api);
     clean_up(&mut parts, &args.controllers, &server.api);
     if args.simulate > 0 {
-        simulate(&mut parts, args.simulate, &server.api);
+        let simulation = Simulation::of(args.simulate).scenario(scenario, args.scenario.seed);
+        simulate(&mut parts, simulation, &server.api);
     }
     if let Some(names) = names {
         let client = inprocess::names(&server.api);
@@ -136,10 +138,10 @@ fn clean_up(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
 }
 
 /// Nodes that run nothing.
-fn simulate(parts: &mut Parts, count: u32, api: &Arc<Api>) {
+fn simulate(parts: &mut Parts, simulation: Simulation, api: &Arc<Api>) {
     let api = Arc::clone(api);
     parts.start("simulated nodes", move |_, stop| {
         let nodes = inprocess::simulated(&api);
-        kennel_node::simulated::run(nodes, Simulation::of(count), stop)
+        kennel_node::simulated::run(nodes, simulation.clone(), stop)
     });
 }

@@ -1,36 +1,37 @@
 //! Simulated nodes: Node objects with leases, whose pods live as data says and run nothing.
 //!
-//! One watch of all bound pods serves all nodes of the process; each writes as itself. Every pod becomes ready after the
-//! delays of its [`Life`]; failures, crash loops, silent nodes and reboots are not played yet.
+//! One watch of all bound pods and one of all nodes serve all nodes of the process; each writes as
+//! itself, or all as one user. What happens to them is in a [`Scenario`].
 
 mod address;
 mod handle;
 mod machine;
 mod pod;
+mod shape;
+mod status;
 mod world;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt};
-use k8s_openapi::api::core::v1::Pod;
 use kennel_client::feed::{self, Change};
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::Api;
 use kube::runtime::watcher::Config;
 use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::stages::Life;
+use crate::scenario::Scenario;
 pub use address::NODES_MAX;
 pub use handle::Handle;
 use world::World;
 
 /// How often each node renews its lease: upstream's own figure.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How long to wait after a write has failed.
-const RETRY: Duration = Duration::from_secs(1);
+/// How often each node tells how it is, if nothing changes: upstream's own figure.
+const REPORT: Duration = Duration::from_mins(5);
 
 /// Which nodes to play, and how their pods live.
 #[derive(Clone, Debug)]
@@ -44,8 +45,10 @@ pub struct Simulation {
     pub prefix: String,
     /// Labels that all nodes have beside their own.
     pub labels: BTreeMap<String, String>,
-    /// How long the stages of a pod's life take.
-    pub life: Life,
+    /// Decides what chance decides.
+    pub seed: u64,
+    /// What happens to the nodes and their pods.
+    pub scenario: Scenario,
 }
 
 impl Simulation {
@@ -56,7 +59,8 @@ impl Simulation {
             first: 1,
             prefix: "sim-".to_owned(),
             labels: BTreeMap::new(),
-            life: Life::AT_ONCE,
+            seed: 0,
+            scenario: Scenario::default(),
         }
     }
 
@@ -78,6 +82,13 @@ impl Simulation {
     #[must_use]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// With this to happen, and chance decided by this seed.
+    #[must_use]
+    pub fn scenario(mut self, scenario: Scenario, seed: u64) -> Self {
+        (self.scenario, self.seed) = (scenario, seed);
         self
     }
 
@@ -106,8 +117,8 @@ pub enum Error {
     #[error("cannot simulate a node number {0}: there are addresses for {NODES_MAX}")]
     TooMany(u32),
     /// A watch that never ends has ended.
-    #[error("the watch of pods ended")]
-    WatchEnded,
+    #[error("the watch of {0} ended")]
+    WatchEnded(&'static str),
     /// The task that played them is gone.
     #[error("the simulation broke: {0}")]
     Broken(String),
@@ -156,19 +167,27 @@ async fn play(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     simulation.check()?;
-    let mut seen = watch_pods(&clients.watcher);
-    let mut heartbeat = heartbeat(simulation.count);
-    let mut world = World::new(clients.node, &simulation, registered);
-    tracing::info!(count = simulation.count, "simulated nodes started");
+    let mut pods = watch_pods(&clients.watcher);
+    let nodes: Api<shape::Node> = Api::all(clients.watcher.clone());
+    let mut nodes = feed::watch(nodes, Config::default(), "nodes");
+    let count = simulation.count;
+    let (mut heartbeat, mut report) = (spread(HEARTBEAT, count), spread(REPORT, count));
+    let mut world = World::new(clients.node, simulation, registered);
+    tracing::info!(count, "simulated nodes started");
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
-            change = seen.next() => match change {
-                Some(change) => world.saw(change),
-                None => return Err(Error::WatchEnded),
+            change = pods.next() => match change {
+                Some(change) => world.saw_pod(change),
+                None => return Err(Error::WatchEnded("pods")),
+            },
+            change = nodes.next() => match change {
+                Some(change) => world.saw_node(change),
+                None => return Err(Error::WatchEnded("nodes")),
             },
             outcome = world.work.next() => world.ended(outcome),
             _ = heartbeat.tick() => world.renew_next(),
+            _ = report.tick() => world.report_next(),
         }
     }
     world.work.finish().await;
@@ -176,19 +195,16 @@ async fn play(
     Ok(())
 }
 
-fn watch_pods(client: &Client) -> BoxStream<'static, Change<DynamicObject>> {
-    let kind = ApiResource::erase::<Pod>(&());
-    let pods: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
-    feed::watch(
-        pods,
-        Config::default().fields("spec.nodeName!="),
-        "bound pods",
-    )
+fn watch_pods(client: &Client) -> BoxStream<'static, Change<shape::Pod>> {
+    let pods: Api<shape::Pod> = Api::all(client.clone());
+    let bound = Config::default().fields("spec.nodeName!=");
+    feed::watch(pods, bound, "bound pods")
 }
 
-/// Ticks for one node after the other, so that the renewals are spread evenly.
-fn heartbeat(count: u32) -> Interval {
-    let mut interval = tokio::time::interval(HEARTBEAT / count.max(1));
+/// Ticks for one node after the other, so that what each does now and then is spread evenly.
+fn spread(every: Duration, count: u32) -> Interval {
+    let every = every / count.max(1);
+    let mut interval = tokio::time::interval_at(Instant::now() + every, every);
     interval.set_missed_tick_behavior(MissedTickBehavior::Burst);
     interval
 }

@@ -1,247 +1,329 @@
-//! A pod on a simulated node: what is kept of it, and the status it gets when it starts.
+//! A pod on a simulated node: what is kept of it, and how it is read from the API.
+//!
+//! What the node knows to be true (`stage`, `restarts`) and what the API shows (`shown`) are kept
+//! apart: where they differ, the node has something to write. How that looks is for
+//! [`status`](super::status).
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::DynamicObject;
-use kube::{Client, Error};
-use serde_json::{Value, json};
-
 use kennel_client::feed::Identity;
-use kennel_client::{api, clock};
 
-use crate::stages::{Stage, Step};
+use super::shape::{self, Container, ContainerStatus};
+use crate::scenario::Fate;
+use crate::stages::{Restart, Stage};
+
+/// What begins the id of a container.
+const SCHEME: &str = "simulated://";
+
+/// The conditions that nodes write, in the order of [`Shown::conditions`].
+pub(super) const CONDITIONS: [&str; 4] = [
+    "PodReadyToStartContainers",
+    "Initialized",
+    "ContainersReady",
+    "Ready",
+];
 
 /// What is kept of a pod.
 #[derive(Debug)]
 pub(super) struct SimulatedPod {
     pub(super) id: Identity,
-    /// Name of its node.
-    pub(super) node: Arc<str>,
-    pub(super) stage: Stage,
-    /// The step that is under way, or was taken and has not shown up in the watch yet.
-    pub(super) taking: Option<Step>,
+    /// The place of its node.
+    pub(super) node: usize,
+    pub(super) make: Arc<Make>,
+    pub(super) fate: Fate,
+    /// Which of its owner's pods on this node it is.
+    pub(super) ordinal: u32,
+    pub(super) generation: i64,
     pub(super) address: Option<Ipv4Addr>,
+    /// Other parties' conditions on its being ready hold.
+    pub(super) gates_open: bool,
+    pub(super) stage: Stage,
+    pub(super) restarts: u32,
+    /// When its containers last started, and how they last ended.
+    pub(super) started: String,
+    pub(super) ended: Option<Ended>,
+    /// Grows with each stage, so that what was planned for an earlier one is recognised.
+    pub(super) turn: u32,
+    pub(super) shown: Shown,
+    /// The version that our last write made: what is older is not news.
+    pub(super) version: u64,
+    /// A write is under way.
+    pub(super) busy: bool,
+    /// What was seen while a write was under way.
+    pub(super) late: Option<(u64, Shown)>,
+}
+
+/// How containers ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) code: i32,
+    pub(super) started: String,
+    pub(super) finished: String,
+}
+
+/// What pods of one making have in common; shared by them.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Make {
+    pub(super) containers: Vec<Container>,
+    pub(super) init_containers: Vec<Container>,
     pub(super) host_network: bool,
-    containers: Vec<Container>,
-    init_containers: Vec<Container>,
-    /// The conditions it has.
-    conditions: Vec<Value>,
+    pub(super) restart: Restart,
 }
 
-#[derive(Clone, Debug)]
-struct Container {
-    name: String,
-    image: String,
-    /// Runs as long as the pod does.
-    lasting: bool,
-}
-
-impl SimulatedPod {
-    /// Reads a pod that is bound to a node; `None` if it is not.
-    pub(super) fn read(object: &DynamicObject) -> Option<Self> {
-        let (spec, status) = (&object.data["spec"], &object.data["status"]);
-        let node = spec["nodeName"].as_str().filter(|name| !name.is_empty())?;
-        let conditions = status["conditions"].as_array().cloned();
-        Some(Self {
-            id: Identity::of(object),
-            node: node.into(),
-            stage: stage(object),
-            taking: None,
-            address: status["podIP"].as_str().and_then(|ip| ip.parse().ok()),
-            host_network: spec["hostNetwork"] == Value::Bool(true),
-            containers: containers(&spec["containers"], true),
-            init_containers: containers(&spec["initContainers"], false),
-            conditions: conditions.unwrap_or_default(),
-        })
-    }
-
-    /// The status of a pod that has just become ready.
-    pub(super) fn started(&self, host: Ipv4Addr, now: &str) -> Value {
-        let address = self.address.map(|ip| ip.to_string());
-        let addresses = address.iter().map(|ip| json!({ "ip": ip }));
-        let statuses = |list: &[Container]| -> Value {
-            let status = |container: &Container| self.container_status(container, now);
-            list.iter().map(status).collect()
-        };
-        let mut status = json!({
-            "phase": "Running",
-            "startTime": now,
-            "hostIP": host.to_string(),
-            "hostIPs": [{"ip": host.to_string()}],
-            "podIP": address,
-            "podIPs": addresses.collect::<Value>(),
-            "conditions": self.ready_conditions(now),
-            "containerStatuses": statuses(&self.containers),
-        });
-        if !self.init_containers.is_empty() {
-            status["initContainerStatuses"] = statuses(&self.init_containers);
+impl Make {
+    pub(super) fn of(spec: &mut shape::PodSpec) -> Self {
+        Self {
+            containers: std::mem::take(&mut spec.containers),
+            init_containers: std::mem::take(&mut spec.init_containers),
+            host_network: spec.host_network,
+            restart: Restart::of(&spec.restart_policy),
         }
-        status
     }
 
-    fn container_status(&self, container: &Container, now: &str) -> Value {
-        let Container {
-            name,
-            image,
-            lasting,
-        } = container;
-        let id = format!("simulated://{}/{name}", self.id.uid);
-        let state = if *lasting {
-            json!({"running": {"startedAt": now}})
-        } else {
-            json!({"terminated": {"exitCode": 0, "reason": "Completed", "containerID": id,
-                                  "startedAt": now, "finishedAt": now}})
+    pub(super) fn images(&self) -> Vec<&str> {
+        let all = self.containers.iter().chain(&self.init_containers);
+        all.map(|container| container.image.as_str()).collect()
+    }
+}
+
+/// What the API shows of a pod, as far as the node writes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) phase: Phase,
+    pub(super) conditions: [Option<bool>; 4],
+    /// The stage and restarts that its containers look like.
+    pub(super) containers: Option<(Stage, u32)>,
+    pub(super) has_address: bool,
+    pub(super) has_start: bool,
+}
+
+/// A pod's phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    #[default]
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+}
+
+impl Phase {
+    fn of(text: &str) -> Self {
+        match text {
+            "Running" => Self::Running,
+            "Succeeded" => Self::Succeeded,
+            "Failed" => Self::Failed,
+            _ => Self::Pending,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+impl Shown {
+    pub(super) fn of(pod: &shape::Pod) -> Self {
+        let status = &pod.status;
+        let condition = |kind: &str| {
+            let found = status.conditions.iter().find(|c| c.r#type == kind)?;
+            Some(found.status == "True")
         };
-        json!({
-            "name": name,
-            "image": image,
-            "imageID": format!("simulated://{image}"),
-            "containerID": id,
-            "ready": true,
-            "started": lasting,
-            "restartCount": 0,
-            "state": state,
-            "lastState": {},
-        })
-    }
-
-    /// All of the node's own conditions are true; those of others are kept.
-    fn ready_conditions(&self, now: &str) -> Value {
-        const OWN: [&str; 5] = [
-            "PodReadyToStartContainers",
-            "Initialized",
-            "Ready",
-            "ContainersReady",
-            "PodScheduled",
-        ];
-        let of_type = |condition: &&Value, kind: &str| condition["type"] == kind;
-        let own = OWN.iter().map(|kind| {
-            let before = self.conditions.iter().find(|c| of_type(c, kind));
-            match before.filter(|condition| condition["status"] == "True") {
-                Some(condition) => condition.clone(),
-                None => json!({"type": kind, "status": "True", "lastProbeTime": null,
-                               "lastTransitionTime": now}),
-            }
-        });
-        let foreign = self.conditions.iter();
-        let foreign = foreign.filter(|c| !OWN.iter().any(|kind| of_type(c, kind)));
-        own.chain(foreign.cloned()).collect()
+        Self {
+            phase: Phase::of(&status.phase),
+            conditions: CONDITIONS.map(condition),
+            containers: lived(&status.container_statuses),
+            has_address: !status.pod_ip.is_empty(),
+            has_start: status.start_time.is_some(),
+        }
     }
 }
 
-fn stage(object: &DynamicObject) -> Stage {
-    let status = &object.data["status"];
-    if object.metadata.deletion_timestamp.is_some() {
-        let grace = object.metadata.deletion_grace_period_seconds;
-        let grace = Duration::from_secs(grace.and_then(|s| s.try_into().ok()).unwrap_or(0));
-        return Stage::Stopping { grace };
-    }
-    if matches!(status["phase"].as_str(), Some("Failed" | "Succeeded")) {
-        return Stage::Finished;
-    }
-    let conditions = status["conditions"].as_array();
-    let is_ready = |c: &Value| c["type"] == "Ready" && c["status"] == "True";
-    if conditions.is_some_and(|list| list.iter().any(is_ready)) {
-        return Stage::Running;
-    }
-    Stage::Waiting
-}
-
-fn containers(list: &Value, lasting: bool) -> Vec<Container> {
-    let text =
-        |container: &Value, field: &str| container[field].as_str().unwrap_or_default().to_owned();
-    let read = |container: &Value| Container {
-        name: text(container, "name"),
-        image: text(container, "image"),
-        lasting: lasting || container["restartPolicy"] == "Always",
+/// The stage that containers of a node show, and how often they were restarted.
+fn lived(containers: &[ContainerStatus]) -> Option<(Stage, u32)> {
+    let restarts = containers.iter().map(|c| c.restart_count).max()?;
+    let waiting = |reason: &str| {
+        let mut states = containers.iter().filter_map(|c| c.state.waiting.as_ref());
+        states.any(|waiting| waiting.reason == reason)
     };
-    list.as_array().into_iter().flatten().map(read).collect()
+    let code = |state: &shape::State| state.terminated.as_ref().map(|ended| ended.exit_code);
+    let stage = if waiting("CrashLoopBackOff") {
+        let code = containers.iter().find_map(|c| code(&c.last_state));
+        Stage::CrashLoop(code.unwrap_or(1))
+    } else if waiting("ErrImagePull") {
+        Stage::PullFailed(1)
+    } else if waiting("ImagePullBackOff") {
+        Stage::PullBackOff(1)
+    } else if containers.iter().all(|c| c.state.running.is_some()) {
+        if containers.iter().all(|c| c.ready) {
+            Stage::Ready
+        } else {
+            Stage::Started
+        }
+    } else if let Some(code) = containers.iter().find_map(|c| code(&c.state)) {
+        Stage::CrashLoop(code)
+    } else {
+        Stage::Creating
+    };
+    Some((stage, restarts))
 }
 
-/// Reports a pod running and ready.
-pub(super) async fn start(client: &Client, id: &Identity, status: &Value) -> Result<(), Error> {
-    let path = api::core_path(&id.namespace, "pods");
-    let patch = json!({"metadata": {"uid": &*id.uid}, "status": status});
-    api::merge(client, &path, &id.name, Some("status"), &patch).await
+/// What a pod's containers tell about the past, for a node that begins to play it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Past {
+    pub(super) ordinal: Option<u32>,
+    pub(super) started: String,
+    pub(super) ended: Option<Ended>,
 }
 
-/// Confirms that a pod has stopped.
-pub(super) async fn remove(client: &Client, id: &Identity) -> Result<(), Error> {
-    let path = api::core_path(&id.namespace, "pods");
-    api::delete(client, &path, &id.name, &id.uid, Some(0)).await
+impl Past {
+    pub(super) fn of(pod: &shape::Pod) -> Self {
+        let Some(container) = pod.status.container_statuses.first() else {
+            return Self::default();
+        };
+        let running = container.state.running.as_ref();
+        let ended = container.last_state.terminated.as_ref();
+        Self {
+            ordinal: ordinal(&container.container_id),
+            started: running.map(|r| r.started_at.clone()).unwrap_or_default(),
+            ended: ended.map(|ended| Ended {
+                code: ended.exit_code,
+                started: ended.started_at.clone(),
+                finished: ended.finished_at.clone(),
+            }),
+        }
+    }
 }
 
-/// The time that goes into a status.
-pub(super) fn now() -> String {
-    clock::now_rfc3339()
+/// The id of a container. It tells the pod's ordinal to those who play it after us.
+pub(super) fn container_id(pod: &SimulatedPod, container: &str) -> String {
+    let (uid, ordinal, restarts) = (&pod.id.uid, pod.ordinal, pod.restarts);
+    format!("{SCHEME}{uid}/{container}/{ordinal}/{restarts}")
+}
+
+fn ordinal(container_id: &str) -> Option<u32> {
+    let mut parts = container_id.strip_prefix(SCHEME)?.rsplit('/');
+    parts.nth(1)?.parse().ok()
+}
+
+/// The stage of a pod as the API alone tells it. What others have decided comes before what the
+/// containers look like: a deletion, or the end of the pod.
+pub(super) fn stage(pod: &shape::Pod, shown: &Shown) -> Stage {
+    if let Some(decided) = decided(pod, shown) {
+        return decided;
+    }
+    shown.containers.map_or(Stage::Bound, |(stage, _)| stage)
+}
+
+/// What others have decided about a pod.
+pub(super) fn decided(pod: &shape::Pod, shown: &Shown) -> Option<Stage> {
+    if pod.metadata.deletion_timestamp.is_some() {
+        let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
+        let grace = Duration::from_secs(grace.try_into().unwrap_or(0));
+        return Some(Stage::Stopping(grace));
+    }
+    match shown.phase {
+        Phase::Failed => Some(Stage::Finished(1)),
+        Phase::Succeeded => Some(Stage::Finished(0)),
+        Phase::Pending | Phase::Running => None,
+    }
+}
+
+/// Whether all conditions that others set on its being ready hold.
+pub(super) fn gates_open(pod: &shape::Pod) -> bool {
+    let holds = |kind: &str| {
+        let mut conditions = pod.status.conditions.iter();
+        conditions.any(|c| c.r#type == kind && c.status == "True")
+    };
+    let mut gates = pod.spec.readiness_gates.iter();
+    gates.all(|gate| holds(&gate.condition_type))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn read(object: Value) -> Option<SimulatedPod> {
-        SimulatedPod::read(&serde_json::from_value(object).unwrap())
+    fn read(object: Value) -> shape::Pod {
+        serde_json::from_value(object).unwrap()
     }
 
     fn check(metadata: &Value, status: &Value, expected: Stage) {
-        let pod = json!({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status});
-        assert_eq!(read(pod).unwrap().stage, expected);
+        let pod = read(json!({"metadata": metadata, "spec": {}, "status": status}));
+        assert_eq!(stage(&pod, &Shown::of(&pod)), expected, "{status}");
     }
 
     #[test]
     fn the_stage_is_read_from_the_pod() {
-        check(&json!({}), &json!({}), Stage::Waiting);
-        check(&json!({}), &json!({"phase": "Failed"}), Stage::Finished);
-        let ready =
-            json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-        check(&json!({}), &ready, Stage::Running);
+        let containers = |list: Value| json!({"phase": "Running", "containerStatuses": list});
+        let plain = &json!({});
+        check(plain, plain, Stage::Bound);
+        check(plain, &json!({"phase": "Failed"}), Stage::Finished(1));
+        check(plain, &json!({"phase": "Succeeded"}), Stage::Finished(0));
+        let ready = json!({"ready": true, "state": {"running": {}}});
+        let started = json!({"ready": false, "state": {"running": {}}});
+        let waiting = |reason: &str| json!({"state": {"waiting": {"reason": reason}}});
+        check(plain, &containers(json!([ready])), Stage::Ready);
+        check(plain, &containers(json!([ready, started])), Stage::Started);
+        let creating = containers(json!([waiting("ContainerCreating")]));
+        check(plain, &creating, Stage::Creating);
+        let failed = containers(json!([ready, waiting("ErrImagePull")]));
+        check(plain, &failed, Stage::PullFailed(1));
+        let mut crash = waiting("CrashLoopBackOff");
+        crash["lastState"] = json!({"terminated": {"exitCode": 7}});
+        check(plain, &containers(json!([crash])), Stage::CrashLoop(7));
         let deleted = json!({"deletionTimestamp": "2026-01-02T03:04:05Z",
                              "deletionGracePeriodSeconds": 30});
         let grace = Duration::from_secs(30);
-        check(&deleted, &ready, Stage::Stopping { grace });
+        check(
+            &deleted,
+            &containers(json!([ready])),
+            Stage::Stopping(grace),
+        );
     }
 
     #[test]
-    fn pods_that_are_not_bound_are_nobodys() {
-        assert!(read(json!({"metadata": {}, "spec": {}})).is_none());
-        assert!(read(json!({"metadata": {}, "spec": {"nodeName": ""}})).is_none());
+    fn a_condition_of_somebody_else_does_not_change_what_the_containers_show() {
+        let status = json!({"phase": "Running",
+            "conditions": [{"type": "Ready", "status": "False"}],
+            "containerStatuses": [{"ready": true, "state": {"running": {}}}]});
+        check(&json!({}), &status, Stage::Ready);
     }
 
     #[test]
-    fn a_started_pod_is_ready_in_every_respect() {
-        let mut pod = read(json!({
-            "metadata": {"uid": "u"},
-            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i:1"}],
-                     "initContainers": [{"name": "once", "image": "j"},
-                                        {"name": "side", "image": "k", "restartPolicy": "Always"}]},
-            "status": {"conditions": [
-                {"type": "PodScheduled", "status": "True", "lastTransitionTime": "before"},
-                {"type": "Ready", "status": "False", "lastTransitionTime": "before"},
-                {"type": "example.com/gate", "status": "False"}]}}))
-        .unwrap();
-        pod.address = Some(Ipv4Addr::new(10, 0, 1, 2));
-        let status = pod.started(Ipv4Addr::new(172, 16, 0, 1), "now");
-        assert_eq!(status["phase"], "Running");
-        assert_eq!(status["podIP"], "10.0.1.2");
-        assert_eq!(status["podIPs"], json!([{"ip": "10.0.1.2"}]));
-        assert_eq!(status["hostIP"], "172.16.0.1");
-        assert_eq!(
-            status["containerStatuses"][0]["state"]["running"]["startedAt"],
-            "now"
-        );
-        assert_eq!(
-            status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"],
-            0
-        );
-        assert!(status["initContainerStatuses"][1]["state"]["running"].is_object());
-        let conditions = status["conditions"].as_array().unwrap();
-        assert_eq!(conditions.len(), 6);
-        assert!(conditions[..5].iter().all(|c| c["status"] == "True"));
-        assert_eq!(conditions[2]["lastTransitionTime"], "now");
-        assert_eq!(conditions[4]["lastTransitionTime"], "before");
-        assert_eq!(conditions[5]["type"], "example.com/gate");
+    fn the_past_is_read_from_the_first_container() {
+        let pod = read(json!({"status": {"containerStatuses": [{
+            "containerID": "simulated://u/c/4/2", "restartCount": 2,
+            "state": {"running": {"startedAt": "b"}},
+            "lastState": {"terminated": {"exitCode": 3, "startedAt": "a", "finishedAt": "b"}}}]}}));
+        let ended = Ended {
+            code: 3,
+            started: "a".to_owned(),
+            finished: "b".to_owned(),
+        };
+        let past = Past::of(&pod);
+        assert_eq!((past.ordinal, past.started.as_str()), (Some(4), "b"));
+        assert_eq!(past.ended, Some(ended));
+        assert_eq!(ordinal("containerd://abc"), None);
+    }
+
+    #[test]
+    fn gates_are_open_when_their_conditions_hold() {
+        let check = |status: &str, expected: bool| {
+            let pod = read(json!({"spec": {"readinessGates": [{"conditionType": "x"}]},
+                "status": {"conditions": [{"type": "x", "status": status}]}}));
+            assert_eq!(gates_open(&pod), expected);
+        };
+        check("True", true);
+        check("False", false);
+        assert!(gates_open(&read(json!({}))));
     }
 }

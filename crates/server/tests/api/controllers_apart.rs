@@ -82,7 +82,7 @@ const DNS: Rights = &[
     ("list watch", "endpointslices.discovery.k8s.io"),
 ];
 
-const SIMULATED_NODES: Rights = &[("list watch", "pods")];
+const SIMULATED_NODES: Rights = &[("list watch", "nodes"), ("list watch", "pods")];
 
 const POD_COLLECTOR: Rights = &[
     ("list watch delete", "pods"),
@@ -226,7 +226,7 @@ async fn the_dns_server_reads_two_kinds_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn simulated_nodes_together_see_pods_and_nothing_else() {
+async fn simulated_nodes_together_see_nodes_and_pods_and_nothing_else() {
     let user = User::authenticated("system:kennel:simulated-nodes", Vec::new());
     check("the simulated nodes' watch", user, SIMULATED_NODES).await;
 }
