@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::clock;
 use kennel_client::feed::Identity;
 
 use super::shape::{self, Container, ContainerStatus};
@@ -53,6 +54,44 @@ pub(super) struct SimulatedPod {
     pub(super) busy: bool,
     /// What was seen while a write was under way.
     pub(super) late: Option<(u64, Shown)>,
+}
+
+impl SimulatedPod {
+    /// The API shows this now. Of the containers we know more than it shows.
+    pub(super) fn see(&mut self, shown: Shown) {
+        let containers = self.shown.containers;
+        self.shown = Shown {
+            containers,
+            ..shown
+        };
+    }
+
+    /// Whether a decision of others is news: the first, or a deletion with less time.
+    pub(super) fn turns_to(&self, stage: Stage) -> bool {
+        match (self.stage, stage) {
+            (Stage::Stopped, _) => false,
+            (Stage::Stopping(before), Stage::Stopping(now)) => now < before,
+            (_, Stage::Stopping(_)) => true,
+            (Stage::Finished(_) | Stage::Stopping(_), _) => false,
+            _ => true,
+        }
+    }
+
+    /// Its containers have ended.
+    pub(super) fn end(&mut self, code: i32) {
+        self.ended = Some(Ended {
+            code,
+            started: std::mem::take(&mut self.started),
+            finished: clock::now_rfc3339(),
+        });
+    }
+
+    /// Its containers have gone down with the node, and are to be started again.
+    pub(super) fn lost(&mut self) {
+        const UNKNOWN: i32 = 255;
+        self.end(UNKNOWN);
+        self.restarts += 1;
+    }
 }
 
 /// How containers ended.
@@ -247,83 +286,4 @@ pub(super) fn gates_open(pod: &shape::Pod) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn read(object: Value) -> shape::Pod {
-        serde_json::from_value(object).unwrap()
-    }
-
-    fn check(metadata: &Value, status: &Value, expected: Stage) {
-        let pod = read(json!({"metadata": metadata, "spec": {}, "status": status}));
-        assert_eq!(stage(&pod, &Shown::of(&pod)), expected, "{status}");
-    }
-
-    #[test]
-    fn the_stage_is_read_from_the_pod() {
-        let containers = |list: Value| json!({"phase": "Running", "containerStatuses": list});
-        let plain = &json!({});
-        check(plain, plain, Stage::Bound);
-        check(plain, &json!({"phase": "Failed"}), Stage::Finished(1));
-        check(plain, &json!({"phase": "Succeeded"}), Stage::Finished(0));
-        let ready = json!({"ready": true, "state": {"running": {}}});
-        let started = json!({"ready": false, "state": {"running": {}}});
-        let waiting = |reason: &str| json!({"state": {"waiting": {"reason": reason}}});
-        check(plain, &containers(json!([ready])), Stage::Ready);
-        check(plain, &containers(json!([ready, started])), Stage::Started);
-        let creating = containers(json!([waiting("ContainerCreating")]));
-        check(plain, &creating, Stage::Creating);
-        let failed = containers(json!([ready, waiting("ErrImagePull")]));
-        check(plain, &failed, Stage::PullFailed(1));
-        let mut crash = waiting("CrashLoopBackOff");
-        crash["lastState"] = json!({"terminated": {"exitCode": 7}});
-        check(plain, &containers(json!([crash])), Stage::CrashLoop(7));
-        let deleted = json!({"deletionTimestamp": "2026-01-02T03:04:05Z",
-                             "deletionGracePeriodSeconds": 30});
-        let grace = Duration::from_secs(30);
-        check(
-            &deleted,
-            &containers(json!([ready])),
-            Stage::Stopping(grace),
-        );
-    }
-
-    #[test]
-    fn a_condition_of_somebody_else_does_not_change_what_the_containers_show() {
-        let status = json!({"phase": "Running",
-            "conditions": [{"type": "Ready", "status": "False"}],
-            "containerStatuses": [{"ready": true, "state": {"running": {}}}]});
-        check(&json!({}), &status, Stage::Ready);
-    }
-
-    #[test]
-    fn the_past_is_read_from_the_first_container() {
-        let pod = read(json!({"status": {"containerStatuses": [{
-            "containerID": "simulated://u/c/4/2", "restartCount": 2,
-            "state": {"running": {"startedAt": "b"}},
-            "lastState": {"terminated": {"exitCode": 3, "startedAt": "a", "finishedAt": "b"}}}]}}));
-        let ended = Ended {
-            code: 3,
-            started: "a".to_owned(),
-            finished: "b".to_owned(),
-        };
-        let past = Past::of(&pod);
-        assert_eq!((past.ordinal, past.started.as_str()), (Some(4), "b"));
-        assert_eq!(past.ended, Some(ended));
-        assert_eq!(ordinal("containerd://abc"), None);
-    }
-
-    #[test]
-    fn gates_are_open_when_their_conditions_hold() {
-        let check = |status: &str, expected: bool| {
-            let pod = read(json!({"spec": {"readinessGates": [{"conditionType": "x"}]},
-                "status": {"conditions": [{"type": "x", "status": status}]}}));
-            assert_eq!(gates_open(&pod), expected);
-        };
-        check("True", true);
-        check("False", false);
-        assert!(gates_open(&read(json!({}))));
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 //! [`nodes`], pods in [`pods`].
 
 mod nodes;
+mod ordinals;
 mod pods;
 
 use std::collections::{BTreeMap, HashSet};

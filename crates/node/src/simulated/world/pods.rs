@@ -7,12 +7,11 @@ use std::time::Duration;
 use kennel_client::feed::Identity;
 use kennel_client::write::{Call, Content};
 use kennel_client::{api, clock};
-use kube::ResourceExt as _;
 
+use super::ordinals::owner;
 use super::{Outcome, RETRY, Told, World};
-use crate::dice::Dice;
 use crate::scenario::PodFacts;
-use crate::simulated::pod::{self, Ended, Make, Past, Shown, SimulatedPod};
+use crate::simulated::pod::{self, Make, Past, Shown, SimulatedPod};
 use crate::simulated::status::{self, Moment};
 use crate::simulated::{address, shape};
 use crate::stages::{self, Stage};
@@ -302,70 +301,4 @@ impl World {
         }
         self.write(uid);
     }
-}
-
-impl super::Machine {
-    /// Which pod of its owner's this is: the next, or the one that it was to those who played before.
-    fn ordinal(&mut self, owner: u64, known: Option<u32>) -> u32 {
-        let place = self.ordinals.iter().position(|(other, _)| *other == owner);
-        let place = place.unwrap_or_else(|| {
-            self.ordinals.push((owner, 0));
-            self.ordinals.len() - 1
-        });
-        let (_, next) = &mut self.ordinals[place];
-        let ordinal = known.unwrap_or(*next);
-        *next = (*next).max(ordinal.saturating_add(1));
-        ordinal
-    }
-}
-
-impl SimulatedPod {
-    /// The API shows this now. Of the containers we know more than it shows.
-    fn see(&mut self, shown: Shown) {
-        let containers = self.shown.containers;
-        self.shown = Shown {
-            containers,
-            ..shown
-        };
-    }
-
-    /// Whether a decision of others is news: the first, or a deletion with less time.
-    fn turns_to(&self, stage: Stage) -> bool {
-        match (self.stage, stage) {
-            (Stage::Stopped, _) => false,
-            (Stage::Stopping(before), Stage::Stopping(now)) => now < before,
-            (_, Stage::Stopping(_)) => true,
-            (Stage::Finished(_) | Stage::Stopping(_), _) => false,
-            _ => true,
-        }
-    }
-
-    /// Its containers have ended.
-    fn end(&mut self, code: i32) {
-        self.ended = Some(Ended {
-            code,
-            started: std::mem::take(&mut self.started),
-            finished: clock::now_rfc3339(),
-        });
-    }
-
-    /// Its containers have gone down with the node, and are to be started again.
-    pub(super) fn lost(&mut self) {
-        const UNKNOWN: i32 = 255;
-        self.end(UNKNOWN);
-        self.restarts += 1;
-    }
-}
-
-/// What a pod's ordinal is counted by, and whether it is: a pod without an owner is its own.
-fn owner(pod: &shape::Pod) -> (u64, bool) {
-    let name = pod.name_any();
-    let owners = pod.metadata.owner_references.iter().flatten();
-    let owner = owners
-        .into_iter()
-        .find(|owner| owner.controller == Some(true));
-    let (kind, name) = owner.map_or(("Pod", name.as_str()), |owner| (&owner.kind, &owner.name));
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let dice = Dice::new(0).named(namespace).named(kind).named(name);
-    (dice.value(), owner.is_some())
 }
