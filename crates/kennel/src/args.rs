@@ -59,9 +59,10 @@ pub(crate) enum Verb {
 
     /// Play nodes against any Kubernetes API
     ///
-    /// So far only simulated ones, whose pods run nothing and live as --scenario says. They write as the user of
-    /// the kubeconfig, which must be allowed what nodes do. It speaks to the cluster of --kubeconfig, of
-    /// $KUBECONFIG or ~/.kube/config, or of the pod that it runs in, whichever is found first. Try:
+    /// So far only simulated ones, whose pods run nothing and live as --scenario says. They write as
+    /// the user of the kubeconfig, which must be allowed what nodes do. It speaks to the cluster of
+    /// --kubeconfig, of $KUBECONFIG or ~/.kube/config, or of the pod that it runs in, whichever is
+    /// found first. Try:
     ///
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]

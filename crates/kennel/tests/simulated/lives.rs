@@ -27,7 +27,7 @@ async fn a_pod_is_ready_at_once_if_nothing_is_said() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_pod_is_shown_being_made_before_it_is_ready() {
-    let world = World::new(1, "pods: [{pull: 1h, start: 1m, ready: 1h}]", 0).await;
+    let world = World::new(1, "pods: [{pull: 20s, start: 5s, ready: 20s}]", 0).await;
     world.pod("p", "sim-1", json!({})).await;
     let pod = world
         .pod_until("p", |pod| waits_for(pod, "ContainerCreating"))
@@ -102,8 +102,8 @@ async fn pods_end_as_their_restart_policy_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_pod_stops_in_its_own_time_and_gives_its_address_back() {
-    let world = World::new(1, "pods: [{image: 'slow*', stop: 1h}]", 0).await;
-    let slow = json!({"terminationGracePeriodSeconds": 36000,
+    let world = World::new(1, "pods: [{image: 'slow*', stop: 2m}]", 0).await;
+    let slow = json!({"terminationGracePeriodSeconds": 600,
         "containers": [{"name": "c", "image": "slow"}]});
     world.pod("slow", "sim-1", slow).await;
     world.pod_until("slow", is_ready).await;

@@ -1,5 +1,7 @@
 //! What scenarios do to nodes.
 
+use std::time::Duration;
+
 use kennel_client::write::Call;
 use serde_json::{Value, json};
 
@@ -15,13 +17,13 @@ fn boot_id(node: &Value) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_was_silent_catches_up_when_it_is_back() {
     // Silent soon after the pods run, for so long that what follows happens meanwhile.
-    let scenario = "nodes: [{name: sim-1, silent: {at: [10m], for: 9h}}]";
+    let scenario = "nodes: [{name: sim-1, silent: {at: [1m], for: 3m}}]";
     let world = World::new(2, scenario, 0).await;
     world.pod("kept", "sim-1", json!({})).await;
     world.pod("ended", "sim-1", json!({})).await;
     let kept = world.pod_until("kept", is_ready).await;
     let ended = world.pod_until("ended", is_ready).await;
-    tokio::time::sleep(std::time::Duration::from_mins(20)).await;
+    world.pass(Duration::from_secs(70)).await;
     let lease = world.get(&format!("{LEASES}/sim-1")).await.unwrap();
     let unknown =
         |kind: &str| json!({"type": kind, "status": "Unknown", "reason": "NodeStatusUnknown"});
@@ -57,7 +59,7 @@ async fn a_node_that_was_silent_catches_up_when_it_is_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_reboots_starts_its_pods_again() {
-    let scenario = "nodes: [{name: sim-1, reboot: {at: [10m], for: 1m}}]";
+    let scenario = "nodes: [{name: sim-1, reboot: {at: [1m], for: 30s}}]";
     let world = World::new(2, scenario, 0).await;
     world.pod("p", "sim-1", json!({})).await;
     world.pod("q", "sim-2", json!({})).await;
@@ -100,7 +102,7 @@ async fn a_deleted_node_stays_away_until_it_is_started_again() {
         .send(Call::delete(format!("{NODES}/sim-1"), uid))
         .await
         .unwrap();
-    tokio::time::sleep(std::time::Duration::from_mins(20)).await;
+    world.pass(Duration::from_secs(70)).await;
     assert!(world.get(&format!("{NODES}/sim-1")).await.is_none());
     let world = world.restart(2, "", 0).await;
     let again = world.until(&format!("{NODES}/sim-1"), is_ready).await;

@@ -1,6 +1,9 @@
-//! An API in the test's own process with simulated nodes, and what a test asks of it. Waits are in the
-//! paused clock's time, which runs as fast as it can.
+//! An API in the test's own process with simulated nodes, and what a test asks of it.
+//!
+//! The clock is paused, and it moves only while a test waits: a little at each look, so that the disk,
+//! which knows nothing of it, keeps up.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use kennel_client::fence::Fence;
@@ -13,19 +16,24 @@ use tokio::time::Instant;
 
 pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 pub(crate) const NODES: &str = "/api/v1/nodes";
-/// What a test waits for at most: more than any scenario here takes.
-const PATIENCE: Duration = Duration::from_hours(10);
-const POLL: Duration = Duration::from_millis(200);
+/// How long a test waits at most: more than any scenario here takes.
+const PATIENCE: Duration = Duration::from_mins(20);
+/// How far the clock moves from look to look.
+const STEP: Duration = Duration::from_millis(500);
+/// What the disk gets between two looks.
+const BREATH: Duration = Duration::from_millis(5);
 
 pub(crate) struct World {
     server: Server,
     admin: Writer,
     nodes: Handle,
+    _held: mpsc::Sender<()>,
 }
 
 impl World {
     /// So many nodes to which this happens.
     pub(crate) async fn new(count: u32, scenario: &str, seed: u64) -> Self {
+        let held = hold_the_clock();
         let server = Server::open().await;
         let admin = Writer::new(server.client("admin"), Fence::open());
         let account = json!({"metadata": {"name": "default"}}).to_string();
@@ -39,6 +47,7 @@ impl World {
             server,
             admin,
             nodes,
+            _held: held,
         }
     }
 
@@ -90,7 +99,15 @@ impl World {
                 "not in time: {}",
                 object["status"]
             );
-            tokio::time::sleep(POLL).await;
+            step().await;
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) async fn pass(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            step().await;
         }
     }
 
@@ -101,6 +118,20 @@ impl World {
     pub(crate) async fn gone(&self, path: &str) {
         self.until(path, Value::is_null).await;
     }
+}
+
+/// A paused clock runs ahead whenever nothing else is to be done, as if the disk took no time. It does
+/// not while a blocking task runs: this one, until the sender is dropped.
+fn hold_the_clock() -> mpsc::Sender<()> {
+    let (sender, receiver) = mpsc::channel();
+    tokio::task::spawn_blocking(move || receiver.recv());
+    sender
+}
+
+async fn step() {
+    let breath = tokio::task::spawn_blocking(|| std::thread::sleep(BREATH));
+    breath.await.unwrap();
+    tokio::time::advance(STEP).await;
 }
 
 async fn play(server: &Server, count: u32, scenario: &str, seed: u64) -> Handle {

@@ -242,8 +242,8 @@ impl Past {
 }
 
 /// The id of a container. It tells the pod's ordinal to those who play it after us.
-pub(super) fn container_id(pod: &SimulatedPod, container: &str) -> String {
-    let (uid, ordinal, restarts) = (&pod.id.uid, pod.ordinal, pod.restarts);
+pub(super) fn container_id(pod: &SimulatedPod, container: &str, restarts: u32) -> String {
+    let (uid, ordinal) = (&pod.id.uid, pod.ordinal);
     format!("{SCHEME}{uid}/{container}/{ordinal}/{restarts}")
 }
 

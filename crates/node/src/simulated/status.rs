@@ -73,7 +73,7 @@ pub(super) fn patch(pod: &SimulatedPod, moment: Moment<'_>) -> Option<(Value, Sh
     if wanted.containers != shown.containers {
         let state = |container: &Container| container_status(pod, container, moment.now);
         status["containerStatuses"] = pod.make.containers.iter().map(state).collect();
-        if !pod.make.init_containers.is_empty() {
+        if init_containers_change(pod) {
             status["initContainerStatuses"] = init_containers(pod, moment.now);
         }
     }
@@ -142,7 +142,7 @@ fn container_status(pod: &SimulatedPod, container: &Container, now: &str) -> Val
     let running = matches!(pod.stage, Stage::Started | Stage::Ready);
     let made = running || matches!(pod.stage, Stage::CrashLoop(_) | Stage::Finished(_));
     let (image, id) = if made {
-        let id = container_id(pod, &container.name);
+        let id = container_id(pod, &container.name, pod.restarts);
         (format!("simulated://{}", container.image), id)
     } else {
         Default::default()
@@ -162,6 +162,9 @@ fn container_status(pod: &SimulatedPod, container: &Container, now: &str) -> Val
     }
     let waits = status["state"].get("terminated").is_none();
     if let (true, Some(_)) = (waits, &pod.ended) {
+        // Who waits to be started again is the one who ended.
+        let last = pod.restarts - u32::from(running && pod.restarts > 0);
+        let id = container_id(pod, &container.name, last);
         status["lastState"] = terminated(pod, &id);
     }
     status
@@ -202,7 +205,9 @@ fn state(pod: &SimulatedPod, container: &Container, now: &str) -> Value {
                 format!("back-off restarting failed {which}"),
             )
         }
-        Stage::CrashLoop(_) | Stage::Finished(_) => terminated(pod, &container_id(pod, name)),
+        Stage::CrashLoop(_) | Stage::Finished(_) => {
+            terminated(pod, &container_id(pod, name, pod.restarts))
+        }
         _ => waiting("ContainerCreating", String::new()),
     }
 }
@@ -214,11 +219,16 @@ fn unpullable(image: &str) -> String {
 
 /// Whether containers wait for those that come before them.
 fn initialising(pod: &SimulatedPod) -> bool {
-    let before = matches!(
-        pod.stage,
+    !has_begun(pod.stage, pod.restarts) && !pod.make.init_containers.is_empty()
+}
+
+/// Whether the containers have been made in this stage.
+fn has_begun(stage: Stage, restarts: u32) -> bool {
+    let making = matches!(
+        stage,
         Stage::Creating | Stage::PullFailed(_) | Stage::PullBackOff(_)
     );
-    before && pod.restarts == 0 && !pod.make.init_containers.is_empty()
+    !making || restarts > 0
 }
 
 fn terminated(pod: &SimulatedPod, id: &str) -> Value {
@@ -243,6 +253,14 @@ fn terminated(pod: &SimulatedPod, id: &str) -> Value {
     json!({ "terminated": terminated })
 }
 
+/// Those that have run to their end stay as they are; those that run beside the others live with them.
+fn init_containers_change(pod: &SimulatedPod) -> bool {
+    let all = &pod.make.init_containers;
+    let shown = pod.shown.containers;
+    let ended = shown.is_some_and(|(stage, restarts)| has_begun(stage, restarts));
+    !all.is_empty() && (!ended || all.iter().any(|c| c.restart_policy == "Always"))
+}
+
 /// Those that run to their end before the others start, and those that run beside them.
 fn init_containers(pod: &SimulatedPod, now: &str) -> Value {
     let status = |(place, container): (usize, &Container)| {
@@ -250,7 +268,7 @@ fn init_containers(pod: &SimulatedPod, now: &str) -> Value {
             return container_status(pod, container, now);
         }
         let mut status = container_status(pod, container, now);
-        let id = container_id(pod, &container.name);
+        let id = container_id(pod, &container.name, 0);
         status["lastState"] = json!({});
         status["started"] = false.into();
         status["restartCount"] = 0.into();

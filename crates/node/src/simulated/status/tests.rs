@@ -162,6 +162,7 @@ fn each_stage_looks_as_a_kubelet_shows_it() {
 fn the_last_end_of_a_container_is_remembered() {
     let status = status(&pod(Stage::Ready, 2));
     let last = &status["containerStatuses"][0]["lastState"]["terminated"];
+    assert_eq!(last["containerID"], "simulated://u/c/0/1");
     assert_eq!(
         (&last["exitCode"], &last["finishedAt"]),
         (&json!(7), &json!("b"))
