@@ -9,6 +9,7 @@ mod machine;
 mod pod;
 mod shape;
 mod status;
+mod turns;
 mod world;
 
 use std::collections::BTreeMap;
@@ -20,12 +21,12 @@ use kube::Client;
 use kube::api::Api;
 use kube::runtime::watcher::Config;
 use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::scenario::Scenario;
 pub use address::NODES_MAX;
 pub use handle::Handle;
+use turns::Turns;
 use world::World;
 
 /// How often each node renews its lease: upstream's own figure.
@@ -171,7 +172,7 @@ async fn play(
     let nodes: Api<shape::Node> = Api::all(clients.watcher.clone());
     let mut nodes = feed::watch(nodes, Config::default(), "nodes");
     let count = simulation.count;
-    let (mut heartbeat, mut report) = (spread(HEARTBEAT, count), spread(REPORT, count));
+    let (mut heartbeat, mut report) = (Turns::new(HEARTBEAT, count), Turns::new(REPORT, count));
     let mut world = World::new(clients.node, simulation, registered);
     tracing::info!(count, "simulated nodes started");
     loop {
@@ -186,8 +187,8 @@ async fn play(
                 None => return Err(Error::WatchEnded("nodes")),
             },
             outcome = world.work.next() => world.ended(outcome),
-            _ = heartbeat.tick() => world.renew_next(),
-            _ = report.tick() => world.report_next(),
+            due = heartbeat.next() => world.renew_next(due),
+            due = report.next() => world.report_next(due),
         }
     }
     world.work.finish().await;
@@ -199,12 +200,4 @@ fn watch_pods(client: &Client) -> BoxStream<'static, Change<shape::Pod>> {
     let pods: Api<shape::Pod> = Api::all(client.clone());
     let bound = Config::default().fields("spec.nodeName!=");
     feed::watch(pods, bound, "bound pods")
-}
-
-/// Ticks for one node after the other, so that what each does now and then is spread evenly.
-fn spread(every: Duration, count: u32) -> Interval {
-    let every = every / count.max(1);
-    let mut interval = tokio::time::interval_at(Instant::now() + every, every);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    interval
 }

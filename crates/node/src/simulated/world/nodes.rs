@@ -51,11 +51,11 @@ impl World {
         self.renew(place);
     }
 
-    /// Renews the lease of the node whose turn it is.
-    pub(in crate::simulated) fn renew_next(&mut self) {
-        let place = self.renews_next;
-        self.renews_next = (place + 1) % self.machines.len().max(1);
-        if place < self.machines.len() {
+    /// Renews the leases of so many nodes, whose turn it is.
+    pub(in crate::simulated) fn renew_next(&mut self, nodes: usize) {
+        for _ in 0..nodes {
+            let place = self.renews_next;
+            self.renews_next = (place + 1) % self.machines.len();
             self.renew(place);
         }
     }
@@ -75,11 +75,11 @@ impl World {
         });
     }
 
-    /// Lets the node whose turn it is tell how it is, which it does now and then if nothing changes.
-    pub(in crate::simulated) fn report_next(&mut self) {
-        let place = self.reports_next;
-        self.reports_next = (place + 1) % self.machines.len().max(1);
-        if place < self.machines.len() {
+    /// Lets so many nodes tell how they are, which they do now and then if nothing changes.
+    pub(in crate::simulated) fn report_next(&mut self, nodes: usize) {
+        for _ in 0..nodes {
+            let place = self.reports_next;
+            self.reports_next = (place + 1) % self.machines.len();
             self.report(place, Vec::new());
         }
     }
