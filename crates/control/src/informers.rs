@@ -7,7 +7,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use tokio_util::sync::CancellationToken;
 
-use crate::shape::{Lease, Node, Pod};
+use crate::shape::{Lease, Namespace, Node, Pod};
 use kennel_client::informer::{Changes, Informer};
 
 /// Where nodes have their leases.
@@ -18,6 +18,7 @@ pub struct Informers {
     daemon_sets: Informer<DynamicObject>,
     endpoints: Informer<DynamicObject>,
     endpoint_slices: Informer<DynamicObject>,
+    namespaces: Informer<Namespace>,
     nodes: Informer<Node>,
     node_leases: Informer<Lease>,
     pods: Informer<Pod>,
@@ -36,6 +37,7 @@ impl Informers {
                 whole(ApiResource::erase::<EndpointSlice>(&())),
                 "endpointslices",
             ),
+            namespaces: Informer::new(Api::all(client.clone()), "namespaces"),
             nodes: Informer::new(Api::all(client.clone()), "nodes"),
             node_leases: Informer::new(Api::namespaced(client.clone(), NODE_LEASES), "node leases"),
             pods: Informer::new(Api::all(client.clone()), "pods"),
@@ -60,6 +62,11 @@ impl Informers {
     /// Endpoint slices, whole, as the API gave them.
     pub fn endpoint_slices(&mut self) -> Changes<DynamicObject> {
         self.endpoint_slices.subscribe()
+    }
+
+    /// Namespaces.
+    pub fn namespaces(&mut self) -> Changes<Namespace> {
+        self.namespaces.subscribe()
     }
 
     /// Nodes.
@@ -94,6 +101,7 @@ impl Informers {
             self.daemon_sets.run(stop()),
             self.endpoints.run(stop()),
             self.endpoint_slices.run(stop()),
+            self.namespaces.run(stop()),
             self.nodes.run(stop()),
             self.node_leases.run(stop()),
             self.pods.run(stop()),

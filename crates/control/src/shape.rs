@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kennel_core::daemonset::fit::Rules;
+use kennel_core::schedule::Resources;
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -50,12 +51,30 @@ pub struct PodSpec {
     pub containers: Vec<Container>,
     /// Those that run before the others, or beside them.
     pub init_containers: Vec<Container>,
+    /// What it costs beside its containers.
+    pub overhead: Resources,
+    /// What it requests for all its containers together.
+    pub resources: Requirements,
+    /// How important it is.
+    pub priority: i32,
+    /// `Never`, if nobody is to be evicted for it.
+    pub preemption_policy: Option<String>,
+}
+
+/// What a container, or a pod as a whole, needs.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Requirements {
+    /// What is kept for it.
+    pub requests: Resources,
 }
 
 /// A container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {
+    /// What it needs.
+    pub resources: Requirements,
     /// Where it listens.
     pub ports: Vec<ContainerPort>,
     /// `Always` for one that starts before the others and runs beside them.
@@ -72,6 +91,11 @@ pub struct ContainerPort {
     pub container_port: u16,
     /// `TCP` unless it says otherwise.
     pub protocol: Option<String>,
+    /// The port of the host that it takes; 0 for none.
+    pub host_port: u16,
+    /// The address of the host that it takes it at.
+    #[serde(rename = "hostIP")]
+    pub host_ip: Option<String>,
 }
 
 /// How a pod is.
@@ -82,6 +106,8 @@ pub struct PodStatus {
     pub phase: Option<String>,
     /// Its conditions.
     pub conditions: Vec<Condition>,
+    /// The node where others were evicted for it.
+    pub nominated_node_name: Option<String>,
     /// Its address.
     #[serde(rename = "podIP")]
     pub pod_ip: Option<String>,
@@ -139,6 +165,8 @@ pub struct Node {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct NodeStatus {
+    /// What its pods can have.
+    pub allocatable: Resources,
     /// Its conditions.
     pub conditions: Vec<NodeCondition>,
 }
@@ -198,6 +226,15 @@ pub struct LeaseSpec {
     pub renew_time: Option<MicroTime>,
 }
 
+/// A namespace.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Namespace {
+    /// Metadata, as far as it is read.
+    #[serde(deserialize_with = "metadata")]
+    pub metadata: ObjectMeta,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Metadata {
@@ -205,6 +242,7 @@ struct Metadata {
     namespace: Option<String>,
     uid: Option<String>,
     resource_version: Option<String>,
+    generation: Option<i64>,
     creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
     labels: Option<BTreeMap<String, String>>,
@@ -219,6 +257,7 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
         namespace: read.namespace,
         uid: read.uid,
         resource_version: read.resource_version,
+        generation: read.generation,
         creation_timestamp: read.creation_timestamp,
         deletion_timestamp: read.deletion_timestamp,
         labels: read.labels,
@@ -289,6 +328,13 @@ resource!(
     "coordination.k8s.io",
     "Lease",
     "leases"
+);
+resource!(
+    Namespace,
+    ClusterResourceScope,
+    "",
+    "Namespace",
+    "namespaces"
 );
 
 #[cfg(test)]

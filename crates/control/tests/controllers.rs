@@ -58,7 +58,8 @@ fn reply(code: u16, body: &Value) -> Response<Body> {
 }
 
 fn node(name: &str) -> Value {
-    json!({"metadata": {"name": name, "uid": name}})
+    let allocatable = json!({"cpu": "4", "memory": "4Gi", "pods": "10"});
+    json!({"metadata": {"name": name, "uid": name}, "status": {"allocatable": allocatable}})
 }
 
 fn daemon_world(path: &str) -> Value {

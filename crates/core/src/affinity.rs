@@ -1,6 +1,7 @@
-//! Node selectors: `nodeSelectorTerms`, as required node affinity uses them.
+//! Node selectors: `nodeSelectorTerms`, as required node affinity uses them, and the preferences of
+//! preferred node affinity.
 //!
-//! Terms are parsed once and matched often. Preferences and pod affinity are not here.
+//! Terms are parsed once and matched often. Pod affinity is not here.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +13,18 @@ use crate::selector::{Operator, Requirement};
 pub const NAME_FIELD: &str = "metadata.name";
 
 /// A parsed node selector: matches if any of its terms does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeSelector {
     terms: Vec<Term>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Term {
     labels: Vec<Requirement>,
     fields: Vec<FieldRequirement>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct FieldRequirement {
     key: String,
     value: String,
@@ -58,6 +59,39 @@ impl NodeSelector {
         };
         let by_name = |f: &&FieldRequirement| f.key == NAME_FIELD && !f.negated;
         term.fields.iter().find(by_name).map(|f| f.value.as_str())
+    }
+
+    /// Does it say nothing but which node it is?
+    pub fn only_pins(&self) -> bool {
+        let only = |term: &Term| term.labels.is_empty() && term.fields.len() == 1;
+        self.pinned().is_some() && self.terms.iter().all(only)
+    }
+}
+
+/// One preference of preferred node affinity.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Preference {
+    /// How much it counts: 1 to 100.
+    pub weight: i64,
+    term: Term,
+}
+
+impl Preference {
+    /// Parses a list of `PreferredSchedulingTerm`s; those that are empty or make no sense are none.
+    pub fn list(terms: &Value) -> Vec<Self> {
+        let terms = terms.as_array().into_iter().flatten();
+        terms
+            .filter_map(|item| {
+                let weight = item.get("weight").and_then(Value::as_i64)?;
+                let term = Term::parse(item.get("preference")?)?;
+                (weight != 0).then_some(Self { weight, term })
+            })
+            .collect()
+    }
+
+    /// Does a node of this name with these labels have it?
+    pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.term.matches(name, labels)
     }
 }
 

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Effect of a taint that keeps new pods away.
 pub const NO_SCHEDULE: &str = "NoSchedule";
+/// Effect of a taint that keeps new pods away where they have a choice.
+pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
 /// Effect of a taint that also drives running pods off.
 pub const NO_EXECUTE: &str = "NoExecute";
 
@@ -22,7 +24,7 @@ pub struct Taint {
 }
 
 /// What a pod puts up with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
     /// The taint's key; empty for any.

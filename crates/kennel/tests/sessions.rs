@@ -40,7 +40,7 @@ macro_rules! sessions {
 
 sessions!(
     access, adoption, cascades, cluster, configmaps, daemonsets, drain, endpoints, generators,
-    identity, namespaces, nodes, placement, pods, rollouts, secrets, services,
+    identity, namespaces, nodes, placement, pods, rollouts, scheduling, secrets, services,
 );
 
 #[test]

@@ -21,7 +21,7 @@ pub struct Fit {
 }
 
 /// What a pod spec asks of its node.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     node_name: Option<String>,
     node_selector: BTreeMap<String, String>,
@@ -57,6 +57,13 @@ impl Rules {
     /// The node that required affinity pins this pod to, if it names just one.
     pub fn pinned(&self) -> Option<&str> {
         self.required.as_ref().and_then(NodeSelector::pinned)
+    }
+
+    /// As [`pinned`](Self::pinned); if that is all that required affinity says, it is taken out of it.
+    pub fn take_pin(&mut self) -> Option<String> {
+        let pin = self.pinned()?.to_owned();
+        self.required = self.required.take().filter(|r| !r.only_pins());
+        Some(pin)
     }
 
     /// What the pod puts up with.

@@ -20,7 +20,7 @@ pub use field::{FieldSelector, FieldTerm};
 pub struct SelectorError(pub String);
 
 /// How a requirement compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operator {
     /// `key in (a,b)`
     In,
@@ -43,7 +43,7 @@ pub enum Operator {
 }
 
 /// One condition on one label.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     key: String,
     operator: Operator,
@@ -125,7 +125,7 @@ impl fmt::Display for Requirement {
 }
 
 /// A label selector: all of its requirements hold, or it is one that never matches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
     never: bool,
     requirements: Vec<Requirement>,

@@ -1,4 +1,4 @@
-//! The DaemonSet controller when things go wrong: an API that refuses, loses answers and breaks
+//! The DaemonSet controller (and, in `placing`, the scheduler) when things go wrong: an API that refuses, loses answers and breaks
 //! watches; a controller that is killed at any instant; two of them at once; processes of their own.
 
 #![expect(
@@ -10,5 +10,6 @@ mod api;
 mod deaths;
 mod ledger;
 mod pairs;
+mod placing;
 mod processes;
 mod world;

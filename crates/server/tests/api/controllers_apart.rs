@@ -68,6 +68,7 @@ const SCHEDULER: Rights = &[
 ];
 
 const INFORMERS: Rights = &[
+    ("list watch", "namespaces"),
     ("list watch", "nodes"),
     ("list watch", "pods"),
     ("list watch", "daemonsets.apps"),

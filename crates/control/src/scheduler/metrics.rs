@@ -1,0 +1,83 @@
+//! What the scheduler shows of itself, under upstream's names.
+
+use kennel_client::metrics::{Counter, Gauge, Observed, Page};
+
+/// The numbers of one scheduler.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    pub(super) scheduled: Counter,
+    pub(super) unschedulable: Counter,
+    pub(super) errors: Counter,
+    pub(super) preemptions: Counter,
+    pub(super) victims: Counter,
+    pub(super) active: Gauge,
+    pub(super) waiting: Gauge,
+    pub(super) gated: Gauge,
+}
+
+impl Metrics {
+    pub(super) fn pending(&self, (active, waiting, gated): (usize, usize, usize)) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.active.set(number(active));
+        self.waiting.set(number(waiting));
+        self.gated.set(number(gated));
+    }
+}
+
+impl Observed for Metrics {
+    fn show(&self, page: &mut Page) {
+        let attempts = [
+            (
+                "profile=\"default-scheduler\",result=\"scheduled\"",
+                self.scheduled.get(),
+            ),
+            (
+                "profile=\"default-scheduler\",result=\"unschedulable\"",
+                self.unschedulable.get(),
+            ),
+            (
+                "profile=\"default-scheduler\",result=\"error\"",
+                self.errors.get(),
+            ),
+        ];
+        let help = "Attempts to place pods, by result.";
+        page.counter("scheduler_schedule_attempts_total", help, &attempts);
+        let pending = [
+            ("queue=\"active\"", self.active.get()),
+            ("queue=\"unschedulable\"", self.waiting.get()),
+            ("queue=\"gated\"", self.gated.get()),
+        ];
+        page.gauge(
+            "scheduler_pending_pods",
+            "Pods that wait for a node.",
+            &pending,
+        );
+        let help = "How often pods were evicted for a more important one.";
+        let preemptions = [("", self.preemptions.get())];
+        page.counter("scheduler_preemption_attempts_total", help, &preemptions);
+        let help = "Pods that were evicted for more important ones.";
+        let victims = [("", self.victims.get())];
+        page.counter("kennel_scheduler_victims_total", help, &victims);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_upstreams_names() {
+        let metrics = Metrics::default();
+        metrics.scheduled.increment();
+        metrics.pending((1, 2, 3));
+        let page = Page::of([&metrics as &dyn Observed]);
+        for line in [
+            "scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"scheduled\"} 1",
+            "scheduler_pending_pods{queue=\"unschedulable\"} 2",
+            "scheduler_pending_pods{queue=\"gated\"} 3",
+            "scheduler_preemption_attempts_total 0",
+        ] {
+            assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
+        }
+    }
+}

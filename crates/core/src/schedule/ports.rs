@@ -1,0 +1,53 @@
+//! Ports of the host that pods take for themselves.
+
+/// The address that means all of them.
+const ALL: &str = "0.0.0.0";
+
+/// A port of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostPort {
+    address: Box<str>,
+    protocol: Box<str>,
+    port: i64,
+}
+
+impl HostPort {
+    /// With upstream's defaults for what is empty: all addresses, TCP.
+    pub fn new(address: &str, protocol: &str, port: i64) -> Self {
+        let or = |text: &str, default: &str| if text.is_empty() { default } else { text }.into();
+        Self {
+            address: or(address, ALL),
+            protocol: or(protocol, "TCP"),
+            port,
+        }
+    }
+
+    /// Can the two not be had at once?
+    pub fn conflicts(&self, other: &Self) -> bool {
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.address == other.address || &*self.address == ALL || &*other.address == ALL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(a: (&str, &str, i64), b: (&str, &str, i64), expected: bool) {
+        let port = |(address, protocol, port)| HostPort::new(address, protocol, port);
+        assert_eq!(port(a).conflicts(&port(b)), expected, "{a:?} and {b:?}");
+        assert_eq!(port(b).conflicts(&port(a)), expected, "{b:?} and {a:?}");
+    }
+
+    #[test]
+    fn ports_conflict_by_address_protocol_and_number() {
+        check(("", "", 80), ("", "TCP", 80), true);
+        check(("", "TCP", 80), ("", "UDP", 80), false);
+        check(("", "TCP", 80), ("", "TCP", 81), false);
+        check(("10.0.0.1", "TCP", 80), ("", "TCP", 80), true);
+        check(("10.0.0.1", "TCP", 80), ("0.0.0.0", "TCP", 80), true);
+        check(("10.0.0.1", "TCP", 80), ("10.0.0.1", "TCP", 80), true);
+        check(("10.0.0.1", "TCP", 80), ("10.0.0.2", "TCP", 80), false);
+    }
+}

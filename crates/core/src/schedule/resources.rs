@@ -1,0 +1,239 @@
+//! Amounts of resources: what pods request, and what nodes have to give.
+//!
+//! Numbers only: processors in thousandths, all else in whole units. What is not accounted for by
+//! schedulers (`storage`, say) is skipped when read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+
+use crate::quantity::Quantity;
+
+/// Amounts by resource. All are zero to begin with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Resources {
+    /// Thousandths of a processor.
+    pub cpu: i64,
+    /// Bytes.
+    pub memory: i64,
+    /// Bytes of `ephemeral-storage`.
+    pub storage: i64,
+    /// How many pods; pods themselves do not request it.
+    pub pods: i64,
+    /// All others by name, sorted; never zero.
+    others: Vec<(Arc<str>, i64)>,
+}
+
+impl Resources {
+    /// Processors and memory, and nothing else.
+    pub fn of(cpu: i64, memory: i64) -> Self {
+        Self {
+            cpu,
+            memory,
+            ..Self::default()
+        }
+    }
+
+    /// Sets one amount. Names that are no schedulable resource are ignored.
+    pub fn set(&mut self, name: &str, amount: Quantity) {
+        match name {
+            "cpu" => self.cpu = amount.milli_value(),
+            "memory" => self.memory = amount.value(),
+            "ephemeral-storage" => self.storage = amount.value(),
+            "pods" => self.pods = amount.value(),
+            _ if is_scalar(name) => self.combine(name, |_| amount.value()),
+            _ => {}
+        }
+    }
+
+    /// The amount of a resource that has no field of its own.
+    pub fn other(&self, name: &str) -> i64 {
+        let found = self.others.binary_search_by(|(n, _)| (**n).cmp(name));
+        found.map_or(0, |at| self.others[at].1)
+    }
+
+    /// All resources that have no field of their own.
+    pub fn others(&self) -> impl Iterator<Item = (&Arc<str>, i64)> {
+        self.others.iter().map(|(name, amount)| (name, *amount))
+    }
+
+    /// Adds all amounts.
+    pub fn add(&mut self, more: &Self) {
+        self.cpu += more.cpu;
+        self.memory += more.memory;
+        self.storage += more.storage;
+        self.pods += more.pods;
+        for (name, amount) in &more.others {
+            self.combine_shared(name, |own| own + amount);
+        }
+    }
+
+    /// Takes all amounts away.
+    pub fn subtract(&mut self, less: &Self) {
+        self.cpu -= less.cpu;
+        self.memory -= less.memory;
+        self.storage -= less.storage;
+        self.pods -= less.pods;
+        for (name, amount) in &less.others {
+            self.combine_shared(name, |own| own - amount);
+        }
+    }
+
+    /// Raises each amount to at least the other's.
+    pub fn raise_to(&mut self, other: &Self) {
+        self.cpu = self.cpu.max(other.cpu);
+        self.memory = self.memory.max(other.memory);
+        self.storage = self.storage.max(other.storage);
+        self.pods = self.pods.max(other.pods);
+        for (name, amount) in &other.others {
+            self.combine_shared(name, |own| own.max(*amount));
+        }
+    }
+
+    /// Takes over what a pod says for all its containers together: processors, memory and huge pages.
+    pub fn override_with(&mut self, pod: &Self) {
+        if pod.cpu > 0 {
+            self.cpu = pod.cpu;
+        }
+        if pod.memory > 0 {
+            self.memory = pod.memory;
+        }
+        for (name, amount) in &pod.others {
+            if name.starts_with("hugepages-") {
+                self.combine_shared(name, |_| *amount);
+            }
+        }
+    }
+
+    fn combine(&mut self, name: &str, change: impl FnOnce(i64) -> i64) {
+        self.combine_shared(&name.into(), change);
+    }
+
+    fn combine_shared(&mut self, name: &Arc<str>, change: impl FnOnce(i64) -> i64) {
+        match self.others.binary_search_by(|(n, _)| n.cmp(name)) {
+            Ok(at) => {
+                let amount = change(self.others[at].1);
+                self.others[at].1 = amount;
+                if amount == 0 {
+                    self.others.remove(at);
+                }
+            }
+            Err(at) => {
+                let amount = change(0);
+                if amount != 0 {
+                    self.others.insert(at, (name.clone(), amount));
+                }
+            }
+        }
+    }
+}
+
+/// Is it a resource that nodes have and pods request, besides those with a field of their own?
+fn is_scalar(name: &str) -> bool {
+    name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
+}
+
+impl<'de> Deserialize<'de> for Resources {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ResourcesVisitor)
+    }
+}
+
+struct ResourcesVisitor;
+
+impl<'de> Visitor<'de> for ResourcesVisitor {
+    type Value = Resources;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("quantities by resource")
+    }
+
+    fn visit_unit<E>(self) -> Result<Resources, E> {
+        Ok(Resources::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Resources, A::Error> {
+        let mut resources = Resources::default();
+        while let Some((name, amount)) = map.next_entry::<String, Amount>()? {
+            resources.set(&name, amount.0);
+        }
+        Ok(resources)
+    }
+}
+
+/// A quantity as text or as a number. One that makes no sense is nothing: the API has checked it.
+struct Amount(Quantity);
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let text = match &value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        Ok(Self(Quantity::parse(&text).unwrap_or(Quantity::ZERO)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(value: Value) -> Resources {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn quantities_become_numbers_and_the_rest_is_skipped() {
+        let read = read(
+            json!({"cpu": "1500m", "memory": "1Ki", "ephemeral-storage": 5,
+            "pods": "110", "nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi", "storage": "1Gi"}),
+        );
+        assert_eq!(
+            (read.cpu, read.memory, read.storage, read.pods),
+            (1500, 1024, 5, 110)
+        );
+        assert_eq!(read.other("nvidia.com/gpu"), 2);
+        assert_eq!(read.other("hugepages-2Mi"), 4 << 20);
+        assert_eq!(read.other("storage"), 0);
+        assert_eq!(
+            serde_json::from_value::<Resources>(Value::Null).unwrap(),
+            Resources::default()
+        );
+    }
+
+    #[test]
+    fn what_was_added_and_taken_away_leaves_nothing() {
+        let (mut sum, part) = (Resources::default(), read(json!({"cpu": "1", "a/b": "3"})));
+        sum.add(&part);
+        sum.add(&part);
+        assert_eq!((sum.cpu, sum.other("a/b")), (2000, 6));
+        sum.subtract(&part);
+        sum.subtract(&part);
+        assert_eq!(sum, Resources::default());
+    }
+
+    #[test]
+    fn each_amount_is_raised_by_itself() {
+        let mut high = read(json!({"cpu": "2", "memory": "1", "a/b": "1"}));
+        high.raise_to(&read(
+            json!({"cpu": "1", "memory": "5", "a/b": "2", "c/d": "1"}),
+        ));
+        assert_eq!(
+            high,
+            read(json!({"cpu": "2", "memory": "5", "a/b": "2", "c/d": "1"}))
+        );
+    }
+
+    #[test]
+    fn a_pod_speaks_for_its_containers_of_some_resources_only() {
+        let mut sum = read(json!({"cpu": "2", "memory": "1", "a/b": "1"}));
+        sum.override_with(&read(json!({"cpu": "1", "a/b": "7", "hugepages-2Mi": "2"})));
+        assert_eq!(
+            sum,
+            read(json!({"cpu": "1", "memory": "1", "a/b": "1", "hugepages-2Mi": "2"}))
+        );
+    }
+}
