@@ -106,10 +106,15 @@ impl<T: Send + 'static> Work<T> {
     }
 }
 
+/// A job that panicked takes its controller along: who waits for its end would wait for ever, and whoever is
+/// started again looks at everything anew.
 fn survived<T>(ended: Result<T, JoinError>) -> Option<T> {
-    ended
-        .inspect_err(|error| tracing::error!(%error, "a controller's job was lost"))
-        .ok()
+    match ended.map_err(JoinError::try_into_panic) {
+        Ok(value) => Some(value),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime has ended, and all with it.
+        Err(Err(_cancelled)) => None,
+    }
 }
 
 #[cfg(test)]
@@ -151,10 +156,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_panics_does_not_take_the_others_along() {
-        let mut work = Work::new(1);
+    #[should_panic(expected = "as arranged")]
+    async fn a_job_that_panics_takes_its_controller_along() {
+        let mut work: Work<u32> = Work::new(1);
         work.push(async { panic!("as arranged") });
-        work.push(async { 7 });
-        assert_eq!(work.next().await, 7);
+        work.next().await;
     }
 }

@@ -1,6 +1,7 @@
 //! One watch per kind for all controllers of a process.
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Client;
@@ -15,6 +16,7 @@ const NODE_LEASES: &str = "kube-node-lease";
 
 /// The kinds that controllers watch. Those to which nobody subscribes are not watched.
 pub struct Informers {
+    certificate_requests: Informer<CertificateSigningRequest>,
     daemon_sets: Informer<DynamicObject>,
     endpoints: Informer<DynamicObject>,
     endpoint_slices: Informer<DynamicObject>,
@@ -31,6 +33,10 @@ impl Informers {
     pub fn new(client: &Client) -> Self {
         let whole = |kind: ApiResource| Api::all_with(client.clone(), &kind);
         Self {
+            certificate_requests: Informer::new(
+                Api::all(client.clone()),
+                "certificatesigningrequests",
+            ),
             daemon_sets: Informer::new(whole(ApiResource::erase::<DaemonSet>(&())), "daemonsets"),
             endpoints: Informer::new(whole(ApiResource::erase::<Endpoints>(&())), "endpoints"),
             endpoint_slices: Informer::new(
@@ -47,6 +53,11 @@ impl Informers {
             ),
             services: Informer::new(whole(ApiResource::erase::<Service>(&())), "services"),
         }
+    }
+
+    /// Requests for certificates.
+    pub fn certificate_requests(&mut self) -> Changes<CertificateSigningRequest> {
+        self.certificate_requests.subscribe()
     }
 
     /// DaemonSets, whole, as the API gave them.
@@ -98,6 +109,7 @@ impl Informers {
     pub async fn run(self, stop: CancellationToken) {
         let stop = || stop.clone();
         tokio::join!(
+            self.certificate_requests.run(stop()),
             self.daemon_sets.run(stop()),
             self.endpoints.run(stop()),
             self.endpoint_slices.run(stop()),

@@ -10,6 +10,7 @@
 //! `kennel_core` what to do, and lets [`kennel_client::work`] carry it out. This crate must never
 //! import the server or the store: it is a client like any other.
 
+pub mod certificates;
 pub mod collector;
 pub mod daemonset;
 mod discover;

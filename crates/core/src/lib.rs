@@ -11,12 +11,15 @@
 //!   object changed or gone ─▶ garbage ─▶ delete, orphan, …
 //!
 //!   node, lease, pod changed · time passes ─▶ lifecycle ─▶ conditions, taints, evictions
+//!
+//!   certificate request ─▶ certificates ─▶ approve, sign, refuse
 //! ```
 //!
 //! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
 //! one do, and hand in what they saw.
 
 pub mod affinity;
+pub mod certificates;
 pub mod daemonset;
 pub mod endpoints;
 pub mod garbage;

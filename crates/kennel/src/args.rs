@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
-use crate::controllers::Selection;
+use crate::controllers::{self, Selection};
 use crate::patience::LifecycleArgs;
 use kennel_server::audit;
 
@@ -183,6 +183,10 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 
+    /// How many real nodes to run on this machine; they do not exist yet, so 0 is all there is
+    #[arg(long, default_value_t = 0, value_name = "NODES", value_parser = real_nodes)]
+    pub(crate) nodes: u32,
+
     /// How many nodes to simulate
     #[arg(long, default_value_t = 0, value_name = "NODES")]
     pub(crate) simulate: u32,
@@ -198,18 +202,19 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,
 
-    /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
+    /// Give the first node the control plane's role: its label, and the taint that keeps other pods away
     ///
-    /// The names are daemonset-controller, kube-scheduler, garbage-collector-controller,
-    /// namespace-controller, node-lifecycle-controller, taint-eviction-controller,
-    /// pod-garbage-collector-controller, endpointslice-controller, endpoints-controller and
-    /// token-cleaner-controller. To run the DaemonSet controller as a process of its own, for example:
-    /// --controllers='*,-daemonset-controller'
+    /// Both are seen to once after each start; what is changed afterwards stays changed until the next.
+    #[arg(long)]
+    pub(crate) taint_control_plane: bool,
+
+    /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
     #[arg(
         long,
         default_value = "*",
         value_name = "LIST",
-        allow_hyphen_values = true
+        allow_hyphen_values = true,
+        long_help = controllers::help()
     )]
     pub(crate) controllers: Selection,
 
@@ -342,4 +347,14 @@ pub(crate) struct ScenarioArgs {
 pub(crate) enum Runtime {
     /// Nothing: they live as data says
     Simulated,
+}
+
+fn real_nodes(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Ok(0),
+        Ok(count) => Err(format!(
+            "nodes that run containers do not exist yet; simulate them with --simulate {count}"
+        )),
+        Err(_) => Err("this is no number of nodes".to_owned()),
+    }
 }

@@ -2,6 +2,12 @@
 
 use std::str::FromStr;
 
+/// What approves requests for certificates.
+pub(crate) const APPROVER: &str = "certificatesigningrequest-approving-controller";
+/// What signs them.
+pub(crate) const SIGNER: &str = "certificatesigningrequest-signing-controller";
+/// What removes them when nobody needs them any more.
+pub(crate) const REQUESTS: &str = "certificatesigningrequest-cleaner-controller";
 /// The DaemonSet controller.
 pub(crate) const DAEMON_SETS: &str = "daemonset-controller";
 /// The scheduler.
@@ -23,18 +29,31 @@ pub(crate) const ENDPOINTS: &str = "endpoints-controller";
 /// What removes bootstrap tokens that have expired.
 pub(crate) const TOKENS: &str = "token-cleaner-controller";
 
-const NAMES: [&str; 10] = [
-    DAEMON_SETS,
-    SCHEDULER,
+const NAMES: &[&str] = &[
+    APPROVER,
+    REQUESTS,
+    SIGNER,
     COLLECTOR,
-    NAMESPACES,
-    PODS,
-    TOKENS,
-    SLICES,
+    DAEMON_SETS,
     ENDPOINTS,
+    NAMESPACES,
     NODE_LIFECYCLE,
+    PODS,
+    SCHEDULER,
+    SLICES,
     TAINT_EVICTION,
+    TOKENS,
 ];
+
+/// What the command line says of `--controllers`.
+pub(crate) fn help() -> String {
+    format!(
+        "Which controllers to run: '*' for all, 'name' for one, '-name' for all but one\n\n\
+         The names are {}. To run the DaemonSet controller as a process of its own, for example: \
+         --controllers='*,-daemonset-controller'",
+        NAMES.join(", ")
+    )
+}
 
 /// A list such as `*,-daemonset-controller`.
 #[derive(Clone, Debug, PartialEq, Eq)]

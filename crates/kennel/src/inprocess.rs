@@ -11,13 +11,21 @@ use kennel_server::http::{body, connection};
 use kennel_server::request::User;
 use kube::client::Body;
 
-/// A client of this API, as the given user.
+use crate::counts::{self, Sent};
+
+/// A client of this API, as the given user, whose requests are counted under that name.
 fn client(api: &Arc<Api>, user: User) -> kube::Client {
+    let sent = counts::of(&user.name);
+    counted(api, user, sent)
+}
+
+fn counted(api: &Arc<Api>, user: User, sent: Arc<Sent>) -> kube::Client {
     let api = Arc::clone(api);
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (api, user) = (Arc::clone(&api), user.clone());
+        let (api, user, sent) = (Arc::clone(&api), user.clone(), Arc::clone(&sent));
         async move {
             let answer: Response<body::Body> = connection::answer(&api, request, user).await;
+            sent.count(answer.status().as_u16());
             Ok::<_, Infallible>(answer)
         }
     });
@@ -58,6 +66,14 @@ pub(crate) fn names(api: &Arc<Api>) -> kube::Client {
     client(api, User::authenticated("system:kennel:dns", Vec::new()))
 }
 
+/// What gives a node the role of a control plane: `kennel:control-plane` is its role.
+pub(crate) fn control_plane(api: &Arc<Api>) -> kube::Client {
+    client(
+        api,
+        User::authenticated("system:kennel:control-plane", Vec::new()),
+    )
+}
+
 /// The simulated nodes' own: one that sees pods, with the role `kennel:simulated-nodes`, and one for each
 /// node, with the rights that node has.
 pub(crate) fn simulated(api: &Arc<Api>) -> simulated::Clients {
@@ -65,11 +81,11 @@ pub(crate) fn simulated(api: &Arc<Api>) -> simulated::Clients {
         api,
         User::authenticated("system:kennel:simulated-nodes", Vec::new()),
     );
-    let api = Arc::clone(api);
+    let (api, sent) = (Arc::clone(api), counts::of("system:node"));
     let node = move |name: &str| {
         let groups = vec!["system:nodes".to_owned()];
         let user = User::authenticated(format!("system:node:{name}"), groups);
-        client(&api, user)
+        counted(&api, user, Arc::clone(&sent))
     };
     simulated::Clients {
         watcher,

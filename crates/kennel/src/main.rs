@@ -3,7 +3,9 @@
 mod args;
 mod bench;
 mod cluster;
+mod control_plane;
 mod controllers;
+mod counts;
 mod descriptors;
 mod inprocess;
 mod logging;

@@ -6,8 +6,10 @@
 
 use std::fmt::Display;
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kennel_client::metrics::{Counter, Observed, Page};
 use kennel_control::informers::Informers;
 use kube::Client;
 use tokio::time::Instant;
@@ -28,6 +30,47 @@ pub(crate) struct Parts {
     /// Watches for those who are started again.
     watcher: Client,
     informers: Informers,
+    history: History,
+}
+
+/// How often each part was started, and how often it failed.
+#[derive(Clone, Default)]
+pub(crate) struct History(Arc<Mutex<Vec<Arc<Lives>>>>);
+
+#[derive(Default)]
+struct Lives {
+    name: &'static str,
+    starts: Counter,
+    failures: Counter,
+}
+
+impl History {
+    fn of(&self, name: &'static str) -> Arc<Lives> {
+        let lives = Arc::new(Lives {
+            name,
+            ..Lives::default()
+        });
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::clone(&lives));
+        lives
+    }
+}
+
+impl Observed for History {
+    fn show(&self, page: &mut Page) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = |name: &str, help: &str, of: fn(&Lives) -> &Counter| {
+            let rows = all.iter();
+            let rows = rows.map(|lives| (format!("part=\"{}\"", lives.name), of(lives).get()));
+            let rows: Vec<(String, u64)> = rows.collect();
+            let rows: Vec<_> = rows.iter().map(|(part, count)| (&**part, *count)).collect();
+            page.counter(name, help, &rows);
+        };
+        let help = "How often a part of this process was started.";
+        rows("kennel_part_starts_total", help, |lives| &lives.starts);
+        let help = "How often a part of this process panicked or gave up.";
+        rows("kennel_part_failures_total", help, |lives| &lives.failures);
+    }
 }
 
 impl Parts {
@@ -38,7 +81,13 @@ impl Parts {
             stop: CancellationToken::new(),
             informers: Informers::new(&watcher),
             watcher,
+            history: History::default(),
         }
+    }
+
+    /// How the parts have fared; goes on being told.
+    pub(crate) fn history(&self) -> History {
+        self.history.clone()
     }
 
     /// Starts a part. It is asked to make itself each time that it is (re)started.
@@ -51,8 +100,9 @@ impl Parts {
         let stop = self.stop.clone();
         let first = part(&mut self.informers, stop.clone());
         let watcher = self.watcher.clone();
+        let lives = self.history.of(name);
         self.tasks.spawn(async move {
-            supervise(name, &stop, first, || {
+            supervise(&lives, &stop, first, || {
                 let mut own = Informers::new(&watcher);
                 let part = part(&mut own, stop.clone());
                 with_watches(part, own, stop.clone())
@@ -107,7 +157,7 @@ async fn with_watches<E>(
 
 /// Runs a part, and again after each time that it fails, until told to stop.
 async fn supervise<First, Next, E>(
-    name: &'static str,
+    lives: &Lives,
     stop: &CancellationToken,
     first: First,
     again: impl Fn() -> Next,
@@ -116,10 +166,17 @@ async fn supervise<First, Next, E>(
     Next: Future<Output = Result<(), E>> + Send + 'static,
     E: Display + Send + 'static,
 {
+    let name = lives.name;
     let mut failures = 0;
     let mut began = Instant::now();
     let mut running = tokio::spawn(first);
+    lives.starts.increment();
     while let Some(why) = failure(running.await, stop) {
+        lives.failures.increment();
+        if stop.is_cancelled() {
+            tracing::error!("the {name} failed while it stopped: {why}");
+            return;
+        }
         failures = if began.elapsed() > CALM {
             0
         } else {
@@ -133,6 +190,7 @@ async fn supervise<First, Next, E>(
         }
         began = Instant::now();
         running = tokio::spawn(again());
+        lives.starts.increment();
     }
 }
 
@@ -154,8 +212,10 @@ fn rest_after(failures: u32) -> Duration {
 }
 
 #[cfg(test)]
+mod panics;
+
+#[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
@@ -175,7 +235,7 @@ mod tests {
                 Ok::<_, String>(())
             }
         };
-        supervise("part", &stop, part(), part).await;
+        supervise(&Lives::default(), &stop, part(), part).await;
         assert_eq!(started.load(Ordering::SeqCst), times + 1);
     }
 
@@ -195,7 +255,7 @@ mod tests {
         let stop = CancellationToken::new();
         stop.cancel();
         let first = async { Err::<(), _>("interrupted") };
-        supervise("part", &stop, first, || async {
+        supervise(&Lives::default(), &stop, first, || async {
             panic!("started after the end")
         })
         .await;

@@ -39,8 +39,25 @@ macro_rules! sessions {
 }
 
 sessions!(
-    access, adoption, cascades, cluster, configmaps, daemonsets, drain, endpoints, generators,
-    identity, namespaces, nodes, placement, pods, rollouts, scheduling, secrets, services,
+    access,
+    adoption,
+    cascades,
+    certificates,
+    cluster,
+    configmaps,
+    daemonsets,
+    drain,
+    endpoints,
+    generators,
+    identity,
+    namespaces,
+    nodes,
+    placement,
+    pods,
+    rollouts,
+    scheduling,
+    secrets,
+    services,
 );
 
 #[test]

@@ -85,6 +85,11 @@ impl Api {
         })
     }
 
+    /// From now on, `/metrics` also shows what this says: the numbers of others in the same process.
+    pub fn also_show(&self, others: impl Fn() -> String + Send + Sync + 'static) {
+        self.metrics.also(Box::new(others));
+    }
+
     /// Ends all watches and refuses new ones.
     pub fn end_watches(&self) {
         self.hubs.close();

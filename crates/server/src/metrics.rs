@@ -1,6 +1,7 @@
 //! Counters for `/metrics`, in the Prometheus text format.
 
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 pub(crate) struct Metrics {
     requests: [[AtomicU64; CLASSES.len()]; METHODS.len()],
     microseconds: [AtomicU64; METHODS.len()],
+    /// The numbers of others in the same process.
+    others: OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
 }
 
 impl Metrics {
@@ -32,6 +35,13 @@ impl Metrics {
         self.requests[method][class].fetch_add(1, Ordering::Relaxed);
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.microseconds[method].fetch_add(took, Ordering::Relaxed);
+    }
+
+    /// From now on, what this says is shown, too.
+    pub(crate) fn also(&self, others: Box<dyn Fn() -> String + Send + Sync>) {
+        if self.others.set(others).is_err() {
+            tracing::warn!("only one may add to the metrics");
+        }
     }
 
     /// The text of `/metrics`.
@@ -70,6 +80,9 @@ impl Metrics {
         let _ = writeln!(out, "kennel_audit_lost_total {}", api.settings.audit.lost());
         if let Some(stats) = api.store.stats() {
             put_store(&mut out, stats);
+        }
+        if let Some(others) = self.others.get() {
+            out.push_str(&others());
         }
         Reply::text(200, "text/plain; version=0.0.4", out)
     }

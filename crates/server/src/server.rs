@@ -79,6 +79,16 @@ pub enum StartError {
     Bootstrap(String),
 }
 
+/// What a signer of certificates needs to know of its server, as PEM.
+pub struct AuthorityFiles {
+    /// The CA's certificate.
+    pub cert_pem: String,
+    /// The CA's key.
+    pub key_pem: String,
+    /// The certificate that the server itself shows.
+    pub server_cert_pem: String,
+}
+
 /// A running server.
 pub struct Server {
     /// The API, for clients in the same process.
@@ -87,6 +97,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
+    /// What certificates are signed with.
+    pub authority: AuthorityFiles,
     store: Arc<SqliteStore<Head>>,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
@@ -114,6 +126,11 @@ impl Server {
         let pki = Pki::open(&config.data_dir, &names, &addresses, config.token_key_days)?;
         let tls = tls::Tls::new(&pki)?;
         let kubeconfig = write_kubeconfig(&config, address, &pki)?;
+        let authority = AuthorityFiles {
+            cert_pem: pki.ca_pem.clone(),
+            key_pem: pki.ca_key_pem,
+            server_cert_pem: pki.server_cert_pem,
+        };
         let settings = Settings {
             ca_pem: pki.ca_pem,
             address: SocketAddr::new(reachable(address.ip()), address.port()),
@@ -139,6 +156,7 @@ impl Server {
             api,
             address,
             kubeconfig,
+            authority,
             store,
             stop,
             serving,

@@ -19,6 +19,9 @@ const START_SECONDS: u64 = 60;
 /// From SIGTERM to the end of the process.
 const STOP_SECONDS: u64 = 30;
 
+/// A free port.
+const ANYWHERE: &str = "127.0.0.1:0";
+
 /// The data directory within the temporary one. Kennel makes it, as it does for its users.
 const DATA: &str = "data";
 
@@ -47,10 +50,10 @@ impl Kennel {
     pub fn start(binary: impl AsRef<Path>, arguments: &[&str]) -> Self {
         let data = TempDir::new().expect("a temporary directory can be made");
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        Self::launch(binary.as_ref().to_owned(), arguments, data)
+        Self::launch(binary.as_ref().to_owned(), arguments, data, ANYWHERE)
     }
 
-    fn launch(binary: PathBuf, arguments: Vec<String>, data: TempDir) -> Self {
+    fn launch(binary: PathBuf, arguments: Vec<String>, data: TempDir, listen: &str) -> Self {
         let log = File::options()
             .create(true)
             .append(true)
@@ -59,7 +62,7 @@ impl Kennel {
             .args(&arguments)
             .arg("--data-dir")
             .arg(data.path().join(DATA))
-            .args(["--listen", "127.0.0.1:0"])
+            .args(["--listen", listen])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log.expect("the log can be opened"))
@@ -145,6 +148,14 @@ impl Kennel {
         self.launch_again()
     }
 
+    /// Kills it as a crash would, and starts it again on the same directory and the same port.
+    #[must_use = "dropping it ends it"]
+    pub fn crash_and_come_back(mut self) -> Self {
+        self.kill();
+        let address = self.address().to_string();
+        self.launch_at(&address)
+    }
+
     /// Stops it as an operator would, and starts it again on the same directory with other arguments.
     #[must_use = "dropping it ends it"]
     pub fn restart_with(mut self, arguments: &[&str]) -> Self {
@@ -179,6 +190,11 @@ impl Kennel {
         self.signal(Signal::TERM);
     }
 
+    /// Asks it to stop as Ctrl-C does, and does not wait.
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
     /// Waits for the end of a process that was asked to stop, and says how it ended.
     pub fn wait_for_end(&mut self) -> ExitStatus {
         let deadline = Deadline::seconds(STOP_SECONDS);
@@ -191,10 +207,20 @@ impl Kennel {
         }
     }
 
-    fn launch_again(mut self) -> Self {
+    fn launch_again(self) -> Self {
+        self.launch_at(ANYWHERE)
+    }
+
+    fn launch_at(mut self, listen: &str) -> Self {
         let elsewhere = TempDir::new().expect("a temporary directory can be made");
         let data = std::mem::replace(&mut self.data, elsewhere);
-        Self::launch(self.binary.clone(), self.arguments.clone(), data)
+        Self::launch(self.binary.clone(), self.arguments.clone(), data, listen)
+    }
+
+    /// How many files and sockets it has open.
+    pub fn open_files(&self) -> usize {
+        let listed = std::fs::read_dir(format!("/proc/{}/fd", self.pid()));
+        listed.expect("it runs, so it has descriptors").count()
     }
 
     /// Ends it at once, as a crash would, and waits for its end. The data directory stays.

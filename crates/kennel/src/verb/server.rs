@@ -19,13 +19,14 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
         server = start(args) => server?,
         () = signals.stop() => return Ok(()),
     };
+    announce(&server, "kubectl get namespaces");
     signals.stop().await;
     tracing::info!("stopping");
     server.stop().await;
     Ok(())
 }
 
-/// Starts a server and says how to reach it.
+/// Starts a server.
 pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
     crate::descriptors::raise_limit();
     let patience = args.patience_seconds.map(Duration::from_secs);
@@ -42,7 +43,6 @@ pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
         patience: patience.map_or_else(Patience::default, Patience::at_most),
     })
     .await?;
-    announce(&server);
     Ok(server)
 }
 
@@ -55,14 +55,14 @@ fn audit(args: &AuditArgs, data_dir: &Path) -> AuditOptions {
     }
 }
 
-/// The three lines this verb exists to print. A reader who leaves after the first one
+/// The three lines that say how to reach it. A reader who leaves after the first one
 /// (`kennel server | head -n 1`) is no reason to end.
-fn announce(server: &Server) {
+pub(super) fn announce(server: &Server, first_command: &str) {
     let (url, kubeconfig) = (server.url(), server.kubeconfig.display());
     let words = format!(
         "Kennel serves the Kubernetes API at {url}\n\
          Use it:  export KUBECONFIG={kubeconfig}\n\
-         Try it:  kubectl get namespaces\n"
+         Try it:  {first_command}\n"
     );
     let mut out = std::io::stdout().lock();
     let _unheard = out.write_all(words.as_bytes()).and_then(|()| out.flush());

@@ -5,20 +5,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_control::daemonset::Settings;
+use anyhow::Context as _;
+use kennel_client::metrics::{Observed, Page};
+use kennel_control::certificates::{self, Authority};
+use kennel_control::daemonset::{Metrics, Settings};
 use kennel_control::{
     collector, daemonset, endpoints, namespaces, nodes, podgc, scheduler, tokens,
 };
 use kennel_node::simulated::Simulation;
 use kennel_server::api::Api;
+use kennel_server::server::Server;
 
 use super::{agent, dns, server};
 use crate::args::UpArgs;
 use crate::controllers::{self, Selection};
-use crate::inprocess;
 use crate::parts::Parts;
 use crate::patience::LifecycleArgs;
 use crate::signals::Signals;
+use crate::{control_plane, counts, inprocess};
 
 /// What the parts get to finish what they are at; the server is there for them until then.
 const PARTS_END: Duration = Duration::from_secs(10);
@@ -35,14 +39,18 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         Some(listen) => Some(dns::bind(listen, args.names).await?),
         None => None,
     };
+    server::announce(&server, "kubectl get nodes");
     let mut parts = Parts::new(inprocess::informers(&server.api));
-    place(&mut parts, &args.controllers, &server.api);
+    let numbers = place(&mut parts, &args.controllers, &server.api);
     reach(&mut parts, &args.controllers, &server.api);
     watch_nodes(&mut parts, &args.controllers, args.lifecycle, &server.api);
     clean_up(&mut parts, &args.controllers, &server.api);
+    certify(&mut parts, &args.controllers, &server)?;
+    let simulation = Simulation::of(args.simulate);
+    let mut simulation = simulation.scenario(scenario, args.scenario.seed);
+    simulation.control_plane = args.taint_control_plane;
     if args.simulate > 0 {
-        let simulation = Simulation::of(args.simulate).scenario(scenario, args.scenario.seed);
-        simulate(&mut parts, simulation, &server.api);
+        simulate(&mut parts, &simulation, &server.api);
     }
     if let Some(names) = names {
         let client = inprocess::names(&server.api);
@@ -50,6 +58,10 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
             names.clone().run(client.clone(), stop)
         });
     }
+    if args.taint_control_plane {
+        mark(&mut parts, &simulation, &server.api);
+    }
+    show(&parts, numbers, &server.api);
     let parts = parts.run();
     signals.stop().await;
     tracing::info!("stopping");
@@ -58,12 +70,24 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Shows the numbers of all parts on the server's `/metrics`.
+fn show(parts: &Parts, daemon_sets: Arc<Metrics>, api: &Api) {
+    let history = parts.history();
+    api.also_show(move || {
+        let mut page = Page::of([&history as &dyn Observed, &*daemon_sets]);
+        counts::show(&mut page);
+        page
+    });
+}
+
 /// The parts that bring pods to nodes.
-fn place(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
+fn place(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) -> Arc<Metrics> {
+    let settings = Settings::default();
+    let numbers = Arc::clone(&settings.metrics);
     if selection.runs(controllers::DAEMON_SETS) {
         let client = inprocess::daemonsets(api);
         parts.start("daemonset controller", move |informers, stop| {
-            daemonset::run(client.clone(), informers, Settings::default(), stop)
+            daemonset::run(client.clone(), informers, settings.clone(), stop)
         });
     }
     if selection.runs(controllers::SCHEDULER) {
@@ -72,6 +96,7 @@ fn place(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
             scheduler::run(client.clone(), informers, stop)
         });
     }
+    numbers
 }
 
 /// The parts that say where the pods of services are.
@@ -137,11 +162,47 @@ fn clean_up(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) {
     }
 }
 
+/// The parts that give nodes and users their certificates.
+fn certify(parts: &mut Parts, selection: &Selection, server: &Server) -> anyhow::Result<()> {
+    let client = inprocess::account(&server.api, "certificate-controller");
+    let files = &server.authority;
+    if selection.runs(controllers::APPROVER) {
+        let client = client.clone();
+        let reserved = Arc::new(certificates::names_in(&files.server_cert_pem));
+        parts.start("certificate approver", move |informers, stop| {
+            certificates::approve::run(client.clone(), informers, reserved.clone(), stop)
+        });
+    }
+    if selection.runs(controllers::SIGNER) {
+        let client = client.clone();
+        let authority = Authority::new(files.cert_pem.clone(), files.key_pem.clone());
+        let authority = Arc::new(authority.context("cannot sign certificates")?);
+        parts.start("certificate signer", move |informers, stop| {
+            certificates::sign::run(client.clone(), informers, authority.clone(), stop)
+        });
+    }
+    if selection.runs(controllers::REQUESTS) {
+        parts.start("certificate cleaner", move |informers, stop| {
+            certificates::clean::run(client.clone(), informers, stop)
+        });
+    }
+    Ok(())
+}
+
 /// Nodes that run nothing.
-fn simulate(parts: &mut Parts, simulation: Simulation, api: &Arc<Api>) {
-    let api = Arc::clone(api);
+fn simulate(parts: &mut Parts, simulation: &Simulation, api: &Arc<Api>) {
+    let (api, simulation) = (Arc::clone(api), simulation.clone());
     parts.start("simulated nodes", move |_, stop| {
         let nodes = inprocess::simulated(&api);
         kennel_node::simulated::run(nodes, simulation.clone(), stop)
+    });
+}
+
+/// Gives the first node the control plane's role.
+fn mark(parts: &mut Parts, simulation: &Simulation, api: &Arc<Api>) {
+    let client = inprocess::control_plane(api);
+    let node = format!("{}{}", simulation.prefix, simulation.first);
+    parts.start("control plane's role", move |informers, stop| {
+        control_plane::run(client.clone(), informers, node.clone(), stop)
     });
 }

@@ -209,6 +209,10 @@ pub(super) fn node(simulation: &Simulation, number: u32, boot_id: &str, now: &st
         },
         "status": status(number, &name, &resources, boot_id, now),
     });
+    if simulation.control_plane && number == simulation.first {
+        let key = "node-role.kubernetes.io/control-plane";
+        taints.push(json!({"key": key, "effect": "NoSchedule"}));
+    }
     if !taints.is_empty() {
         node["spec"]["taints"] = taints.into();
     }

@@ -50,6 +50,8 @@ pub struct Simulation {
     pub seed: u64,
     /// What happens to the nodes and their pods.
     pub scenario: Scenario,
+    /// The first node is made with the taint of a control plane.
+    pub control_plane: bool,
 }
 
 impl Simulation {
@@ -62,6 +64,7 @@ impl Simulation {
             labels: BTreeMap::new(),
             seed: 0,
             scenario: Scenario::default(),
+            control_plane: false,
         }
     }
 

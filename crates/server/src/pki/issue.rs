@@ -26,7 +26,8 @@ pub type Pair = (String, String);
 pub struct Authority {
     /// Its certificate.
     pub cert_pem: String,
-    key_pem: String,
+    /// Its key.
+    pub key_pem: String,
 }
 
 impl Authority {

@@ -22,6 +22,8 @@ pub const ADMIN: &str = "kennel-admin";
 pub struct Pki {
     /// The CA's certificate.
     pub ca_pem: String,
+    /// The CA's key.
+    pub ca_key_pem: String,
     /// The serving certificate.
     pub server_cert_pem: String,
     /// The serving key.
@@ -49,7 +51,8 @@ impl Pki {
         let server = authority.server(&dir, names, addresses)?;
         let admin = authority.client(&dir, "admin", ADMIN, "system:masters")?;
         Ok(Self {
-            ca_pem: authority.cert_pem.clone(),
+            ca_pem: authority.cert_pem,
+            ca_key_pem: authority.key_pem,
             server_cert_pem: server.0,
             server_key_pem: server.1,
             admin_cert_pem: admin.0,

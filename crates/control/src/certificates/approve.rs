@@ -1,0 +1,196 @@
+//! The approver: a node gets what the rules say and its roles allow; all else waits for an administrator.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kennel_client::fence::Fence;
+use kennel_client::write::{Call, Failure, Writer};
+use kennel_client::{Error, api};
+use kennel_core::certificates::serving::{self, NodeNames, Reserved};
+use kennel_core::certificates::{Asked, Permission, Signer};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{self, Verdict};
+use super::request::Parsed;
+use super::{add_condition, condition, has_certificate, new_condition, replace};
+use crate::informers::Informers;
+
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+
+/// Runs until told to stop. No node gets a certificate for what is `reserved`: what the API server is called.
+/// Subscribe (by calling this) before the informers run.
+pub fn run(
+    client: Client,
+    informers: &mut Informers,
+    reserved: Arc<Reserved>,
+    stop: CancellationToken,
+) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+    let seen = informers.certificate_requests();
+    let writer = Writer::new(client, Fence::open());
+    let judge = move |request: Arc<CertificateSigningRequest>| {
+        let (writer, reserved) = (writer.clone(), reserved.clone());
+        async move { judge(&writer, &request, &reserved).await }
+    };
+    desk::run("certificate approver", seen, stop, is_open, judge)
+}
+
+/// Nobody has decided yet, and it is a node's.
+fn is_open(request: &CertificateSigningRequest) -> bool {
+    let signer = Signer::named(&request.spec.signer_name);
+    let nodes = matches!(signer, Some(Signer::KubeletClient | Signer::KubeletServing));
+    let decided = ["Approved", "Denied"]
+        .iter()
+        .any(|kind| condition(request, kind).is_some());
+    nodes && !decided && !has_certificate(request)
+}
+
+async fn judge(
+    writer: &Writer,
+    request: &CertificateSigningRequest,
+    reserved: &Reserved,
+) -> Verdict {
+    let name = request.metadata.name.as_deref().unwrap_or_default();
+    let parsed = match Parsed::read(request) {
+        Ok(parsed) => parsed,
+        Err(why) => {
+            tracing::info!("certificate request {name} is not approved: {why}");
+            return Verdict::Done;
+        }
+    };
+    let reason = match Signer::named(&request.spec.signer_name) {
+        Some(Signer::KubeletClient) => by_right(writer, request, &parsed.asked).await,
+        Some(Signer::KubeletServing) => by_name(writer, &parsed.asked, reserved).await,
+        Some(Signer::Client) | None => return Verdict::Done,
+    };
+    match reason {
+        Ok(Ruling::Approve(message)) => approve(writer, request, message).await,
+        Ok(Ruling::NotOurs) => {
+            let why = "it is not one that is approved by rule";
+            tracing::info!("certificate request {name} is not approved: {why}");
+            Verdict::Done
+        }
+        Ok(Ruling::NotYet(why)) => {
+            tracing::info!("certificate request {name} is not approved: {why}");
+            Verdict::Again
+        }
+        Err(failure) => {
+            tracing::warn!("judging certificate request {name} failed: {failure}");
+            Verdict::Again
+        }
+    }
+}
+
+/// What the rules say of a request.
+enum Ruling {
+    Approve(&'static str),
+    /// An administrator has to see to it.
+    NotOurs,
+    /// Not now; but roles and nodes change.
+    NotYet(String),
+}
+
+async fn by_right(
+    writer: &Writer,
+    request: &CertificateSigningRequest,
+    asked: &Asked,
+) -> Result<Ruling, Failure> {
+    let permissions = asked.permissions();
+    for permission in permissions {
+        if allowed(writer, request, permission).await? {
+            return Ok(Ruling::Approve(permission.message));
+        }
+    }
+    if permissions.is_empty() {
+        return Ok(Ruling::NotOurs);
+    }
+    let tried: Vec<_> = permissions.iter().map(|one| one.subresource).collect();
+    let tried = tried.join(" ");
+    let why = format!("recognized as [{tried}] but subject access review was not approved");
+    Ok(Ruling::NotYet(why))
+}
+
+/// May who asks create such requests?
+async fn allowed(
+    writer: &Writer,
+    request: &CertificateSigningRequest,
+    permission: &Permission,
+) -> Result<bool, Failure> {
+    let spec = &request.spec;
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {
+            "user": spec.username, "uid": spec.uid, "groups": spec.groups, "extra": spec.extra,
+            "resourceAttributes": {
+                "group": "certificates.k8s.io", "resource": "certificatesigningrequests",
+                "verb": "create", "subresource": permission.subresource,
+            },
+        },
+    });
+    let answer = writer
+        .send(&Call::create(REVIEWS, review.to_string()))
+        .await?;
+    Ok(answer.tree()?["status"]["allowed"] == true)
+}
+
+async fn by_name(writer: &Writer, asked: &Asked, reserved: &Reserved) -> Result<Ruling, Failure> {
+    let Some(node) = serving::node_of(asked) else {
+        return Ok(Ruling::NotOurs);
+    };
+    let path = format!("{}/{node}", api::cluster_path("nodes"));
+    let own = match writer.send(&Call::get(path)).await {
+        Ok(answer) => names_of(&answer.tree()?),
+        Err(failure) if failure.is(404) => {
+            return Ok(Ruling::NotYet(format!("there is no node {node}")));
+        }
+        Err(failure) => return Err(failure),
+    };
+    Ok(match serving::objection(asked, node, &own, reserved) {
+        None => Ruling::Approve(serving::MESSAGE),
+        Some(why) => Ruling::NotYet(why),
+    })
+}
+
+/// What a Node object says that its node is called.
+fn names_of(node: &Value) -> NodeNames {
+    let mut own = NodeNames::default();
+    let addresses = node["status"]["addresses"].as_array();
+    for one in addresses.into_iter().flatten() {
+        let text = one["address"].as_str().unwrap_or_default();
+        match one["type"].as_str() {
+            Some("Hostname" | "InternalDNS" | "ExternalDNS") => own.names.push(text.to_owned()),
+            Some("InternalIP" | "ExternalIP") => {
+                own.addresses.extend(text.parse::<IpAddr>().ok());
+            }
+            _ => {}
+        }
+    }
+    own
+}
+
+async fn approve(
+    writer: &Writer,
+    request: &CertificateSigningRequest,
+    message: &'static str,
+) -> Verdict {
+    let name = request.metadata.name.as_deref().unwrap_or_default();
+    let mut approved = request.clone();
+    add_condition(
+        &mut approved,
+        new_condition("Approved", "AutoApproved", message),
+    );
+    match replace(writer, &approved, "approval").await {
+        Ok(()) => {
+            tracing::info!("certificate request {name} is approved");
+            Verdict::Done
+        }
+        // Gone, or changed, and then the watch tells.
+        Err(failure) if failure.is(404) || failure.is(409) => Verdict::Done,
+        Err(failure) => {
+            tracing::warn!("approving certificate request {name} failed: {failure}");
+            Verdict::Again
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The certificate authority: signs what it is given. Whether that should be signed is not its question.
+
+use std::time::Duration;
+
+use kennel_core::certificates::Asked;
+use kennel_core::certificates::age::Validity;
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType, SerialNumber, SigningKey as _, SubjectPublicKeyInfo, date_time_ymd,
+};
+
+use super::der;
+use super::request::{Parsed, end_of};
+
+/// A certificate authority's certificate and key.
+pub struct Authority {
+    cert_pem: String,
+    key_pem: String,
+    /// When it ends, in seconds since the epoch.
+    ends: i64,
+}
+
+/// Why nothing can be signed.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorityError {
+    /// The certificate cannot be read.
+    #[error("the authority's certificate cannot be read")]
+    Certificate,
+    /// The key, or what is to be signed, is of a kind that is not known.
+    #[error("signing failed: {0}")]
+    Sign(#[from] rcgen::Error),
+    /// A certificate that was just made cannot be read.
+    #[error("a new certificate cannot be read")]
+    Der,
+}
+
+impl Authority {
+    /// An authority of a certificate and its key.
+    pub fn new(cert_pem: String, key_pem: String) -> Result<Self, AuthorityError> {
+        let ends = end_of(cert_pem.as_bytes()).ok_or(AuthorityError::Certificate)?;
+        let authority = Self {
+            cert_pem,
+            key_pem,
+            ends,
+        };
+        authority.issuer()?;
+        Ok(authority)
+    }
+
+    /// When it ends, in seconds since the epoch.
+    pub(super) fn ends(&self) -> i64 {
+        self.ends
+    }
+
+    fn issuer(&self) -> Result<Issuer<'static, KeyPair>, rcgen::Error> {
+        Issuer::from_ca_cert_pem(&self.cert_pem, KeyPair::from_pem(&self.key_pem)?)
+    }
+
+    /// Signs what was asked: the subject as it is, the names and the usages.
+    pub(super) fn sign(
+        &self,
+        request: &Parsed,
+        validity: Validity,
+    ) -> Result<String, AuthorityError> {
+        let mut params = CertificateParams::default();
+        // Stands for the subject, which rcgen would not keep as it is: it knows one organisation.
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "-");
+        params.not_before = date_time_ymd(1970, 1, 1) + since_1970(validity.not_before);
+        params.not_after = date_time_ymd(1970, 1, 1) + since_1970(validity.not_after);
+        params.serial_number = Some(SerialNumber::from(uuid::Uuid::new_v4().as_bytes().to_vec()));
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.use_authority_key_identifier_extension = true;
+        params.subject_alt_names = names(&request.asked)?;
+        set_usages(&mut params, &request.asked.usages);
+        let issuer = self.issuer()?;
+        let key = SubjectPublicKeyInfo::from_der(&request.key)?;
+        let signed = params.signed_by(&key, &issuer)?;
+        let named = der::with_subject(signed.der(), &request.subject).ok_or(AuthorityError::Der)?;
+        let signature = issuer.key().sign(named.to_be_signed())?;
+        Ok(der::pem(&named.signed(&signature)))
+    }
+}
+
+fn since_1970(seconds: i64) -> Duration {
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}
+
+fn set_usages(params: &mut CertificateParams, usages: &[String]) {
+    for usage in usages {
+        let purpose = match usage.as_str() {
+            "digital signature" => {
+                params.key_usages.push(KeyUsagePurpose::DigitalSignature);
+                continue;
+            }
+            "key encipherment" => {
+                params.key_usages.push(KeyUsagePurpose::KeyEncipherment);
+                continue;
+            }
+            "client auth" => ExtendedKeyUsagePurpose::ClientAuth,
+            "server auth" => ExtendedKeyUsagePurpose::ServerAuth,
+            other => unreachable!("no signer of ours takes the usage {other:?}"),
+        };
+        params.extended_key_usages.push(purpose);
+    }
+}
+
+fn names(asked: &Asked) -> Result<Vec<SanType>, rcgen::Error> {
+    let mut names = Vec::new();
+    for name in &asked.dns_names {
+        names.push(SanType::DnsName(name.as_str().try_into()?));
+    }
+    for name in &asked.emails {
+        names.push(SanType::Rfc822Name(name.as_str().try_into()?));
+    }
+    for uri in &asked.uris {
+        names.push(SanType::URI(uri.as_str().try_into()?));
+    }
+    names.extend(asked.addresses.iter().copied().map(SanType::IpAddress));
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Serving certificates of nodes, approved by a rule of our own. Upstream leaves them to the administrator.
+//!
+//! A node says itself which addresses it has. So that one that has gone astray cannot pass for another server,
+//! it gets a certificate for nothing that the API server is called, for no name of a service, and for no name
+//! that is not made of its own.
+
+use std::net::IpAddr;
+
+use super::{Asked, NODE_USER, Signer};
+
+/// The words of an approval.
+pub const MESSAGE: &str =
+    "Auto approving kubelet serving certificate for the node's own addresses.";
+
+/// What a node is called, by its Node object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeNames {
+    /// Its host names and DNS names.
+    pub names: Vec<String>,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// What no node may be called in a certificate, whatever it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reserved {
+    /// Names, in small letters.
+    pub names: Vec<String>,
+    /// Addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The name of the node that asks for a serving certificate for itself, if that is what is asked.
+pub fn node_of(asked: &Asked) -> Option<&str> {
+    let own = asked.username == asked.common_name;
+    let fine = own && asked.refusal(Signer::KubeletServing).is_none();
+    let name = asked.username.strip_prefix(NODE_USER)?;
+    (fine && !name.is_empty()).then_some(name)
+}
+
+/// Why the request of this node waits for an administrator.
+pub fn objection(
+    asked: &Asked,
+    node: &str,
+    own: &NodeNames,
+    reserved: &Reserved,
+) -> Option<String> {
+    let names = asked.dns_names.iter();
+    let by_name = names.filter_map(|name| name_objection(name, node, own, reserved));
+    let addresses = asked.addresses.iter();
+    let by_address = addresses.filter_map(|address| address_objection(*address, own, reserved));
+    by_name.chain(by_address).next()
+}
+
+fn name_objection(name: &str, node: &str, own: &NodeNames, reserved: &Reserved) -> Option<String> {
+    let name = name.to_ascii_lowercase();
+    let node = node.to_ascii_lowercase();
+    let is_own = || own.names.iter().any(|own| own.eq_ignore_ascii_case(&name));
+    let of_own = name
+        .strip_prefix(&*node)
+        .is_some_and(|rest| rest.starts_with('.'));
+    if reserved.names.contains(&name) || is_service(&name) {
+        Some(format!("{name} is not a node's name"))
+    } else if name == node || (of_own && is_own()) {
+        None
+    } else {
+        Some(format!("{name} is not a name of node {node}"))
+    }
+}
+
+/// Names under which pods look for services: `a.b.svc` and all below a cluster's domain.
+fn is_service(name: &str) -> bool {
+    name.split('.').any(|label| label == "svc") || name.ends_with(".cluster.local")
+}
+
+fn address_objection(address: IpAddr, own: &NodeNames, reserved: &Reserved) -> Option<String> {
+    if !own.addresses.contains(&address) {
+        Some(format!("{address} is not an address of the node"))
+    } else if reserved.addresses.contains(&address) && !address.is_loopback() {
+        // Everybody's own machine is at the loopback address; it takes nobody's place.
+        Some(format!("{address} is the API server's"))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NODES;
+    use super::*;
+
+    fn asked(user: &str, names: &[&str], addresses: &[&str]) -> Asked {
+        Asked {
+            username: user.to_owned(),
+            usages: vec!["digital signature".to_owned(), "server auth".to_owned()],
+            common_name: "system:node:n1".to_owned(),
+            organisations: vec![NODES.to_owned()],
+            dns_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            addresses: addresses.iter().map(|one| one.parse().unwrap()).collect(),
+            ..Asked::default()
+        }
+    }
+
+    #[test]
+    fn a_node_asks_for_itself() {
+        let check = |user: &str, names: &[&str], expected: Option<&str>| {
+            let asked = asked(user, names, &[]);
+            assert_eq!(node_of(&asked), expected, "{user} {names:?}");
+        };
+        check("system:node:n1", &["n1"], Some("n1"));
+        check("system:node:n2", &["n1"], None);
+        check("alice", &["n1"], None);
+        check("system:node:n1", &[], None);
+    }
+
+    #[test]
+    fn only_what_is_surely_the_nodes_own() {
+        let own = NodeNames {
+            names: ["n1", "n1.lan", "other", "n1.ns.svc", "n1.cluster.local"]
+                .map(str::to_owned)
+                .to_vec(),
+            addresses: ["10.0.0.1", "10.0.0.9", "127.0.0.1", "fd00::1"]
+                .map(|text| text.parse().unwrap())
+                .to_vec(),
+        };
+        let reserved = Reserved {
+            names: vec!["kubernetes".to_owned()],
+            addresses: ["10.0.0.9", "127.0.0.1"]
+                .map(|text| text.parse().unwrap())
+                .to_vec(),
+        };
+        let check = |names: &[&str], addresses: &[&str], expected: Option<&str>| {
+            let asked = asked("system:node:n1", names, addresses);
+            let found = objection(&asked, "n1", &own, &reserved);
+            assert_eq!(found.as_deref(), expected, "{names:?} {addresses:?}");
+        };
+        check(&["n1", "N1.lan"], &["10.0.0.1", "fd00::1"], None);
+        check(&["n1"], &["127.0.0.1"], None);
+        check(&["n2"], &[], Some("n2 is not a name of node n1"));
+        check(&["n1.wan"], &[], Some("n1.wan is not a name of node n1"));
+        // It says so itself, but it is not made of its name.
+        check(&["other"], &[], Some("other is not a name of node n1"));
+        check(&["n1.ns.svc"], &[], Some("n1.ns.svc is not a node's name"));
+        let local = "n1.cluster.local";
+        check(&[local], &[], Some("n1.cluster.local is not a node's name"));
+        check(
+            &[],
+            &["10.0.0.2"],
+            Some("10.0.0.2 is not an address of the node"),
+        );
+        check(&[], &["10.0.0.9"], Some("10.0.0.9 is the API server's"));
+        check(
+            &["n1"],
+            &["10.0.0.1", "10.0.0.2"],
+            Some("10.0.0.2 is not an address of the node"),
+        );
+    }
+
+    #[test]
+    fn a_node_that_is_called_as_the_server_is_gets_nothing() {
+        let reserved = Reserved {
+            names: vec!["kubernetes".to_owned()],
+            ..Reserved::default()
+        };
+        let own = NodeNames::default();
+        for node in ["kubernetes", "kubernetes.default.svc"] {
+            let asked = asked("system:node:kubernetes", &[node], &[]);
+            assert!(objection(&asked, node, &own, &reserved).is_some(), "{node}");
+        }
+    }
+}
