@@ -66,18 +66,60 @@ pub fn watch<K>(api: Api<K>, config: Config, what: &'static str) -> BoxStream<'s
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut roll = Roll::default();
-    watcher::watcher(api, config)
-        .backoff(Pauses::default())
-        .map(move |event| match event {
-            Ok(event) => stream::iter(roll.take(event)),
+    let begin = move || {
+        let events = watcher::watcher(api.clone(), config.clone());
+        events.backoff(Pauses::default()).boxed()
+    };
+    let watch = Watch {
+        events: begin(),
+        begin,
+        restarts: Pauses::default(),
+        roll: Roll::default(),
+    };
+    stream::unfold(watch, move |mut watch| async move {
+        let changes = watch.next(what).await?;
+        Some((stream::iter(changes), watch))
+    })
+    .flatten()
+    .boxed()
+}
+
+/// A watch, and how to begin it anew.
+struct Watch<K, B> {
+    events: BoxStream<'static, Result<Event<K>, watcher::Error>>,
+    begin: B,
+    restarts: Pauses,
+    roll: Roll,
+}
+
+impl<K, B> Watch<K, B>
+where
+    K: ResourceExt + 'static,
+    B: Fn() -> BoxStream<'static, Result<Event<K>, watcher::Error>>,
+{
+    async fn next(&mut self, what: &str) -> Option<Vec<Change<K>>> {
+        match self.events.next().await? {
+            Ok(event) => Some(self.roll.take(event)),
             Err(error) => {
                 tracing::warn!(%error, "watching {what} was interrupted");
-                stream::iter(Vec::new())
+                if has_expired(&error) {
+                    let pause = self.restarts.next().unwrap_or(PAUSE_MAX);
+                    tokio::time::sleep(pause).await;
+                    self.events = (self.begin)();
+                }
+                Some(Vec::new())
             }
-        })
-        .flatten()
-        .boxed()
+        }
+    }
+}
+
+/// The version to go on from is too old, which a server may say before the watch begins. The watcher would ask
+/// for the same version for ever.
+fn has_expired(error: &watcher::Error) -> bool {
+    let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error else {
+        return false;
+    };
+    status.code == 410
 }
 
 /// How long the first broken watch waits before it begins again; doubled each time.

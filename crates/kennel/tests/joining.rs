@@ -221,8 +221,6 @@ fn nobody_gets_more_than_is_theirs() {
         cluster.with_token(name, wanted);
     }
     let by_node = [
-        ("another", client_for("system:node:n2")),
-        ("serving-another", serving_for("system:node:n2", &["n2"])),
         (
             "serving-elsewhere",
             serving_for("system:node:n1", &["n1", "10.0.0.2"]),
@@ -234,6 +232,14 @@ fn nobody_gets_more_than_is_theirs() {
     ];
     for (name, wanted) in &by_node {
         made(&node.ask("POST", REQUESTS, &wanted.request(name)));
+    }
+    // For another node, it cannot even ask.
+    for wanted in [
+        client_for("system:node:n2"),
+        serving_for("system:node:n2", &["n2"]),
+    ] {
+        let refused = node.ask("POST", REQUESTS, &wanted.request("another"));
+        assert_eq!(refused.code, 403, "{}", refused.text());
     }
     let all = with_token.iter().chain(&by_node);
     let all: Vec<&str> = all.map(|(name, _)| *name).collect();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 const NAMESPACES: usize = 1_000;
-const WRITERS: usize = 4;
+const WRITERS: usize = 16;
 const JSON: &str = "application/json";
 /// What it may take until all are gone, without optimisation and on a busy machine.
 const GONE: Duration = Duration::from_secs(60);

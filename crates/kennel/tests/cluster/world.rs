@@ -57,11 +57,17 @@ impl World {
         } else {
             body.to_string()
         };
-        let mut wire = match self.wire.take() {
-            Some(wire) => wire,
-            None => self.admin.open().unwrap(),
-        };
-        let reply = wire.ask(method, path, JSON, body.as_bytes()).unwrap();
+        // The server closes connections that say nothing for a while.
+        let kept = self.wire.take();
+        let kept = kept.and_then(|mut wire| {
+            let reply = wire.ask(method, path, JSON, body.as_bytes()).ok()?;
+            Some((wire, reply))
+        });
+        let (wire, reply) = kept.unwrap_or_else(|| {
+            let mut wire = self.admin.open().unwrap();
+            let reply = wire.ask(method, path, JSON, body.as_bytes()).unwrap();
+            (wire, reply)
+        });
         self.wire = Some(wire);
         (reply.code, reply.json())
     }

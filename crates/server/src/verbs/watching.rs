@@ -59,10 +59,10 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
             let page = read::page(api, place, &filter);
             (Before::State(page.records, mark_end), page.revision)
         }
-        Begin::After(version) => {
-            let (events, covered) = past(api, place, &filter, version)?;
-            (Before::History(events), covered)
-        }
+        Begin::After(version) => match past(api, place, &filter, version) {
+            Ok((events, covered)) => (Before::History(events), covered),
+            Err(expired) => return Ok(refusal(&expired)),
+        },
     };
     let stream = Stream::new(subscription, presenter, before, covered, bookmarks, lasts);
     Ok(Reply::stream(stream.into_body()))
@@ -110,6 +110,14 @@ fn lasts(call: &Call) -> Result<Duration> {
     let asked = call.query.number("timeoutSeconds")?.filter(|n| *n > 0);
     let seconds = asked.unwrap_or_else(|| fastrand::u64(LASTS_SECONDS));
     Ok(Duration::from_secs(seconds.min(LASTS_SECONDS_MAX)))
+}
+
+/// A watch that says why it cannot be, and ends: some clients begin anew only when a watch tells them to, not
+/// when it is refused.
+fn refusal(error: &ApiError) -> Reply {
+    let line = line_of_json("ERROR", error.to_value().to_string().as_bytes());
+    let stream = futures_util::stream::iter([line]);
+    Reply::stream(Body::Stream(Box::pin(stream)))
 }
 
 type Past = Vec<(Arc<Shared>, Change)>;
