@@ -230,6 +230,7 @@ mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::Pod;
     use serde_json::json;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     fn pod(name: &str, uid: &str) -> Pod {
         let object = json!({"metadata": {"namespace": "ns", "name": name, "uid": uid}});
@@ -278,5 +279,48 @@ mod tests {
         assert_eq!(seen(&mut roll, Event::Apply(pod("a", "1"))), ["+1"]);
         assert_eq!(seen(&mut roll, Event::Apply(pod("a", "1"))), ["+1"]);
         assert_eq!(seen(&mut roll, Event::Apply(pod("a", "2"))), ["-1", "+2"]);
+    }
+
+    /// A server that refuses every watch from version 1 and serves those from version 2.
+    fn forgetful() -> kube::Client {
+        use http::{Request, Response};
+        use kube::client::Body;
+        let lists = Arc::new(AtomicU32::new(0));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let lists = lists.clone();
+            async move {
+                let (code, body) = if !query.contains("watch=true") {
+                    let version = lists.fetch_add(1, Ordering::SeqCst) + 1;
+                    let pod = pod("a", &version.to_string());
+                    let list = json!({"apiVersion": "v1", "kind": "PodList", "items": [pod],
+                        "metadata": {"resourceVersion": version.to_string()}});
+                    (200, list)
+                } else if query.contains("resourceVersion=1") {
+                    let status = json!({"kind": "Status", "status": "Failure", "code": 410,
+                        "reason": "Expired", "message": "too old resource version: 1 (2)"});
+                    (410, status)
+                } else {
+                    std::future::pending().await
+                };
+                let answer = Response::builder().status(code);
+                let answer = answer.body(Body::from(body.to_string().into_bytes()));
+                Ok::<_, std::convert::Infallible>(answer.unwrap())
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_refused_as_too_late_begins_anew() {
+        let pods: Api<Pod> = Api::all(forgetful());
+        let seen = watch(pods, Config::default(), "pods").take(5);
+        let show = |change: Change<Pod>| match change {
+            Change::Applied(pod) => format!("+{}", pod.uid().unwrap()),
+            Change::Gone(id) => format!("-{}", id.uid),
+            Change::Synced => "synced".to_owned(),
+        };
+        let seen: Vec<String> = seen.map(show).collect().await;
+        assert_eq!(seen, ["+1", "synced", "-1", "+2", "synced"]);
     }
 }
