@@ -10,5 +10,4 @@ mod crashes;
 mod ends;
 mod races;
 mod restarts;
-mod silence;
 mod world;

@@ -73,6 +73,10 @@ const INFORMERS: Rights = &[
     ("list watch", "pods"),
     ("list watch", "daemonsets.apps"),
     ("list watch", "controllerrevisions.apps"),
+    (
+        "list watch",
+        "certificatesigningrequests.certificates.k8s.io",
+    ),
     ("list watch", "services"),
     ("list watch", "endpoints"),
     ("list watch", "endpointslices.discovery.k8s.io"),
@@ -215,7 +219,7 @@ async fn the_daemonset_controller_makes_pods_and_reads_no_secrets() {
 }
 
 #[tokio::test]
-async fn informers_read_seven_kinds_and_write_nothing() {
+async fn informers_read_eight_kinds_and_write_nothing() {
     let user = User::authenticated("system:kennel:informers", Vec::new());
     check("an informer", user, INFORMERS).await;
 }
