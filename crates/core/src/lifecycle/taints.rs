@@ -76,7 +76,7 @@ pub fn is_evicting(facts: &NodeFacts) -> bool {
 }
 
 /// The taint that drives pods off a node in this state.
-fn evicting(conditions: &Conditions) -> Option<Taint> {
+fn evicting(conditions: Conditions) -> Option<Taint> {
     match conditions.ready()? {
         Says::True => None,
         Says::False => Some(taint(NOT_READY, NO_EXECUTE)),
@@ -85,7 +85,7 @@ fn evicting(conditions: &Conditions) -> Option<Taint> {
 }
 
 /// Should pods be driven off a node in this state?
-pub fn should_evict(conditions: &Conditions) -> bool {
+pub fn should_evict(conditions: Conditions) -> bool {
     evicting(conditions).is_some()
 }
 
@@ -104,7 +104,7 @@ fn wanted(facts: &NodeFacts, eviction: Eviction) -> Vec<Taint> {
         Eviction::Now => true,
         Eviction::Stopped => false,
     };
-    wanted.extend(evicting(&facts.conditions).filter(|_| evict));
+    wanted.extend(evicting(facts.conditions).filter(|_| evict));
     wanted
 }
 

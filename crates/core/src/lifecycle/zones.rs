@@ -114,7 +114,7 @@ pub struct Standing {
 #[derive(Debug)]
 pub struct Zones {
     rates: Rates,
-    zones: BTreeMap<Arc<str>, Zone>,
+    by_name: BTreeMap<Arc<str>, Zone>,
     changed: bool,
     stopped: bool,
 }
@@ -124,7 +124,7 @@ impl Zones {
     pub fn new(rates: Rates) -> Self {
         Self {
             rates,
-            zones: BTreeMap::new(),
+            by_name: BTreeMap::new(),
             changed: false,
             stopped: false,
         }
@@ -148,16 +148,16 @@ impl Zones {
     /// A node no longer counts so.
     pub fn leave(&mut self, standing: &Standing) {
         *self.count(standing) -= 1;
-        let zone = self.zones.get(&standing.zone);
+        let zone = self.by_name.get(&standing.zone);
         if zone.is_some_and(|zone| zone.well + zone.unwell + zone.excluded == 0) {
-            self.zones.remove(&standing.zone);
+            self.by_name.remove(&standing.zone);
         }
     }
 
     fn count(&mut self, standing: &Standing) -> &mut usize {
         self.changed = true;
         let rate = self.rates.eviction;
-        let zone = self.zones.entry(standing.zone.clone());
+        let zone = self.by_name.entry(standing.zone.clone());
         let zone = zone.or_insert_with(|| Zone {
             well: 0,
             unwell: 0,
@@ -184,13 +184,13 @@ impl Zones {
         let rates = self.rates;
         let counted = |zone: &&mut Zone| zone.well + zone.unwell > 0;
         let (mut any, mut all_full) = (false, true);
-        for zone in self.zones.values_mut().filter(counted) {
+        for zone in self.by_name.values_mut().filter(counted) {
             zone.state = state(zone.well, zone.unwell, rates);
             any = true;
             all_full &= zone.state == State::Full;
         }
         let stopped = any && all_full;
-        for zone in self.zones.values_mut().filter(counted) {
+        for zone in self.by_name.values_mut().filter(counted) {
             let rate = match zone.state {
                 _ if stopped => 0.0,
                 State::Normal | State::Full => rates.eviction,
@@ -211,14 +211,14 @@ impl Zones {
 
     /// A node waits for its turn.
     pub fn wait(&mut self, zone: &str, node: &Arc<str>) {
-        if let Some(zone) = self.zones.get_mut(zone) {
+        if let Some(zone) = self.by_name.get_mut(zone) {
             zone.waiting.push_back(node.clone());
         }
     }
 
     /// The nodes whose turn it is. Those that no longer `want` it do not count.
     pub fn next(&mut self, now: Duration, mut wants: impl FnMut(&str, &Arc<str>) -> bool) {
-        for (name, zone) in &mut self.zones {
+        for (name, zone) in &mut self.by_name {
             while zone.limiter.free_at().is_some_and(|at| at <= now) {
                 let Some(node) = zone.waiting.pop_front() else {
                     break;
@@ -232,7 +232,10 @@ impl Zones {
 
     /// When the next turn is, if somebody waits.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let waiting = self.zones.values().filter(|zone| !zone.waiting.is_empty());
+        let waiting = self
+            .by_name
+            .values()
+            .filter(|zone| !zone.waiting.is_empty());
         waiting.filter_map(|zone| zone.limiter.free_at()).min()
     }
 }
@@ -384,7 +387,7 @@ mod tests {
     fn zones_without_nodes_are_forgotten() {
         let mut zones = zones(&[("a", 1, 0)]);
         zones.leave(&standing("a", true));
-        assert!(zones.zones.is_empty());
+        assert!(zones.by_name.is_empty());
         assert_eq!(zones.judge(Duration::ZERO), None);
     }
 }

@@ -8,6 +8,7 @@
 
 mod world;
 
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use world::World;
 
@@ -161,7 +162,7 @@ async fn a_controller_that_starts_gives_everybody_the_full_grace() {
     let mut world = World::new(&["n1", "n2"]).await;
     world.pass(40, &["n2"]).await;
     world.stop().await;
-    tokio::time::advance(std::time::Duration::from_secs(3_600)).await;
+    tokio::time::advance(std::time::Duration::from_hours(1)).await;
     world.start();
     world.barrier().await;
     world.now = 0;
@@ -206,9 +207,9 @@ async fn taints_that_others_write_at_the_same_time_are_not_lost() {
                 taints.push(json!({"key": format!("mine{round}"), "effect": "NoSchedule"}));
                 let patch = json!({"spec": {"taints": taints}, "metadata":
                     {"resourceVersion": node["metadata"]["resourceVersion"]}});
-                let patch = kube::api::Patch::Merge(patch);
+                let patch = Patch::Merge(patch);
                 let nodes = world.api("nodes");
-                nodes.patch("n1", &Default::default(), &patch).await
+                nodes.patch("n1", &PatchParams::default(), &patch).await
             })
             .await;
     }
@@ -255,7 +256,7 @@ async fn a_node_that_is_deleted_takes_its_lease_along() {
         .await;
     world
         .api("nodes")
-        .delete("n1", &Default::default())
+        .delete("n1", &DeleteParams::default())
         .await
         .unwrap();
     world

@@ -9,7 +9,7 @@ use kennel_control::nodes::{eviction, lifecycle};
 use kennel_control::{collector, podgc};
 use kennel_testkit::inprocess::Server;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -273,7 +273,11 @@ impl World {
     /// Waits until somebody has told this about an object.
     pub(crate) async fn told(&self, about: &str, reason: &str, message: &str) {
         self.until(async || {
-            let events = self.api("events").list(&Default::default()).await.unwrap();
+            let events = self
+                .api("events")
+                .list(&ListParams::default())
+                .await
+                .unwrap();
             let of = |event: &DynamicObject| {
                 let event = &event.data;
                 event["involvedObject"]["name"] == about

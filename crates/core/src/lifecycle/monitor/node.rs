@@ -75,7 +75,7 @@ impl Entry {
         {
             self.hand = Hand::Free;
         }
-        if taints::is_evicting(&self.facts) || !taints::should_evict(&self.facts.conditions) {
+        if taints::is_evicting(&self.facts) || !taints::should_evict(self.facts.conditions) {
             self.granted = false;
         }
         let ready = self.facts.conditions.ready();
@@ -90,7 +90,7 @@ impl Entry {
 
     /// Should its pods be driven off, and are they not yet?
     pub(super) fn wants_turn(&self) -> bool {
-        taints::should_evict(&self.facts.conditions)
+        taints::should_evict(self.facts.conditions)
             && !taints::is_evicting(&self.facts)
             && !self.granted
     }

@@ -89,7 +89,7 @@ impl World {
         self.act();
         while self.now < until {
             self.now += 1;
-            if self.now % 10 == 0 {
+            if self.now.is_multiple_of(10) {
                 for name in living {
                     self.renew(name, i64::try_from(self.now).unwrap());
                 }
