@@ -31,13 +31,13 @@ const PARTS_END: Duration = Duration::from_secs(10);
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let scenario = agent::scenario(&args.scenario)?;
-    let server = tokio::select! {
-        server = server::start(args.server) => server?,
-        () = signals.stop() => return Ok(()),
-    };
     let names = match args.dns_listen {
         Some(listen) => Some(dns::bind(listen, args.names).await?),
         None => None,
+    };
+    let server = tokio::select! {
+        server = server::start(args.server) => server?,
+        () = signals.stop() => return Ok(()),
     };
     server::announce(&server, "kubectl get nodes");
     let mut parts = Parts::new(inprocess::informers(&server.api));
