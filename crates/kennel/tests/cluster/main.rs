@@ -10,4 +10,5 @@ mod crashes;
 mod ends;
 mod races;
 mod restarts;
+mod silence;
 mod world;
