@@ -21,7 +21,7 @@ pub(super) enum Bound {
     /// The pod is there.
     Yes,
     /// It is not, and why. Whoever knows better (it is gone, or elsewhere) is the watch.
-    No(String),
+    No(Failure),
 }
 
 /// What to write about a pod.
@@ -37,7 +37,7 @@ fn path(pod: &PodRef) -> String {
     format!("{}/{}", api::core_path(&pod.namespace, "pods"), pod.name)
 }
 
-/// Binds a pod. If the answer got lost, or says that something is wrong, the pod itself is asked.
+/// Binds a pod. If it may have been carried out though it failed, the pod itself is asked.
 pub(super) async fn bind(writer: &Writer, pod: &PodRef, node: &str) -> Bound {
     let body = json!({
         "apiVersion": "v1",
@@ -49,10 +49,10 @@ pub(super) async fn bind(writer: &Writer, pod: &PodRef, node: &str) -> Bound {
     let Err(failure) = writer.send(&call).await else {
         return Bound::Yes;
     };
-    if is_on(writer, pod, node).await {
+    if (failure.unsure || failure.repeated) && is_on(writer, pod, node).await {
         return Bound::Yes;
     }
-    Bound::No(failure.message)
+    Bound::No(failure)
 }
 
 /// Is the pod on this node? Asks until there is an answer: a guess would give its room away, or keep it.
@@ -68,7 +68,7 @@ async fn is_on(writer: &Writer, pod: &PodRef, node: &str) -> bool {
                 let same = found["metadata"]["uid"].as_str() == Some(&*pod.uid);
                 return same && found["spec"]["nodeName"].as_str() == Some(node);
             }
-            Err(failure) if failure.is(404) || failure.fenced => return false,
+            Err(failure) if !failure.unsure => return false,
             Err(failure) => {
                 tracing::debug!(
                     "pod {}/{} does not answer: {failure}",

@@ -216,7 +216,12 @@ impl Controller {
                 let PodRef {
                     namespace, name, ..
                 } = &pod;
-                tracing::debug!("binding pod {namespace}/{name} to {node} failed: {why}");
+                // Gone, or bound by somebody else: the watch says so too.
+                if why.is(404) || why.is(409) {
+                    tracing::debug!("pod {namespace}/{name} needs no binding any more: {why}");
+                } else {
+                    tracing::warn!("binding pod {namespace}/{name} to {node} failed: {why}");
+                }
                 self.metrics.errors.increment();
                 self.scheduler.bind_failed(&pod.uid);
                 self.next_about(&pod);

@@ -172,43 +172,43 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn check(spec: &Value, phase: &str, expected: Option<Place>) {
+    fn check(spec: &Value, phase: &str, expected: Option<&Place>) {
         let object = json!({"metadata": {"name": "p"}, "spec": spec, "status": {"phase": phase}});
         let pod: Pod = serde_json::from_value(object).unwrap();
-        assert_eq!(place(&pod), expected, "{spec} {phase}");
+        assert_eq!(place(&pod).as_ref(), expected, "{spec} {phase}");
     }
 
     #[test]
     fn only_pods_that_wait_for_this_scheduler_or_take_room_matter() {
         let gates = json!([{"name": "wait"}]);
-        check(&json!({}), "Pending", Some(Place::Waits));
+        check(&json!({}), "Pending", Some(&Place::Waits));
         check(
             &json!({"schedulerName": "default-scheduler"}),
             "",
-            Some(Place::Waits),
+            Some(&Place::Waits),
         );
         check(&json!({"schedulerName": "other"}), "Pending", None);
         check(
             &json!({"nodeName": "n1"}),
             "Running",
-            Some(Place::On("n1".into())),
+            Some(&Place::On("n1".into())),
         );
         check(
             &json!({"nodeName": "n1", "schedulerName": "other"}),
             "",
-            Some(Place::On("n1".into())),
+            Some(&Place::On("n1".into())),
         );
         check(&json!({"nodeName": "n1"}), "Succeeded", None);
         check(&json!({}), "Failed", None);
         check(
             &json!({"schedulingGates": gates}),
             "Pending",
-            Some(Place::Gated),
+            Some(&Place::Gated),
         );
         check(
             &json!({"schedulingGates": []}),
             "Pending",
-            Some(Place::Waits),
+            Some(&Place::Waits),
         );
     }
 

@@ -50,7 +50,7 @@ impl Scheduler {
                     self.changed.insert(node);
                 }
             }
-            None => self.refused(id, &look, looked),
+            None => self.refused(id, &look, &looked),
         }
     }
 
@@ -81,7 +81,7 @@ impl Scheduler {
     }
 
     /// No node takes the pod: perhaps some would if others went.
-    fn refused(&mut self, id: PodId, look: &Look, looked: Looked) {
+    fn refused(&mut self, id: PodId, look: &Look, looked: &Looked) {
         let message = looked.tally.text(self.present);
         let partial = matches!(look, Look::At(_));
         match self.preempt(id, &looked.resolvable, partial) {

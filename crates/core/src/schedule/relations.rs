@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::demand::{Class, Demand};
+use super::score::Liking;
 use super::terms::{Namespaces, PodTerm};
 
 /// Pods of one class.
@@ -193,11 +194,7 @@ impl Relations {
     }
 
     /// The sum of weights of preferred terms that pods near a node satisfy.
-    pub(super) fn liking(
-        &self,
-        demand: &Demand,
-        namespaces: &Namespaces,
-    ) -> Vec<(i64, Arc<str>, HashMap<Box<str>, usize>)> {
+    pub(super) fn liking(&self, demand: &Demand, namespaces: &Namespaces) -> Liking {
         let mut liked = Vec::new();
         for (weight, term) in &demand.liked_pods {
             let mut sum: HashMap<Box<str>, usize> = HashMap::new();
