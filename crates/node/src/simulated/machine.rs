@@ -155,9 +155,14 @@ pub(super) fn rebooted(name: &str, boot_id: &str) -> Value {
 pub(super) fn uuid(dice: Dice) -> String {
     let (high, low) = (dice.value(), dice.numbered(1).value());
     let text = format!("{high:016x}{low:016x}");
-    let (a, b, c) = (&text[..8], &text[8..12], &text[13..16]);
-    let (d, e) = (&text[17..20], &text[20..]);
-    format!("{a}-{b}-4{c}-8{d}-{e}")
+    let part = |from: usize, to: usize| &text[from..to];
+    let (first, second, last) = (part(0, 8), part(8, 12), part(20, 32));
+    // A version and a variant stand where ids have theirs.
+    format!(
+        "{first}-{second}-4{}-8{}-{last}",
+        part(13, 16),
+        part(17, 20)
+    )
 }
 
 fn architecture() -> &'static str {

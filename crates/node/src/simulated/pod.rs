@@ -128,7 +128,7 @@ impl Make {
 }
 
 /// What the API shows of a pod, as far as the node writes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) phase: Phase,
     pub(super) conditions: [Option<bool>; 4],

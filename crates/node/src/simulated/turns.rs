@@ -61,7 +61,7 @@ mod tests {
         let mut ticks = 0;
         loop {
             let due = turns.next().await;
-            let passed = began.elapsed() - Duration::from_millis(1);
+            let passed = began.elapsed().saturating_sub(Duration::from_millis(1));
             let Some(second) = seen.get_mut(usize::try_from(passed.as_secs()).unwrap()) else {
                 break;
             };
