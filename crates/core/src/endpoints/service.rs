@@ -190,7 +190,7 @@ impl Service {
 
     fn slice_writes(&mut self, facts: &ServiceFacts, trigger: Option<&str>) -> Vec<Named> {
         let (labels, owners) = (form::slice_labels(facts), form::owners(facts));
-        let mut writes = self.deletions();
+        let mut writes = Vec::new();
         for (name, slice) in &mut self.slices.all {
             let marked = slice.labels == labels && slice.owners == owners;
             if slice.doomed || slice.writing || !slice.dirty && marked {
@@ -205,10 +205,21 @@ impl Service {
             };
             writes.push((name.clone(), what));
         }
+        if writes.is_empty() {
+            return self.deletions();
+        }
+        // What replaces them comes first: whoever reads slices must not miss anybody in between.
         writes
     }
 
-    fn deletions(&mut self) -> Vec<Named> {
+    /// Are there slices that can be deleted now?
+    pub(super) fn has_leftovers(&self) -> bool {
+        let is_left = |slice: &Slice| slice.doomed && !slice.writing;
+        self.slices.all.values().any(is_left)
+    }
+
+    /// Deletes the slices that nobody needs any more.
+    pub(super) fn deletions(&mut self) -> Vec<Named> {
         // One that was never created need not be deleted.
         let never = |slice: &&Slice| slice.doomed && slice.uid.is_none() && !slice.writing;
         let never = self.slices.all.iter().filter(|(_, slice)| never(slice));

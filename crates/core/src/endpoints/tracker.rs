@@ -26,6 +26,8 @@ struct Timing {
     due: Option<i64>,
     last: Option<i64>,
     in_flight: usize,
+    /// What is left over is to be deleted, before anything else is looked at.
+    clearing: bool,
     failed: bool,
     failures: u32,
 }
@@ -257,9 +259,13 @@ impl Tracker {
             // It stays due: the last write to end puts it on the list again.
             return Vec::new();
         }
-        timing.due = None;
-        timing.last = Some(now);
-        let writes = service.sync(&self.world, (self.forms, self.limits), shell);
+        let writes = if std::mem::take(&mut timing.clearing) {
+            service.deletions()
+        } else {
+            timing.due = None;
+            timing.last = Some(now);
+            service.sync(&self.world, (self.forms, self.limits), shell)
+        };
         timing.in_flight = writes.len();
         if service.is_over() {
             self.services.remove(key);
@@ -312,7 +318,7 @@ impl Tracker {
 
     /// The last of a service's writes has ended: when is it looked at again?
     fn rest(&mut self, now: i64, key: &Key, over: bool) {
-        let Some((_, timing)) = self.services.get_mut(key) else {
+        let Some((service, timing)) = self.services.get_mut(key) else {
             return;
         };
         if timing.in_flight > 0 {
@@ -329,6 +335,11 @@ impl Tracker {
             return;
         }
         timing.failures = 0;
+        if service.has_leftovers() {
+            // What replaces them is there now.
+            timing.clearing = true;
+            self.due.insert((now, key.clone()));
+        }
         if let Some(due) = timing.due {
             self.due.insert((due, key.clone()));
         } else if over {

@@ -146,6 +146,61 @@ fn a_service_takes_what_is_its_own_along_and_a_new_selector_its_old_pods() {
     );
 }
 
+/// Whatever order the writes of one look are carried out in, nobody is missing in between.
+#[test]
+fn pods_that_move_to_other_slices_are_never_in_none() {
+    let mut world = World::new(Limits {
+        slice: 2,
+        endpoints: 1000,
+    });
+    let spec = |port: u16| service(&json!({"ports": [{"port": 80, "targetPort": port}]}));
+    world.tracker.service(0, spec(80));
+    for number in 1..=5 {
+        world.pod(pod(number));
+    }
+    world.settle();
+    world.tracker.service(world.now, spec(81));
+    let mut deletions = 0;
+    while let Some(due) = world.tracker.next_deadline() {
+        world.now = due.max(world.now);
+        let mut writes = world.api.asked(world.now, &mut world.tracker);
+        writes.sort_by_key(|write| !write.what.is_deletion());
+        for write in writes {
+            deletions += usize::from(write.what.is_deletion());
+            let outcome = world.api.carry_out(&write);
+            world.tracker.ended(world.now, &write, &outcome);
+            let slices = world.api.slices();
+            let listed = slices
+                .iter()
+                .flat_map(|slice| facts::items(&slice["endpoints"]));
+            let pods: std::collections::BTreeSet<&str> = listed
+                .filter_map(|endpoint| endpoint["targetRef"]["name"].as_str())
+                .collect();
+            assert_eq!(pods.len(), 5, "after {:?}", verbs(&[write]));
+        }
+        world.api.tell(world.now, &mut world.tracker, usize::MAX);
+    }
+    assert_eq!(deletions, 3);
+    assert_eq!(world.sizes(), [2, 2, 1]);
+}
+
+/// Nothing is taken away as long as what replaces it cannot be written.
+#[test]
+fn old_slices_stay_until_the_new_ones_are_there() {
+    let spec = |port: u16| service(&json!({"ports": [{"port": 80, "targetPort": port}]}));
+    let mut world = World::of(spec(80), [pod(1)]);
+    world.tracker.service(world.now, spec(81));
+    for _ in 0..5 {
+        world.now = world.tracker.next_deadline().unwrap();
+        for write in world.api.asked(world.now, &mut world.tracker) {
+            assert!(!write.what.is_deletion(), "{write:?}");
+            world.tracker.ended(world.now, &write, &Outcome::Failed);
+        }
+    }
+    world.settle();
+    assert_eq!(world.slice()["ports"][0]["port"], 81);
+}
+
 #[test]
 fn a_crowd_is_gathered_into_a_few_writes() {
     let mut world = World::of(service(&json!({"ports": [{"port": 80}]})), []);
