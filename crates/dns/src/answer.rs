@@ -108,11 +108,13 @@ impl State {
             match self.find(&name, question.kind) {
                 Some(Found::Alias(alias)) => next = alias,
                 Some(Found::Foreign) => {
-                    let addresses = self.forwarder.addresses(&text, question.kind).await;
-                    match addresses {
-                        Some(addresses) => {
-                            let records = addresses.into_iter().map(Record::Address);
+                    match self.forwarder.addresses(&text, question.kind).await {
+                        Some(known) => {
+                            let records = known.addresses.into_iter().map(Record::Address);
                             answer.records.extend(records);
+                            if known.missing {
+                                answer.code = Code::Missing;
+                            }
                         }
                         None => answer.code = Code::Failure,
                     }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use simple_dns::rdata::RData;
@@ -14,11 +14,15 @@ use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, TYPE}
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::Instant;
 
 use crate::question::HEADER;
 
 /// How long one resolver may take.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long one that did not answer is asked after the others. Without that, every question would wait for
+/// it, and few would be served at all.
+const DOUBT: Duration = Duration::from_secs(10);
 /// How many questions are with others at once.
 const AT_ONCE: usize = 256;
 
@@ -37,6 +41,15 @@ pub(crate) struct Forwarder {
     upstreams: Vec<SocketAddr>,
     room: Semaphore,
     flights: Mutex<Flights>,
+    /// Until when those who did not answer are doubted.
+    doubts: Mutex<HashMap<SocketAddr, Instant>>,
+}
+
+/// What others know of a name.
+pub(crate) struct Known {
+    pub(crate) addresses: Vec<IpAddr>,
+    /// There is no such name.
+    pub(crate) missing: bool,
 }
 
 impl Forwarder {
@@ -45,6 +58,7 @@ impl Forwarder {
             upstreams,
             room: Semaphore::new(AT_ONCE),
             flights: Mutex::default(),
+            doubts: Mutex::default(),
         }
     }
 
@@ -88,16 +102,18 @@ impl Forwarder {
     /// Asks one after the other. One that failed is believed only if nobody knows better.
     async fn exchange(&self, packet: &[u8], end: usize, over: Over) -> Answered {
         let mut last = None;
-        for upstream in &self.upstreams {
+        for upstream in self.in_order() {
             let mut packet = packet.to_vec();
             packet[..2].copy_from_slice(&fastrand::u16(..).to_be_bytes());
             let exchange = async {
                 match over {
-                    Over::Udp => ask_udp(*upstream, &packet, end).await,
-                    Over::Tcp => ask_tcp(*upstream, &packet, end).await,
+                    Over::Udp => ask_udp(upstream, &packet, end).await,
+                    Over::Tcp => ask_tcp(upstream, &packet, end).await,
                 }
             };
-            match tokio::time::timeout(PATIENCE, exchange).await {
+            let answer = tokio::time::timeout(PATIENCE, exchange).await;
+            self.judge(upstream, matches!(answer, Ok(Ok(_))));
+            match answer {
                 Ok(Ok(answer)) if has_failed(&answer) => last = Some(answer.into()),
                 Ok(Ok(answer)) => return Some(answer.into()),
                 Ok(Err(error)) => tracing::debug!("resolver {upstream}: {error}"),
@@ -107,15 +123,38 @@ impl Forwarder {
         last
     }
 
-    /// The addresses that a foreign name leads to; nothing, if nobody knows.
-    pub(crate) async fn addresses(&self, name: &str, kind: u16) -> Option<Vec<IpAddr>> {
+    /// All, those who did not answer lately after the others.
+    fn in_order(&self) -> Vec<SocketAddr> {
+        let (doubts, now) = (self.doubts(), Instant::now());
+        let mut all = self.upstreams.clone();
+        all.sort_by_key(|upstream| doubts.get(upstream).is_some_and(|until| *until > now));
+        all
+    }
+
+    fn judge(&self, upstream: SocketAddr, has_answered: bool) {
+        let mut doubts = self.doubts();
+        if has_answered {
+            doubts.remove(&upstream);
+        } else {
+            doubts.insert(upstream, Instant::now() + DOUBT);
+        }
+    }
+
+    fn doubts(&self) -> MutexGuard<'_, HashMap<SocketAddr, Instant>> {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What others know of a foreign name; nothing, if nobody could be asked.
+    pub(crate) async fn addresses(&self, name: &str, kind: u16) -> Option<Known> {
         let packet = question(name, kind)?;
         let answer = self.ask(&packet, packet.len(), Over::Udp).await?;
         if has_failed(&answer) {
             return None;
         }
         // What strangers send is read by the codec: a bug in there must not be ours.
-        catch_unwind(AssertUnwindSafe(|| read_addresses(&answer))).ok()?
+        let addresses = catch_unwind(AssertUnwindSafe(|| read_addresses(&answer))).ok()??;
+        let missing = answer.get(3).is_some_and(|flags| flags & 0x0f == 3);
+        Some(Known { addresses, missing })
     }
 }
 
@@ -168,8 +207,9 @@ async fn ask_udp(upstream: SocketAddr, packet: &[u8], end: usize) -> std::io::Re
 async fn ask_tcp(upstream: SocketAddr, packet: &[u8], end: usize) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(upstream).await?;
     let length = u16::try_from(packet.len()).map_err(std::io::Error::other)?;
-    stream.write_all(&length.to_be_bytes()).await?;
-    stream.write_all(packet).await?;
+    stream
+        .write_all(&[&length.to_be_bytes(), packet].concat())
+        .await?;
     let mut answer = vec![0; usize::from(stream.read_u16().await?)];
     stream.read_exact(&mut answer).await?;
     if answers(packet, &answer, end) {

@@ -163,7 +163,8 @@ fn build(
         .iter()
         .map(|r| record(owner.clone(), data(r, domain)));
     packet.answers.extend(found);
-    if answer.authoritative && answer.records.is_empty() {
+    // An alias is something; what is not behind it, others may say.
+    if answer.authoritative && answer.records.is_empty() && answer.aliases.is_empty() {
         packet
             .name_servers
             .push(record(name(domain), authority(domain)));

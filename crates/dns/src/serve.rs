@@ -142,10 +142,8 @@ async fn converse(mut stream: TcpStream, state: &State) -> io::Result<()> {
             Step::Ask(question) => state.ask(&packet, &question, Over::Tcp).await,
         };
         let length = u16::try_from(answer.len()).map_err(io::Error::other)?;
-        let writing = async {
-            stream.write_all(&length.to_be_bytes()).await?;
-            stream.write_all(&answer).await
-        };
-        tokio::time::timeout(IDLE, writing).await??;
+        // In one piece: the second of two would wait until the first is acknowledged.
+        let framed = [&length.to_be_bytes(), answer.as_slice()].concat();
+        tokio::time::timeout(IDLE, stream.write_all(&framed)).await??;
     }
 }

@@ -193,6 +193,42 @@ async fn the_rest_is_asked_of_others_and_passed_on_as_it_is() {
 }
 
 #[tokio::test]
+async fn one_that_does_not_answer_is_waited_for_once() {
+    let silent = UdpSocket::bind(HERE).await.unwrap();
+    let (upstream, asked) = resolver([192, 0, 2, 7]).await;
+    let server = serve(state(1, vec![silent.local_addr().unwrap(), upstream])).await;
+    for name in ["a.example", "b.example", "c.example"] {
+        let answer = ask(server, &packet(name, A, None)).await;
+        assert_eq!(addresses(&Packet::parse(&answer).unwrap()), ["192.0.2.7"]);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    let mut buffer = [0; 100];
+    assert!(silent.try_recv(&mut buffer).is_ok());
+    assert!(silent.try_recv(&mut buffer).is_err(), "asked again at once");
+}
+
+#[tokio::test]
+async fn an_alias_of_a_name_that_is_missing_says_so() {
+    let nowhere = UdpSocket::bind(HERE).await.unwrap();
+    let upstream = nowhere.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 1500];
+        loop {
+            let (count, from) = nowhere.recv_from(&mut buffer).await.unwrap();
+            buffer[2] |= 0x80;
+            buffer[3] = 3;
+            nowhere.send_to(&buffer[..count], from).await.unwrap();
+        }
+    });
+    let server = serve(state(1, vec![upstream])).await;
+    let answer = ask(server, &packet("alias.ns.svc.cluster.local", A, None)).await;
+    let answer = Packet::parse(&answer).unwrap();
+    assert!(answer.name_servers.is_empty(), "it is not ours to say");
+    let said = answer.into_owned_answer();
+    assert_eq!(said, (RCODE::NameError, vec!["Example.com".to_owned()]));
+}
+
+#[tokio::test]
 async fn nobody_to_ask_is_a_failure_and_so_is_not_knowing_yet() {
     let nobody: SocketAddr = "127.0.0.1:1".parse().unwrap();
     for upstreams in [vec![], vec![nobody]] {

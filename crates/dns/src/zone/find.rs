@@ -2,9 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::places::{PlacePort, Places};
+use super::places::{Place, PlacePort, Places};
 use super::{Holder, Key, Service, Zone};
 use crate::question::kind;
+
+/// As many records as any packet holds, and more. What a service has beyond is drawn by lot, before names
+/// are made for it: a short question must not cost as much as the largest service is large.
+const MOST: usize = 4096;
 
 /// What Kubernetes calls the rules that these names follow.
 const VERSION: &str = "1.1.0";
@@ -118,7 +122,7 @@ impl Zone {
             return Found::Nothing;
         }
         let name = |(key, label): &Holder| Record::Pointer(self.name_of(key, label.as_deref()));
-        Found::Records(all.keys().map(name).collect())
+        Found::Records(some(all.keys()).into_iter().map(name).collect())
     }
 
     /// The whole name of a service, or of what is called `label` below it.
@@ -156,14 +160,14 @@ impl Of<'_> {
             return Found::Missing;
         }
         if wants(asked, kind::SRV) {
-            records.extend(self.listeners(|_| true));
+            records.extend(self.names(self.listeners(|_| true)));
         }
         found(records)
     }
 
     fn protocol(&self, protocol: &str) -> Found {
         let of_protocol = |port: &PlacePort| protocol.strip_prefix('_') == Some(&port.protocol);
-        if self.listeners(of_protocol).is_empty() {
+        if self.listeners(of_protocol).next().is_none() {
             Found::Missing
         } else {
             Found::Nothing
@@ -175,33 +179,46 @@ impl Of<'_> {
             name.strip_prefix('_') == Some(&port.name)
                 && protocol.strip_prefix('_') == Some(&port.protocol)
         };
-        let listeners = self.listeners(wanted);
-        if listeners.is_empty() {
+        let mut listeners = self.listeners(wanted).peekable();
+        if listeners.peek().is_none() {
             return Found::Missing;
         }
         if wants(asked, kind::SRV) {
-            return Found::Records(listeners);
+            return Found::Records(self.names(listeners));
         }
         Found::Nothing
     }
 
-    /// Who listens at such ports: the service itself, or each endpoint of a headless one.
-    fn listeners(&self, wanted: impl Fn(&PlacePort) -> bool) -> Vec<Record> {
-        let mut records = Vec::new();
-        if !self.is_headless() {
-            let name = self.zone.name_of(self.key, None);
-            let ports = self.service.ports.iter().filter(|port| wanted(port));
-            records.extend(ports.map(|port| Record::Service(port.number, name.clone())));
-            return records;
-        }
-        for slice in self.places.slices() {
-            for port in slice.ports.iter().filter(|port| wanted(port)) {
-                let name = |label: &str| self.zone.name_of(self.key, Some(label));
-                let places = slice.places.iter().map(|place| name(&place.label()));
-                records.extend(places.map(|name| Record::Service(port.number, name)));
-            }
-        }
+    /// Who listens at such ports: the service itself (no place), or each endpoint of a headless one.
+    fn listeners(
+        &self,
+        wanted: impl Fn(&PlacePort) -> bool + Copy,
+    ) -> impl Iterator<Item = (u16, Option<&Place>)> {
+        let headless = self.is_headless();
+        let itself = self.service.ports.iter().filter(move |_| !headless);
+        let itself = itself.filter(move |port| wanted(port));
+        let slices = self.places.slices().filter(move |_| headless);
+        let endpoints = slices.flat_map(move |slice| {
+            let ports = slice.ports.iter().filter(move |port| wanted(port));
+            ports.flat_map(|port| {
+                let places = slice.places.iter();
+                places.map(|place| (port.number, Some(place)))
+            })
+        });
+        itself.map(|port| (port.number, None)).chain(endpoints)
+    }
+
+    /// The names of those who listen.
+    fn names<'a>(&self, listeners: impl Iterator<Item = (u16, Option<&'a Place>)>) -> Vec<Record> {
+        let service = self.zone.name_of(self.key, None);
+        let name = |place: Option<&Place>| match place {
+            Some(place) => format!("{}.{service}", place.label()),
+            None => service.clone(),
+        };
+        let records = some(listeners).into_iter();
         records
+            .map(|(port, place)| Record::Service(port, name(place)))
+            .collect()
     }
 
     fn endpoint(&self, name: &str, asked: u16) -> Found {
@@ -221,7 +238,19 @@ fn addresses(all: impl Iterator<Item = IpAddr>, asked: u16) -> Vec<Record> {
         IpAddr::V4(_) => wants(asked, kind::A),
         IpAddr::V6(_) => wants(asked, kind::AAAA),
     };
-    all.filter(of_kind).map(Record::Address).collect()
+    let of_kind = some(all.filter(of_kind)).into_iter();
+    of_kind.map(Record::Address).collect()
+}
+
+/// All, or of too many [`MOST`], each as likely as the others.
+fn some<T>(mut all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut chosen: Vec<T> = all.by_ref().take(MOST).collect();
+    for (before, item) in (MOST..).zip(all) {
+        if let Some(place) = chosen.get_mut(fastrand::usize(..=before)) {
+            *place = item;
+        }
+    }
+    chosen
 }
 
 fn apex(asked: u16) -> Vec<Record> {
@@ -245,13 +274,16 @@ fn reverse(name: &[String]) -> Option<IpAddr> {
         ("in-addr", 4) => {
             let mut octets = [0; 4];
             for (octet, label) in octets.iter_mut().rev().zip(labels) {
+                // Not all that reads as a number is written as one.
+                label.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
                 *octet = label.parse().ok()?;
             }
             Some(Ipv4Addr::from(octets).into())
         }
         ("ip6", 32) => {
             let mut bits: u128 = 0;
-            for label in labels.iter().rev().filter(|label| label.len() == 1) {
+            for label in labels.iter().rev() {
+                (label.len() == 1).then_some(())?;
                 bits = bits << 4 | u128::from_str_radix(label, 16).ok()?;
             }
             Some(Ipv6Addr::from(bits).into())

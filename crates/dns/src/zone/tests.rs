@@ -183,7 +183,52 @@ fn addresses_lead_back_to_names() {
     pointer(&nibbles, "fd00--3.agent.ns.svc.cluster.local");
     pointer("1.2.0.192.in-addr.arpa", "foreign");
     pointer("1.2.in-addr.arpa", "foreign");
+    pointer("+9.0.96.10.in-addr.arpa", "foreign");
+    let doubled = "33.".to_owned() + &nibbles["3.0.".len()..];
+    pointer(&format!("0.{doubled}"), "foreign");
     assert_eq!(look(&zone(), "9.0.96.10.in-addr.arpa", A), "nothing");
+}
+
+#[test]
+fn of_more_than_any_packet_holds_each_has_a_chance() {
+    let mut zone = zone();
+    let address =
+        |number: u16| IpAddr::from([10, 9, number.to_be_bytes()[0], number.to_be_bytes()[1]]);
+    for slice in 0..90_u16 {
+        let numbers = slice * 100..(slice + 1) * 100;
+        let places = numbers.map(|number| place(&address(number).to_string(), None, "n"));
+        let slice_of = Slice {
+            ports: vec![port("p", "tcp", 1), port("q", "tcp", 2)],
+            places: places.collect(),
+        };
+        zone.put_slice(
+            key("ns", &format!("empty-{slice}")),
+            "empty".into(),
+            slice_of,
+        );
+    }
+    let asked = |name: &str, kind: u16| {
+        let name: Vec<String> = name.split('.').map(str::to_owned).collect();
+        match zone.find(&name, kind) {
+            Found::Records(records) => records,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut seen = BTreeSet::new();
+    for _ in 0..30 {
+        let records = asked("empty.ns.svc.cluster.local", A);
+        let few: BTreeSet<String> = records.iter().map(show).collect();
+        assert!((4000..5000).contains(&few.len()), "{}", few.len());
+        seen.extend(few);
+    }
+    assert!(seen.len() > 8_900, "{}", seen.len());
+    let ports = asked("_q._tcp.empty.ns.svc.cluster.local", SRV);
+    assert!((4000..5000).contains(&ports.len()), "{}", ports.len());
+    assert!(
+        ports
+            .iter()
+            .all(|record| show(record).starts_with("2 10-9-"))
+    );
 }
 
 #[test]
