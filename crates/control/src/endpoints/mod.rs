@@ -6,6 +6,7 @@ mod act;
 mod view;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use kennel_client::feed::Change;
@@ -18,6 +19,7 @@ use kennel_core::endpoints::{
 };
 use kennel_core::names::generate_name;
 use kube::Client;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::informers::Informers;
@@ -45,6 +47,8 @@ struct Controller {
     work: Work<(Write, Outcome)>,
     /// Kinds that have not all been seen yet.
     unsynced: usize,
+    /// The time is measured from here: a calendar that is put back would hold up all that waits.
+    began: Instant,
 }
 
 /// Runs until told to stop. Subscribe (by calling this) before the informers run.
@@ -67,6 +71,7 @@ pub fn run(
         tracker: Tracker::new(forms, Limits::default()),
         work: Work::new(WRITES_AT_ONCE),
         unsynced: seen.len(),
+        began: Instant::now(),
     };
     controller.run(stream::select_all(seen).boxed(), stop)
 }
@@ -110,9 +115,9 @@ impl Controller {
                     None => return Err(Error::WatchEnded("services and pods")),
                 },
                 (write, outcome) = self.work.next() => {
-                    self.tracker.ended(clock::now_ms(), &write, &outcome);
+                    self.tracker.ended(self.now(), &write, &outcome);
                 }
-                () = clock::sleep_until(deadline) => self.act(),
+                () = sleep_until(self.began, deadline) => self.act(),
             }
         }
         self.work.finish().await;
@@ -120,8 +125,13 @@ impl Controller {
         Ok(())
     }
 
+    /// In milliseconds since the beginning.
+    fn now(&self) -> i64 {
+        i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+
     fn saw(&mut self, seen: Seen) {
-        let (now, tracker) = (clock::now_ms(), &mut self.tracker);
+        let (now, tracker) = (self.now(), &mut self.tracker);
         match seen {
             Seen::Pod(Change::Applied(pod)) => tracker.pod(now, pod),
             Seen::Pod(Change::Gone(id)) => tracker.pod_gone(now, &id.uid),
@@ -152,12 +162,23 @@ impl Controller {
             name: &mut |prefix| generate_name(prefix, |below| fastrand::usize(..below)),
             time: clock::rfc3339,
         };
-        for write in self.tracker.take(clock::now_ms(), &mut shell) {
+        for write in self.tracker.take(self.now(), &mut shell) {
             let writers = self.writers.clone();
             self.work.push(async move {
                 let outcome = act::carry_out(&writers, &write).await;
                 (write, outcome)
             });
         }
+    }
+}
+
+/// Sleeps until so many milliseconds after the beginning; for ever if there is no such time.
+async fn sleep_until(began: Instant, at: Option<i64>) {
+    match at {
+        Some(at) => {
+            let after = Duration::from_millis(u64::try_from(at).unwrap_or(0));
+            tokio::time::sleep_until(began + after).await;
+        }
+        None => std::future::pending().await,
     }
 }
