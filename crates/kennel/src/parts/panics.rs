@@ -31,9 +31,8 @@ fn fatal(client: Client) -> Client {
         async move {
             let is_pod =
                 request.method() == Method::POST && request.uri().path().ends_with("/pods");
-            if is_pod && pods.fetch_add(1, Ordering::SeqCst) + 1 == FATAL {
-                panic!("on purpose");
-            }
+            let is_fatal = is_pod && pods.fetch_add(1, Ordering::SeqCst) + 1 == FATAL;
+            assert!(!is_fatal, "on purpose");
             let answer = client.send(request).await;
             Ok::<_, Infallible>(answer.expect("a server in the same process answers"))
         }
