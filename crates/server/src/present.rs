@@ -51,6 +51,11 @@ impl Presenter {
         if self.is_plain() {
             return Ok(object::bytes(stored, revision));
         }
+        if self.form == Form::Metadata {
+            let mut out = BytesMut::new();
+            table::put_partial_metadata(&mut out, stored, revision).map_err(ApiError::internal)?;
+            return Ok(out.freeze());
+        }
         Ok(self.tree(self.viewed(stored, revision)?))
     }
 
@@ -108,16 +113,17 @@ impl Presenter {
             );
             return Ok(ListBody::Pieces(head.into(), items));
         }
+        if self.form == Form::Metadata {
+            let list = table::partial_metadata_list(&metadata, &items);
+            return Ok(ListBody::Whole(list.map_err(ApiError::internal)?));
+        }
         let mut trees = Vec::with_capacity(items.len());
         for stored in &items {
             trees.push(self.viewed(stored, stored.modified)?);
         }
         let bytes = match self.form {
             Form::Table(version) => self.table(version, &metadata, &trees, Header::Columns),
-            Form::Metadata => table::partial_metadata_list(&metadata, &trees)
-                .to_string()
-                .into(),
-            Form::Object => {
+            Form::Object | Form::Metadata => {
                 let list = json!({
                     "kind": format!("{}List", self.row.kind), "apiVersion": self.row.api_version(),
                     "metadata": metadata, "items": trees,

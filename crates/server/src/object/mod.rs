@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kennel_store::Record;
+use serde_json::value::RawValue;
 
 pub use document::Document;
 pub use head::Head;
@@ -72,6 +73,21 @@ pub fn splice(out: &mut BytesMut, encoded: &[u8], at: u32, revision: u64) {
     out.put_slice(revision.to_string().as_bytes());
     out.put_slice(b"\",");
     out.put_slice(after);
+}
+
+/// Writes an object's metadata with its resourceVersion. The rest of it is not even read.
+pub fn put_metadata(
+    out: &mut BytesMut,
+    stored: &Record<Head>,
+    revision: u64,
+) -> serde_json::Result<()> {
+    // The splice point lies behind the brace that opens the metadata.
+    let opened = (stored.head.splice as usize).saturating_sub(1);
+    let from_there = serde_json::Deserializer::from_slice(&stored.value[opened..]);
+    let metadata = from_there.into_iter::<&RawValue>().next().transpose()?;
+    let metadata = metadata.map_or("{}", RawValue::get);
+    splice(out, metadata.as_bytes(), 1, revision);
+    Ok(())
 }
 
 /// An object's bytes with its resourceVersion.

@@ -30,7 +30,9 @@ use crate::registry::Resource;
 
 pub use column::Column;
 pub use duration::human_duration;
-pub use metadata::{KIND, LIST_KIND, partial_metadata, partial_metadata_list};
+pub use metadata::{
+    KIND, LIST_KIND, partial_metadata, partial_metadata_list, put_partial_metadata,
+};
 pub use render::{Header, IncludeObject, render, render_empty, render_event};
 
 /// How the objects of one resource print.
