@@ -35,6 +35,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// From the last node to the first measurement: what controllers do about new nodes is done.
 const SETTLE: Duration = Duration::from_secs(2);
 
+/// How often kubelets renew their leases.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How many leases are renewed at most.
+const HEARTBEATS_A_SECOND: u32 = 2000;
 /// How often what was made is removed until nothing more appears.
 const CLEAN_UPS: usize = 5;
 
@@ -93,6 +97,7 @@ async fn measure(client: &Client, args: &BenchArgs, processes: Vec<Process>) -> 
     let (key, value) = manifest::NODE_LABEL;
     let simulation = Simulation::of(args.nodes)
         .prefix(manifest::NODE_PREFIX)
+        .heartbeat(heartbeat(args.nodes))
         .label(key, value);
     let mut nodes = Handle::start(Clients::shared(client.clone()), simulation);
     let there = async {
@@ -131,6 +136,14 @@ async fn steps(mut load: Load, args: &BenchArgs, registered_in: Duration) -> Res
         steps: [apply, update, delete],
         processes: load.processes.iter().map(cost).collect::<Result<_>>()?,
     })
+}
+
+/// How often each node renews its lease: as often as kubelets do, unless that were too much for a machine
+/// that carries all nodes beside the control plane. At 50,000 nodes a lease is
+/// renewed every 25 s, which is still within its 40.
+fn heartbeat(nodes: u32) -> Duration {
+    let spread = Duration::from_secs(1) * nodes / HEARTBEATS_A_SECOND;
+    spread.max(HEARTBEAT)
 }
 
 fn cost(process: &Process) -> Result<Cost> {
@@ -174,4 +187,17 @@ async fn leases(client: &Client, nodes: u32) -> Result<()> {
 )]
 fn say(line: impl Display) {
     eprintln!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_renew_their_leases_as_kubelets_do_until_there_are_too_many() {
+        let check = |nodes, seconds| assert_eq!(heartbeat(nodes).as_secs(), seconds, "{nodes}");
+        check(1, 10);
+        check(20_000, 10);
+        check(50_000, 25);
+    }
 }

@@ -29,7 +29,7 @@ pub use handle::Handle;
 use turns::Turns;
 use world::World;
 
-/// How often each node renews its lease: upstream's own figure.
+/// How often each node renews its lease, if nothing else is said: upstream's own figure.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// How often each node tells how it is, if nothing changes: upstream's own figure.
 const REPORT: Duration = Duration::from_mins(5);
@@ -52,6 +52,8 @@ pub struct Simulation {
     pub scenario: Scenario,
     /// The first node is made with the taint of a control plane.
     pub control_plane: bool,
+    /// How often each node renews its lease.
+    pub heartbeat: Duration,
 }
 
 impl Simulation {
@@ -65,7 +67,15 @@ impl Simulation {
             seed: 0,
             scenario: Scenario::default(),
             control_plane: false,
+            heartbeat: HEARTBEAT,
         }
+    }
+
+    /// With leases that are renewed this often.
+    #[must_use]
+    pub fn heartbeat(mut self, every: Duration) -> Self {
+        self.heartbeat = every;
+        self
     }
 
     /// With other names.
@@ -175,7 +185,8 @@ async fn play(
     let nodes: Api<shape::Node> = Api::all(clients.watcher.clone());
     let mut nodes = feed::watch(nodes, Config::default(), "nodes");
     let count = simulation.count;
-    let (mut heartbeat, mut report) = (Turns::new(HEARTBEAT, count), Turns::new(REPORT, count));
+    let mut heartbeat = Turns::new(simulation.heartbeat, count);
+    let mut report = Turns::new(REPORT, count);
     let mut world = World::new(clients.node, simulation, registered);
     tracing::info!(count, "simulated nodes started");
     loop {

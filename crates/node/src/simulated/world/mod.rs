@@ -40,6 +40,8 @@ struct Machine {
     registering: bool,
     /// It has been registered once.
     known: bool,
+    /// A heartbeat is under way: the next one need not wait behind it.
+    renewing: bool,
     /// A report on itself is under way.
     reporting: bool,
     /// There was more to report meanwhile.
@@ -60,8 +62,8 @@ pub(super) enum Outcome {
     /// Which node, whether it has booted, and the uid if that worked.
     Registered(usize, bool, Option<String>),
     RegisterAgain(usize, bool),
-    /// A heartbeat, an event: nothing follows from how it ended.
-    Said,
+    /// A heartbeat of this node has come to its end, whatever became of it.
+    Renewed(usize),
     /// A node has told how it is; whether that worked, and whether it is still there.
     Reported(usize, Told),
     ReportAgain(usize),
@@ -124,6 +126,7 @@ impl World {
             uid: None,
             registering: false,
             known: false,
+            renewing: false,
             reporting: false,
             more: false,
             dark: None,
@@ -191,7 +194,7 @@ impl World {
                 self.work.later(RETRY, again);
             }
             Outcome::RegisterAgain(place, booted) => self.register(place, booted),
-            Outcome::Said => {}
+            Outcome::Renewed(place) => self.machines[place].renewing = false,
             Outcome::Reported(place, told) => self.has_reported(place, told),
             Outcome::ReportAgain(place) => self.report_again(place),
             Outcome::Due { pod, turn, stage } => self.due(&pod, turn, stage),

@@ -64,6 +64,9 @@ impl World {
         let Some(uid) = self.heard(place) else {
             return;
         };
+        if std::mem::replace(&mut self.machines[place].renewing, true) {
+            return;
+        }
         let name = self.name(place);
         let writer = self.writer(&name);
         // Before all else that waits: a node that is late is taken for dead.
@@ -71,7 +74,7 @@ impl World {
             if let Err(error) = machine::renew(&writer, &name, &uid).await {
                 tracing::warn!("renewing the lease of node {name} failed: {error}");
             }
-            Outcome::Said
+            Outcome::Renewed(place)
         });
     }
 
