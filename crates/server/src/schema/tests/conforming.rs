@@ -46,6 +46,33 @@ fn unknown_fields_go_and_are_reported_by_path() {
     );
 }
 
+/// Of every type, whatever stands before, between and after its fields.
+#[test]
+fn fields_are_told_from_names_beside_them() {
+    for ty in types() {
+        let names = ty.fields.iter().map(|field| field.name);
+        for strange in ["", "~", "é"].into_iter().chain(names) {
+            let longer = format!("{strange}x");
+            let shorter: String = strange.chars().skip(1).collect();
+            let mut members: serde_json::Map<String, Value> = serde_json::Map::new();
+            let fields = ty.fields.iter().map(|field| field.name);
+            for name in fields.chain([strange, &longer]) {
+                members.insert(name.to_owned(), Value::Null);
+            }
+            members.insert(shorter, Value::Null);
+            let unknown = members.keys().filter(|name| ty.field(name).is_none());
+            let expected = unknown.count();
+            let (_, unknown) = conformed(ty.name, Value::Object(members)).unwrap();
+            assert_eq!(
+                unknown.len(),
+                expected,
+                "{} {strange:?}: {unknown:?}",
+                ty.name
+            );
+        }
+    }
+}
+
 #[test]
 fn unknown_fields_are_reported_up_to_a_bound() {
     let members = (0..300).map(|n| (format!("x{n}"), Value::Null)).collect();

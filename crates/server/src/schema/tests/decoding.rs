@@ -22,6 +22,12 @@ fn of_two_members_the_last_wins_and_both_are_reported() {
         &json!({"spec": {"containers": [{}, {"image": "y"}]}}),
         &["spec.containers[1].image"],
     );
+    // A member before what it contains, as it is read.
+    check_duplicates(
+        r#"{"a": {"x": 1, "x": 2}, "a": {"y": 1, "y": 2}}"#,
+        &json!({"a": {"y": 2}}),
+        &["a.x", "a", "a.y"],
+    );
 }
 
 #[test]
