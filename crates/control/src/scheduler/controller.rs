@@ -225,6 +225,11 @@ impl Controller {
                 self.metrics.errors.increment();
                 self.scheduler.bind_failed(&pod.uid);
                 self.next_about(&pod);
+                // Once may be a race with a deletion, of which the watch tells. Again is for people to know.
+                if self.failures.contains_key(&pod.uid) && self.scheduler.is_waiting(&pod.uid) {
+                    let message = format!("binding rejected: {why}");
+                    self.note(&pod, true, "FailedScheduling", message);
+                }
                 self.rest(&pod.uid);
             }
             Ended::Told(pod, telling, done) => {

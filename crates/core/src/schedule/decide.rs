@@ -55,13 +55,15 @@ impl Scheduler {
     }
 
     fn bind(&mut self, id: PodId, node: NodeId) {
+        let nominated = self.waiting(id).and_then(|(_, waiting)| waiting.nominated);
         self.unnominate(id);
         let name = self.node_at(node).name.clone();
         let Some(pod) = &mut self.pods[id] else {
             return;
         };
         let stage = std::mem::replace(&mut pod.stage, Stage::On(node));
-        if let Stage::Waiting(waiting) = stage {
+        if let Stage::Waiting(mut waiting) = stage {
+            waiting.promised = nominated == Some(node);
             pod.stage = Stage::Binding(node, waiting);
         }
         let pod = pod.id.clone();

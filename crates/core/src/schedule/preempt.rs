@@ -257,6 +257,7 @@ impl Scheduler {
             node.nominated.retain(|other| *other != id);
         }
         self.improved(at);
+        self.forget_node(at);
     }
 }
 

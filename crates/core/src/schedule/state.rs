@@ -243,6 +243,7 @@ impl Scheduler {
             look: Look::Nowhere,
             resting: false,
             nominated: None,
+            promised: false,
             victims: Vec::new(),
             told: None,
             since: view.unscheduled_since,
@@ -258,10 +259,10 @@ impl Scheduler {
             stage: Stage::Waiting(Box::new(waiting)),
         });
         self.queue.gated += usize::from(gated);
-        // From before we were started: the room is kept.
+        // From before we were started: the room is kept, and pods may be seen before their nodes.
         if let Some(node) = view
             .nominated
-            .filter(|name| self.node_ids.contains_key(name))
+            .filter(|name| !self.synced || self.node_ids.contains_key(name))
         {
             let node = self.node_id(&node);
             self.nominate(id, node);
@@ -282,9 +283,10 @@ impl Scheduler {
         if pod.id == class.id && waiting.gated == gated && waiting.pin == view.pin {
             return;
         }
+        let nominated = waiting.nominated;
         let view = PodView {
             demand: class.demand.clone(),
-            nominated: None,
+            nominated: nominated.map(|node| self.node_at(node).name.clone()),
             ..view
         };
         self.pod_gone(&view.id.uid);

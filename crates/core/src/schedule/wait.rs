@@ -41,6 +41,8 @@ pub(super) struct Waiting {
     /// A write failed: it is not looked at until that was some time ago.
     pub(super) resting: bool,
     pub(super) nominated: Option<NodeId>,
+    /// It is being bound where it was nominated: should that fail, the room is still for it.
+    pub(super) promised: bool,
     /// Uids of those that were evicted for it.
     pub(super) victims: Vec<Arc<str>>,
     /// What was told last, and for which node it was nominated then.

@@ -1,6 +1,6 @@
 //! Whose turn it becomes when something has changed in their favour, or when they have rested.
 
-use super::node::{NodeId, PodId};
+use super::node::{Node, NodeId, PodId};
 use super::state::{Scheduler, Stage};
 use super::wait::{Look, Parked};
 
@@ -18,18 +18,21 @@ impl Scheduler {
         let Some(id) = self.pod_id(uid) else {
             return;
         };
-        if !matches!(
-            self.pods[id].as_ref().map(|p| &p.stage),
-            Some(Stage::Binding(..))
-        ) {
+        let stage = self.pods[id].as_ref().map(|pod| &pod.stage);
+        let Some(&Stage::Binding(at, ref waiting)) = stage else {
             return;
-        }
+        };
+        let promised = waiting.promised;
         self.unsettle(id);
         if let Some(pod) = &mut self.pods[id] {
             let stage = std::mem::replace(&mut pod.stage, Stage::On(0));
             if let Stage::Binding(_, waiting) = stage {
                 pod.stage = Stage::Waiting(waiting);
             }
+        }
+        let is_there = |node: &Node| node.machine.is_some();
+        if promised && self.nodes[at].as_ref().is_some_and(is_there) {
+            self.nominate(id, at);
         }
         self.rest(id);
     }

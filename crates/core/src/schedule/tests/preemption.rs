@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, cpu, pinned_to};
+use super::desk::{Desk, cpu, machine, pinned_to, pod};
+use crate::schedule::Scheduler;
 
 fn wants(amount: &str, priority: i64) -> Value {
     json!({"containers": cpu(amount), "priority": priority})
@@ -199,4 +200,68 @@ fn a_port_is_freed() {
     assert_eq!(desk.place("q", &port(0)), "q -> a");
     assert_eq!(desk.place("other", &wants("1", 0)), "other -> a");
     assert_eq!(evicted(&mut desk, &port(1)), ["q from a"]);
+}
+
+#[test]
+fn a_nomination_from_before_is_honoured_though_its_node_is_seen_later() {
+    let mut scheduler = Scheduler::new();
+    let mut spec = wants("4", 10);
+    spec["nominated"] = json!("a");
+    scheduler.pod(pod("p", &spec));
+    spec["nominated"] = json!("vanished");
+    scheduler.pod(pod("o", &spec));
+    let going = json!({"containers": cpu("4"), "nodeName": "a", "terminating": true});
+    scheduler.pod(pod("q", &going));
+    scheduler.node(machine("a", &json!({})));
+    scheduler.synced();
+    let mut desk = Desk { scheduler };
+    desk.decide();
+    assert!(
+        desk.place("thief", &wants("4", 5))
+            .contains("Insufficient cpu")
+    );
+    assert_eq!(desk.gone("q"), ["p -> a"]);
+    desk.gone("o");
+    assert_eq!(
+        desk.scheduler.node_ids.len(),
+        1,
+        "no node that is not there is kept"
+    );
+}
+
+#[test]
+fn room_that_was_made_is_kept_when_the_binding_fails() {
+    let mut desk = desk(&[("q", "4", 0, 0)]);
+    desk.pod("p", &wants("4", 10));
+    assert_eq!(desk.gone("q"), ["p -> a"]);
+    desk.scheduler.bind_failed("p");
+    assert!(
+        desk.place("thief", &wants("1", 5))
+            .contains("Insufficient cpu")
+    );
+    desk.scheduler.retry("p");
+    assert_eq!(desk.decide(), ["p -> a"]);
+}
+
+#[test]
+fn who_is_relabelled_while_its_victims_leave_evicts_no_more() {
+    let mut desk = Desk::plain(&["a", "b"]);
+    for node in ["a", "b"] {
+        let spec = json!({"containers": cpu("4"), "nodeName": node, "priority": 0});
+        desk.pod(&format!("on-{node}"), &spec);
+    }
+    let mut spec = wants("4", 10);
+    let victim = evicted(&mut desk, &spec)[0][..4].to_owned();
+    let node = &victim[3..];
+    let mut going = pod(
+        &victim,
+        &json!({"containers": cpu("4"), "nodeName": node,
+        "priority": 0, "terminating": true}),
+    );
+    going.disrupted = true;
+    desk.scheduler.pod(going);
+    desk.decide();
+    spec["labels"] = json!({"new": "label"});
+    assert_eq!(evicted(&mut desk, &spec), Vec::<String>::new());
+    assert_eq!(desk.gone(&victim), [format!("p -> {node}")]);
 }
