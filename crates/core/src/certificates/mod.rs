@@ -159,7 +159,8 @@ impl Asked {
     fn name_refusal(&self) -> Option<String> {
         let prefix = "subject common name does not begin with system:node:";
         let more = "subject may have an organization and a common name only";
-        refuse(!self.common_name.starts_with(NODE_USER), prefix)
+        let node = self.common_name.strip_prefix(NODE_USER);
+        refuse(node.is_none_or(str::is_empty), prefix)
             .or_else(|| refuse(self.more_in_subject, more))
     }
 

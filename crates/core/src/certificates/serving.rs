@@ -35,7 +35,13 @@ pub fn node_of(asked: &Asked) -> Option<&str> {
     let own = asked.username == asked.common_name;
     let fine = own && asked.refusal(Signer::KubeletServing).is_none();
     let name = asked.username.strip_prefix(NODE_USER)?;
-    (fine && !name.is_empty()).then_some(name)
+    (fine && is_name(name)).then_some(name)
+}
+
+/// Can an object be called so? Whoever looks the node up may then use the name in a path.
+fn is_name(name: &str) -> bool {
+    let allowed = |one: char| matches!(one, 'a'..='z' | '0'..='9' | '-' | '.');
+    name.starts_with(|one: char| one.is_ascii_alphanumeric()) && name.chars().all(allowed)
 }
 
 /// Why the request of this node waits for an administrator.
@@ -74,9 +80,14 @@ fn is_service(name: &str) -> bool {
 }
 
 fn address_objection(address: IpAddr, own: &NodeNames, reserved: &Reserved) -> Option<String> {
+    // Many readers of certificates take an IPv4 address written as an IPv6 one for the former.
+    let among = |all: &[IpAddr]| {
+        let mut all = all.iter();
+        all.any(|one| one.to_canonical() == address.to_canonical())
+    };
     if !own.addresses.contains(&address) {
         Some(format!("{address} is not an address of the node"))
-    } else if reserved.addresses.contains(&address) && !address.is_loopback() {
+    } else if among(&reserved.addresses) && !address.to_canonical().is_loopback() {
         // Everybody's own machine is at the loopback address; it takes nobody's place.
         Some(format!("{address} is the API server's"))
     } else {
@@ -104,9 +115,15 @@ mod tests {
     #[test]
     fn a_node_asks_for_itself() {
         let check = |user: &str, names: &[&str], expected: Option<&str>| {
-            let asked = asked(user, names, &[]);
+            let mut asked = asked(user, names, &[]);
+            if user.starts_with("system:node:n1") {
+                asked.common_name = user.to_owned();
+            }
             assert_eq!(node_of(&asked), expected, "{user} {names:?}");
         };
+        check("system:node:n1?x=", &["n1"], None);
+        check("system:node:n1/status", &["n1"], None);
+        check("system:node:n1/../n2", &["n1"], None);
         check("system:node:n1", &["n1"], Some("n1"));
         check("system:node:n2", &["n1"], None);
         check("alice", &["n1"], None);
@@ -119,9 +136,15 @@ mod tests {
             names: ["n1", "n1.lan", "other", "n1.ns.svc", "n1.cluster.local"]
                 .map(str::to_owned)
                 .to_vec(),
-            addresses: ["10.0.0.1", "10.0.0.9", "127.0.0.1", "fd00::1"]
-                .map(|text| text.parse().unwrap())
-                .to_vec(),
+            addresses: [
+                "10.0.0.1",
+                "10.0.0.9",
+                "::ffff:10.0.0.9",
+                "127.0.0.1",
+                "fd00::1",
+            ]
+            .map(|text| text.parse().unwrap())
+            .to_vec(),
         };
         let reserved = Reserved {
             names: vec!["kubernetes".to_owned()],
@@ -149,6 +172,8 @@ mod tests {
             Some("10.0.0.2 is not an address of the node"),
         );
         check(&[], &["10.0.0.9"], Some("10.0.0.9 is the API server's"));
+        let mapped = "::ffff:10.0.0.9";
+        check(&[], &[mapped], Some("::ffff:10.0.0.9 is the API server's"));
         check(
             &["n1"],
             &["10.0.0.1", "10.0.0.2"],

@@ -64,6 +64,7 @@ fn what_a_nodes_client_certificate_may_be() {
     let prefix = Some("subject common name does not begin with system:node:");
     check(|asked| asked.common_name = "alice".to_owned(), prefix);
     check(|asked| asked.common_name.clear(), prefix);
+    check(|asked| asked.common_name = NODE_USER.to_owned(), prefix);
     let dns = Some("DNS subjectAltNames are not allowed");
     check(|asked| asked.dns_names = strings(&["n1"]), dns);
     let ip = Some("IP subjectAltNames are not allowed");
