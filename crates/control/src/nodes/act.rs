@@ -9,7 +9,7 @@ use kennel_core::lifecycle::monitor::{News, NodeVersion, PodName};
 use kennel_core::lifecycle::taints::Change;
 use serde_json::{Value, json};
 
-use super::facts;
+use super::{RETRY, facts};
 use crate::shape::Pod;
 
 fn node_path(name: &str) -> String {
@@ -46,6 +46,17 @@ pub(super) async fn set_unknown(
     let path = format!("{}/status", node_path(&node.name));
     let call = Call::patch(path, Content::Strategic, &patch);
     Ok(writer.send(&call).await?.written())
+}
+
+/// Waits until the API answers again, whatever it says.
+pub(super) async fn until_answered(writer: &Writer, name: &str) {
+    loop {
+        tokio::time::sleep(RETRY).await;
+        match writer.send(&Call::get(node_path(name))).await {
+            Err(failure) if failure.pushes_back() => {}
+            _ => return,
+        }
+    }
 }
 
 /// Gives a node the taints it should have.
@@ -102,7 +113,8 @@ pub(super) async fn mark_not_ready(writer: &Writer, pod: &PodName) -> Result<boo
     }
 }
 
-/// Says why a pod goes, and deletes it. That it is gone already is as good.
+/// Says why a pod goes, and deletes it. That it is gone already is as good. If another has its name by now,
+/// the watch tells that it is gone before this is tried again.
 pub(super) async fn evict(writer: &Writer, pod: &PodName) -> Result<(), Failure> {
     let patch = json!({
         "metadata": {"uid": &*pod.uid},
@@ -121,7 +133,7 @@ pub(super) async fn evict(writer: &Writer, pod: &PodName) -> Result<(), Failure>
         failed => failed,
     };
     match deleted {
-        Err(failure) if !failure.is(404) && !failure.is(409) => Err(failure),
+        Err(failure) if !failure.is(404) => Err(failure),
         _ => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! The node lifecycle controller: its loop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use kennel_client::Error;
@@ -10,7 +11,8 @@ use kennel_client::fence::Fence;
 use kennel_client::work::{WRITES_AT_ONCE, Work};
 use kennel_client::write::{Failure, Writer, Written};
 use kennel_core::lifecycle::NodeFacts;
-use kennel_core::lifecycle::monitor::{Action, Monitor, PodName};
+use kennel_core::lifecycle::conditions::Silence;
+use kennel_core::lifecycle::monitor::{Action, Monitor, NodeVersion, PodName};
 use kennel_core::lifecycle::residents::Resident;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +42,8 @@ enum Ended {
     Failed(Which, bool),
     /// It is time to try again.
     Again(Which),
+    /// The API did not answer for a while, in which no node could be heard.
+    WasDeaf(Which),
     Marked,
     NotMarked(PodName, bool),
     MarkAgain(Arc<str>),
@@ -53,6 +57,8 @@ struct Controller {
     watch: Stopwatch,
     /// Kinds of which not all has been seen yet.
     unsynced: u8,
+    /// How often the API did not answer for a while.
+    silences: Arc<AtomicU64>,
 }
 
 /// Runs until told to stop. Subscribe (by calling this) before the informers run.
@@ -78,6 +84,7 @@ pub fn run(
         work: Work::new(WRITES_AT_ONCE),
         watch: Stopwatch::start(),
         unsynced: 3,
+        silences: Arc::default(),
     };
     async move { tokio::join!(controller.run(seen, stop), scribe).0 }
 }
@@ -145,7 +152,7 @@ impl Controller {
     fn synced(&mut self) {
         self.unsynced = self.unsynced.saturating_sub(1);
         if self.unsynced == 0 {
-            self.monitor.synced();
+            self.monitor.synced(self.watch.now());
         }
     }
 
@@ -156,11 +163,27 @@ impl Controller {
                 node,
                 created,
                 conditions,
-            } => self.work.push(async move {
-                tracing::info!("node {} has not been heard of for too long", node.name);
-                let written = act::set_unknown(&writer, &node, created, &conditions).await;
-                wrote((node.name, node.uid), written)
-            }),
+            } => {
+                let silences = self.silences.clone();
+                let known = silences.load(Ordering::SeqCst);
+                self.work.push(async move {
+                    let which = (node.name.clone(), node.uid.clone());
+                    if silences.load(Ordering::SeqCst) != known {
+                        // Decided before we knew that nobody could be heard.
+                        return Ended::Failed(which, true);
+                    }
+                    let written = set_unknown(&writer, &node, created, &conditions).await;
+                    let Some(written) = written else {
+                        let (next, order) = (known + 1, Ordering::SeqCst);
+                        let first = silences.compare_exchange(known, next, order, order);
+                        return match first {
+                            Ok(_) => Ended::WasDeaf(which),
+                            Err(_) => Ended::Failed(which, true),
+                        };
+                    };
+                    wrote(which, written)
+                });
+            }
             Action::SetTaints { node, change } => self.work.push(async move {
                 let written = act::set_taints(&writer, &node, &change).await;
                 wrote((node.name, node.uid), written)
@@ -182,12 +205,35 @@ impl Controller {
                 self.work.later(after(conflict), Ended::Again(which));
             }
             Ended::Again((name, uid)) => self.monitor.again(&name, &uid),
+            Ended::WasDeaf((name, uid)) => {
+                self.monitor.was_deaf(self.watch.now());
+                self.monitor.again(&name, &uid);
+            }
             Ended::Marked => {}
             Ended::NotMarked(pod, conflict) => {
                 self.work.later(after(conflict), Ended::MarkAgain(pod.uid));
             }
             Ended::MarkAgain(uid) => self.monitor.pod_again(&uid),
         }
+    }
+}
+
+/// Says of a node that nobody knows how it is; nothing, if the API did not answer. Then this returns when it
+/// does again.
+async fn set_unknown(
+    writer: &Writer,
+    node: &NodeVersion,
+    created: Option<i64>,
+    conditions: &[Silence],
+) -> Option<Result<Written, Failure>> {
+    tracing::info!("node {} has not been heard of for too long", node.name);
+    match act::set_unknown(writer, node, created, conditions).await {
+        Err(failure) if failure.pushes_back() => {
+            tracing::warn!("the API does not answer, and no node is judged: {failure}");
+            act::until_answered(writer, &node.name).await;
+            None
+        }
+        written => Some(written),
     }
 }
 
@@ -227,3 +273,6 @@ async fn mark(writer: &Writer, recorder: &Recorder, pod: PodName) -> Ended {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,8 @@ pub struct Evictions {
     /// When a pod's time is over, by uid.
     due: BTreeMap<Arc<str>, Duration>,
     queue: BTreeSet<(Duration, Arc<str>)>,
+    /// Nodes that are gone while the time of pods there is running.
+    vanished: BTreeSet<Arc<str>>,
     /// Pods that are being deleted by us.
     deleting: BTreeSet<Arc<str>>,
     actions: Vec<Action>,
@@ -49,7 +51,8 @@ impl Evictions {
         let evicting = taints.iter().filter(|taint| taint.effect == NO_EXECUTE);
         let evicting: Vec<Taint> = evicting.cloned().collect();
         let before = self.tainted.get(name).map_or(&[][..], Vec::as_slice);
-        if before == evicting {
+        let is_back = self.vanished.remove(name);
+        if before == evicting && !is_back {
             return;
         }
         if evicting.is_empty() {
@@ -63,9 +66,19 @@ impl Evictions {
         }
     }
 
-    /// A node is gone. What has been begun goes on: its pods have nowhere to be.
+    /// A node is gone. What has been begun goes on, unless it comes back without the taint: its pods have
+    /// nowhere to be.
     pub fn node_gone(&mut self, name: &str) {
-        self.tainted.remove(name);
+        let Some((name, _)) = self.tainted.remove_entry(name) else {
+            return;
+        };
+        if self
+            .pods
+            .on(&name)
+            .any(|(uid, _)| self.due.contains_key(uid))
+        {
+            self.vanished.insert(name);
+        }
     }
 
     /// A pod on a node is there or has changed.
@@ -95,6 +108,11 @@ impl Evictions {
     /// A pod is gone, is going, or is on no node.
     pub fn pod_gone(&mut self, uid: &str) {
         let before = self.pods.remove(uid);
+        if let Some(pod) = &before
+            && self.pods.on(&pod.node).next().is_none()
+        {
+            self.vanished.remove(&pod.node);
+        }
         self.unshare(before);
         self.deleting.remove(uid);
         self.call_off(uid);

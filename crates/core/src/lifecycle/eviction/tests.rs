@@ -188,3 +188,19 @@ fn nothing_is_kept_of_pods_that_are_gone() {
     assert!(world.0.shared.is_empty() && world.0.due.is_empty() && world.0.queue.is_empty());
     assert_eq!(world.until(1000), "");
 }
+
+#[test]
+fn a_node_that_comes_back_under_its_name_without_the_taint_keeps_its_pods() {
+    let mut world = World::new();
+    world.pod(0, "usual", "gone=300");
+    world.node(0, "gone:NoExecute");
+    world.0.node_gone("n");
+    world.node(20, "");
+    assert_eq!(world.until(1000), "+usual");
+    world.node(30, "gone:NoExecute");
+    world.0.node_gone("n");
+    world.node(40, "gone:NoExecute");
+    assert_eq!(world.until(1000), "-usual@330");
+    world.0.pod_gone("usual");
+    assert!(world.0.vanished.is_empty());
+}

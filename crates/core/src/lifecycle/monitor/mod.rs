@@ -205,9 +205,14 @@ impl Monitor {
         }
     }
 
-    /// All nodes, leases and pods there were have been seen: from now on there is something to do.
-    pub fn synced(&mut self) {
+    /// All nodes, leases and pods there were have been seen: from now on there is something to do. How long
+    /// it took to see them says nothing about the nodes.
+    pub fn synced(&mut self, now: Duration) {
+        if self.synced {
+            return;
+        }
         self.synced = true;
+        self.was_deaf(now);
         let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
         for name in &names {
             let uids: Vec<_> = self.pods.on(name).map(|(uid, _)| uid.clone()).collect();
@@ -229,10 +234,23 @@ impl Monitor {
         let write = entry.wrote(version);
         self.touched.insert(name.into());
         if write == Some(Write::Unknown { was_ready: true }) {
-            self.tell(&name.into(), &uid.into(), News::NotReady);
-            let ready = self.pods.on(name).filter(|(_, pod)| pod.kept);
-            let marks: Vec<Action> = ready.map(|(uid, pod)| mark(uid, pod)).collect();
-            self.actions.extend(marks);
+            self.fell_silent(&name.into(), &uid.into());
+        }
+    }
+
+    /// A node was ready until we said that nobody knows.
+    fn fell_silent(&mut self, name: &Arc<str>, uid: &Arc<str>) {
+        self.tell(name, uid, News::NotReady);
+        let ready = self.pods.on(name).filter(|(_, pod)| pod.kept);
+        let marks: Vec<Action> = ready.map(|(uid, pod)| mark(uid, pod)).collect();
+        self.actions.extend(marks);
+    }
+
+    /// For a while nobody could be heard, since the API did not answer: all nodes get their full time again.
+    pub fn was_deaf(&mut self, now: Duration) {
+        let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
+        for name in &names {
+            self.heard(now, name);
         }
     }
 
@@ -346,6 +364,8 @@ impl Monitor {
             if standing != entry.standing {
                 self.zones.join(&standing);
                 self.zones.leave(&entry.standing);
+                // Who has moved lines up anew: the queue of a zone goes with its last node.
+                entry.queued &= standing.zone == entry.standing.zone;
                 entry.standing = standing;
             }
         }
@@ -369,11 +389,8 @@ impl Monitor {
                 }
             }
             Turn::Resumed => {
-                let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
-                for name in &names {
-                    self.heard(now, name);
-                }
-                self.touched.extend(names);
+                self.was_deaf(now);
+                self.touched.extend(self.nodes.keys().cloned());
             }
         }
     }
@@ -393,29 +410,24 @@ impl Monitor {
 
     fn give_turns(&mut self, now: Duration) {
         let (nodes, touched) = (&mut self.nodes, &mut self.touched);
-        let mut moved = Vec::new();
         self.zones.next(now, |zone, name| {
-            let Some(entry) = nodes.get_mut(name) else {
+            let here = |entry: &&mut Entry| *entry.facts.zone == *zone;
+            let Some(entry) = nodes.get_mut(name).filter(here) else {
                 return false;
             };
             entry.queued = false;
             let wants = entry.wants_turn();
-            if wants && *entry.facts.zone != *zone {
-                entry.queued = true;
-                moved.push((entry.facts.zone.clone(), name.clone()));
-                return false;
-            }
             entry.granted = wants;
             touched.extend(wants.then(|| name.clone()));
             wants
         });
-        for (zone, name) in moved {
-            self.zones.wait(&zone, &name);
-        }
     }
 
     fn decide(&mut self, name: &Arc<str>) {
         let stopped = self.zones.is_stopped();
+        if let Some(uid) = self.nodes.get_mut(name).and_then(Entry::silenced_after_all) {
+            self.fell_silent(name, &uid);
+        }
         let Some(entry) = self.nodes.get_mut(name).filter(|entry| entry.is_free()) else {
             return;
         };

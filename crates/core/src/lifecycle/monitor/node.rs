@@ -49,6 +49,8 @@ pub(super) struct Entry {
     /// It has had its turn.
     pub(super) granted: bool,
     hand: Hand,
+    /// That it became unknown was asked for, and the answer got lost.
+    unsure: bool,
 }
 
 impl Entry {
@@ -64,6 +66,7 @@ impl Entry {
             queued: false,
             granted: false,
             hand: Hand::Free,
+            unsure: false,
         }
     }
 
@@ -113,15 +116,25 @@ impl Entry {
         } else {
             Hand::Awaiting(version.clone())
         };
+        self.unsure = false;
         match std::mem::replace(&mut self.hand, next) {
             Hand::Writing(write) => Some(write),
             Hand::Free | Hand::Awaiting(_) => None,
         }
     }
 
-    /// What was under way has failed.
+    /// What was under way has failed, or its answer got lost.
     pub(super) fn failed(&mut self) {
-        self.hand = Hand::Free;
+        let write = std::mem::replace(&mut self.hand, Hand::Free);
+        self.unsure |= write == Hand::Writing(Write::Unknown { was_ready: true });
+    }
+
+    /// Its uid, if it has become unknown by a write of ours that seemed to fail. Says so once.
+    pub(super) fn silenced_after_all(&mut self) -> Option<Arc<str>> {
+        let unknown = self.facts.conditions.ready() == Some(Says::Unknown);
+        let after_all = self.unsure && unknown && self.is_free();
+        self.unsure &= !after_all;
+        after_all.then(|| self.facts.uid.clone())
     }
 }
 

@@ -31,7 +31,7 @@ impl World {
         for number in 1..=count {
             world.report(&format!("n{number}"), Says::True);
         }
-        world.monitor.synced();
+        world.monitor.synced(world.time());
         world.run(0);
         world.done.clear();
         world
@@ -276,10 +276,11 @@ fn after_a_start_everybody_has_the_full_grace_and_pods_are_marked_that_were_not(
     world.pod("p", "n2", true);
     world.run_with(1_100, &[]);
     world.check(&["1000: n1 Registered", "1000: n2 Registered"]);
-    world.monitor.synced();
+    world.monitor.synced(world.time());
     world.act();
     assert_eq!(world.done[0], "1100: pod p not ready");
-    assert!(world.done.contains(&"1100: n1 unknown".to_owned()));
+    world.run_with(1_200, &[]);
+    assert!(world.done.contains(&"1150: n1 unknown".to_owned()));
 }
 
 #[test]
@@ -380,7 +381,7 @@ fn nothing_is_decided_from_what_is_older_than_our_own_write() {
     world.nodes.get_mut("n1").unwrap().unschedulable = true;
     let mut facts = world.nodes["n1"].clone();
     facts.version = "10".into();
-    monitor.synced();
+    monitor.synced(Duration::ZERO);
     monitor.node(Duration::ZERO, facts.clone());
     let actions = monitor.take(Duration::ZERO);
     assert!(
@@ -428,4 +429,63 @@ fn signs_of_life_cost_no_entry_in_the_queue() {
         assert_eq!(world.monitor.deadlines.len(), 1);
     }
     world.check(&[]);
+}
+
+#[test]
+fn who_waits_for_its_turn_and_moves_to_another_zone_gets_it_there() {
+    let mut world = World::with(5);
+    let zone = |world: &mut World, name: &str, zone: &str| {
+        world.nodes.get_mut(name).unwrap().zone = zone.into();
+        world.changed(name);
+    };
+    zone(&mut world, "n1", "a");
+    zone(&mut world, "n2", "a");
+    let living = ["n3", "n4", "n5"];
+    world.run_with(52, &living);
+    let tainted = format!("n2 tainted {BOTH}");
+    assert!(!world.done.join(" ").contains(&tainted), "n1 is first");
+    world.monitor.node_gone("n1");
+    zone(&mut world, "n2", "");
+    world.run_with(70, &living);
+    assert!(world.done.join(" ").contains(&tainted), "{:?}", world.done);
+}
+
+#[test]
+fn nodes_that_could_not_be_heard_get_their_full_time_again() {
+    let mut world = World::with(2);
+    world.now = 45;
+    let now = world.time();
+    world.monitor.was_deaf(now);
+    world.run(94);
+    assert_eq!(world.done, [""; 0]);
+    world.run(96);
+    assert!(
+        world.done.join(" ").contains("n1 unknown"),
+        "{:?}",
+        world.done
+    );
+}
+
+#[test]
+fn pods_are_marked_though_the_answer_got_lost() {
+    let mut world = World::with(2);
+    world.pod("p", "n1", true);
+    world.now = 50;
+    world.renew("n2", 1);
+    let now = world.time();
+    let actions = world.monitor.take(now);
+    assert!(
+        matches!(actions[..], [Action::SetUnknown { .. }]),
+        "{actions:?}"
+    );
+    let node = world.nodes.get_mut("n1").unwrap();
+    node.conditions.set(Kind::Ready, Says::Unknown);
+    world.changed("n1");
+    world.monitor.again("n1", "n1");
+    let actions = world.monitor.take(now);
+    let marked = |action: &&Action| matches!(action, Action::MarkNotReady(_));
+    assert_eq!(actions.iter().filter(marked).count(), 1, "{actions:?}");
+    world.monitor.again("n1", "n1");
+    let actions = world.monitor.take(now);
+    assert_eq!(actions.iter().filter(marked).count(), 0, "{actions:?}");
 }
