@@ -34,8 +34,8 @@ enum Write {
 
 enum Ended {
     Bound(PodRef, Arc<str>, Bound),
-    Told(PodRef, Telling, bool),
-    TellAgain(PodRef, Telling),
+    Told(PodRef, bool),
+    TellAgain(Arc<str>),
     Evicted { preemptor: PodRef, done: bool },
     Rested(Arc<str>),
 }
@@ -163,7 +163,7 @@ impl Controller {
                     } = &pod;
                     tracing::debug!("telling of pod {namespace}/{name} failed: {failure}");
                 }
-                Ended::Told(pod, telling, done)
+                Ended::Told(pod, done)
             }),
         }
     }
@@ -232,20 +232,18 @@ impl Controller {
                 }
                 self.rest(&pod.uid);
             }
-            Ended::Told(pod, telling, done) => {
+            Ended::Told(pod, done) => {
                 self.next_about(&pod);
                 if !done {
                     let rest = self.rest_of(&pod.uid);
-                    self.work.later(rest, Ended::TellAgain(pod, telling));
+                    self.work.later(rest, Ended::TellAgain(pod.uid));
                 }
             }
-            Ended::TellAgain(pod, telling) => {
-                if self.scheduler.is_waiting(&pod.uid) {
-                    self.write(pod, Write::Tell(telling));
-                } else {
-                    self.failures.remove(&pod.uid);
-                }
+            // Not what did not arrive, which may be outdated by now.
+            Ended::TellAgain(uid) if self.scheduler.is_waiting(&uid) => {
+                self.scheduler.tell_again(&uid);
             }
+            Ended::TellAgain(uid) => drop(self.failures.remove(&uid)),
             Ended::Evicted { done: true, .. } => {}
             Ended::Evicted { preemptor, .. } => {
                 self.scheduler.evict_failed(&preemptor.uid);

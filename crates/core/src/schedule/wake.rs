@@ -58,6 +58,17 @@ impl Scheduler {
         self.queue.remove(id, &class, &waiting);
     }
 
+    /// What was told of a pod did not arrive, and some time has passed: what holds by now is told.
+    pub fn tell_again(&mut self, uid: &str) {
+        let Some(id) = self.pod_id(uid) else {
+            return;
+        };
+        if let Some((_, waiting)) = self.waiting_mut(id) {
+            waiting.told = None;
+            self.activate(id, Look::All);
+        }
+    }
+
     /// A pod has rested long enough.
     pub fn retry(&mut self, uid: &str) {
         let Some(id) = self.pod_id(uid) else {

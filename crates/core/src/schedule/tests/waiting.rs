@@ -171,3 +171,23 @@ fn nothing_is_decided_before_all_is_seen() {
     desk.scheduler.synced();
     assert_eq!(desk.decide(), ["p -> a"]);
 }
+
+#[test]
+fn what_did_not_arrive_is_told_as_it_is_by_then() {
+    let mut desk = Desk::plain(&["a"]);
+    let spec = json!({"containers": cpu("5")});
+    let told = desk.pod("p", &spec);
+    assert_eq!(told.len(), 1);
+    desk.scheduler.tell_again("p");
+    assert_eq!(desk.decide(), told);
+    desk.node("b", &json!({}));
+    desk.scheduler.tell_again("p");
+    let told = desk.decide().join(" ");
+    assert!(told.contains("0/2 nodes are available"), "{told}");
+    assert_eq!(
+        desk.node("c", &json!({"allocatable": {"cpu": "8", "pods": "9"}})),
+        ["p -> c"]
+    );
+    desk.scheduler.tell_again("p");
+    assert_eq!(desk.decide(), Vec::<String>::new());
+}
