@@ -147,10 +147,25 @@ async fn by_name(writer: &Writer, asked: &Asked, reserved: &Reserved) -> Result<
         }
         Err(failure) => return Err(failure),
     };
-    Ok(match serving::objection(asked, node, &own, reserved) {
-        None => Ruling::Approve(serving::MESSAGE),
-        Some(why) => Ruling::NotYet(why),
-    })
+    if let Some(why) = serving::objection(asked, node, &own, reserved) {
+        return Ok(Ruling::NotYet(why));
+    }
+    for name in asked.dns_names.iter().map(|name| name.to_ascii_lowercase()) {
+        if name != node && is_node(writer, &name).await? {
+            return Ok(Ruling::NotYet(format!("{name} is another node")));
+        }
+    }
+    Ok(Ruling::Approve(serving::MESSAGE))
+}
+
+/// Is there a node of this name? A node `a` may say that it is called `a.b`, which may be another's name.
+async fn is_node(writer: &Writer, name: &str) -> Result<bool, Failure> {
+    let path = format!("{}/{name}", api::cluster_path("nodes"));
+    match writer.send(&Call::get(path)).await {
+        Ok(_) => Ok(true),
+        Err(failure) if failure.is(404) => Ok(false),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// What a Node object says that its node is called.
@@ -191,6 +206,55 @@ async fn approve(
         Err(failure) => {
             tracing::warn!("approving certificate request {name} failed: {failure}");
             Verdict::Again
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    /// An API with nodes that say that they are also called `a.b` and `a.c`.
+    fn api_with(nodes: &'static [&'static str]) -> Writer {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let name = request.uri().path().rsplit('/').next().unwrap_or_default();
+            let code = if nodes.contains(&name) { 200 } else { 404 };
+            let names = ["a.b", "a.c"].map(|name| json!({"type": "Hostname", "address": name}));
+            let body = json!({"status": {"addresses": names}});
+            let answer = Response::builder().status(code);
+            let answer = answer.body(Body::from(body.to_string().into_bytes()));
+            async { Ok::<_, Infallible>(answer.unwrap()) }
+        });
+        Writer::new(Client::new(service, "default"), Fence::open())
+    }
+
+    #[tokio::test]
+    async fn no_node_gets_a_certificate_for_another_nodes_name() {
+        let writer = api_with(&["a", "a.b"]);
+        for (names, approved) in [
+            (["a", "a.c"], true),
+            (["a", "a.b"], false),
+            (["a", "A.B"], false),
+        ] {
+            let user = "system:node:a".to_owned();
+            let asked = Asked {
+                username: user.clone(),
+                common_name: user,
+                organisations: vec!["system:nodes".to_owned()],
+                usages: ["digital signature", "server auth"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                dns_names: names.map(str::to_owned).to_vec(),
+                ..Asked::default()
+            };
+            let ruling = by_name(&writer, &asked, &Reserved::default()).await;
+            let found = matches!(ruling, Ok(Ruling::Approve(_)));
+            assert_eq!(found, approved, "{names:?}");
         }
     }
 }

@@ -65,7 +65,7 @@ fn name_objection(name: &str, node: &str, own: &NodeNames, reserved: &Reserved) 
     let of_own = name
         .strip_prefix(&*node)
         .is_some_and(|rest| rest.starts_with('.'));
-    if reserved.names.contains(&name) || is_service(&name) {
+    if reserved.names.contains(&name) || is_service(&name) || !is_name(&name) {
         Some(format!("{name} is not a node's name"))
     } else if name == node || (of_own && is_own()) {
         None
@@ -161,6 +161,7 @@ mod tests {
         check(&["n1"], &["127.0.0.1"], None);
         check(&["n2"], &[], Some("n2 is not a name of node n1"));
         check(&["n1.wan"], &[], Some("n1.wan is not a name of node n1"));
+        check(&["n1.*"], &[], Some("n1.* is not a node's name"));
         // It says so itself, but it is not made of its name.
         check(&["other"], &[], Some("other is not a name of node n1"));
         check(&["n1.ns.svc"], &[], Some("n1.ns.svc is not a node's name"));
