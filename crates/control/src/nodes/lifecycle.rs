@@ -55,8 +55,8 @@ struct Controller {
     monitor: Monitor,
     work: Work<Ended>,
     watch: Stopwatch,
-    /// Kinds of which not all has been seen yet.
-    unsynced: u8,
+    /// Kinds of which not all has been seen yet: nodes, leases, pods.
+    unsynced: [bool; 3],
     /// How often the API did not answer for a while.
     silences: Arc<AtomicU64>,
 }
@@ -83,7 +83,7 @@ pub fn run(
         monitor: Monitor::new(settings),
         work: Work::new(WRITES_AT_ONCE),
         watch: Stopwatch::start(),
-        unsynced: 3,
+        unsynced: [true; 3],
         silences: Arc::default(),
     };
     async move { tokio::join!(controller.run(seen, stop), scribe).0 }
@@ -140,18 +140,16 @@ impl Controller {
             Seen::Pod(Change::Applied((uid, Some(pod)))) => self.monitor.pod(&uid, pod),
             Seen::Pod(Change::Applied((uid, None))) => self.monitor.pod_gone(&uid),
             Seen::Pod(Change::Gone(id)) => self.monitor.pod_gone(&id.uid),
-            Seen::Node(Change::Synced)
-            | Seen::Lease(Change::Synced)
-            | Seen::Pod(Change::Synced) => {
-                self.synced();
-            }
+            Seen::Node(Change::Synced) => self.synced(0),
+            Seen::Lease(Change::Synced) => self.synced(1),
+            Seen::Pod(Change::Synced) => self.synced(2),
         }
     }
 
     /// One more kind has been seen as a whole; a later listing changes nothing.
-    fn synced(&mut self) {
-        self.unsynced = self.unsynced.saturating_sub(1);
-        if self.unsynced == 0 {
+    fn synced(&mut self, kind: usize) {
+        self.unsynced[kind] = false;
+        if self.unsynced == [false; 3] {
             self.monitor.synced(self.watch.now());
         }
     }

@@ -48,7 +48,7 @@ fn controller(client: Client, stop: &CancellationToken) -> Controller {
         monitor: Monitor::new(Settings::default()),
         work: Work::new(WRITES_AT_ONCE),
         watch: Stopwatch::start(),
-        unsynced: 3,
+        unsynced: [true; 3],
         silences: Arc::default(),
     }
 }
@@ -57,9 +57,12 @@ fn controller(client: Client, stop: &CancellationToken) -> Controller {
 async fn nodes_that_could_not_be_heard_because_the_api_was_away_get_their_full_time() {
     let (client, writes) = away_for(600);
     let stop = CancellationToken::new();
-    let synced = [Change::Synced, Change::Synced].map(Seen::Node);
+    let synced = [
+        Seen::Lease(Change::Synced),
+        Seen::Pod(Change::Synced),
+        Seen::Node(Change::Synced),
+    ];
     let first = (0..NODES).map(ready).chain(synced);
-    let first = first.chain([Seen::Pod(Change::Synced)]);
     let seen = stream::iter(first.collect::<Vec<_>>()).chain(stream::pending());
     let running = controller(client, &stop).run(seen.boxed(), stop.clone());
     let running = tokio::spawn(running);
@@ -69,4 +72,22 @@ async fn nodes_that_could_not_be_heard_because_the_api_was_away_get_their_full_t
     assert!(writes.load(Ordering::SeqCst) >= NODES, "they stayed silent");
     stop.cancel();
     running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_kind_that_is_listed_again_does_not_stand_for_another() {
+    let (client, _) = away_for(0);
+    let mut controller = controller(client, &CancellationToken::new());
+    controller.saw(ready(1));
+    for _ in 0..3 {
+        controller.saw(Seen::Lease(Change::Synced));
+        controller.saw(Seen::Pod(Change::Synced));
+    }
+    assert_eq!(
+        controller.monitor.next_deadline(),
+        None,
+        "there may be more nodes"
+    );
+    controller.saw(Seen::Node(Change::Synced));
+    assert!(controller.monitor.next_deadline().is_some());
 }
