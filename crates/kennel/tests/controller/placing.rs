@@ -34,7 +34,7 @@ impl Cluster {
             admin: server.client("admin"),
             faults,
             stop: CancellationToken::new(),
-            server: server,
+            server,
         };
         for number in 0..nodes {
             let object = json!({"metadata": {"name": format!("n{number}")}, "status":
