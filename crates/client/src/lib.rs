@@ -13,6 +13,7 @@ pub mod events;
 pub mod feed;
 pub mod fence;
 pub mod informer;
+pub mod lean;
 pub mod lease;
 pub mod metrics;
 pub mod pace;

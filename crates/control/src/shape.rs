@@ -3,14 +3,13 @@
 //!
 //! A controller that needs another field adds it here: all share one watch per kind.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kennel_client::resource;
 use kennel_core::daemonset::fit::Rules;
 use kennel_core::schedule::Resources;
-use kube::Resource;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
@@ -287,39 +286,6 @@ fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
     })
 }
 
-macro_rules! resource {
-    ($type:ty, $scope:ty, $group:literal, $kind:literal, $plural:literal) => {
-        impl Resource for $type {
-            type DynamicType = ();
-            type Scope = $scope;
-
-            fn kind((): &()) -> Cow<'_, str> {
-                $kind.into()
-            }
-
-            fn group((): &()) -> Cow<'_, str> {
-                $group.into()
-            }
-
-            fn version((): &()) -> Cow<'_, str> {
-                "v1".into()
-            }
-
-            fn plural((): &()) -> Cow<'_, str> {
-                $plural.into()
-            }
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-
 resource!(Pod, NamespaceResourceScope, "", "Pod", "pods");
 resource!(Node, ClusterResourceScope, "", "Node", "nodes");
 resource!(
@@ -339,6 +305,8 @@ resource!(
 
 #[cfg(test)]
 mod tests {
+    use kube::Resource as _;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,25 @@
 //! The signals that ask a server to stop.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Does this work until it ends, or until a signal asks us to stop; then the work is told, and finishes
+/// what it has begun.
+pub(crate) async fn until_told<F>(work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let mut signals = Signals::listen()?;
+    let stop = CancellationToken::new();
+    let mut working = std::pin::pin!(work(stop.clone()));
+    tokio::select! {
+        ended = &mut working => return ended,
+        () = signals.stop() => {}
+    }
+    tracing::info!("stopping");
+    stop.cancel();
+    working.await
+}
 
 /// SIGTERM and Ctrl-C, heard from the moment this is made.
 pub(crate) struct Signals {

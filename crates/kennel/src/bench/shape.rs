@@ -1,11 +1,9 @@
 //! A pod as the benchmark watches it: who it is, whether it is bound, whether it is ready. All else is
 //! skipped, so that watching takes as little as possible from the machine that is measured.
 
-use std::borrow::Cow;
-
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
+use kennel_client::resource;
 use serde::{Deserialize, Deserializer};
 
 use super::seen::Sight;
@@ -73,34 +71,7 @@ impl<'de> Deserialize<'de> for Pod {
     }
 }
 
-impl Resource for Pod {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Pod".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "pods".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource!(Pod, NamespaceResourceScope, "", "Pod", "pods");
 
 #[cfg(test)]
 mod tests {

@@ -7,20 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{AgentArgs, Runtime, ScenarioArgs};
 use crate::cluster;
-use crate::signals::Signals;
+use crate::signals::until_told;
 
 /// Runs until told to stop.
 pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
-    let mut signals = Signals::listen()?;
-    let stop = CancellationToken::new();
-    let mut working = std::pin::pin!(work(args, stop.clone()));
-    tokio::select! {
-        ended = &mut working => return ended,
-        () = signals.stop() => {}
-    }
-    tracing::info!("stopping");
-    stop.cancel();
-    working.await
+    until_told(|stop| work(args, stop)).await
 }
 
 async fn work(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {

@@ -1,11 +1,9 @@
 //! Pods and nodes as watched: only the fields that simulated nodes read. They are decoded and let go;
 //! what is kept of a pod is next door.
 
-use std::borrow::Cow;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
-use kube::Resource;
+use kennel_client::resource;
 use serde::{Deserialize, Deserializer};
 
 /// A pod.
@@ -153,41 +151,8 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
     })
 }
 
-macro_rules! core_resource {
-    ($type:ty, $scope:ty, $kind:literal, $plural:literal) => {
-        impl Resource for $type {
-            type DynamicType = ();
-            type Scope = $scope;
-
-            fn kind((): &()) -> Cow<'_, str> {
-                $kind.into()
-            }
-
-            fn group((): &()) -> Cow<'_, str> {
-                "".into()
-            }
-
-            fn version((): &()) -> Cow<'_, str> {
-                "v1".into()
-            }
-
-            fn plural((): &()) -> Cow<'_, str> {
-                $plural.into()
-            }
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-
-core_resource!(Pod, NamespaceResourceScope, "Pod", "pods");
-core_resource!(Node, ClusterResourceScope, "Node", "nodes");
+resource!(Pod, NamespaceResourceScope, "", "Pod", "pods");
+resource!(Node, ClusterResourceScope, "", "Node", "nodes");
 
 /// The version of an object, which grows with each of its changes.
 pub(super) fn version(text: Option<&String>) -> u64 {
