@@ -66,12 +66,16 @@ pub fn watch<K>(api: Api<K>, config: Config, what: &'static str) -> BoxStream<'s
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let begin = move || {
-        let events = watcher::watcher(api.clone(), config.clone());
+    let begin = move |listing| {
+        let mut config = config.clone();
+        if listing == Listing::Whole {
+            config.page_size = None;
+        }
+        let events = watcher::watcher(api.clone(), config);
         events.backoff(Pauses::default()).boxed()
     };
     let watch = Watch {
-        events: begin(),
+        events: begin(Listing::Paged),
         begin,
         restarts: Pauses::default(),
         roll: Roll::default(),
@@ -82,6 +86,16 @@ where
     })
     .flatten()
     .boxed()
+}
+
+/// How what exists is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    /// Page by page, which is easy on both sides.
+    Paged,
+    /// At once. Where much is written, the server forgets what the first page showed before the last one
+    /// is asked for; page by page one would never come to an end.
+    Whole,
 }
 
 /// A watch, and how to begin it anew.
@@ -95,17 +109,17 @@ struct Watch<K, B> {
 impl<K, B> Watch<K, B>
 where
     K: ResourceExt + 'static,
-    B: Fn() -> BoxStream<'static, Result<Event<K>, watcher::Error>>,
+    B: Fn(Listing) -> BoxStream<'static, Result<Event<K>, watcher::Error>>,
 {
     async fn next(&mut self, what: &str) -> Option<Vec<Change<K>>> {
         match self.events.next().await? {
             Ok(event) => Some(self.roll.take(event)),
             Err(error) => {
                 tracing::warn!(%error, "watching {what} was interrupted");
-                if has_expired(&error) {
+                if let Some(listing) = begins_anew(&error) {
                     let pause = self.restarts.next().unwrap_or(PAUSE_MAX);
                     tokio::time::sleep(pause).await;
-                    self.events = (self.begin)();
+                    self.events = (self.begin)(listing);
                 }
                 Some(Vec::new())
             }
@@ -113,13 +127,16 @@ where
     }
 }
 
-/// The version to go on from is too old, which a server may say before the watch begins. The watcher would ask
-/// for the same version for ever.
-fn has_expired(error: &watcher::Error) -> bool {
-    let watcher::Error::WatchStartFailed(kube::Error::Api(status)) = error else {
-        return false;
+/// The version to go on from is too old, which a server may say before the watch begins, or between two pages.
+/// The watcher would ask for the same version for ever, or for pages again.
+fn begins_anew(error: &watcher::Error) -> Option<Listing> {
+    let (error, listing) = match error {
+        watcher::Error::WatchStartFailed(error) => (error, Listing::Paged),
+        watcher::Error::InitialListFailed(error) => (error, Listing::Whole),
+        _ => return None,
     };
-    status.code == 410
+    let expired = matches!(error, kube::Error::Api(status) if status.code == 410);
+    expired.then_some(listing)
 }
 
 /// How long the first broken watch waits before it begins again; doubled each time.
@@ -286,46 +303,70 @@ mod tests {
         assert_eq!(seen(&mut roll, Event::Apply(pod("a", "2"))), ["-1", "+2"]);
     }
 
-    /// A server that refuses every watch from version 1 and serves those from version 2.
-    fn forgetful() -> kube::Client {
+    fn api(
+        answer: impl Fn(String) -> Option<(u16, serde_json::Value)> + Clone + Send + 'static,
+    ) -> Api<Pod> {
         use http::{Request, Response};
         use kube::client::Body;
-        let lists = Arc::new(AtomicU32::new(0));
         let service = tower::service_fn(move |request: Request<Body>| {
-            let query = request.uri().query().unwrap_or_default().to_owned();
-            let lists = lists.clone();
+            let answered = answer(request.uri().query().unwrap_or_default().to_owned());
             async move {
-                let (code, body) = if !query.contains("watch=true") {
-                    let version = lists.fetch_add(1, Ordering::SeqCst) + 1;
-                    let pod = pod("a", &version.to_string());
-                    let list = json!({"apiVersion": "v1", "kind": "PodList", "items": [pod],
-                        "metadata": {"resourceVersion": version.to_string()}});
-                    (200, list)
-                } else if query.contains("resourceVersion=1") {
-                    let status = json!({"kind": "Status", "status": "Failure", "code": 410,
-                        "reason": "Expired", "message": "too old resource version: 1 (2)"});
-                    (410, status)
-                } else {
-                    std::future::pending().await
+                let Some((code, body)) = answered else {
+                    return std::future::pending().await;
                 };
                 let answer = Response::builder().status(code);
                 let answer = answer.body(Body::from(body.to_string().into_bytes()));
                 Ok::<_, std::convert::Infallible>(answer.unwrap())
             }
         });
-        kube::Client::new(service, "default")
+        Api::all(kube::Client::new(service, "default"))
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_watch_that_is_refused_as_too_late_begins_anew() {
-        let pods: Api<Pod> = Api::all(forgetful());
-        let seen = watch(pods, Config::default(), "pods").take(4);
+    fn list(uids: &[&str], version: u32, rest: &str) -> Option<(u16, serde_json::Value)> {
+        let pods: Vec<Pod> = uids.iter().map(|uid| pod("a", uid)).collect();
+        let list = json!({"apiVersion": "v1", "kind": "PodList", "items": pods,
+            "metadata": {"resourceVersion": version.to_string(), "continue": rest}});
+        Some((200, list))
+    }
+
+    fn expired() -> Option<(u16, serde_json::Value)> {
+        let status = json!({"kind": "Status", "status": "Failure", "code": 410,
+            "reason": "Expired", "message": "too old resource version: 1 (2)"});
+        Some((410, status))
+    }
+
+    async fn check(api: Api<Pod>, expected: &[&str]) {
+        let seen = watch(api, Config::default(), "pods").take(expected.len());
         let show = |change: Change<Pod>| match change {
             Change::Applied(pod) => format!("+{}", pod.uid().unwrap()),
             Change::Gone(id) => format!("-{}", id.uid),
             Change::Synced => "synced".to_owned(),
         };
         let seen: Vec<String> = seen.map(show).collect().await;
-        assert_eq!(seen, ["+1", "synced", "-1", "+2"]);
+        assert_eq!(seen, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_refused_as_too_late_begins_anew() {
+        let lists = Arc::new(AtomicU32::new(0));
+        let forgetful = api(move |query| {
+            if query.contains("watch=true") {
+                return query.contains("resourceVersion=1").then(expired).flatten();
+            }
+            let version = lists.fetch_add(1, Ordering::SeqCst) + 1;
+            list(&[&version.to_string()], version, "")
+        });
+        check(forgetful, &["+1", "synced", "-1", "+2"]).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_listing_whose_pages_expire_is_asked_for_whole() {
+        let busy = api(|query| match query {
+            query if query.contains("watch=true") => None,
+            query if query.contains("continue=") => expired(),
+            query if query.contains("limit=") => list(&["1"], 1, "more"),
+            _ => list(&["1"], 2, ""),
+        });
+        check(busy, &["+1", "+1", "synced"]).await;
     }
 }
