@@ -303,9 +303,10 @@ mod tests {
         assert_eq!(seen(&mut roll, Event::Apply(pod("a", "2"))), ["-1", "+2"]);
     }
 
-    fn api(
-        answer: impl Fn(String) -> Option<(u16, serde_json::Value)> + Clone + Send + 'static,
-    ) -> Api<Pod> {
+    type Answer = (u16, serde_json::Value);
+
+    /// An API that answers a query so, or not at all.
+    fn api(answer: impl Fn(String) -> Option<Answer> + Clone + Send + 'static) -> Api<Pod> {
         use http::{Request, Response};
         use kube::client::Body;
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -322,17 +323,17 @@ mod tests {
         Api::all(kube::Client::new(service, "default"))
     }
 
-    fn list(uids: &[&str], version: u32, rest: &str) -> Option<(u16, serde_json::Value)> {
+    fn list(uids: &[&str], version: u32, rest: &str) -> Answer {
         let pods: Vec<Pod> = uids.iter().map(|uid| pod("a", uid)).collect();
         let list = json!({"apiVersion": "v1", "kind": "PodList", "items": pods,
             "metadata": {"resourceVersion": version.to_string(), "continue": rest}});
-        Some((200, list))
+        (200, list)
     }
 
-    fn expired() -> Option<(u16, serde_json::Value)> {
+    fn expired() -> Answer {
         let status = json!({"kind": "Status", "status": "Failure", "code": 410,
             "reason": "Expired", "message": "too old resource version: 1 (2)"});
-        Some((410, status))
+        (410, status)
     }
 
     async fn check(api: Api<Pod>, expected: &[&str]) {
@@ -351,10 +352,10 @@ mod tests {
         let lists = Arc::new(AtomicU32::new(0));
         let forgetful = api(move |query| {
             if query.contains("watch=true") {
-                return query.contains("resourceVersion=1").then(expired).flatten();
+                return query.contains("resourceVersion=1").then(expired);
             }
             let version = lists.fetch_add(1, Ordering::SeqCst) + 1;
-            list(&[&version.to_string()], version, "")
+            Some(list(&[&version.to_string()], version, ""))
         });
         check(forgetful, &["+1", "synced", "-1", "+2"]).await;
     }
@@ -363,9 +364,9 @@ mod tests {
     async fn a_listing_whose_pages_expire_is_asked_for_whole() {
         let busy = api(|query| match query {
             query if query.contains("watch=true") => None,
-            query if query.contains("continue=") => expired(),
-            query if query.contains("limit=") => list(&["1"], 1, "more"),
-            _ => list(&["1"], 2, ""),
+            query if query.contains("continue=") => Some(expired()),
+            query if query.contains("limit=") => Some(list(&["1"], 1, "more")),
+            _ => Some(list(&["1"], 2, "")),
         });
         check(busy, &["+1", "+1", "synced"]).await;
     }
