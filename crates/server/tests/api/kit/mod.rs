@@ -104,12 +104,12 @@ impl Kit {
         }
     }
 
-    /// Sends a request and goes away at once, before it can be answered.
-    pub(crate) fn send_and_leave(&self, request: Request<Bytes>) {
+    /// Sends a request and goes away at once. Was that before it was answered? The store's writer has a thread of
+    /// its own, which may be done before we have looked once.
+    pub(crate) fn send_and_leave(&self, request: Request<Bytes>) -> bool {
         let answer = self.open_stream(request, User::master("tester"));
         // Polled once, so that the request is under way.
-        let answered = futures_util::FutureExt::now_or_never(answer);
-        assert!(answered.is_none(), "a write takes longer than a moment");
+        futures_util::FutureExt::now_or_never(answer).is_none()
     }
 
     /// The code of an answer whose body may never end.
