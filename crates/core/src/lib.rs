@@ -26,6 +26,7 @@ pub mod garbage;
 pub mod int_or_percent;
 pub mod lifecycle;
 pub mod names;
+pub mod pod;
 pub mod quantity;
 pub mod schedule;
 pub mod selector;
