@@ -11,7 +11,10 @@
 //! server or the store: it is a client like any other. It borrows the frame of watching and writing
 //! from `kennel_client`.
 
+pub mod agent;
 pub mod dice;
+pub mod pods;
+pub mod runtime;
 pub mod scenario;
 pub mod simulated;
 pub mod stages;

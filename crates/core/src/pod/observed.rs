@@ -38,8 +38,8 @@ pub struct Run {
     pub attempt: u32,
     /// The sandbox it belongs to.
     pub sandbox: String,
-    /// Made from the container's spec as it is now.
-    pub current: bool,
+    /// The image that the container's spec named when it was made: another one needs another run.
+    pub image: String,
     /// The image as the runtime resolved it.
     pub image_id: String,
     /// How it is.

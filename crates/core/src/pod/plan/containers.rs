@@ -80,7 +80,7 @@ fn tend(situation: &Situation<'_>, container: &Container, sandbox: &str, plan: &
         Some(run) => match run.state {
             State::Created => start(situation, name, run.attempt, plan),
             State::Running { .. } => {
-                if let Some(why) = must_stop(situation, run, sandbox) {
+                if let Some(why) = must_stop(situation, container, run, sandbox) {
                     plan.actions.push(kill(situation, container, run, why));
                 }
             }
@@ -89,11 +89,16 @@ fn tend(situation: &Situation<'_>, container: &Container, sandbox: &str, plan: &
     }
 }
 
-fn must_stop(situation: &Situation<'_>, run: &Run, sandbox: &str) -> Option<Why> {
+fn must_stop(
+    situation: &Situation<'_>,
+    container: &Container,
+    run: &Run,
+    sandbox: &str,
+) -> Option<Why> {
     if run.sandbox != sandbox {
         return Some(Why::SandboxGone);
     }
-    if !run.current {
+    if run.image != container.image {
         return Some(Why::Changed);
     }
     let remembered = situation.memory.of(&run.name)?;

@@ -76,7 +76,7 @@ impl Node {
                     name,
                     attempt,
                     sandbox,
-                    current: true,
+                    image: String::new(),
                     image_id: String::new(),
                     state: State::Running { since: 0 },
                 });
@@ -272,7 +272,7 @@ fn a_changed_container_is_replaced() {
     let mut node = node(&json!({"containers": [{"name": "a"}]}));
     node.step();
     node.step();
-    node.observed.runs[0].current = false;
+    node.observed.runs[0].image = "of before".to_owned();
     assert_eq!(node.step(), "kill a0 in 30s: Changed");
     assert_eq!(node.step(), "start a1");
 }

@@ -42,7 +42,7 @@ impl Told {
             id: format!("{name}{attempt}"),
             attempt,
             sandbox: "s0".to_owned(),
-            current: true,
+            image: String::new(),
             image_id: "sha256:x".to_owned(),
             state,
         });
