@@ -7,7 +7,13 @@
 //! ```
 
 pub mod directory;
+pub mod keeper;
+pub mod needs;
 pub mod pod;
+pub mod source;
 
 pub use directory::{Directory, View};
+pub use keeper::{Order, Orders, Parts};
+pub use needs::{Probes, Question, Supplies};
 pub use pod::{Origin, Pod};
+pub use source::Change;
