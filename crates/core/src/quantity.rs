@@ -12,6 +12,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Add, Neg, Sub};
 use std::str::FromStr;
 
+use serde_json::Value;
 use thiserror::Error;
 
 const NANOS_PER_UNIT: i128 = 1_000_000_000;
@@ -70,6 +71,15 @@ impl Quantity {
         };
         let nanos = if negative { -magnitude } else { magnitude };
         Ok(Self { nanos, format })
+    }
+
+    /// A quantity of a JSON tree, which may be written as a number; zero if it is none.
+    pub fn read(value: &Value) -> Self {
+        let parsed = match value {
+            Value::String(text) => Self::parse(text),
+            other => Self::parse(&other.to_string()),
+        };
+        parsed.unwrap_or(Self::ZERO)
     }
 
     /// That many whole units.

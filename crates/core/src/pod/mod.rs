@@ -15,6 +15,7 @@ pub mod memory;
 pub mod observed;
 pub mod plan;
 pub mod probe;
+pub mod qos;
 pub mod spec;
 pub mod status;
 

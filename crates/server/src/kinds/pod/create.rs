@@ -1,11 +1,12 @@
 //! A new pod: what the server sets on it, and whether it may be made.
 
+use kennel_core::pod::qos;
 use serde_json::{Value, json};
 
 use super::check::Errors;
 use super::leniency::Leniency;
 use super::read::{list, text};
-use super::{affinity, annotations, containers, qos, spec};
+use super::{affinity, annotations, containers, spec};
 use crate::field::{FieldError, Path};
 use crate::kinds::meta;
 use crate::kinds::tree;
@@ -14,7 +15,7 @@ use crate::kinds::tree;
 pub(super) fn prepare(pod: &mut Value) {
     meta::first_generation(pod);
     let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let mut status = json!({"phase": "Pending", "qosClass": qos::class(spec)});
+    let mut status = json!({"phase": "Pending", "qosClass": qos::class(spec).name()});
     if !list(spec, "schedulingGates").is_empty() {
         status["conditions"] = json!([{
             "type": "PodScheduled",

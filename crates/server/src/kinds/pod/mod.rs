@@ -32,7 +32,6 @@ mod mounts;
 mod network;
 mod ports;
 mod probes;
-mod qos;
 pub(crate) mod read;
 mod resource_claims;
 mod resources;

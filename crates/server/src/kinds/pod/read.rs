@@ -75,8 +75,5 @@ pub(crate) fn text_entries<'a>(
 
 /// A quantity, which may be written as a number. The decoder has refused whatever does not parse.
 pub(crate) fn quantity(value: &Value) -> Quantity {
-    match value {
-        Value::String(text) => Quantity::parse(text).unwrap_or(Quantity::ZERO),
-        other => Quantity::parse(&other.to_string()).unwrap_or(Quantity::ZERO),
-    }
+    Quantity::read(value)
 }

@@ -2,31 +2,54 @@
 
 use std::collections::BTreeMap;
 
-use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::read::{entries, list, map, quantity};
+use crate::quantity::Quantity;
 
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
-/// `Guaranteed`, `Burstable` or `BestEffort`.
-pub(crate) fn class(spec: &Value) -> &'static str {
-    if let Some(resources) = spec.get("resources")
-        && (has_any(resources, "requests") || has_any(resources, "limits"))
-    {
+/// How firmly a pod has what it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// It asks for nothing.
+    BestEffort,
+    /// It asks for something, and may take more.
+    Burstable,
+    /// It has exactly what it asks for.
+    Guaranteed,
+}
+
+impl Class {
+    /// As the API calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BestEffort => "BestEffort",
+            Self::Burstable => "Burstable",
+            Self::Guaranteed => "Guaranteed",
+        }
+    }
+}
+
+/// The class of the pod with this `spec`.
+pub fn class(spec: &Value) -> Class {
+    let resources = &spec["resources"];
+    if has_any(resources, "requests") || has_any(resources, "limits") {
         return of(std::iter::once(resources));
     }
-    let containers = list(spec, "containers").iter();
+    let lists = ["containers", "initContainers"];
+    let containers = lists.iter().filter_map(|list| spec[list].as_array());
     of(containers
-        .chain(list(spec, "initContainers"))
-        .map(|container| container.get("resources").unwrap_or(&Value::Null)))
+        .flatten()
+        .map(|container| &container["resources"]))
 }
 
 fn has_any(resources: &Value, list: &str) -> bool {
-    map(resources, list).is_some_and(|list| !list.is_empty())
+    resources[list]
+        .as_object()
+        .is_some_and(|list| !list.is_empty())
 }
 
-fn of<'a>(all: impl Iterator<Item = &'a Value>) -> &'static str {
+fn of<'a>(all: impl Iterator<Item = &'a Value>) -> Class {
     let mut requests = BTreeMap::new();
     let mut limits = BTreeMap::new();
     let mut every_limit_set = true;
@@ -35,24 +58,24 @@ fn of<'a>(all: impl Iterator<Item = &'a Value>) -> &'static str {
         every_limit_set &= sum(resources, "limits", &mut limits) == COMPUTE.len();
     }
     if requests.is_empty() && limits.is_empty() {
-        return "BestEffort";
+        return Class::BestEffort;
     }
     let equal = requests
         .iter()
         .all(|(name, amount)| limits.get(name) == Some(amount));
     if every_limit_set && equal && requests.len() == limits.len() {
-        "Guaranteed"
+        Class::Guaranteed
     } else {
-        "Burstable"
+        Class::Burstable
     }
 }
 
 /// Adds the positive compute amounts of one list, and says how many there were.
 fn sum<'a>(resources: &'a Value, list: &str, total: &mut BTreeMap<&'a str, Quantity>) -> usize {
     let mut found = 0;
-    for (name, amount) in entries(resources, list) {
-        let amount = quantity(amount);
-        if COMPUTE.contains(&name) && amount > Quantity::ZERO {
+    for (name, amount) in resources[list].as_object().into_iter().flatten() {
+        let amount = Quantity::read(amount);
+        if COMPUTE.contains(&name.as_str()) && amount > Quantity::ZERO {
             let entry = total.entry(name).or_insert(Quantity::ZERO);
             *entry = *entry + amount;
             found += 1;
@@ -69,7 +92,7 @@ mod tests {
 
     fn check(resources: &Value, expected: &str) {
         let spec = json!({"containers": [{"name": "c", "resources": resources}]});
-        assert_eq!(class(&spec), expected, "{spec}");
+        assert_eq!(class(&spec).name(), expected, "{spec}");
     }
 
     #[test]
@@ -96,6 +119,6 @@ mod tests {
             {"name": "a", "resources": {"limits": both, "requests": both}},
             {"name": "b", "resources": {}},
         ]});
-        assert_eq!(class(&spec), "Burstable");
+        assert_eq!(class(&spec), Class::Burstable);
     }
 }
