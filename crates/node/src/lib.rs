@@ -14,6 +14,7 @@
 pub mod agent;
 pub mod dice;
 pub mod pods;
+pub mod probes;
 pub mod runtime;
 pub mod scenario;
 pub mod simulated;
