@@ -14,6 +14,6 @@ pub mod source;
 
 pub use directory::{Directory, View};
 pub use keeper::{Order, Orders, Parts};
-pub use needs::{Probes, Question, Supplies};
+pub use needs::{Probes, Question, Supplies, Unwell};
 pub use pod::{Origin, Pod};
 pub use source::Change;

@@ -64,11 +64,21 @@ pub struct Question<'a> {
     pub what: &'a Value,
 }
 
+/// Why a probe did not pass, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unwell {
+    /// The container has failed it.
+    Failed(String),
+    /// It could not be asked, so nothing is known: this answer counts neither way. A runtime that is away must
+    /// not cost healthy containers their lives.
+    Unknown(String),
+}
+
 /// Asks containers how they are, and runs their hooks.
 #[async_trait]
 pub trait Probes: Send + Sync + 'static {
     /// Asks. The error says why it is not well.
-    async fn ask(&self, question: &Question<'_>) -> Result<(), String>;
+    async fn ask(&self, question: &Question<'_>) -> Result<(), Unwell>;
 
     /// Runs a hook. The error says why it failed.
     async fn hook(&self, question: &Question<'_>) -> Result<(), String>;

@@ -17,7 +17,7 @@ pub(super) async fn ask(
     timeout: Duration,
 ) -> Result<(), Unwell> {
     let command = command(action);
-    let asked = target.runtime.exec(target.container_id, &command, timeout);
+    let asked = target.runtime.exec(target.id, &command, timeout);
     // A runtime that does not keep to the time must not hold up the next question.
     let Ok(answer) = tokio::time::timeout(timeout + Duration::from_secs(1), asked).await else {
         return Err(Unwell::Failed(timed_out(&command)));

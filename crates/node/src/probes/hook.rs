@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::http::Asked;
+use super::web::Asked;
 use super::{Target, exec};
 use crate::runtime::PodId;
 
@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Runs a hook: `handler` is `lifecycle.postStart` or `lifecycle.preStop` of the container. `Err` says why it
 /// failed; it may hold what the command wrote, so it belongs in logs and not in events.
-pub async fn hook(target: &Target<'_>, handler: &Value) -> Result<(), String> {
+pub(super) async fn hook(target: &Target<'_>, handler: &Value) -> Result<(), String> {
     if handler["exec"].is_object() {
         command(target, &handler["exec"]).await
     } else if handler["httpGet"].is_object() {
@@ -31,10 +31,7 @@ pub async fn hook(target: &Target<'_>, handler: &Value) -> Result<(), String> {
 
 async fn command(target: &Target<'_>, action: &Value) -> Result<(), String> {
     let command = exec::command(action);
-    let ran = target
-        .runtime
-        .exec(target.container_id, &command, LONGEST)
-        .await;
+    let ran = target.runtime.exec(target.id, &command, LONGEST).await;
     let (error, said) = match ran {
         Ok(output) if output.code == 0 => return Ok(()),
         Ok(output) => {

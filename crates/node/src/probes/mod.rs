@@ -1,8 +1,8 @@
 //! Asks containers how they are, and runs the hooks of their life.
 //!
 //! ```text
-//!   ask ──▶ exec · http ─▶ tls · tcp · grpc        one question, one answer, within its time
-//!   hook ─▶ exec · http · sleep
+//!   ask ──▶ exec · web ─▶ tls · tcp · grpc        one question, one answer, within its time
+//!   hook ─▶ exec · web · sleep
 //! ```
 //!
 //! When to ask and what the answers mean is decided elsewhere ([`kennel_core::pod::probe`]). Nothing here
@@ -12,63 +12,64 @@ mod dial;
 mod exec;
 mod grpc;
 mod hook;
-mod http;
 mod redirect;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod web;
 
-use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use kennel_core::pod::Container;
 use serde_json::Value;
 
+use crate::pods::needs::{Probes, Question, Unwell};
 use crate::runtime::{PodId, Runtime};
 
-pub use self::hook::hook;
+/// Asks the containers of a runtime.
+#[derive(Clone)]
+pub struct Prober(Arc<dyn Runtime>);
 
-/// A container that runs.
-#[derive(Clone, Copy)]
-pub struct Target<'a> {
-    /// What runs it.
-    pub runtime: &'a dyn Runtime,
-    /// Its pod.
-    pub pod: &'a PodId,
-    /// What it is to be; probes may name its ports.
-    pub container: &'a Container,
-    /// What the runtime calls this run of it.
-    pub container_id: &'a str,
-    /// Its pod's own address; none if it has the machine's network.
-    pub pod_ip: Option<IpAddr>,
-    /// The machine's address.
-    pub host_ip: Option<IpAddr>,
-}
-
-/// Why a probe did not pass, in upstream's words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unwell {
-    /// The container has failed it.
-    Failed(String),
-    /// It could not be asked, so nothing is known: this answer must count neither way.
-    Unknown(String),
-}
-
-impl fmt::Display for Unwell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Failed(why) | Self::Unknown(why)) = self;
-        f.write_str(why)
+impl Prober {
+    /// Asks what this runtime runs.
+    pub fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Self(runtime)
     }
 }
 
-/// Asks a container how it is: `probe` is the probe of its spec, whole.
-pub async fn ask(target: &Target<'_>, probe: &Value) -> Result<(), Unwell> {
+#[async_trait]
+impl Probes for Prober {
+    async fn ask(&self, question: &Question<'_>) -> Result<(), Unwell> {
+        ask(&Target::new(&*self.0, question), question.what).await
+    }
+
+    async fn hook(&self, question: &Question<'_>) -> Result<(), String> {
+        hook::hook(&Target::new(&*self.0, question), question.what).await
+    }
+}
+
+/// A container that runs.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    runtime: &'a dyn Runtime,
+    pod: &'a PodId,
+    container: &'a Container,
+    /// What the runtime calls this run of it.
+    id: &'a str,
+    /// Where to reach it.
+    address: Option<IpAddr>,
+}
+
+/// `probe` is the probe of a spec, whole.
+async fn ask(target: &Target<'_>, probe: &Value) -> Result<(), Unwell> {
     let timeout = timeout(probe);
     if probe["exec"].is_object() {
         exec::ask(target, &probe["exec"], timeout).await
     } else if probe["httpGet"].is_object() {
-        http::ask(target, &probe["httpGet"], timeout).await
+        web::ask(target, &probe["httpGet"], timeout).await
     } else if probe["tcpSocket"].is_object() {
         tcp(target, &probe["tcpSocket"], timeout).await
     } else if probe["grpc"].is_object() {
@@ -91,7 +92,17 @@ async fn tcp(target: &Target<'_>, action: &Value, timeout: Duration) -> Result<(
     connected.map(drop).map_err(Unwell::Failed)
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    fn new(runtime: &'a dyn Runtime, question: &Question<'a>) -> Self {
+        Self {
+            runtime,
+            pod: &question.pod.id,
+            container: question.container,
+            id: question.id,
+            address: question.address,
+        }
+    }
+
     /// The container, as upstream's messages name it.
     fn name(&self) -> String {
         let PodId {
@@ -105,8 +116,7 @@ impl Target<'_> {
         match action["host"].as_str() {
             Some(host) if !host.is_empty() => Ok(host.to_owned()),
             _ => {
-                let address = self.pod_ip.or(self.host_ip);
-                let address = address.map(|address| address.to_string());
+                let address = self.address.map(|address| address.to_string());
                 address.ok_or_else(|| "the pod has no address".to_owned())
             }
         }

@@ -114,9 +114,8 @@ fn target<'a>(pod: &'a PodId, container: &'a Container) -> Target<'a> {
         runtime: &Commands,
         pod,
         container,
-        container_id: "c1",
-        pod_ip: None,
-        host_ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        id: "c1",
+        address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
     }
 }
 
@@ -135,10 +134,11 @@ async fn serve() -> (u16, mpsc::Receiver<String>) {
             let mut request = vec![0; 4096];
             let length = stream.read(&mut request).await.unwrap();
             request.truncate(length);
-            let request = String::from_utf8(request).unwrap();
+            let request = String::from_utf8_lossy(&request).into_owned();
             let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
-            sender.send(request).await.ok();
+            sender.send(request.clone()).await.ok();
             let answer = match path.as_str() {
+                _ if !request.starts_with("GET ") => "HTTP/1.1 400 Bad Request\r\n\r\n",
                 "/ok" => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
                 "/busy" => "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
                 "/near" => "HTTP/1.1 302 Found\r\nLocation: /busy\r\nContent-Length: 0\r\n\r\n",
@@ -360,7 +360,7 @@ async fn hooks_fail_only_when_they_did_not_get_there() {
     };
     let container = container(port);
     let target = target(&pod, &container);
-    let run = async |handler: Value| hook(&target, &handler).await;
+    let run = async |handler: Value| hook::hook(&target, &handler).await;
     assert_eq!(run(json!({"exec": {"command": ["true"]}})).await, Ok(()));
     let busy = json!({"httpGet": {"path": "/busy", "port": "web"}});
     assert_eq!(run(busy).await, Ok(()));
@@ -388,6 +388,6 @@ async fn hooks_fail_only_when_they_did_not_get_there() {
 async fn a_hook_may_only_wait() {
     let (pod, container) = (PodId::default(), container(1));
     let began = tokio::time::Instant::now();
-    let slept = hook(&target(&pod, &container), &json!({"sleep": {"seconds": 7}})).await;
+    let slept = hook::hook(&target(&pod, &container), &json!({"sleep": {"seconds": 7}})).await;
     assert_eq!((slept, began.elapsed()), (Ok(()), Duration::from_secs(7)));
 }
