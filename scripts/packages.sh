@@ -8,10 +8,17 @@ set -eu
 #   libc6-dev        their headers
 #   ca-certificates  cargo's downloads
 #   strace           the store's test that no write is acknowledged before its sync
-#   util-linux       flock, in scripts/kubectls.sh
+#   util-linux       flock, in scripts/kubectls.sh; nsenter and setsid, in the tests of the agent
 #   diffutils        kubectl diff, in the sessions
 #   bind9-dnsutils   dig, a real resolver for the tests of names
-PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils bind9-dnsutils"
+#   containerd       the container runtime that the tests of the agent start on sockets of their own
+#   runc             what containerd runs containers with
+#   containernetworking-plugins  the networks of its pods
+#   busybox-static   what the images of the tests are made of
+#   iproute2         ip, for network namespaces: a machine each, to the tests
+#   iptables         host ports of pods, by the portmap plugin
+PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils bind9-dnsutils
+containerd runc containernetworking-plugins busybox-static iproute2 iptables"
 
 missing=
 for package in $PACKAGES; do

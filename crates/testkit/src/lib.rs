@@ -16,6 +16,7 @@ pub mod faulty;
 pub mod fuzz;
 pub mod inprocess;
 mod kubectl;
+pub mod machine;
 mod process;
 pub mod session;
 mod wire;

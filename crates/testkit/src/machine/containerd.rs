@@ -1,0 +1,238 @@
+//! A containerd of a test's own: its files, its socket, its network.
+
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tempfile::TempDir;
+
+use super::reaper::Reaper;
+use super::{Image, Network, run};
+use crate::{Deadline, eventually};
+
+/// From start to an answer.
+const START_SECONDS: u64 = 30;
+/// What pods' sandboxes are made of.
+const PAUSE: &str = "kennel.test/pause:1";
+/// Debian's place for CNI plugins.
+const CNI_PLUGINS: &str = "/usr/lib/cni";
+
+/// How a containerd is to be.
+#[derive(Debug)]
+pub struct Builder {
+    pod_network: bool,
+    network: Option<Network>,
+}
+
+/// See the [module](self). Dropping it ends all that runs in it.
+#[derive(Debug)]
+pub struct Containerd {
+    directory: PathBuf,
+    process: Mutex<Option<Child>>,
+    // The order is that of going: what runs, then its network.
+    _reaper: Reaper,
+    network: Network,
+}
+
+impl Drop for Containerd {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Builder {
+    /// Pods get no network of their own: there is no CNI configuration.
+    #[must_use]
+    pub fn without_pod_network(mut self) -> Self {
+        self.pod_network = false;
+        self
+    }
+
+    /// Runs it in this network, not in a new one.
+    #[must_use]
+    pub fn in_network(mut self, network: Network) -> Self {
+        self.network = Some(network);
+        self
+    }
+
+    /// Starts it, and waits until it answers.
+    pub fn start(self) -> Containerd {
+        let network = self.network.unwrap_or_default();
+        let directory = TempDir::with_prefix("kennel-containerd-");
+        let directory = directory.expect("a temporary directory can be made").keep();
+        let containerd = Containerd {
+            process: Mutex::new(None),
+            _reaper: Reaper::of_containerd(&directory),
+            directory,
+            network,
+        };
+        containerd.write_configuration();
+        if self.pod_network {
+            containerd.add_pod_network();
+        }
+        containerd.start_again();
+        containerd.import(&Image::new(PAUSE));
+        containerd
+    }
+}
+
+impl Containerd {
+    /// Starts one in a new network, where pods get addresses and host ports.
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// For one that differs.
+    pub fn builder() -> Builder {
+        Builder {
+            pod_network: true,
+            network: None,
+        }
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join("containerd.sock")
+    }
+
+    /// Its own files, and room for those of a test: they go with it.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The network it runs in: that of pods with `hostNetwork`, and of host ports.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The address of [`Self::network`].
+    pub fn address(&self) -> Ipv4Addr {
+        self.network.address()
+    }
+
+    /// Makes an image and gives it to containerd.
+    pub fn import(&self, image: &Image) {
+        let directory = TempDir::new().expect("a temporary directory can be made");
+        let file = image.pack(&directory);
+        run(self.ctr().args(["images", "import"]).arg(file));
+        // Its CRI side hears of the image a moment later, and says so in a label.
+        eventually(Deadline::seconds(START_SECONDS), || {
+            let filter = format!("name=={}", image.name());
+            let listed = run(self.ctr().args(["images", "list", &filter]));
+            let managed = listed.contains("io.cri-containerd.image=managed");
+            managed.then_some(()).ok_or(listed)
+        });
+    }
+
+    /// Takes an image away, behind the back of whoever uses it.
+    pub fn remove_image(&self, name: &str) {
+        run(self.ctr().args(["images", "remove", "--sync", name]));
+    }
+
+    /// `ctr`, for containers of the CRI.
+    pub fn ctr(&self) -> Command {
+        let mut command = Command::new("ctr");
+        command.arg("--address").arg(self.socket());
+        command.args(["--namespace", "k8s.io"]);
+        command
+    }
+
+    /// What it has logged, in all its lives.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("containerd.log")).unwrap_or_default()
+    }
+
+    /// Kills it. What it runs goes on.
+    pub fn kill(&self) {
+        if let Some(mut child) = self.process().take() {
+            // It may have ended already, which is what is asked for.
+            let _ended = child.kill();
+            let _reaped = child.wait();
+        }
+    }
+
+    /// Starts it after [`Self::kill`], and waits until it answers.
+    pub fn start_again(&self) {
+        let path = self.directory.join("containerd.log");
+        let log = File::options().create(true).append(true).open(path);
+        let log = log.expect("the log can be opened");
+        let child = self
+            .network
+            .command("containerd")
+            .arg("--config")
+            .arg(self.directory.join("config.toml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("nsenter can be run");
+        // nsenter becomes containerd, so that this is its pid.
+        let pid = child.id().to_string();
+        fs::write(self.directory.join("containerd.pid"), pid).expect("it can be written");
+        *self.process() = Some(child);
+        eventually(Deadline::seconds(START_SECONDS), || {
+            let answer = self.ctr().arg("version").stdin(Stdio::null()).output();
+            let answers = answer.is_ok_and(|answer| answer.status.success());
+            answers.then_some(()).ok_or_else(|| self.log())
+        });
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Child>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_configuration(&self) {
+        let directory = self.directory.display();
+        let address = self.address();
+        // Scores below ours need a capability that tests in containers have not.
+        let text = format!(
+            r#"version = 2
+root = "{directory}/root"
+state = "{directory}/state"
+[grpc]
+address = "{directory}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+restrict_oom_score_adj = true
+sandbox_image = "{PAUSE}"
+netns_mounts_under_state_dir = true
+stream_server_address = "{address}"
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "{CNI_PLUGINS}"
+conf_dir = "{directory}/cni"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+Root = "{directory}/runc"
+"#
+        );
+        fs::create_dir_all(self.directory.join("cni")).expect("it can be made");
+        fs::write(self.directory.join("config.toml"), text).expect("it can be written");
+    }
+
+    /// Gives pods a network of their own, as an operator would while containerd runs: a bridge within
+    /// [`Self::network`], and host ports.
+    pub fn add_pod_network(&self) {
+        let name = self.directory.file_name().expect("it has a name");
+        let ipam = serde_json::json!({
+            "type": "host-local",
+            "dataDir": self.directory.join("ipam"),
+            "ranges": [[{"subnet": "10.88.0.0/16"}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        });
+        let list = serde_json::json!({
+            "cniVersion": "0.4.0",
+            "name": name.to_string_lossy(),
+            "plugins": [
+                {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "hairpinMode": true, "ipam": ipam},
+                {"type": "portmap", "capabilities": {"portMappings": true}},
+            ],
+        });
+        let path = self.directory.join("cni").join("10-pods.conflist");
+        // Moved into place whole: it is watched.
+        let draft = self.directory.join("draft.conflist");
+        fs::write(&draft, list.to_string()).expect("it can be written");
+        fs::rename(draft, path).expect("it can be moved");
+    }
+}

@@ -1,0 +1,48 @@
+//! Machines for tests of the node agent: a network of their own, a containerd of their own, images made on
+//! the spot. Nothing is fetched, and nothing of the real machine's containerd is touched.
+//!
+//! ```text
+//!   Network     a network namespace, and an address of it that the test reaches
+//!   Containerd  root, state, socket, CNI configuration; runs in a Network
+//!   Image       busybox and what a test adds, packed as `docker save` does
+//! ```
+//!
+//! All of it needs root. It is taken away when it is dropped and, by a process that waits for that, when the
+//! test process ends in any other way: statics that many tests share leave nothing behind.
+
+mod containerd;
+mod image;
+mod network;
+mod reaper;
+
+pub use containerd::{Builder, Containerd};
+pub use image::Image;
+pub use network::Network;
+
+use std::process::Command;
+
+/// Can machines be made here? They need root. Says so loudly if not, and fails where tests must not be
+/// skipped (`CI=true`).
+pub fn possible() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    let forced = std::env::var_os("CI").is_some_and(|value| value == "true");
+    assert!(root || !forced, "tests with containers need root");
+    if !root {
+        warn("SKIPPED: tests with containers need root");
+    }
+    root
+}
+
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn warn(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Runs a command to its end and panics with what it said if it fails.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,0 +1,117 @@
+//! A network namespace: what a test thinks of as another machine, with an address that the test reaches.
+
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::reaper::Reaper;
+use super::run;
+
+/// Tells apart the namespaces of one test process.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// So many addresses are tried: others may have taken some.
+const TRIES: u32 = 50;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Network {
+    name: String,
+    /// Its address, as the test sees it.
+    address: Ipv4Addr,
+    /// The test's address, as it sees it.
+    gateway: Ipv4Addr,
+    _reaper: Reaper,
+}
+
+impl Network {
+    /// Makes one. Its only way out is to the test's own namespace.
+    pub fn new() -> Self {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("kennel-{}-{number}", std::process::id());
+        let reaper = Reaper::of_network(&name);
+        run(Command::new("ip").args(["netns", "add", &name]));
+        run(Command::new("ip").args(["-n", &name, "link", "set", "lo", "up"]));
+        let (gateway, address) = connect(&name);
+        Self {
+            name,
+            address,
+            gateway,
+            _reaper: reaper,
+        }
+    }
+
+    /// What `ip netns` calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its address, for the test and for other networks.
+    pub fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// Where it finds the test's own namespace.
+    pub fn gateway(&self) -> Ipv4Addr {
+        self.gateway
+    }
+
+    /// A command that will run in it. Files and processes are the test's.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        // Not `ip netns exec`: that puts a new /sys over the one with the control groups.
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.name));
+        command.arg("--").arg(program);
+        command
+    }
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Gives a namespace a line to ours: our address and its own.
+fn connect(name: &str) -> (Ipv4Addr, Ipv4Addr) {
+    // Interfaces have names of at most 15 bytes.
+    let ours = format!("kt{:08x}", fastrand::u32(..));
+    let pair = ["type", "veth", "peer", "name", "eth0", "netns", name];
+    run(Command::new("ip").args(["link", "add", &ours]).args(pair));
+    let (gateway, address) = (0..TRIES)
+        .find_map(|_| claim(&ours))
+        .expect("one of many networks is free");
+    run(Command::new("ip").args(["link", "set", &ours, "up"]));
+    let its = ["-n", name];
+    run(Command::new("ip").args(its).args([
+        "addr",
+        "add",
+        &format!("{address}/30"),
+        "dev",
+        "eth0",
+    ]));
+    run(Command::new("ip")
+        .args(its)
+        .args(["link", "set", "eth0", "up"]));
+    let route = ["route", "add", "default", "via", &gateway.to_string()];
+    run(Command::new("ip").args(its).args(route));
+    (gateway, address)
+}
+
+/// Takes four addresses nobody has: the network's, ours, the machine's, all.
+fn claim(interface: &str) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let start = u32::from(Ipv4Addr::new(10, 213, 0, 0)) + fastrand::u32(..1 << 14) * 4;
+    let (gateway, address) = (Ipv4Addr::from(start + 1), Ipv4Addr::from(start + 2));
+    let routes = run(Command::new("ip").args(["-4", "route", "show", &format!("{address}/32")]));
+    let network = format!("{}/30", Ipv4Addr::from(start));
+    let taken = run(Command::new("ip").args(["-4", "route", "show", &network]));
+    if !routes.trim().is_empty() || !taken.trim().is_empty() {
+        return None;
+    }
+    let ours = format!("{gateway}/30");
+    let added = Command::new("ip")
+        .args(["addr", "add", &ours, "dev", interface])
+        .stderr(Stdio::null())
+        .status();
+    added.ok()?.success().then_some((gateway, address))
+}
