@@ -13,6 +13,7 @@
 mod config;
 mod error;
 mod session;
+pub mod simulated;
 
 use std::time::Duration;
 
