@@ -13,6 +13,7 @@
 
 pub mod agent;
 pub mod dice;
+pub mod look;
 pub mod pods;
 pub mod probes;
 pub mod runtime;

@@ -1,0 +1,241 @@
+//! Blocks of headers: how SPDY/3 writes them, and the compression that goes on from one to the next.
+//!
+//! A block that cannot be read ends its connection: what both sides have compressed so far is no longer
+//! the same. What a block grows to is bounded before it is kept.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+use super::dictionary::dictionary;
+use super::error::SpdyError;
+
+/// What a block may grow to. The names and numbers of our streams are a hundredth of it.
+pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
+/// How much is worked on at once.
+const STEP_BYTES: usize = 4 * 1024;
+
+/// Headers in the order they came; names in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headers(Vec<(String, String)>);
+
+impl Headers {
+    /// The first value of a header, by its name in lower case.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// One more.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.0.push((name.to_ascii_lowercase(), value.into()));
+        self
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut block = Vec::new();
+        let number = |block: &mut Vec<u8>, number: usize| {
+            let number = u32::try_from(number).expect("headers of ours are few and short");
+            block.extend_from_slice(&number.to_be_bytes());
+        };
+        number(&mut block, self.0.len());
+        for (name, value) in &self.0 {
+            for text in [name, value] {
+                number(&mut block, text.len());
+                block.extend_from_slice(text.as_bytes());
+            }
+        }
+        block
+    }
+
+    fn decode(block: &[u8]) -> Result<Self, SpdyError> {
+        let mut rest = block;
+        let count = take_number(&mut rest)?;
+        let mut headers = Self::default();
+        for _ in 0..count {
+            let name = take_text(&mut rest)?;
+            let values = take_text(&mut rest)?;
+            for value in values.split('\0') {
+                headers.0.push((name.clone(), value.to_owned()));
+            }
+        }
+        Ok(headers)
+    }
+}
+
+fn take_number(rest: &mut &[u8]) -> Result<u32, SpdyError> {
+    let (number, others) = rest.split_first_chunk().ok_or(SpdyError::Headers)?;
+    *rest = others;
+    Ok(u32::from_be_bytes(*number))
+}
+
+fn take_text(rest: &mut &[u8]) -> Result<String, SpdyError> {
+    let length = usize::try_from(take_number(rest)?).map_err(|_| SpdyError::Headers)?;
+    let (text, others) = rest.split_at_checked(length).ok_or(SpdyError::Headers)?;
+    *rest = others;
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
+/// Compresses the blocks that one side sends.
+pub(super) struct Packer(Compress);
+
+impl Packer {
+    /// For a new connection.
+    pub(super) fn new() -> Self {
+        let mut zlib = Compress::new(Compression::best(), true);
+        let known = zlib.set_dictionary(&dictionary());
+        known.expect("nothing has been compressed yet");
+        Self(zlib)
+    }
+
+    /// The next block.
+    pub(super) fn pack(&mut self, headers: &Headers) -> Vec<u8> {
+        let block = headers.encode();
+        let (before, mut packed) = (self.0.total_in(), Vec::with_capacity(STEP_BYTES));
+        loop {
+            let done = usize::try_from(self.0.total_in() - before).unwrap_or(block.len());
+            let rest = block.get(done..).unwrap_or_default();
+            let step = self.0.compress_vec(rest, &mut packed, FlushCompress::Sync);
+            step.expect("compressing to memory does not fail");
+            // All of it is out when there was room left over.
+            if packed.len() < packed.capacity() {
+                return packed;
+            }
+            packed.reserve(STEP_BYTES);
+        }
+    }
+}
+
+/// Reads the blocks that the other side sends.
+pub(super) struct Unpacker(Decompress);
+
+impl Unpacker {
+    /// For a new connection.
+    pub(super) fn new() -> Self {
+        Self(Decompress::new(true))
+    }
+
+    /// The next block.
+    pub(super) fn unpack(&mut self, mut packed: &[u8]) -> Result<Headers, SpdyError> {
+        let mut block = Vec::new();
+        while !packed.is_empty() {
+            let mut step = Vec::with_capacity(STEP_BYTES);
+            let before = self.0.total_in();
+            let status = self.step(packed, &mut step)?;
+            let read = usize::try_from(self.0.total_in() - before).unwrap_or(packed.len());
+            packed = packed.get(read..).unwrap_or_default();
+            block.extend_from_slice(&step);
+            if block.len() > BLOCK_BYTES_MAX {
+                return Err(SpdyError::HeadersTooLarge);
+            }
+            if status == Status::StreamEnd || (read == 0 && step.is_empty()) {
+                return Err(SpdyError::Headers);
+            }
+        }
+        self.rest(&mut block)?;
+        Headers::decode(&block)
+    }
+
+    /// What is left when all has been read but there was no room to write.
+    fn rest(&mut self, block: &mut Vec<u8>) -> Result<(), SpdyError> {
+        loop {
+            let mut step = Vec::with_capacity(STEP_BYTES);
+            // That there is nothing left is told as an error by some and as silence by others.
+            let stepped = self.0.decompress_vec(&[], &mut step, FlushDecompress::Sync);
+            if stepped.is_err() || step.is_empty() {
+                return Ok(());
+            }
+            block.extend_from_slice(&step);
+            if block.len() > BLOCK_BYTES_MAX {
+                return Err(SpdyError::HeadersTooLarge);
+            }
+        }
+    }
+
+    fn step(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Result<Status, SpdyError> {
+        let before = self.0.total_in();
+        match self.0.decompress_vec(packed, out, FlushDecompress::Sync) {
+            Ok(status) => Ok(status),
+            Err(error) if error.needs_dictionary().is_some() => {
+                let known = self.0.set_dictionary(&dictionary());
+                known.map_err(|_| SpdyError::Headers)?;
+                let read = usize::try_from(self.0.total_in() - before).unwrap_or(packed.len());
+                let rest = packed.get(read..).unwrap_or_default();
+                let again = self.0.decompress_vec(rest, out, FlushDecompress::Sync);
+                again.map_err(|_| SpdyError::Headers)
+            }
+            Err(_) => Err(SpdyError::Headers),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(kind: &str) -> Headers {
+        Headers::default()
+            .with("streamType", kind)
+            .with("port", "8080")
+    }
+
+    #[test]
+    fn blocks_go_on_where_the_last_one_ended() {
+        let (mut packer, mut unpacker) = (Packer::new(), Unpacker::new());
+        let mut lengths = Vec::new();
+        for kind in ["error", "data", "error", "data"] {
+            let packed = packer.pack(&stream(kind));
+            let headers = unpacker.unpack(&packed).unwrap();
+            assert_eq!(headers.get("streamtype"), Some(kind));
+            assert_eq!(headers.get("port"), Some("8080"));
+            lengths.push(packed.len());
+        }
+        assert!(lengths[2] < lengths[0], "{lengths:?}");
+    }
+
+    #[test]
+    fn the_first_block_names_the_dictionary() {
+        let packed = Packer::new().pack(&Headers::default());
+        assert_eq!(packed[1..6], [0xf9, 0xe3, 0xc6, 0xa7, 0xc2], "{packed:x?}");
+    }
+
+    #[test]
+    fn large_blocks_survive() {
+        let value: String = (0..40_000_u32)
+            .map(|n| char::from(b'a' + u8::try_from(n * n % 26).unwrap()))
+            .collect();
+        let headers = Headers::default().with("x", value);
+        let packed = Packer::new().pack(&headers);
+        assert_eq!(Unpacker::new().unpack(&packed).unwrap(), headers);
+    }
+
+    #[test]
+    fn blocks_that_grow_too_large_are_refused() {
+        let headers = Headers::default().with("x", "y".repeat(BLOCK_BYTES_MAX * 16));
+        let packed = Packer::new().pack(&headers);
+        assert!(packed.len() < BLOCK_BYTES_MAX);
+        let refused = Unpacker::new().unpack(&packed);
+        assert!(matches!(refused, Err(SpdyError::HeadersTooLarge)));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bytes in [
+            &b"GET / HTTP/1.1"[..],
+            &[0; 100],
+            &[0x78, 0xbb, 0, 0, 0, 0, 1],
+        ] {
+            assert!(Unpacker::new().unpack(bytes).is_err(), "{bytes:x?}");
+        }
+        // More headers and longer words than there are bytes.
+        for block in [&[0xff; 4][..], &[0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, b'x']] {
+            assert!(Headers::decode(block).is_err(), "{block:x?}");
+        }
+    }
+
+    #[test]
+    fn values_given_twice_are_told_apart() {
+        let block = Headers::default().with("a", "1\u{0}2").encode();
+        let headers = Headers::decode(&block).unwrap();
+        assert_eq!(headers, Headers::default().with("a", "1").with("a", "2"));
+    }
+}
