@@ -10,6 +10,7 @@
 //! when something has changed or the time it was told has come. `now` is a monotonic time: a clock that is set
 //! changes no back-off and no probe. Wall-clock times come from the runtime and go into statuses alone.
 
+pub mod admit;
 pub mod backoff;
 pub mod memory;
 pub mod observed;
