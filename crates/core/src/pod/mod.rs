@@ -12,6 +12,7 @@
 
 pub mod admit;
 pub mod backoff;
+pub mod defaults;
 pub mod memory;
 pub mod observed;
 pub mod plan;

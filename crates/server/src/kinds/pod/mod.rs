@@ -1,8 +1,7 @@
 //! The rules of Pod, and of the pod templates in other kinds.
 //!
 //! ```text
-//!  defaults ─▶ defaults_volume      what is filled in, for pods and templates
-//!           └▶ defaults_pod         … for pods alone
+//!  defaults (in core): what is filled in, for pods and templates; defaults_pod: … for pods alone
 //!  create, update, status, ephemeral, bind: what the server sets, and the rules of each write
 //!  spec ─▶ volumes, containers, affinity, …: the rules of a pod spec, one room per topic
 //!  template: the rules of a pod template
@@ -18,15 +17,12 @@ pub(crate) mod check;
 mod claim_template;
 mod containers;
 mod create;
-pub(crate) mod defaults;
 mod defaults_pod;
-mod defaults_volume;
 mod disks;
 mod downward;
 mod env;
 mod files;
 mod gated;
-mod image;
 mod leniency;
 mod mounts;
 mod network;
@@ -55,6 +51,7 @@ mod tests;
 use serde_json::Value;
 
 pub use bind::bind;
+pub(crate) use kennel_core::pod::defaults;
 
 use super::Strategy;
 use crate::field::{FieldError, Path};
@@ -71,7 +68,8 @@ impl Strategy for Pod {
         }
         if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
             defaults::pod_spec(spec);
-            defaults_pod::pod(spec);
+            defaults::pod(spec);
+            defaults_pod::pod_requests(spec);
         }
     }
 

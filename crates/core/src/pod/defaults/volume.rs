@@ -1,8 +1,8 @@
-//! What the server fills into a volume of a pod.
+//! What is filled into a volume of a pod.
 
 use serde_json::{Map, Value, json};
 
-use super::defaults::{
+use super::{
     downward_source, each, fields, file_mode, fill, fill_text, pull_policy, token_lifetime,
 };
 

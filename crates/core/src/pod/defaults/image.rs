@@ -2,7 +2,7 @@
 
 /// Whether an image is followed as it changes: it has the tag `latest`, or neither tag nor digest.
 /// A reference that does not parse is not followed.
-pub(crate) fn is_latest(image: &str) -> bool {
+pub(super) fn is_latest(image: &str) -> bool {
     let (image, digest) = match image.split_once('@') {
         Some((image, _)) => (image, true),
         None => (image, false),

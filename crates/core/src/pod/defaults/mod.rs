@@ -1,12 +1,18 @@
-//! What the server fills into a pod, or into the template of one, when the user left it out.
+//! What is filled into a pod, or into the template of one, when the user left it out: by the server into what
+//! it is given, by a node into what it finds in a file.
 //!
 //! Everything here must be idempotent, since trees come through it on every write. What a real pod
-//! gets and a template does not is in `defaults_pod`.
+//! gets and a template does not is in `whole`.
+
+mod image;
+mod volume;
+mod whole;
 
 use serde_json::{Map, Value, json};
 
-use super::image::is_latest;
-use super::read::quantity;
+use self::image::is_latest;
+pub use self::whole::pod;
+use crate::quantity::Quantity;
 
 const GRACE_SECONDS: i64 = 30;
 const TOKEN_SECONDS: i64 = 3600;
@@ -16,7 +22,7 @@ const FILE_MODE: i64 = 420;
 type Fields = Map<String, Value>;
 
 /// Fills a pod spec, in a pod or in a template.
-pub(crate) fn pod_spec(spec: &mut Fields) {
+pub fn pod_spec(spec: &mut Fields) {
     fill_text(spec, "dnsPolicy", "ClusterFirst");
     fill_text(spec, "restartPolicy", "Always");
     fill_text(spec, "schedulerName", "default-scheduler");
@@ -28,7 +34,7 @@ pub(crate) fn pod_spec(spec: &mut Fields) {
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         each(spec, list, container);
     }
-    each(spec, "volumes", super::defaults_volume::volume);
+    each(spec, "volumes", volume::volume);
     if let Some(overhead) = fields(spec, "overhead") {
         round_up(overhead);
     }
@@ -38,7 +44,7 @@ pub(crate) fn pod_spec(spec: &mut Fields) {
 }
 
 /// Fills the template of a pod: its metadata is always there, however empty.
-pub(crate) fn template(template: &mut Fields) {
+pub fn template(template: &mut Fields) {
     fill(template, "metadata", || json!({}));
     fill(template, "spec", || json!({}));
     if let Some(spec) = fields(template, "spec") {
@@ -98,7 +104,7 @@ fn container(container: &mut Fields) {
 }
 
 /// `Always` for images that are followed as they change.
-pub(super) fn pull_policy(image: &str) -> &'static str {
+fn pull_policy(image: &str) -> &'static str {
     if is_latest(image) {
         "Always"
     } else {
@@ -107,7 +113,7 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
 }
 
 /// Fills the two sources that tell a container about its pod.
-pub(super) fn downward_source(source: &mut Fields) {
+fn downward_source(source: &mut Fields) {
     if let Some(reference) = fields(source, "fieldRef") {
         fill_text(reference, "apiVersion", "v1");
     }
@@ -145,7 +151,7 @@ fn resource_lists(resources: &mut Fields) {
 /// Amounts finer than a thousandth are rounded up to one.
 fn round_up(list: &mut Fields) {
     for amount in list.values_mut() {
-        let given = quantity(amount);
+        let given = Quantity::read(amount);
         let rounded = given.round_up_to_milli();
         if rounded != given {
             *amount = Value::from(rounded.to_string());
@@ -154,22 +160,22 @@ fn round_up(list: &mut Fields) {
 }
 
 /// Fills a volume that projects files with their mode.
-pub(super) fn file_mode(source: &mut Fields) {
+fn file_mode(source: &mut Fields) {
     fill(source, "defaultMode", || json!(FILE_MODE));
 }
 
 /// Fills the lifetime of a projected service account token.
-pub(super) fn token_lifetime(token: &mut Fields) {
+fn token_lifetime(token: &mut Fields) {
     fill(token, "expirationSeconds", || json!(TOKEN_SECONDS));
 }
 
 /// The object at `key`, if there is one.
-pub(crate) fn fields<'a>(owner: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
+pub fn fields<'a>(owner: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
     owner.get_mut(key).and_then(Value::as_object_mut)
 }
 
 /// Applies `action` to each object in the list at `key`.
-pub(super) fn each(owner: &mut Fields, key: &str, mut action: impl FnMut(&mut Fields)) {
+fn each(owner: &mut Fields, key: &str, mut action: impl FnMut(&mut Fields)) {
     let Some(items) = owner.get_mut(key).and_then(Value::as_array_mut) else {
         return;
     };
@@ -181,14 +187,14 @@ pub(super) fn each(owner: &mut Fields, key: &str, mut action: impl FnMut(&mut Fi
 }
 
 /// Sets `key` if it is absent.
-pub(crate) fn fill(owner: &mut Fields, key: &str, value: impl FnOnce() -> Value) {
+pub fn fill(owner: &mut Fields, key: &str, value: impl FnOnce() -> Value) {
     if !owner.contains_key(key) {
         owner.insert(key.to_owned(), value());
     }
 }
 
 /// Sets `key` if it is absent or empty.
-pub(crate) fn fill_text(owner: &mut Fields, key: &str, text: &str) {
+pub fn fill_text(owner: &mut Fields, key: &str, text: &str) {
     let present = owner.get(key).and_then(Value::as_str);
     if present.is_none_or(str::is_empty) {
         owner.insert(key.to_owned(), Value::from(text));
