@@ -14,6 +14,7 @@
 pub mod agent;
 pub mod dice;
 pub mod look;
+pub mod manifests;
 pub mod pods;
 pub mod probes;
 pub mod runtime;
