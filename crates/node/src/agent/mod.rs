@@ -1,5 +1,21 @@
 //! A node: this machine, looked after for a cluster.
+//!
+//! ```text
+//!   settings, machine ─▶ start ─┬▶ identity   certificates: got, kept fresh
+//!                               ├▶ lease      a sign of life; one agent per node
+//!                               ├▶ heartbeat  the Node object: registered, kept true (node, register)
+//!                               └▶ the other rooms of this crate
+//! ```
 
+mod heartbeat;
+pub mod identity;
+mod lease;
+pub mod machine;
+pub mod node;
+mod register;
 pub mod settings;
+pub mod start;
 
+pub use machine::Machine;
 pub use settings::{ApiAddress, Paths, Settings};
+pub use start::{Cluster, Start, StartError};

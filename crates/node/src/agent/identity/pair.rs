@@ -1,0 +1,205 @@
+//! A certificate and its key in one file, which is there whole or not at all.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::IdentityError;
+
+/// From which part of its life on a certificate is replaced: between the first and the second, in hundredths.
+const RENEW: (i64, i64) = (70, 90);
+
+/// See the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The certificates, as PEM, the own one first.
+    pub chain_pem: String,
+    /// The key, as PEM.
+    pub key_pem: String,
+    /// When it begins, in seconds since the epoch.
+    pub not_before: i64,
+    /// When it ends.
+    pub not_after: i64,
+}
+
+impl Pair {
+    /// Of a certificate and its key.
+    pub fn new(chain_pem: &str, key_pem: &str) -> Result<Self, IdentityError> {
+        let unusable = |why: String| IdentityError::Unusable {
+            what: "a certificate".to_owned(),
+            why,
+        };
+        let der = CertificateDer::from_pem_slice(chain_pem.as_bytes());
+        let der = der.map_err(|error| unusable(error.to_string()))?;
+        let (_, certificate) =
+            X509Certificate::from_der(&der).map_err(|error| unusable(error.to_string()))?;
+        let key = rcgen::KeyPair::from_pem(key_pem).map_err(|error| unusable(error.to_string()))?;
+        let own = rcgen::PublicKeyData::subject_public_key_info(&key);
+        if certificate.public_key().raw != own {
+            return Err(unusable("it is not for its key".to_owned()));
+        }
+        let validity = certificate.validity();
+        Ok(Self {
+            chain_pem: chain_pem.to_owned(),
+            key_pem: key_pem.to_owned(),
+            not_before: validity.not_before.timestamp(),
+            not_after: validity.not_after.timestamp(),
+        })
+    }
+
+    /// Reads a file; none if there is none.
+    pub fn read(path: &Path) -> Result<Option<Self>, IdentityError> {
+        let Some(text) = read(path)? else {
+            return Ok(None);
+        };
+        let unusable = || IdentityError::Unusable {
+            what: path.display().to_string(),
+            why: "it does not hold a certificate and its key".to_owned(),
+        };
+        let at = text.find("-----BEGIN PRIVATE KEY").ok_or_else(unusable)?;
+        let (chain, key) = text.split_at(at);
+        Self::new(chain, key).map(Some).map_err(|_| unusable())
+    }
+
+    /// Writes a file that only its owner can read.
+    pub fn write(&self, path: &Path) -> Result<(), IdentityError> {
+        let chain = self.chain_pem.trim_end();
+        write(path, &format!("{chain}\n{}", self.key_pem))
+    }
+
+    /// When to replace it: the later in its time the greater `chance` (of 0 to 1), so that the nodes of a fleet do
+    /// not all ask at once.
+    pub fn renew_at(&self, chance: f64) -> i64 {
+        let life = self.not_after - self.not_before;
+        let (from, to) = (life * RENEW.0 / 100, life * RENEW.1 / 100);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            reason = "seconds of a certificate's life are far from 2^52"
+        )]
+        let within = ((to - from) as f64 * chance) as i64;
+        self.not_before + from + within
+    }
+
+    /// The certificates for TLS.
+    pub fn chain(&self) -> Vec<CertificateDer<'static>> {
+        let all = CertificateDer::pem_slice_iter(self.chain_pem.as_bytes());
+        all.filter_map(Result::ok).collect()
+    }
+
+    /// The key for TLS.
+    pub fn key(&self) -> Result<PrivateKeyDer<'static>, IdentityError> {
+        let key = PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes());
+        key.map_err(|error| IdentityError::Unusable {
+            what: "a key".to_owned(),
+            why: error.to_string(),
+        })
+    }
+}
+
+/// Reads a file, if it is there.
+pub(super) fn read(path: &Path) -> Result<Option<String>, IdentityError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(at(path, source)),
+    }
+}
+
+/// Writes a file that only its owner can read: under another name first, synced, then moved into place.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), IdentityError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    let write = || -> io::Result<()> {
+        if let Some(dir) = path.parent() {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(dir)?;
+        }
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = fs::OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    write().map_err(|source| at(path, source))
+}
+
+/// Takes a file away, if it is there.
+pub(super) fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!("{} cannot be removed: {error}", path.display());
+    }
+}
+
+fn at(path: &Path, source: io::Error) -> IdentityError {
+    IdentityError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn pair() -> Pair {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec!["n1".to_owned()]).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        Pair::new(&certificate.pem(), &key.serialize_pem()).unwrap()
+    }
+
+    #[test]
+    fn a_pair_is_kept_in_a_file_that_only_its_owner_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pki/client.pem");
+        assert_eq!(Pair::read(&path).unwrap(), None);
+        let pair = pair();
+        pair.write(&path).unwrap();
+        let found = Pair::read(&path).unwrap().unwrap();
+        assert_eq!(found.chain(), pair.chain());
+        assert_eq!(found.key_pem, pair.key_pem);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_certificate_of_another_key_is_refused() {
+        let (one, other) = (pair(), pair());
+        let refused = Pair::new(&one.chain_pem, &other.key_pem).unwrap_err();
+        assert!(refused.to_string().contains("not for its key"), "{refused}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("client.pem");
+        fs::write(&path, "nothing").unwrap();
+        assert!(Pair::read(&path).is_err());
+    }
+
+    #[test]
+    fn it_is_replaced_late_in_its_life_but_not_too_late() {
+        let pair = Pair {
+            not_before: 1000,
+            not_after: 2000,
+            ..pair()
+        };
+        assert_eq!(pair.renew_at(0.0), 1700);
+        assert_eq!(pair.renew_at(0.5), 1800);
+        assert_eq!(pair.renew_at(1.0), 1900);
+    }
+}

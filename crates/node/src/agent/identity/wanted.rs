@@ -1,0 +1,138 @@
+//! What a node asks for: who it is, what the certificate is for, and which names it is to serve under.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData as _, SanType};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// What a certificate is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To show to the API.
+    Client,
+    /// To show to who asks the node.
+    Serving,
+}
+
+impl Purpose {
+    fn signer(self) -> &'static str {
+        match self {
+            Self::Client => "kubernetes.io/kube-apiserver-client-kubelet",
+            Self::Serving => "kubernetes.io/kubelet-serving",
+        }
+    }
+
+    fn usage(self) -> &'static str {
+        match self {
+            Self::Client => "client auth",
+            Self::Serving => "server auth",
+        }
+    }
+
+    /// In names of files and requests.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Serving => "serving",
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What for.
+    pub purpose: Purpose,
+    /// Which node.
+    pub node: String,
+    /// Addresses to serve at, beside the node's name.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Wanted {
+    /// To show to the API.
+    pub fn client(node: &str) -> Self {
+        Self {
+            purpose: Purpose::Client,
+            node: node.to_owned(),
+            addresses: Vec::new(),
+        }
+    }
+
+    /// To show to who asks the node.
+    pub fn serving(node: &str, addresses: Vec<IpAddr>) -> Self {
+        Self {
+            purpose: Purpose::Serving,
+            node: node.to_owned(),
+            addresses,
+        }
+    }
+
+    /// The request, signed with the key, as PEM.
+    pub fn pem(&self, key: &KeyPair) -> Result<String, rcgen::Error> {
+        let mut params = CertificateParams::default();
+        let mut subject = DistinguishedName::new();
+        subject.push(DnType::OrganizationName, "system:nodes");
+        subject.push(DnType::CommonName, format!("system:node:{}", self.node));
+        params.distinguished_name = subject;
+        if self.purpose == Purpose::Serving {
+            let name = self.node.as_str().try_into()?;
+            let addresses = self.addresses.iter().copied().map(SanType::IpAddress);
+            params.subject_alt_names = [SanType::DnsName(name)]
+                .into_iter()
+                .chain(addresses)
+                .collect();
+        }
+        params.serialize_request(key)?.pem()
+    }
+
+    /// What the request is called: the same for the same wish with the same key, so that asking twice is asking
+    /// once.
+    pub(super) fn name(&self, key: &KeyPair) -> String {
+        let mut digest = Sha256::new();
+        digest.update(key.subject_public_key_info());
+        digest.update(format!("{self:?}"));
+        let mut name = format!("node-{}-", self.purpose.word());
+        for byte in digest.finalize().iter().take(12) {
+            let _infallible = write!(name, "{byte:02x}");
+        }
+        name
+    }
+
+    /// The object that asks.
+    pub(super) fn object(&self, key: &KeyPair) -> Result<Value, rcgen::Error> {
+        Ok(json!({
+            "apiVersion": "certificates.k8s.io/v1",
+            "kind": "CertificateSigningRequest",
+            "metadata": {"name": self.name(key)},
+            "spec": {
+                "request": STANDARD.encode(self.pem(key)?),
+                "signerName": self.purpose.signer(),
+                "usages": ["digital signature", self.purpose.usage()],
+            },
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_wish_has_the_same_name() {
+        let key = KeyPair::generate().unwrap();
+        let other = KeyPair::generate().unwrap();
+        let client = Wanted::client("n1");
+        let serving = Wanted::serving("n1", vec![]);
+        assert_eq!(client.name(&key), client.name(&key));
+        assert_ne!(client.name(&key), client.name(&other));
+        assert_ne!(client.name(&key), Wanted::client("n2").name(&key));
+        assert_ne!(serving.name(&key), client.name(&key));
+        let elsewhere = Wanted::serving("n1", vec![[10, 0, 0, 1].into()]);
+        assert_ne!(serving.name(&key), elsewhere.name(&key));
+    }
+}

@@ -1,0 +1,262 @@
+//! The Node object: what a machine tells the cluster about itself. Pure; when it is told is for
+//! [`super::register`] and [`super::heartbeat`] to say.
+
+use serde_json::{Map, Value, json};
+
+use super::machine::{self, Machine};
+use super::settings::Settings;
+use crate::runtime::{About, Health};
+
+/// What eviction keeps free, and pods therefore do not get: upstream's figures.
+const MEMORY_KEPT: u64 = 100 << 20;
+const DISK_KEPT_PERCENT: u64 = 10;
+
+/// What the machine lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressures {
+    /// Memory.
+    pub memory: bool,
+    /// Room on disks.
+    pub disk: bool,
+    /// Process ids.
+    pub pids: bool,
+}
+
+/// A condition of the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    kind: &'static str,
+    holds: bool,
+    reason: &'static str,
+    message: String,
+}
+
+/// All conditions, in upstream's words, `Ready` last.
+pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
+    let pressure = |kind, holds, words: [&'static str; 4]| Condition {
+        kind,
+        holds,
+        reason: words[usize::from(!holds) * 2],
+        message: words[usize::from(!holds) * 2 + 1].to_owned(),
+    };
+    vec![
+        pressure(
+            "MemoryPressure",
+            pressures.memory,
+            [
+                "KubeletHasInsufficientMemory",
+                "kubelet has insufficient memory available",
+                "KubeletHasSufficientMemory",
+                "kubelet has sufficient memory available",
+            ],
+        ),
+        pressure(
+            "DiskPressure",
+            pressures.disk,
+            [
+                "KubeletHasDiskPressure",
+                "kubelet has disk pressure",
+                "KubeletHasNoDiskPressure",
+                "kubelet has no disk pressure",
+            ],
+        ),
+        pressure(
+            "PIDPressure",
+            pressures.pids,
+            [
+                "KubeletHasInsufficientPID",
+                "kubelet has insufficient PID available",
+                "KubeletHasSufficientPID",
+                "kubelet has sufficient PID available",
+            ],
+        ),
+        ready(health),
+    ]
+}
+
+fn ready(health: &Health) -> Condition {
+    let troubles = [
+        ("container runtime not ready", &health.runtime),
+        ("container runtime network not ready", &health.network),
+    ];
+    let told = troubles.iter().filter_map(|(what, why)| {
+        let why = why.as_ref()?;
+        Some(format!("{what}: {why}"))
+    });
+    let told: Vec<String> = told.collect();
+    let holds = told.is_empty();
+    Condition {
+        kind: "Ready",
+        holds,
+        reason: if holds {
+            "KubeletReady"
+        } else {
+            "KubeletNotReady"
+        },
+        message: match told.as_slice() {
+            [] => "kubelet is posting ready status".to_owned(),
+            [one] => one.clone(),
+            more => format!("[{}]", more.join(", ")),
+        },
+    }
+}
+
+/// Can it run pods?
+pub fn is_ready(conditions: &[Condition]) -> bool {
+    let mut all = conditions.iter();
+    all.any(|condition| condition.kind == "Ready" && condition.holds)
+}
+
+/// The conditions as the API has them. Those that `stored` shows otherwise say that they changed now, the
+/// others since when they hold.
+pub fn written(conditions: &[Condition], stored: &Value, now: &str) -> Vec<Value> {
+    let written = |condition: &Condition| {
+        let status = if condition.holds { "True" } else { "False" };
+        let before = stored_condition(stored, condition.kind);
+        let since = before.filter(|before| before["status"] == status);
+        let since = since.and_then(|before| before["lastTransitionTime"].as_str());
+        json!({"type": condition.kind, "status": status, "reason": condition.reason,
+            "message": condition.message, "lastHeartbeatTime": now,
+            "lastTransitionTime": since.unwrap_or(now)})
+    };
+    conditions.iter().map(written).collect()
+}
+
+/// Does the API show these conditions, heartbeats aside?
+pub fn shown(conditions: &[Condition], stored: &Value) -> bool {
+    conditions.iter().all(|condition| {
+        let status = if condition.holds { "True" } else { "False" };
+        stored_condition(stored, condition.kind).is_some_and(|before| {
+            before["status"] == status
+                && before["reason"] == condition.reason
+                && before["message"] == condition.message
+        })
+    })
+}
+
+fn stored_condition<'a>(stored: &'a Value, kind: &str) -> Option<&'a Value> {
+    let all = stored["status"]["conditions"].as_array()?;
+    all.iter().find(|condition| condition["type"] == kind)
+}
+
+/// The labels that it says about itself.
+pub fn labels(settings: &Settings) -> Map<String, Value> {
+    let mut labels = Map::new();
+    let mut say = |key: &str, value: &str| {
+        labels.insert(key.to_owned(), value.into());
+    };
+    say("kubernetes.io/hostname", &settings.node_name);
+    say("kubernetes.io/os", "linux");
+    say("kubernetes.io/arch", machine::architecture());
+    say("beta.kubernetes.io/os", "linux");
+    say("beta.kubernetes.io/arch", machine::architecture());
+    for (key, value) in &settings.labels {
+        labels.insert(key.clone(), value.as_str().into());
+    }
+    labels
+}
+
+/// The whole object, for a node that is not known yet.
+pub fn object(settings: &Settings, labels: &Map<String, Value>, status: &Value) -> Value {
+    let mut spec = json!({});
+    if !settings.taints.is_empty() {
+        spec["taints"] = settings.taints.clone().into();
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": settings.node_name,
+            "labels": labels,
+        },
+        "spec": spec,
+        "status": status,
+    })
+}
+
+/// The status but for its conditions.
+pub fn status(settings: &Settings, machine: &Machine, about: &About) -> Value {
+    let kept = machine.disk * DISK_KEPT_PERCENT / 100;
+    json!({
+        "capacity": resources(settings, machine, machine.memory, machine.disk),
+        "allocatable": resources(settings, machine,
+            machine.memory.saturating_sub(MEMORY_KEPT), machine.disk - kept),
+        "addresses": addresses(settings),
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.listen.port()}},
+        "nodeInfo": {
+            "architecture": machine::architecture(),
+            "operatingSystem": "linux",
+            "osImage": machine.os_image,
+            "kernelVersion": machine.kernel,
+            "containerRuntimeVersion": format!("{}://{}", about.name, about.version),
+            "kubeletVersion": concat!("v1.36.0-kennel.", env!("CARGO_PKG_VERSION")),
+            "kubeProxyVersion": "",
+            "machineID": machine.machine_id,
+            "systemUUID": machine.system_uuid,
+            "bootID": machine.boot_id,
+        },
+    })
+}
+
+fn resources(settings: &Settings, machine: &Machine, memory: u64, disk: u64) -> Value {
+    json!({
+        "cpu": machine.cpus.to_string(),
+        "memory": format!("{}Ki", memory >> 10),
+        "ephemeral-storage": format!("{}Ki", disk >> 10),
+        "pods": settings.max_pods.to_string(),
+    })
+}
+
+fn addresses(settings: &Settings) -> Vec<Value> {
+    let internal = settings.addresses.iter();
+    let internal =
+        internal.map(|address| json!({"type": "InternalIP", "address": address.to_string()}));
+    let name = json!({"type": "Hostname", "address": settings.node_name});
+    internal.chain([name]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_well() -> Vec<Condition> {
+        conditions(&Health::default(), Pressures::default())
+    }
+
+    #[test]
+    fn ready_says_why_not() {
+        let check = |runtime: Option<&str>, network: Option<&str>, expected: &str| {
+            let health = Health {
+                runtime: runtime.map(str::to_owned),
+                network: network.map(str::to_owned),
+            };
+            let ready = ready(&health);
+            assert_eq!(ready.message, expected);
+            assert_eq!(ready.holds, runtime.is_none() && network.is_none());
+        };
+        check(None, None, "kubelet is posting ready status");
+        let words = "container runtime not ready: gone";
+        check(Some("gone"), None, words);
+        let words = "container runtime network not ready: no CNI";
+        check(None, Some("no CNI"), words);
+        let words = "[container runtime not ready: gone, container runtime network not ready: x]";
+        check(Some("gone"), Some("x"), words);
+    }
+
+    #[test]
+    fn a_condition_that_holds_on_says_since_when() {
+        let before = json!({"status": {"conditions": written(&all_well(), &json!({}), "then")}});
+        assert!(shown(&all_well(), &before));
+        let full = Pressures {
+            disk: true,
+            ..Pressures::default()
+        };
+        let full = conditions(&Health::default(), full);
+        assert!(!shown(&full, &before));
+        let after = written(&full, &before, "now");
+        let since = |at: usize| after[at]["lastTransitionTime"].as_str().unwrap().to_owned();
+        assert_eq!((since(0), since(1)), ("then".to_owned(), "now".to_owned()));
+        assert_eq!(after[1]["reason"], "KubeletHasDiskPressure");
+        assert_eq!(after[0]["reason"], "KubeletHasSufficientMemory");
+    }
+}

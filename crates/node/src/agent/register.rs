@@ -1,0 +1,76 @@
+//! Makes the Node object, or brings the one that is there up to date.
+
+use kennel_client::write::{Call, Content, Failure, Writer};
+use serde_json::{Map, Value, json};
+
+const NODES: &str = "/api/v1/nodes";
+
+/// The path of a node.
+pub(super) fn path(name: &str) -> String {
+    format!("{NODES}/{name}")
+}
+
+/// Registers; returns the object as the API has it. Taints are given to new nodes only: an administrator who
+/// takes one away has decided.
+pub(super) async fn register(writer: &Writer, object: &Value) -> Result<Value, Failure> {
+    match writer.send(&Call::create(NODES, object.to_string())).await {
+        Ok(answer) => return answer.tree(),
+        Err(failure) if failure.is(409) => {}
+        Err(failure) => return Err(failure),
+    }
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let stored = writer.send(&Call::get(path(name))).await?.tree()?;
+    let wanted = object["metadata"]["labels"].as_object();
+    let wrong = wanted.map(|wanted| differing(wanted, &stored["metadata"]["labels"]));
+    match wrong {
+        Some(wrong) if !wrong.is_empty() => {
+            let patch = json!({"metadata": {"labels": wrong}});
+            let call = Call::patch(path(name), Content::Merge, &patch);
+            writer.send(&call).await?.tree()
+        }
+        _ => Ok(stored),
+    }
+}
+
+fn differing(wanted: &Map<String, Value>, stored: &Value) -> Map<String, Value> {
+    let differ = wanted.iter().filter(|(key, value)| stored[*key] != **value);
+    differ
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// Writes the status. `status` is without conditions.
+pub(super) async fn report(
+    writer: &Writer,
+    name: &str,
+    status: &Value,
+    conditions: Vec<Value>,
+) -> Result<Value, Failure> {
+    let mut status = status.clone();
+    status["conditions"] = conditions.into();
+    // Addresses would be merged by type, of which there may be two: the list is replaced.
+    if let Some(addresses) = status["addresses"].as_array_mut() {
+        addresses.push(json!({"$patch": "replace"}));
+    }
+    let patch = json!({ "status": status });
+    let call = Call::patch(
+        format!("{}/status", path(name)),
+        Content::Strategic,
+        &patch,
+    );
+    writer.send(&call).await?.tree()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_labels_that_differ_are_written() {
+        let wanted = json!({"a": "1", "b": "2"});
+        let wanted = wanted.as_object().unwrap();
+        let wrong = differing(wanted, &json!({"a": "1", "b": "3", "c": "4"}));
+        assert_eq!(Value::from(wrong), json!({"b": "2"}));
+        assert!(differing(wanted, &json!({"a": "1", "b": "2"})).is_empty());
+    }
+}
