@@ -8,6 +8,7 @@ use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
 use crate::controllers::{self, Selection};
+use crate::node_args::{AgentArgs, NodeArgs, TokenArgs};
 use crate::patience::LifecycleArgs;
 use kennel_server::audit;
 
@@ -36,9 +37,9 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Server(ServerArgs),
 
-    /// Serve the API, run the controllers, and simulate nodes, all in one process
+    /// Serve the API, run the controllers, and be a node, all in one process
     ///
-    /// Try:
+    /// Simulated nodes run nothing and cost little. Try:
     ///
     ///   kennel up --simulate 3 --data-dir ./kennel &
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig apply -f daemonset.yaml
@@ -57,16 +58,31 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Controller(ControllerArgs),
 
-    /// Play nodes against any Kubernetes API
+    /// Make this machine a node: run the pods that a cluster gives it
     ///
-    /// So far only simulated ones, whose pods run nothing and live as --scenario says. They write as
-    /// the user of the kubeconfig, which must be allowed what nodes do. It speaks to the cluster of
-    /// --kubeconfig, of $KUBECONFIG or ~/.kube/config, or of the pod that it runs in, whichever is
-    /// found first. Try:
+    /// On the server, `kennel token create` prints the line to run here:
+    ///
+    ///   kennel agent --server https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:...
+    ///
+    /// From then on `kennel agent` alone is enough. Or give a kubeconfig of any Kubernetes API. Pods run
+    /// in containers where a container runtime is found, else as plain processes. They keep running when
+    /// the agent stops or crashes; the next one takes them up again. With --manifest-dir and no cluster,
+    /// it runs static pods alone. See docs/guides/join.md.
+    ///
+    /// With --runtime=simulated it plays nodes that run nothing, any number of them, as the user of
+    /// --kubeconfig, of $KUBECONFIG or ~/.kube/config:
     ///
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]
     Agent(AgentArgs),
+
+    /// Make, list and delete the tokens that machines join with
+    ///
+    /// Try, where the server runs:
+    ///
+    ///   kennel token create --data-dir ./kennel
+    #[command(verbatim_doc_comment)]
+    Token(TokenArgs),
 
     /// Answer for the names of a cluster's services, and of the daemon on each node
     ///
@@ -183,13 +199,18 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 
-    /// How many real nodes to run on this machine; they do not exist yet, so 0 is all there is
-    #[arg(long, default_value_t = 0, value_name = "NODES", value_parser = real_nodes)]
-    pub(crate) nodes: u32,
+    /// How many real nodes to run on this machine: 0 or 1 [default: 0]
+    #[arg(long, value_name = "NODES", value_parser = real_nodes)]
+    pub(crate) nodes: Option<u32>,
 
-    /// How many nodes to simulate
-    #[arg(long, default_value_t = 0, value_name = "NODES")]
-    pub(crate) simulate: u32,
+    /// How many nodes to simulate [default: 0]
+    #[arg(long, value_name = "NODES")]
+    pub(crate) simulate: Option<u32>,
+
+    /// Where the real node answers the server (logs, exec and the like)
+    /// [default: port 10250 of its address, or a free port if that is taken]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) node_listen: Option<SocketAddr>,
 
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
@@ -217,6 +238,9 @@ pub(crate) struct UpArgs {
         long_help = controllers::help()
     )]
     pub(crate) controllers: Selection,
+
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
 
     #[command(flatten)]
     pub(crate) lifecycle: LifecycleArgs,
@@ -300,35 +324,6 @@ pub(crate) enum Placement {
     Direct,
 }
 
-/// Which nodes to play.
-#[derive(Clone, Debug, ClapArgs)]
-pub(crate) struct AgentArgs {
-    /// What runs the pods
-    #[arg(long, value_enum, value_name = "RUNTIME")]
-    pub(crate) runtime: Runtime,
-
-    /// The kubeconfig of the cluster; its current context is used
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// How many nodes to play
-    #[arg(long, default_value_t = 1, value_name = "NODES",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
-    pub(crate) count: u32,
-
-    /// What the nodes' names begin with; their number follows
-    #[arg(long, default_value = "sim-", value_name = "PREFIX")]
-    pub(crate) node_prefix: String,
-
-    /// The number of the first node, for more than one agent in a cluster: it decides addresses, too
-    #[arg(long, default_value_t = 1, value_name = "NUMBER",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
-    pub(crate) first: u32,
-
-    #[command(flatten)]
-    pub(crate) scenario: ScenarioArgs,
-}
-
 /// What happens to simulated nodes.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct ScenarioArgs {
@@ -342,19 +337,20 @@ pub(crate) struct ScenarioArgs {
     pub(crate) seed: u64,
 }
 
-/// What runs the pods.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Runtime {
-    /// Nothing: they live as data says
-    Simulated,
-}
-
 fn real_nodes(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(0) => Ok(0),
+        Ok(count @ 0..=1) => Ok(count),
         Ok(count) => Err(format!(
-            "nodes that run containers do not exist yet; simulate them with --simulate {count}"
+            "more than one real node on a machine would share its ports; join other machines with \
+             `kennel token create`, or simulate nodes with --simulate {count}"
         )),
         Err(_) => Err("this is no number of nodes".to_owned()),
+    }
+}
+
+impl UpArgs {
+    /// How many real nodes there are to be.
+    pub(crate) fn real_nodes(&self) -> u32 {
+        self.nodes.unwrap_or(0)
     }
 }

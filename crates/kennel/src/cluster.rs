@@ -9,18 +9,27 @@ use kube::{Client, Config};
 /// A client of the cluster of this kubeconfig, of `$KUBECONFIG` or `~/.kube/config`, or of the pod that
 /// we run in, whichever is found first.
 pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    let mut config = match kubeconfig {
+    of(config(kubeconfig).await?)
+}
+
+/// How to reach the cluster that [`client`] finds.
+pub(crate) async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+    match kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path);
             let file = file.with_context(|| format!("cannot read {}", path.display()))?;
             let options = KubeConfigOptions::default();
             let config = Config::from_custom_kubeconfig(file, &options).await;
-            config.with_context(|| format!("cannot use {}", path.display()))?
+            config.with_context(|| format!("cannot use {}", path.display()))
         }
         None => Config::infer().await.context(
             "no cluster is known: give --kubeconfig, set $KUBECONFIG, or run in a cluster's pod",
-        )?,
-    };
+        ),
+    }
+}
+
+/// A client of a cluster that can be reached so.
+pub(crate) fn of(mut config: Config) -> anyhow::Result<Client> {
     // Repeating a write whose answer got lost is ours to decide: it may have been carried out.
     config.default_retry = false;
     tracing::info!("using the API at {}", config.cluster_url);

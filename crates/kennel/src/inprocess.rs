@@ -74,6 +74,16 @@ pub(crate) fn control_plane(api: &Arc<Api>) -> kube::Client {
     )
 }
 
+/// A real node's own, with the rights that node has.
+pub(crate) fn node(api: &Arc<Api>, name: &str) -> kube::Client {
+    client(api, node_user(name))
+}
+
+fn node_user(name: &str) -> User {
+    let groups = vec!["system:nodes".to_owned()];
+    User::authenticated(format!("system:node:{name}"), groups)
+}
+
 /// The simulated nodes' own: one that sees pods, with the role `kennel:simulated-nodes`, and one for each
 /// node, with the rights that node has.
 pub(crate) fn simulated(api: &Arc<Api>) -> simulated::Clients {
@@ -83,9 +93,7 @@ pub(crate) fn simulated(api: &Arc<Api>) -> simulated::Clients {
     );
     let (api, sent) = (Arc::clone(api), counts::of("system:node"));
     let node = move |name: &str| {
-        let groups = vec!["system:nodes".to_owned()];
-        let user = User::authenticated(format!("system:node:{name}"), groups);
-        counted(&api, user, Arc::clone(&sent))
+        counted(&api, node_user(name), Arc::clone(&sent))
     };
     simulated::Clients {
         watcher,

@@ -10,6 +10,7 @@ mod descriptors;
 mod inprocess;
 mod logging;
 mod memory;
+mod node_args;
 mod observe;
 mod parts;
 mod patience;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use k8s_openapi::ByteString;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kennel_core::certificates::Asked;
-use kennel_core::certificates::age::Validity;
+use kennel_core::certificates::age::{Validity, validity};
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType, SerialNumber, SigningKey as _, SubjectPublicKeyInfo, date_time_ymd,
@@ -29,6 +31,12 @@ pub enum AuthorityError {
     /// The key, or what is to be signed, is of a kind that is not known.
     #[error("signing failed: {0}")]
     Sign(#[from] rcgen::Error),
+    /// The request cannot be read.
+    #[error("{0}")]
+    Request(String),
+    /// The authority has ended.
+    #[error("the authority's certificate has ended")]
+    Ended,
     /// A certificate that was just made cannot be read.
     #[error("a new certificate cannot be read")]
     Der,
@@ -54,6 +62,18 @@ impl Authority {
 
     fn issuer(&self) -> Result<Issuer<'static, KeyPair>, rcgen::Error> {
         Issuer::from_ca_cert_pem(&self.cert_pem, KeyPair::from_pem(&self.key_pem)?)
+    }
+
+    /// Signs a request (PEM) of this process's own node for a certificate to serve with: nobody has to be asked.
+    pub fn sign_serving(&self, request_pem: &str) -> Result<String, AuthorityError> {
+        let mut request = CertificateSigningRequest::default();
+        request.spec.request = ByteString(request_pem.as_bytes().to_vec());
+        let usages = ["digital signature", "server auth"];
+        request.spec.usages = Some(usages.map(str::to_owned).to_vec());
+        let parsed = Parsed::read(&request).map_err(AuthorityError::Request)?;
+        let now = kennel_client::clock::now_ms() / 1000;
+        let validity = validity(now, None, self.ends).ok_or(AuthorityError::Ended)?;
+        self.sign(&parsed, validity)
     }
 
     /// Signs what was asked: the subject as it is, the names and the usages.

@@ -1,28 +1,166 @@
-//! `kennel agent`: nodes, against any Kubernetes API. So far only simulated ones.
+//! `kennel agent`: this machine as a node, or many simulated ones, against any Kubernetes API.
+
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use kennel_node::agent::identity::door::Shown;
+use kennel_node::agent::identity::join::{self, CLIENT, Invitation};
+use kennel_node::agent::identity::{Desk, Door, Joined, Wanted, rotate};
+use kennel_node::agent::lock::Lock;
+use kennel_node::agent::{ApiAddress, Cluster, Machine, Start, start};
 use kennel_node::scenario::Scenario;
 use kennel_node::simulated::{self, Clients, Simulation};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{AgentArgs, Runtime, ScenarioArgs};
+use super::node::{self, Place};
+use crate::args::ScenarioArgs;
 use crate::cluster;
+use crate::node_args::{AgentArgs, RuntimeKind, SimulatedArgs};
 use crate::signals::until_told;
 
 /// Runs until told to stop.
 pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
-    until_told(|stop| work(args, stop)).await
+    crate::descriptors::raise_limit();
+    let many = args.node.runtime == RuntimeKind::Simulated
+        && args.node.node_name.is_none()
+        && args.server.is_none();
+    if many {
+        until_told(|stop| simulate(args, stop)).await
+    } else {
+        until_told(|stop| be_a_node(args, stop)).await
+    }
 }
 
-async fn work(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
-    let Runtime::Simulated = args.runtime;
-    let simulation = Simulation::of(args.count)
-        .first(args.first)
-        .prefix(args.node_prefix)
-        .scenario(scenario(&args.scenario)?, args.scenario.seed);
-    crate::descriptors::raise_limit();
+async fn simulate(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
+    let SimulatedArgs {
+        count,
+        node_prefix,
+        first,
+        scenario: fates,
+    } = args.simulated;
+    let simulation = Simulation::of(count)
+        .first(first)
+        .prefix(node_prefix)
+        .scenario(scenario(&fates)?, fates.seed);
     let client = cluster::client(args.kubeconfig.as_deref()).await?;
     Ok(simulated::run(Clients::shared(client), simulation, stop).await?)
+}
+
+async fn be_a_node(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
+    let _lock = Lock::take(&args.data_dir)?;
+    let machine = Machine::look(&args.data_dir);
+    let name = node::name(&args.node, &machine)?;
+    let listener = node::listen(args.listen, "--listen").await?;
+    let joining = joined(&args, &name, &stop);
+    let membership = tokio::select! {
+        membership = joining => membership?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    let api = membership.as_ref().and_then(|member| member.api.clone());
+    let addresses = node::addresses(&args.node, api.as_ref()).await;
+    let place = Place {
+        data: args.data_dir.clone(),
+        api,
+        listen: listener.local_addr()?,
+        cluster_domain: args.cluster_domain.clone(),
+    };
+    let settings = node::settings(&args.node, name, addresses, place);
+    let runtime = node::runtime(&args.node, &args.data_dir).await?;
+    let start = Start {
+        settings: Arc::new(settings),
+        machine,
+        runtime,
+        cluster: membership.map(|member| member.cluster),
+        listener: Some(listener),
+    };
+    Ok(start::run(start, stop).await?)
+}
+
+/// What belonging to a cluster brings.
+struct Membership {
+    cluster: Cluster,
+    api: Option<ApiAddress>,
+}
+
+/// Joins the cluster that was given, or the one joined before. None if there is neither and static pods were asked
+/// for.
+async fn joined(
+    args: &AgentArgs,
+    name: &str,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<Membership>> {
+    let pki = args.data_dir.join("pki");
+    if let Some(kubeconfig) = &args.kubeconfig {
+        return by_kubeconfig(kubeconfig, &pki).await.map(Some);
+    }
+    let asked = args.server.is_some() || args.token.is_some() || join::has_joined(&pki);
+    if !asked && args.node.manifest_dir.is_some() {
+        tracing::info!("no cluster is known: running static pods alone");
+        return Ok(None);
+    }
+    let invitation = Invitation {
+        server: args.server.clone(),
+        token: args.token.clone(),
+        ca_hash: args.ca_hash.clone(),
+    };
+    let joined = join::join(&pki, name, &invitation).await?;
+    by_certificate(joined, name, &pki, stop).map(Some)
+}
+
+/// With a certificate of its own, which is kept fresh from here on.
+fn by_certificate(
+    joined: Joined,
+    name: &str,
+    pki: &Path,
+    stop: &CancellationToken,
+) -> anyhow::Result<Membership> {
+    let door = Door::new(&joined.server, &joined.ca_pem, &Shown::Pair(&joined.client))?;
+    let desk = Arc::new(Desk::new(door.client(), pki));
+    let client = door.client();
+    let keeping = {
+        let (desk, wanted) = (Arc::clone(&desk), Wanted::client(name));
+        let (file, stop) = (pki.join(CLIENT), stop.clone());
+        async move {
+            let current = Some(joined.client);
+            let keep = rotate::keep(&*desk, &wanted, &file, current, |pair| door.show(pair));
+            stop.run_until_cancelled(keep).await
+        }
+    };
+    tokio::spawn(keeping);
+    let authorities = CertificateDer::pem_slice_iter(joined.ca_pem.as_bytes());
+    let authorities = authorities.collect::<Result<_, _>>();
+    let api = join::host_and_port(&joined.server);
+    Ok(Membership {
+        cluster: Cluster {
+            client,
+            authorities: authorities.context("the cluster's certificate authority is unusable")?,
+            certifier: desk,
+            server: Some(joined.server),
+        },
+        api: api.map(|(host, port)| ApiAddress { host, port }),
+    })
+}
+
+/// As the user of a kubeconfig.
+async fn by_kubeconfig(kubeconfig: &Path, pki: &Path) -> anyhow::Result<Membership> {
+    let config = cluster::config(Some(kubeconfig)).await?;
+    let server = config.cluster_url.to_string();
+    let server = server.trim_end_matches('/').to_owned();
+    let roots = config.root_cert.clone().unwrap_or_default();
+    let client = cluster::of(config)?;
+    let api = join::host_and_port(&server);
+    Ok(Membership {
+        cluster: Cluster {
+            client: client.clone(),
+            authorities: roots.into_iter().map(CertificateDer::from).collect(),
+            certifier: Arc::new(Desk::new(client, pki)),
+            server: Some(server),
+        },
+        api: api.map(|(host, port)| ApiAddress { host, port }),
+    })
 }
 
 /// What is to happen to simulated nodes.

@@ -4,21 +4,31 @@ mod agent;
 mod bench;
 mod controller;
 mod dns;
+mod node;
 mod server;
+mod token;
 mod up;
+mod up_node;
 
 use crate::args::{Args, Verb};
 
+/// The threads of an agent.
+const AGENT_THREADS: usize = 2;
+
 /// Runs the verb that was asked for.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if matches!(args.verb, Verb::Agent(_)) {
+        // A guest on somebody's machine keeps small.
+        builder.worker_threads(AGENT_THREADS);
+    }
+    let runtime = builder.enable_all().build()?;
     runtime.block_on(async {
         match args.verb {
             Verb::Server(args) => server::run(args).await,
             Verb::Up(args) => up::run(args).await,
             Verb::Agent(args) => agent::run(args).await,
+            Verb::Token(args) => token::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
             Verb::Dns(args) => dns::run(args).await,
             Verb::Bench(args) => bench::run(args).await,

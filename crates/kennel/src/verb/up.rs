@@ -1,4 +1,4 @@
-//! `kennel up`: server, controllers and simulated nodes in one process.
+//! `kennel up`: server, controllers and nodes in one process.
 //!
 //! The parts are clients of the API like any other; only the way to it is shorter.
 
@@ -16,6 +16,7 @@ use kennel_node::simulated::Simulation;
 use kennel_server::api::Api;
 use kennel_server::server::Server;
 
+use super::up_node::OwnNode;
 use super::{agent, dns, server};
 use crate::args::UpArgs;
 use crate::controllers::{self, Selection};
@@ -32,12 +33,17 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let scenario = agent::scenario(&args.scenario)?;
     let names = match args.dns_listen {
-        Some(listen) => Some(dns::bind(listen, args.names).await?),
+        Some(listen) => Some(dns::bind(listen, args.names.clone()).await?),
         None => None,
     };
+    let data = args.server.data_dir.join("agent");
     let server = tokio::select! {
-        server = server::start(args.server) => server?,
+        server = server::start(args.server.clone()) => server?,
         () = signals.stop() => return Ok(()),
+    };
+    let own = match args.real_nodes() {
+        0 => None,
+        _ => Some(OwnNode::prepare(&args, data, &server).await?),
     };
     server::announce(&server, "kubectl get nodes");
     let mut parts = Parts::new(inprocess::informers(&server.api));
@@ -46,11 +52,15 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     watch_nodes(&mut parts, &args.controllers, args.lifecycle, &server.api);
     clean_up(&mut parts, &args.controllers, &server.api);
     certify(&mut parts, &args.controllers, &server)?;
-    let simulation = Simulation::of(args.simulate);
+    let simulated = args.simulate.unwrap_or(0);
+    let simulation = Simulation::of(simulated);
     let mut simulation = simulation.scenario(scenario, args.scenario.seed);
     simulation.control_plane = args.taint_control_plane;
-    if args.simulate > 0 {
+    if simulated > 0 {
         simulate(&mut parts, &simulation, &server.api);
+    }
+    if let Some(own) = own {
+        parts.start("node", move |_, stop| own.run(stop));
     }
     if let Some(names) = names {
         let client = inprocess::names(&server.api);

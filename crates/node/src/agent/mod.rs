@@ -7,9 +7,11 @@
 //!                               └▶ the other rooms of this crate
 //! ```
 
+pub mod choose;
 mod heartbeat;
 pub mod identity;
 mod lease;
+pub mod lock;
 pub mod machine;
 pub mod node;
 mod register;

@@ -11,6 +11,7 @@ use kennel_client::write::Writer;
 use kube::Client;
 use rustls::pki_types::CertificateDer;
 use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,6 +39,8 @@ pub struct Start {
     pub runtime: Arc<dyn Runtime>,
     /// The cluster it belongs to; none for static pods alone.
     pub cluster: Option<Cluster>,
+    /// Where it answers the server.
+    pub listener: Option<TcpListener>,
 }
 
 /// The cluster that a node belongs to.
@@ -48,6 +51,8 @@ pub struct Cluster {
     pub authorities: Vec<CertificateDer<'static>>,
     /// Where the certificate comes from that the node serves with.
     pub certifier: Arc<dyn Certifier>,
+    /// The server's URL, if it is elsewhere: no certificate is asked for what it is called.
+    pub server: Option<String>,
 }
 
 /// Why a node could not start, or had to end.

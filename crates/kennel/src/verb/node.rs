@@ -1,0 +1,140 @@
+//! What a real node needs to start, from what was said on the command line: for `kennel agent`, and for the node in
+//! `kennel up`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use kennel_node::agent::choose::{Asked, Kind, choose};
+use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
+use kennel_node::runtime::Runtime;
+use kennel_node::runtime::simulated::Simulated;
+use tokio::net::TcpListener;
+
+use crate::node_args::{NodeArgs, RuntimeKind};
+
+/// Where static pods are unless somebody says otherwise.
+const MANIFESTS: &str = "/etc/kennel/manifests";
+/// Where log collectors look for logs.
+const LOGS: &str = "/var/log";
+
+/// What is known of a node before its flags are read.
+pub(super) struct Place {
+    /// Where it keeps its things.
+    pub(super) data: PathBuf,
+    /// Where the API is.
+    pub(super) api: Option<ApiAddress>,
+    /// Where it answers.
+    pub(super) listen: SocketAddr,
+    /// The domain of services' names.
+    pub(super) cluster_domain: String,
+}
+
+/// The node's name.
+pub(super) fn name(args: &NodeArgs, machine: &Machine) -> anyhow::Result<String> {
+    let name = args.node_name.clone();
+    let name = name.unwrap_or_else(|| machine.node_name());
+    let allowed = |one: char| matches!(one, 'a'..='z' | '0'..='9' | '-' | '.');
+    let is_name = name.starts_with(|one: char| one.is_ascii_alphanumeric())
+        && name.ends_with(|one: char| one.is_ascii_alphanumeric())
+        && name.chars().all(allowed)
+        && name.len() <= 253;
+    anyhow::ensure!(
+        is_name,
+        "{name:?} cannot be a node's name: it may have small letters, digits, - and . only; choose one with \
+         --node-name"
+    );
+    Ok(name)
+}
+
+/// The node's addresses.
+pub(super) async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr> {
+    if !args.node_ip.is_empty() {
+        return args.node_ip.clone();
+    }
+    let peer = match api {
+        Some(api) => {
+            let found = tokio::net::lookup_host((api.host.as_str(), api.port)).await;
+            found.ok().and_then(|mut found| found.next())
+        }
+        None => None,
+    };
+    vec![machine::address(peer)]
+}
+
+/// How the node is to be run.
+pub(super) fn settings(
+    args: &NodeArgs,
+    name: String,
+    addresses: Vec<IpAddr>,
+    place: Place,
+) -> Settings {
+    let taints = args.register_with_taints.iter();
+    Settings {
+        node_name: name,
+        addresses,
+        paths: Paths {
+            logs: logs(args, &place.data),
+            data: place.data,
+        },
+        labels: args.node_labels.iter().cloned().collect(),
+        taints: taints.map(|taint| taint.0.clone()).collect(),
+        listen: place.listen,
+        cluster_dns: args.cluster_dns.clone(),
+        cluster_domain: place.cluster_domain,
+        api: place.api,
+        manifest_dir: Some(manifests(args)),
+        max_pods: args.max_pods,
+    }
+}
+
+fn manifests(args: &NodeArgs) -> PathBuf {
+    let given = args.manifest_dir.clone();
+    given.unwrap_or_else(|| PathBuf::from(MANIFESTS))
+}
+
+fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
+    if let Some(dir) = &args.log_dir {
+        return dir.clone();
+    }
+    if rustix::process::geteuid().is_root() {
+        PathBuf::from(LOGS)
+    } else {
+        data.join("logs")
+    }
+}
+
+/// Opens the runtime that was asked for, or that there is, and says which.
+pub(super) async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+    let asked = match args.runtime {
+        RuntimeKind::Auto => Asked::Auto,
+        RuntimeKind::Cri => Asked::Cri,
+        RuntimeKind::Process => Asked::Process,
+        RuntimeKind::Simulated => Asked::Simulated,
+    };
+    let choice = choose(asked, args.cri_socket.as_deref(), Path::exists);
+    let runtime = open(&choice.kind, data).await?;
+    let about = runtime.about();
+    tracing::info!(
+        "pods are run by {} {}: {}",
+        about.name,
+        about.version,
+        choice.why
+    );
+    Ok(runtime)
+}
+
+async fn open(kind: &Kind, _data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+    match kind {
+        Kind::Simulated => Ok(Arc::new(Simulated::new())),
+        Kind::Cri(_) => anyhow::bail!("container runtimes are not spoken to yet"),
+        Kind::Process => anyhow::bail!("plain processes are not run yet"),
+    }
+}
+
+/// Listens for the server.
+pub(super) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    let words = || format!("cannot listen on {address}; choose another address with {flag}");
+    TcpListener::bind(address).await.with_context(words)
+}

@@ -1,0 +1,152 @@
+//! The real node in `kennel up`: this machine, in the server's own process. It is a client of the API like any
+//! other, with the rights of a node; only the way there is shorter, and its certificate is signed on the spot.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use kennel_control::certificates::Authority;
+use kennel_node::agent::identity::rotate::Certifier;
+use kennel_node::agent::identity::{IdentityError, Pair, Wanted};
+use kennel_node::agent::lock::Lock;
+use kennel_node::agent::{
+    ApiAddress, Cluster, Machine, Settings, Start, StartError, machine, start,
+};
+use kennel_node::runtime::Runtime;
+use kennel_server::server::Server;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::node::{self, Place};
+use crate::args::UpArgs;
+use crate::inprocess;
+
+/// The port that clusters expect a node at.
+const PORT: u16 = 10250;
+
+/// Everything that the node is made of, each time that it is started.
+pub(super) struct OwnNode {
+    settings: Arc<Settings>,
+    machine: Machine,
+    runtime: Arc<dyn Runtime>,
+    client: kube::Client,
+    authorities: Vec<CertificateDer<'static>>,
+    certifier: Arc<dyn Certifier>,
+    listener: Arc<std::net::TcpListener>,
+    _lock: Lock,
+}
+
+impl OwnNode {
+    /// Gets everything ready; what is wrong with the flags or the machine is told here.
+    pub(super) async fn prepare(
+        args: &UpArgs,
+        data: PathBuf,
+        server: &Server,
+    ) -> anyhow::Result<Self> {
+        let lock = Lock::take(&data)?;
+        let machine = Machine::look(&data);
+        let name = node::name(&args.node, &machine)?;
+        let addresses = node::addresses(&args.node, None).await;
+        let ip = addresses.first().copied();
+        let ip = ip.unwrap_or_else(|| machine::address(None));
+        let listener = listen(args.node_listen, ip).await?;
+        let place = Place {
+            api: Some(api_address(server.address, ip)),
+            listen: listener.local_addr()?,
+            cluster_domain: args.names.cluster_domain.clone(),
+            data,
+        };
+        let settings = node::settings(&args.node, name, addresses, place);
+        let runtime = node::runtime(&args.node, &settings.paths.data).await?;
+        let files = &server.authority;
+        let authority = Authority::new(files.cert_pem.clone(), files.key_pem.clone());
+        let authority = authority.context("cannot sign the node's certificate")?;
+        let ca = CertificateDer::from_pem_slice(files.cert_pem.as_bytes());
+        Ok(Self {
+            client: inprocess::node(&server.api, &settings.node_name),
+            settings: Arc::new(settings),
+            machine,
+            runtime,
+            authorities: vec![ca.context("the certificate authority is unusable")?],
+            certifier: Arc::new(OnTheSpot(authority)),
+            listener: Arc::new(listener.into_std()?),
+            _lock: lock,
+        })
+    }
+
+    /// Runs the node until told to stop.
+    pub(super) fn run(
+        &self,
+        stop: CancellationToken,
+    ) -> impl Future<Output = Result<(), StartError>> + Send + use<> {
+        let listener = self.listener.try_clone().and_then(TcpListener::from_std);
+        let start = Start {
+            settings: Arc::clone(&self.settings),
+            machine: self.machine.clone(),
+            runtime: Arc::clone(&self.runtime),
+            cluster: Some(Cluster {
+                client: self.client.clone(),
+                authorities: self.authorities.clone(),
+                certifier: Arc::clone(&self.certifier),
+                server: None,
+            }),
+            listener: listener.ok(),
+        };
+        start::run(start, stop)
+    }
+}
+
+/// Where the node answers. Unless somebody has chosen, a port that is taken is no reason to end.
+async fn listen(given: Option<SocketAddr>, ip: std::net::IpAddr) -> anyhow::Result<TcpListener> {
+    if let Some(address) = given {
+        return node::listen(address, "--node-listen").await;
+    }
+    let usual = SocketAddr::new(ip, PORT);
+    match TcpListener::bind(usual).await {
+        Ok(listener) => Ok(listener),
+        Err(error) => {
+            let listener = node::listen(SocketAddr::new(ip, 0), "--node-listen").await?;
+            let port = listener.local_addr()?.port();
+            tracing::info!("{usual} cannot be used ({error}): the node answers at port {port}");
+            Ok(listener)
+        }
+    }
+}
+
+/// Where containers find the API.
+fn api_address(listening: SocketAddr, own: std::net::IpAddr) -> ApiAddress {
+    let ip = if listening.ip().is_unspecified() {
+        own
+    } else {
+        listening.ip()
+    };
+    ApiAddress {
+        host: ip.to_string(),
+        port: listening.port(),
+    }
+}
+
+/// Signs what the node in this process asks for: it is the server's own.
+struct OnTheSpot(Authority);
+
+#[async_trait]
+impl Certifier for OnTheSpot {
+    async fn obtain(&self, wanted: &Wanted, file: &Path) -> Result<Pair, IdentityError> {
+        let unusable = |why: String| IdentityError::Unusable {
+            what: "the node's own certificate".to_owned(),
+            why,
+        };
+        let key = rcgen::KeyPair::generate().map_err(|error| unusable(error.to_string()))?;
+        let request = wanted.pem(&key);
+        let request = request.map_err(|error| unusable(error.to_string()))?;
+        let chain = self.0.sign_serving(&request);
+        let chain = chain.map_err(|error| unusable(error.to_string()))?;
+        let pair = Pair::new(&chain, &key.serialize_pem())?;
+        pair.write(file)?;
+        Ok(pair)
+    }
+}
