@@ -92,9 +92,7 @@ pub(crate) fn simulated(api: &Arc<Api>) -> simulated::Clients {
         User::authenticated("system:kennel:simulated-nodes", Vec::new()),
     );
     let (api, sent) = (Arc::clone(api), counts::of("system:node"));
-    let node = move |name: &str| {
-        counted(&api, node_user(name), Arc::clone(&sent))
-    };
+    let node = move |name: &str| counted(&api, node_user(name), Arc::clone(&sent));
     simulated::Clients {
         watcher,
         node: Box::new(node),

@@ -104,7 +104,12 @@ pub(crate) struct AgentArgs {
     pub(crate) server: Option<String>,
 
     /// The token to join with; not needed any more once the node has its certificate
-    #[arg(long, env = "KENNEL_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    #[arg(
+        long,
+        env = "KENNEL_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN"
+    )]
     pub(crate) token: Option<String>,
 
     /// The hash of the certificate authority that the server must have, `sha256:…`

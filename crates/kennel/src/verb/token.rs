@@ -136,7 +136,10 @@ async fn reachable(url: &str) -> String {
 }
 
 async fn list(writer: &Writer) -> anyhow::Result<String> {
-    let path = format!("{SECRETS}?fieldSelector=type%3D{}", KIND.replace('/', "%2F"));
+    let path = format!(
+        "{SECRETS}?fieldSelector=type%3D{}",
+        KIND.replace('/', "%2F")
+    );
     let found = writer.send(&Call::get(path)).await;
     let found = found.context("tokens cannot be listed")?.tree()?;
     let mut text = format!("{:<8} {:<22} {}\n", "ID", "ENDS", "DESCRIPTION");

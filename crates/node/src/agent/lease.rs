@@ -333,14 +333,22 @@ mod tests {
     fn who_may_start() {
         let alive = started(std::os::unix::process::parent_id()).unwrap();
         let neighbour = format!("m1.b1.{}.{alive}", std::os::unix::process::parent_id());
-        let killed = format!("m1.b1.{}.{}", std::os::unix::process::parent_id(), alive + 1);
+        let killed = format!(
+            "m1.b1.{}.{}",
+            std::os::unix::process::parent_id(),
+            alive + 1
+        );
         let refused = |text: &str| Verdict::Refused(text.to_owned());
         let check = |holder: Option<&str>, age: i64, expected: Verdict| {
             let found = judge(&lease(holder, age), &own(), NOW);
             assert_eq!(found, expected, "{holder:?} {age}");
         };
         check(Some("m2.b2.1.1"), 41, Verdict::Ours);
-        check(Some("m2.b2.1.1"), 39, refused("an agent on another machine"));
+        check(
+            Some("m2.b2.1.1"),
+            39,
+            refused("an agent on another machine"),
+        );
         check(Some(&own().text()), 0, Verdict::Ours);
         check(Some(&killed), 0, Verdict::Ours);
         let words = format!(

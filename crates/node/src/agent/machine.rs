@@ -134,7 +134,10 @@ mod tests {
             2
         );
         assert!(processors("") > 0);
-        assert_eq!(memory("MemTotal:       16384 kB\nMemFree: 1 kB\n"), 16 << 20);
+        assert_eq!(
+            memory("MemTotal:       16384 kB\nMemFree: 1 kB\n"),
+            16 << 20
+        );
         assert_eq!(memory("nothing"), 0);
     }
 

@@ -53,11 +53,7 @@ pub(super) async fn report(
         addresses.push(json!({"$patch": "replace"}));
     }
     let patch = json!({ "status": status });
-    let call = Call::patch(
-        format!("{}/status", path(name)),
-        Content::Strategic,
-        &patch,
-    );
+    let call = Call::patch(format!("{}/status", path(name)), Content::Strategic, &patch);
     writer.send(&call).await?.tree()
 }
 

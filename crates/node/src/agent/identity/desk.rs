@@ -55,7 +55,8 @@ impl Desk {
             }
             answer => answer?,
         };
-        let pair = Pair::new(&chain, &key.serialize_pem()).inspect_err(|_| pair::remove(&pending))?;
+        let pair =
+            Pair::new(&chain, &key.serialize_pem()).inspect_err(|_| pair::remove(&pending))?;
         pair.write(file)?;
         pair::remove(&pending);
         Ok(pair)
@@ -67,7 +68,11 @@ impl Desk {
         let (mut wait, began) = (LOOK, Instant::now());
         let mut remind_at = began + PATIENCE;
         loop {
-            match self.writer.send(&Call::get(format!("{REQUESTS}/{name}"))).await {
+            match self
+                .writer
+                .send(&Call::get(format!("{REQUESTS}/{name}")))
+                .await
+            {
                 Ok(answer) => {
                     let request = answer.tree().map_err(|failure| refused(&failure))?;
                     if let Some(chain) = verdict(&name, &request)? {
@@ -155,7 +160,10 @@ fn verdict(name: &str, request: &Value) -> Result<Option<String>, IdentityError>
             });
         }
     }
-    let Some(text) = status["certificate"].as_str().filter(|text| !text.is_empty()) else {
+    let Some(text) = status["certificate"]
+        .as_str()
+        .filter(|text| !text.is_empty())
+    else {
         return Ok(None);
     };
     let pem = STANDARD.decode(text).ok();
@@ -181,7 +189,10 @@ mod tests {
         };
         check(json!({}), Ok(None));
         check(json!({"conditions": [{"type": "Approved"}]}), Ok(None));
-        check(json!({"certificate": STANDARD.encode("pem")}), Ok(Some("pem")));
+        check(
+            json!({"certificate": STANDARD.encode("pem")}),
+            Ok(Some("pem")),
+        );
         let denied = json!([{"type": "Denied", "reason": "No", "message": "not you"}]);
         check(
             json!({ "conditions": denied }),

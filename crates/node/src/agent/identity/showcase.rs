@@ -49,11 +49,10 @@ impl Showcase {
                 let added = roots.add(authority.clone());
                 added.map_err(|error| unusable(error.to_string()))?;
             }
-            let clients =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                    .allow_unauthenticated()
-                    .build()
-                    .map_err(|error| unusable(error.to_string()))?;
+            let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .allow_unauthenticated()
+                .build()
+                .map_err(|error| unusable(error.to_string()))?;
             builder.with_client_cert_verifier(clients)
         };
         let mut config = builder.with_cert_resolver(self);
