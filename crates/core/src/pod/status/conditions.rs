@@ -6,7 +6,7 @@ use super::{Phase, Story, containers, phase};
 use crate::pod::Container;
 
 /// The conditions that a node sets; all others are somebody else's.
-const OURS: [&str; 5] = [
+pub const OURS: [&str; 5] = [
     "PodReadyToStartContainers",
     "Initialized",
     "Ready",

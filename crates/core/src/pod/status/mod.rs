@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use serde_json::{Map, Value, json};
 
 use super::{Instant, Memory, Observed, Spec};
+pub use conditions::OURS;
 pub use phase::Phase;
 
 /// All that a status depends on.
