@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::qos::{self, Class};
 use super::status::Verdict;
 use crate::daemonset::fit::Rules;
 use crate::daemonset::view::NodeView;
@@ -32,15 +33,7 @@ pub struct Guest {
     rules: Rules,
     os: Option<String>,
     os_label: Option<String>,
-    class: Quality,
-}
-
-/// How surely it has what it asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Quality {
-    BestEffort,
-    Burstable,
-    Guaranteed,
+    class: Class,
 }
 
 /// The node.
@@ -147,7 +140,7 @@ impl Guest {
         Self {
             uid: meta["uid"].as_str().unwrap_or_default().to_owned(),
             is_static,
-            class: quality(spec, &demand),
+            class: qos::class(spec),
             demand,
             rules,
             os: raw.os.map(|os| os.name),
@@ -165,36 +158,6 @@ impl Guest {
             return false;
         }
         other.is_static && !self.is_critical() || self.demand.priority < other.demand.priority
-    }
-}
-
-/// Only what tells guests apart when one must go: all requests met by limits, none at all, or between.
-fn quality(spec: &Value, demand: &Demand) -> Quality {
-    let containers = ["containers", "initContainers"]
-        .iter()
-        .filter_map(|list| spec[list].as_array())
-        .flatten();
-    let said = |container: &Value| {
-        ["requests", "limits"].iter().any(|kind| {
-            container["resources"][kind]
-                .as_object()
-                .is_some_and(|o| !o.is_empty())
-        })
-    };
-    let sure = |container: &Value| {
-        ["cpu", "memory"].iter().all(|name| {
-            let limit = &container["resources"]["limits"][name];
-            let request = &container["resources"]["requests"][name];
-            !limit.is_null() && (request.is_null() || request == limit)
-        })
-    };
-    let all: Vec<&Value> = containers.collect();
-    if all.iter().all(|container| sure(container)) {
-        Quality::Guaranteed
-    } else if all.iter().any(|container| said(container)) || demand.requests.cpu > 0 {
-        Quality::Burstable
-    } else {
-        Quality::BestEffort
     }
 }
 

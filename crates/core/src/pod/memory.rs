@@ -142,6 +142,17 @@ impl Memory {
         }
     }
 
+    /// A probe of a run could not be asked: nothing is known, and it is asked again in its time.
+    pub fn not_answered(&mut self, container: &Container, id: &str, kind: Kind, now: Instant) {
+        let Some(run) = self.lively(&container.name, id) else {
+            return;
+        };
+        let judgement = run.judgements.get_mut(&kind);
+        if let Some((judgement, probe)) = judgement.zip(container.probe(kind)) {
+            judgement.not_answered(probe, now);
+        }
+    }
+
     fn lively(&mut self, name: &str, id: &str) -> Option<&mut Lively> {
         let remembered = self.containers.get_mut(name)?;
         Some(&mut remembered.run).filter(|run| run.id == id)

@@ -118,6 +118,11 @@ impl Judgement {
         self.due = now + probe.period();
     }
 
+    /// No answer has come: that counts neither way.
+    pub fn not_answered(&mut self, probe: &Probe, now: Instant) {
+        self.due = now + probe.period();
+    }
+
     /// Failed so often that something must be done.
     pub fn failed(&self) -> bool {
         self.decided && !self.passed

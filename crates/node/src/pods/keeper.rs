@@ -1,17 +1,34 @@
 //! Keeps one worker per pod: begins it, tells it what has changed, and forgets it when it is over.
+//!
+//! Pods outlive their keeper: one that begins takes up what runs. What nobody asks for any more is ended, once
+//! all sources have said everything.
+
+mod household;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::events::Recorder;
+use kennel_client::fence::Fence;
+use kennel_client::write::Writer;
 use kennel_core::pod::status::Verdict;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::needs::{Probes, Supplies};
-use super::{Directory, Origin};
+use super::report::Reports;
+use super::worker::Shared;
+use super::{Change, Directory, Origin};
 use crate::agent::Settings;
 use crate::runtime::Runtime;
+use household::Household;
+
+/// What events name as their source, as those who look for a kubelet's expect.
+const COMPONENT: &str = "kubelet";
+/// How long to wait before a runtime that does not answer is asked again.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// What looking after pods needs.
 #[derive(Clone)]
@@ -71,4 +88,36 @@ impl Orders {
     pub async fn give(&self, order: Order) {
         let _nobody = self.0.send(order).await;
     }
+}
+
+/// Looks after pods until told to stop; they go on without it. May be dropped at any moment.
+pub async fn run(
+    parts: Parts,
+    mut changes: mpsc::Receiver<Change>,
+    mut orders: mpsc::Receiver<Order>,
+    stop: CancellationToken,
+) {
+    let (reports, reporting) = Reports::new(parts.client.clone(), stop.clone());
+    let writer = Writer::new(parts.client.clone(), Fence::open());
+    let (recorder, recording) = Recorder::new(writer, COMPONENT, stop.clone());
+    let mut happened = parts.runtime.changes();
+    let shared = Arc::new(Shared::new(parts, reports, recorder));
+    let keeping = async {
+        let mut household = Household::open(Arc::clone(&shared)).await;
+        loop {
+            tokio::select! {
+                Some(change) = changes.recv() => household.heard(change),
+                Some(uid) = happened.recv() => household.happened(&uid),
+                Some(order) = orders.recv() => household.ordered(order),
+                () = household.next() => {}
+            }
+        }
+    };
+    let until_stopped = async {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = keeping => {}
+        }
+    };
+    tokio::join!(until_stopped, reporting, recording);
 }

@@ -8,9 +8,13 @@
 
 pub mod directory;
 pub mod keeper;
+mod logs;
 pub mod needs;
 pub mod pod;
+mod report;
 pub mod source;
+mod voice;
+mod worker;
 
 pub use directory::{Directory, View};
 pub use keeper::{Order, Orders, Parts};

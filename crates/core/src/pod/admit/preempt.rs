@@ -1,6 +1,6 @@
 //! Who must go for a critical pod: as few as possible, the least sure of what they have first.
 
-use super::{Admission, Guest, Lack, Quality, refuse};
+use super::{Admission, Class, Guest, Lack, refuse};
 
 /// Makes room for a guest that lacks this.
 pub(super) fn instead(guest: &Guest, others: &[&Guest], lacks: &[Lack]) -> Admission {
@@ -8,15 +8,15 @@ pub(super) fn instead(guest: &Guest, others: &[&Guest], lacks: &[Lack]) -> Admis
         .iter()
         .map(|lack| (lack.resource.clone(), lack.amount()))
         .collect();
-    let of = |class: Quality| -> Vec<&Guest> {
+    let of = |class: Class| -> Vec<&Guest> {
         let those = others.iter().filter(|other| other.yields_to(guest));
         those
             .filter(|other| other.class == class)
             .copied()
             .collect()
     };
-    let (best_effort, burstable) = (of(Quality::BestEffort), of(Quality::Burstable));
-    let guaranteed = of(Quality::Guaranteed);
+    let (best_effort, burstable) = (of(Class::BestEffort), of(Class::Burstable));
+    let guaranteed = of(Class::Guaranteed);
     let every: Vec<&Guest> = [&best_effort[..], &burstable, &guaranteed].concat();
     let short = less(&needs, &every);
     if !short.is_empty() {

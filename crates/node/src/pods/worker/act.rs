@@ -182,8 +182,9 @@ impl Start {
         let mut runs = runs.into_iter().flatten();
         if runs.any(|run| run.id == id && run.state == State::Created) {
             let removed = bounded(CALL, self.runtime().remove(id)).await;
-            removed
-                .unwrap_or_else(|error| tracing::warn!(id, "an unstarted container stays: {error}"));
+            removed.unwrap_or_else(|error| {
+                tracing::warn!(id, "an unstarted container stays: {error}")
+            });
         }
     }
 
@@ -233,7 +234,7 @@ impl Start {
         let Some((raw, container)) = raw.zip(container) else {
             return Err(Hindrance::Ended);
         };
-        let (image, policy) = (container.image.as_str(), policy(raw, &container.image));
+        let (image, policy) = (container.image.as_str(), policy(raw));
         let runtime = self.runtime();
         if policy == PullPolicy::IfNotPresent {
             let there = runtime.image(image, PullPolicy::Never, &[]);
@@ -305,21 +306,12 @@ impl Start {
     }
 }
 
-/// The API has set it; for pods of files its defaults hold.
-fn policy(container: &serde_json::Value, image: &str) -> PullPolicy {
+/// The API has set it, and so has whoever reads files.
+fn policy(container: &serde_json::Value) -> PullPolicy {
     match container["imagePullPolicy"].as_str() {
         Some("Always") => PullPolicy::Always,
         Some("Never") => PullPolicy::Never,
-        Some(_) => PullPolicy::IfNotPresent,
-        None => {
-            let name = image.rsplit('/').next().unwrap_or(image);
-            let exact = name.contains('@') || name.contains(':') && !name.ends_with(":latest");
-            if exact {
-                PullPolicy::IfNotPresent
-            } else {
-                PullPolicy::Always
-            }
-        }
+        _ => PullPolicy::IfNotPresent,
     }
 }
 

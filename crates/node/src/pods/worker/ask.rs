@@ -8,7 +8,7 @@ use kennel_core::pod::{Container, Instant, Run};
 use serde_json::Value;
 
 use super::{Outcome, Worker, sooner};
-use crate::pods::Question;
+use crate::pods::needs::{Question, Unwell};
 
 impl Worker {
     /// Asks what is due. Says when the next question is.
@@ -78,15 +78,24 @@ impl Worker {
         let asked = self.asked(container, run, probe);
         let voice = self.voice.clone();
         self.tasks.spawn(async move {
-            let result = asked.probe().await;
-            if let Err(why) = &result {
-                voice.warn("Unhealthy", format!("{kind:?} probe failed: {why}"));
-            }
+            let success = match asked.probe().await {
+                Ok(()) => Some(true),
+                Err(Unwell::Failed(why)) => {
+                    voice.warn("Unhealthy", format!("{kind:?} probe failed: {why}"));
+                    Some(false)
+                }
+                Err(Unwell::Unknown(why)) => {
+                    let message =
+                        format!("{kind:?} probe errored and resulted in unknown state: {why}");
+                    voice.warn("Unhealthy", message);
+                    None
+                }
+            };
             Outcome::Answer {
                 name: asked.container.name,
                 id: asked.id,
                 kind,
-                success: result.is_ok(),
+                success,
             }
         });
     }
@@ -96,12 +105,17 @@ impl Worker {
         name: String,
         id: &str,
         kind: Kind,
-        success: bool,
+        success: Option<bool>,
         now: Instant,
     ) {
         if let Some(container) = self.pod.spec.container(&name) {
-            let answer = Answer { kind, success };
-            self.memory.answered(container, id, answer, now);
+            match success {
+                Some(success) => {
+                    let answer = Answer { kind, success };
+                    self.memory.answered(container, id, answer, now);
+                }
+                None => self.memory.not_answered(container, id, kind, now),
+            }
         }
         self.asking.remove(&(name, kind));
     }
@@ -142,7 +156,7 @@ impl Asked {
         }
     }
 
-    async fn probe(&self) -> Result<(), String> {
+    async fn probe(&self) -> Result<(), Unwell> {
         self.shared.parts.probes.ask(&self.question()).await
     }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kennel_core::pod::Run;
+use kennel_core::pod::{Run, State};
 
 use super::act::bounded;
-use super::kill::rest_if_failed;
+use super::kill::{self, rest_if_failed};
 use super::{Outcome, Shared, Worker};
-use crate::pods::Pod;
+use crate::pods::{Pod, logs};
 use crate::runtime::{Error, Found, Result};
 
 /// How long a runtime may take to take one thing away.
@@ -17,12 +17,17 @@ const CALL: std::time::Duration = std::time::Duration::from_mins(2);
 impl Worker {
     /// Removes runs beyond the newest and the one before, and sandboxes that were replaced and are empty.
     pub(super) fn prune(&mut self) {
-        let runs: Vec<String> = self
+        let runs: Vec<Run> = self
             .old_runs()
-            .filter(|id| !self.pruning.contains(*id))
+            .filter(|run| !self.pruning.contains(&run.id))
             .cloned()
             .collect();
-        let used: BTreeSet<&str> = self.observed.runs.iter().map(|r| r.sandbox.as_str()).collect();
+        let used: BTreeSet<&str> = self
+            .observed
+            .runs
+            .iter()
+            .map(|r| r.sandbox.as_str())
+            .collect();
         let stale = self.stale.iter().filter(|id| !used.contains(id.as_str()));
         let sandboxes: Vec<String> = stale
             .filter(|id| !self.pruning.contains(*id))
@@ -31,36 +36,58 @@ impl Worker {
         if runs.is_empty() && sandboxes.is_empty() {
             return;
         }
-        let both: Vec<String> = runs.iter().chain(&sandboxes).cloned().collect();
+        let ids = runs.iter().map(|run| &run.id);
+        let both: Vec<String> = ids.chain(&sandboxes).cloned().collect();
         self.pruning.extend(both.iter().cloned());
-        let runtime = Arc::clone(&self.shared.parts.runtime);
-        let (voice, pause) = (self.voice.clone(), self.next_pause("old"));
+        let (shared, pod) = (Arc::clone(&self.shared), self.pod.id.clone());
+        let (voice, pause) = (self.voice.clone(), self.next_pause(kill::OLD));
         self.tasks.spawn(async move {
             let remove = async {
-                for id in &runs {
-                    bounded(CALL, runtime.remove(id)).await?;
+                for run in &runs {
+                    bounded(CALL, shared.parts.runtime.remove(&run.id)).await?;
+                    let removed = logs::remove(&shared.parts.settings.paths, &pod, run);
+                    removed.map_err(|error| Error::Failed(error.to_string()))?;
                 }
                 for id in &sandboxes {
-                    bounded(CALL, runtime.stop_sandbox(id)).await?;
-                    bounded(CALL, runtime.remove_sandbox(id)).await?;
+                    bounded(CALL, shared.parts.runtime.stop_sandbox(id)).await?;
+                    bounded(CALL, shared.parts.runtime.remove_sandbox(id)).await?;
                 }
                 Ok(())
             };
             let removed = remove.await;
-            rest_if_failed(removed, &voice, pause).await;
-            Outcome::Pruned(both)
+            let well = rest_if_failed(removed, &voice, pause).await;
+            Outcome::Pruned(both, well)
         });
     }
 
-    fn old_runs(&self) -> impl Iterator<Item = &String> {
+    fn old_runs(&self) -> impl Iterator<Item = &Run> {
         let observed = &self.observed;
         let kept = |run: &Run| {
             let newest = observed.latest(&run.name);
             let previous = observed.previous(&run.name);
-            [newest, previous].into_iter().flatten().any(|k| k.id == run.id)
+            [newest, previous]
+                .into_iter()
+                .flatten()
+                .any(|k| k.id == run.id)
         };
         let old = observed.runs.iter().filter(move |run| !kept(run));
-        old.filter(|run| run.exit().is_some()).map(|run| &run.id)
+        old.filter(|run| run.exit().is_some())
+    }
+
+    /// Leads log collectors to the logs of all runs that there are.
+    pub(super) fn show_logs(&mut self) {
+        let linked = std::mem::take(&mut self.linked);
+        for run in &self.observed.runs {
+            let paths = &self.shared.parts.settings.paths;
+            if !linked.contains(&run.id)
+                && let Err(error) = logs::show(paths, &self.pod.id, run)
+            {
+                tracing::warn!(run = run.id, "its log cannot be linked: {error}");
+            }
+            if run.state != State::Created {
+                self.linked.insert(run.id.clone());
+            }
+        }
     }
 
     /// The pod is over and stays: what it was given is not needed any more.
@@ -78,7 +105,7 @@ impl Worker {
     pub(super) fn clear(&mut self) {
         let (shared, pod) = (Arc::clone(&self.shared), Arc::clone(&self.pod));
         let voice = self.voice.clone();
-        let pauses: Vec<_> = (0..8).map(|_| self.next_pause("all")).collect();
+        let pauses: Vec<_> = (0..8).map(|_| self.next_pause(kill::ALL)).collect();
         self.tasks.spawn(async move {
             let longest = pauses.last().copied().unwrap_or_default();
             let mut pauses = pauses.into_iter();
@@ -116,11 +143,7 @@ async fn take_away(shared: &Shared, pod: &Pod) -> Result<()> {
     }
     let failed = |error: std::io::Error| Error::Failed(error.to_string());
     shared.parts.supplies.remove(uid).await.map_err(failed)?;
-    let logs = shared.parts.settings.paths.pod_logs(&pod.id);
-    match tokio::fs::remove_dir_all(logs).await {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
-        _ => Ok(()),
-    }
+    logs::remove_all(&shared.parts.settings.paths, &pod.id).map_err(failed)
 }
 
 fn sandboxes(found: &Found) -> impl Iterator<Item = &String> {

@@ -80,7 +80,8 @@ impl Worker {
         if self.stage != Stage::Living {
             return;
         }
-        self.voice.warn(word(&verdict.reason), verdict.message.clone());
+        self.voice
+            .warn(word(&verdict.reason), verdict.message.clone());
         self.end_by(self.shared.now() + grace, Some(verdict));
     }
 

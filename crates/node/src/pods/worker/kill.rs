@@ -21,6 +21,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// And the longest.
 const PAUSE_MAX: Duration = Duration::from_mins(2);
 
+/// Tries to take old runs and sandboxes away are counted under this name.
+pub(super) const OLD: &str = "/old";
+/// And those to take everything away under this one.
+pub(super) const ALL: &str = "/all";
+
 /// A container that is to end.
 struct Kill {
     runtime: Arc<dyn Runtime>,
@@ -45,8 +50,8 @@ impl Worker {
         let task = name.clone();
         let handle = self.tasks.spawn(async move {
             let ended = kill.carry_out().await;
-            rest_if_failed(ended, &kill.voice, pause).await;
-            Outcome::Stop(task)
+            let well = rest_if_failed(ended, &kill.voice, pause).await;
+            Outcome::Stop(task, well)
         });
         self.kills.insert(name, handle);
     }
@@ -57,8 +62,8 @@ impl Worker {
         let (voice, pause) = (self.voice.clone(), self.next_pause(""));
         self.tasks.spawn(async move {
             let stopped = bounded(EXTRA, runtime.stop_sandbox(&id)).await;
-            rest_if_failed(stopped, &voice, pause).await;
-            Outcome::Stop(String::new())
+            let well = rest_if_failed(stopped, &voice, pause).await;
+            Outcome::Stop(String::new(), well)
         });
     }
 
@@ -78,6 +83,13 @@ impl Worker {
         let pause = PAUSE.saturating_mul(2_u32.saturating_pow((*tries).min(16)));
         *tries += 1;
         pause.min(PAUSE_MAX)
+    }
+
+    /// What ended well begins anew the next time.
+    pub(super) fn tried(&mut self, name: &str, well: bool) {
+        if well {
+            self.kill_tries.remove(name);
+        }
     }
 
     fn pre_stop(&self, name: &str, id: &str) -> Option<Asked> {
@@ -121,10 +133,16 @@ impl Kill {
     }
 }
 
-/// Says what could not be ended and waits, so that it is not tried again at once.
-pub(super) async fn rest_if_failed(ended: Result<(), Error>, voice: &Voice, pause: Duration) {
-    if let Err(error) = ended {
-        voice.warn("FailedKillPod", format!("error killing pod: {error}"));
-        tokio::time::sleep(pause).await;
-    }
+/// Says what could not be ended and waits, so that it is not tried again at once. Did it go well?
+pub(super) async fn rest_if_failed(
+    ended: Result<(), Error>,
+    voice: &Voice,
+    pause: Duration,
+) -> bool {
+    let Err(error) = ended else {
+        return true;
+    };
+    voice.warn("FailedKillPod", format!("error killing pod: {error}"));
+    tokio::time::sleep(pause).await;
+    false
 }

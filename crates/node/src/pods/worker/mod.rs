@@ -28,7 +28,7 @@ use kennel_core::pod::probe::Kind;
 use kennel_core::pod::status::Verdict;
 use kennel_core::pod::{Action, Instant, Memory, Observed};
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +52,8 @@ pub(super) struct Shared {
     pub(super) parts: Parts,
     pub(super) reports: Reports,
     pub(super) recorder: Recorder,
+    /// Somebody has made room.
+    pub(super) freed: Notify,
     starts: Semaphore,
     pulls: Semaphore,
     began: tokio::time::Instant,
@@ -65,6 +67,7 @@ impl Shared {
             parts,
             reports,
             recorder,
+            freed: Notify::new(),
             starts: Semaphore::new(STARTS),
             pulls: Semaphore::new(PULLS),
             began: tokio::time::Instant::now(),
@@ -96,18 +99,23 @@ enum Outcome {
     /// A container was started, or not.
     Start(String, Result<(), act::Hindrance>),
     /// A container or sandbox (with an empty name) was stopped, or may be tried again.
-    Stop(String),
+    Stop(String, bool),
     /// A hook after a start is over.
-    Hook { name: String, id: String, well: bool },
+    Hook {
+        name: String,
+        id: String,
+        well: bool,
+    },
     /// A probe was answered.
     Answer {
         name: String,
         id: String,
         kind: Kind,
-        success: bool,
+        /// Nothing, if it could not be asked.
+        success: Option<bool>,
     },
     /// Old runs and sandboxes were removed, or may be tried again.
-    Pruned(Vec<String>),
+    Pruned(Vec<String>, bool),
     /// What the pod was given is taken back, now that it is over.
     Rested,
     /// Nothing is left of it.
@@ -151,6 +159,8 @@ pub(super) struct Worker {
     kill_tries: BTreeMap<String, u32>,
     asking: BTreeSet<(String, Kind)>,
     hooking: BTreeSet<String>,
+    /// The runs whose logs are shown.
+    linked: BTreeSet<String>,
     pruning: BTreeSet<String>,
     /// Stops starts that still wait for something.
     ending: CancellationToken,
@@ -198,6 +208,7 @@ impl Worker {
             kill_tries: BTreeMap::new(),
             asking: BTreeSet::new(),
             hooking: BTreeSet::new(),
+            linked: BTreeSet::new(),
             pruning: BTreeSet::new(),
             ending: CancellationToken::new(),
             pod: Arc::clone(&pod),
@@ -281,6 +292,7 @@ impl Worker {
             None => (Observed::default(), Vec::new()),
         };
         self.observed = self.with_last_words(observed).await;
+        self.show_logs();
         self.stale = stale;
         let now = self.shared.now();
         self.memory.saw(&self.pod.spec, &self.observed, now);
@@ -344,9 +356,10 @@ impl Worker {
         match outcome {
             Outcome::Sandbox(result) => self.started(String::new(), result, now),
             Outcome::Start(name, result) => self.started(name, result, now),
-            Outcome::Stop(name) => {
+            Outcome::Stop(name, well) => {
                 self.busy.remove(&name);
                 self.kills.remove(&name);
+                self.tried(&name, well);
                 self.look_now();
             }
             Outcome::Hook { name, id, well } => {
@@ -359,7 +372,8 @@ impl Worker {
                 kind,
                 success,
             } => self.answered(name, &id, kind, success, now),
-            Outcome::Pruned(ids) => {
+            Outcome::Pruned(ids, well) => {
+                self.tried(kill::OLD, well);
                 ids.iter().for_each(|id| {
                     self.pruning.remove(id);
                 });
@@ -393,7 +407,9 @@ impl Worker {
     }
 
     fn release(&self) {
-        self.released.store(true, Ordering::SeqCst);
+        if !self.released.swap(true, Ordering::SeqCst) {
+            self.shared.freed.notify_one();
+        }
     }
 
     fn raw(&self, container: &str) -> &Value {

@@ -117,9 +117,7 @@ impl Worker {
                 None => {
                     let supplies = &self.shared.parts.supplies;
                     let failed = exit.code != 0;
-                    supplies
-                        .last_words(&self.pod, &name, attempt, failed)
-                        .await
+                    supplies.last_words(&self.pod, &name, attempt, failed).await
                 }
             };
             exit.message.clone_from(&said);

@@ -1,0 +1,370 @@
+//! The pods that are looked after, and those that have arrived and wait to be let in.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kennel_core::pod::admit::{Admission, Guest, Host, admit};
+use kennel_core::pod::status::Verdict;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
+
+use super::{AGAIN, Order};
+use crate::pods::worker::{Beginning, News, Shared, Worker};
+use crate::pods::{Change, Origin, Pod};
+use crate::runtime::{Found, PodId};
+
+/// How long a runtime may take to list what it has.
+const LIST: Duration = Duration::from_mins(1);
+/// A worker that broke is begun anew after so long.
+const MENDED: Duration = Duration::from_secs(10);
+
+/// A pod that is looked after.
+struct Kept {
+    pod: Arc<Pod>,
+    guest: Guest,
+    news: mpsc::UnboundedSender<News>,
+    released: Arc<AtomicBool>,
+    /// It takes room until it is released.
+    counts: bool,
+    /// Its source has it no more.
+    gone: bool,
+    /// It was told to make room.
+    yields: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Household {
+    shared: Arc<Shared>,
+    kept: BTreeMap<String, Kept>,
+    workers: JoinSet<()>,
+    names: HashMap<Id, String>,
+    arrivals: Vec<Arc<Pod>>,
+    /// Sources that have not said everything yet.
+    awaited: Vec<Origin>,
+    /// The pods that were there before us.
+    before: BTreeSet<String>,
+    /// When to look for what nobody asks for.
+    sweep: Option<Instant>,
+}
+
+impl Household {
+    /// Asks the runtime what there is, for as long as it takes.
+    pub(super) async fn open(shared: Arc<Shared>) -> Self {
+        let found = loop {
+            match list(&shared).await {
+                Some(found) => break found,
+                None => tokio::time::sleep(AGAIN).await,
+            }
+        };
+        Self {
+            awaited: shared.parts.sources.clone(),
+            shared,
+            kept: BTreeMap::new(),
+            workers: JoinSet::new(),
+            names: HashMap::new(),
+            arrivals: Vec::new(),
+            before: found.into_iter().map(|found| found.pod.uid).collect(),
+            sweep: None,
+        }
+    }
+
+    pub(super) fn heard(&mut self, change: Change) {
+        match change {
+            Change::Set(pod) => self.set(pod),
+            Change::Gone(id) => self.gone(&id),
+            Change::Synced(origin) => {
+                self.awaited.retain(|awaited| *awaited != origin);
+                self.let_in();
+                self.sweep_soon();
+            }
+        }
+    }
+
+    fn set(&mut self, pod: Arc<Pod>) {
+        let uid = &pod.id.uid;
+        match self.kept.get_mut(uid).filter(|kept| !kept.gone) {
+            Some(kept) => {
+                kept.pod = Arc::clone(&pod);
+                let _ended = kept.news.send(News::Pod(pod));
+            }
+            None => {
+                self.arrivals.retain(|other| other.id.uid != *uid);
+                self.arrivals.push(pod);
+                self.let_in();
+            }
+        }
+    }
+
+    fn gone(&mut self, id: &PodId) {
+        self.arrivals.retain(|other| other.id.uid != id.uid);
+        if let Some(kept) = self.kept.get_mut(&id.uid) {
+            kept.gone = true;
+            let _ended = kept.news.send(News::Gone);
+        }
+    }
+
+    pub(super) fn happened(&mut self, uid: &str) {
+        if uid.is_empty() {
+            for kept in self.kept.values() {
+                let _ended = kept.news.send(News::Look);
+            }
+        } else if let Some(kept) = self.kept.get(uid) {
+            let _ended = kept.news.send(News::Look);
+            return;
+        }
+        self.sweep_soon();
+    }
+
+    pub(super) fn ordered(&mut self, order: Order) {
+        match order {
+            Order::Evict {
+                uid,
+                verdict,
+                grace,
+            } => {
+                if let Some(kept) = self.kept.get(&uid) {
+                    let _ended = kept.news.send(News::Evict(verdict, grace));
+                }
+            }
+            Order::Mirrored { uid, mirror } => self.shared.reports.mirrored(uid, mirror),
+        }
+    }
+
+    /// Waits for something of our own to do, and does it.
+    pub(super) async fn next(&mut self) {
+        let due = self.sweep;
+        let sweep = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(ended) = self.workers.join_next_with_id() => self.ended(ended),
+            () = self.shared.freed.notified() => self.let_in(),
+            () = sweep => self.sweep_now().await,
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = match &ended {
+            Ok((id, ())) => *id,
+            Err(error) => error.id(),
+        };
+        let Some(uid) = self.names.remove(&id) else {
+            return;
+        };
+        let Some(kept) = self.kept.remove(&uid) else {
+            return;
+        };
+        if let Err(error) = ended {
+            tracing::error!(pod = %kept.pod.id.name, "its worker broke and is begun anew: {error}");
+            self.begin(kept.pod, None, kept.gone, MENDED);
+        }
+        self.let_in();
+    }
+
+    /// Lets in all that may come in now: those that were here before first, then the oldest.
+    fn let_in(&mut self) {
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        arrivals.sort_by_cached_key(|pod| {
+            let created = pod.metadata()["creationTimestamp"].as_str();
+            let created = created.unwrap_or_default().to_owned();
+            (!self.was_here(pod), created, pod.id.name.clone())
+        });
+        for pod in arrivals {
+            match self.judge(&pod) {
+                Some(Admission::Admitted) => self.begin(pod, None, false, Duration::ZERO),
+                Some(Admission::Refused(verdict)) => {
+                    self.begin(pod, Some(verdict), false, Duration::ZERO);
+                }
+                Some(Admission::Instead(victims)) => {
+                    self.send_away(&victims);
+                    self.arrivals.push(pod);
+                }
+                None => self.arrivals.push(pod),
+            }
+        }
+    }
+
+    /// What becomes of an arrival; nothing while it has to wait.
+    fn judge(&self, pod: &Pod) -> Option<Admission> {
+        if self.kept.contains_key(&pod.id.uid) || self.follows_another(pod) {
+            return None;
+        }
+        if self.was_here(pod) {
+            return Some(Admission::Admitted);
+        }
+        if self.awaited.contains(&pod.origin) {
+            return None;
+        }
+        let guest = guest(pod);
+        let host = Host::read(&self.shared.parts.node.borrow());
+        let takes_room = |kept: &&Kept| kept.counts && !kept.released.load(Ordering::SeqCst);
+        let all = self.kept.values().filter(takes_room);
+        let (leaving, staying): (Vec<&Kept>, Vec<&Kept>) = all.partition(|kept| kept.yields);
+        let others: Vec<&Guest> = staying.iter().map(|kept| &kept.guest).collect();
+        let verdict = admit(&guest, &host, &others);
+        if leaving.is_empty() || verdict != Admission::Admitted {
+            return Some(verdict);
+        }
+        // There will be room; but is there already?
+        let others: Vec<&Guest> = leaving
+            .iter()
+            .map(|kept| &kept.guest)
+            .chain(others)
+            .collect();
+        let now = admit(&guest, &host, &others);
+        match now {
+            Admission::Instead(_) => None,
+            other => Some(other),
+        }
+    }
+
+    /// The pod before it of the same file has not ended yet: they would be in each other's way.
+    fn follows_another(&self, pod: &Pod) -> bool {
+        let same = |other: &Kept| {
+            let (a, b) = (&other.pod.id, &pod.id);
+            a.namespace == b.namespace && a.name == b.name && a.uid != b.uid
+        };
+        pod.origin == Origin::File && self.kept.values().any(same)
+    }
+
+    /// Pods that ran are not judged again, and those that will not run need not be.
+    fn was_here(&self, pod: &Pod) -> bool {
+        let phase = pod.object["status"]["phase"].as_str();
+        pod.is_deleted()
+            || self.before.contains(&pod.id.uid)
+            || matches!(phase, Some("Running" | "Succeeded" | "Failed"))
+    }
+
+    fn send_away(&mut self, victims: &[String]) {
+        for uid in victims {
+            let Some(kept) = self.kept.get_mut(uid) else {
+                continue;
+            };
+            kept.yields = true;
+            let verdict = Verdict {
+                reason: "Preempting".to_owned(),
+                message: "Preempted in order to admit critical pod".to_owned(),
+            };
+            let grace = kept.pod.spec.grace();
+            let _ended = kept.news.send(News::Evict(verdict, grace));
+        }
+    }
+
+    fn begin(&mut self, pod: Arc<Pod>, refused: Option<Verdict>, gone: bool, after: Duration) {
+        let (news, hears) = mpsc::unbounded_channel();
+        let released = Arc::new(AtomicBool::new(false));
+        let phase = pod.object["status"]["phase"].as_str();
+        let over = matches!(phase, Some("Succeeded" | "Failed"));
+        let uid = pod.id.uid.clone();
+        let kept = Kept {
+            guest: guest(&pod),
+            news,
+            released: Arc::clone(&released),
+            counts: refused.is_none() && !over,
+            gone,
+            yields: false,
+            pod: Arc::clone(&pod),
+        };
+        let beginning = Beginning {
+            pod,
+            news: hears,
+            released,
+            refused,
+            gone,
+        };
+        let shared = Arc::clone(&self.shared);
+        let task = self.workers.spawn(async move {
+            tokio::time::sleep(after).await;
+            Worker::new(shared, beginning).run().await;
+        });
+        self.names.insert(task.id(), uid.clone());
+        self.kept.insert(uid, kept);
+    }
+
+    /// Looks for what nobody asks for, as soon as that can be known.
+    fn sweep_soon(&mut self) {
+        if self.awaited.is_empty() {
+            self.sweep = Some(Instant::now());
+        }
+    }
+
+    /// Begun anew if it is dropped before its end.
+    async fn sweep_now(&mut self) {
+        let Some(found) = list(&self.shared).await else {
+            self.sweep = Some(Instant::now() + AGAIN);
+            return;
+        };
+        for found in found {
+            if !self.knows(&found.pod.uid) {
+                self.end_orphan(&found);
+            }
+        }
+        let supplies = Arc::clone(&self.shared.parts.supplies);
+        for uid in supplies.kept().await.unwrap_or_default() {
+            if !self.knows(&uid)
+                && let Err(error) = supplies.remove(&uid).await
+            {
+                tracing::warn!(uid, "what a pod was given before stays: {error}");
+            }
+        }
+        self.sweep = None;
+    }
+
+    fn knows(&self, uid: &str) -> bool {
+        self.kept.contains_key(uid) || self.arrivals.iter().any(|pod| pod.id.uid == uid)
+    }
+
+    /// Has a worker end what nobody asks for. All that is known of it is what runs.
+    fn end_orphan(&mut self, found: &Found) {
+        let PodId {
+            namespace,
+            name,
+            uid,
+        } = &found.pod;
+        tracing::warn!(
+            namespace,
+            name,
+            uid,
+            "nobody asks for this pod: it is ended"
+        );
+        let names: BTreeSet<&str> = found
+            .observed
+            .runs
+            .iter()
+            .map(|r| r.name.as_str())
+            .collect();
+        let containers: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        let object = json!({"metadata": {"namespace": namespace, "name": name, "uid": uid},
+            "spec": {"containers": containers}});
+        match Pod::parse(object, Origin::Api) {
+            Ok(pod) => self.begin(Arc::new(pod), None, true, Duration::ZERO),
+            Err(error) => tracing::error!(uid, "an orphan cannot be ended: {error}"),
+        }
+    }
+}
+
+fn guest(pod: &Pod) -> Guest {
+    Guest::read(&pod.object, pod.origin == Origin::File)
+}
+
+/// What the runtime has; nothing if it does not say.
+async fn list(shared: &Shared) -> Option<Vec<Found>> {
+    match tokio::time::timeout(LIST, shared.parts.runtime.list()).await {
+        Ok(Ok(found)) => Some(found),
+        Ok(Err(error)) => {
+            tracing::warn!("the runtime does not say what it has: {error}");
+            None
+        }
+        Err(_late) => {
+            tracing::warn!("the runtime does not say in time what it has");
+            None
+        }
+    }
+}

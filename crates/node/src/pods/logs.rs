@@ -1,0 +1,134 @@
+//! The files and links of containers' logs: links for log collectors while a run is there, and nothing once its
+//! pod is gone. Writes and reads no log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kennel_core::pod::Run;
+
+use crate::agent::Paths;
+use crate::runtime::PodId;
+
+/// `<pod>_<namespace>_<container>-<id>.log`: what log collectors read a line's origin from.
+fn link(paths: &Paths, pod: &PodId, container: &str, id: &str) -> PathBuf {
+    let name = format!("{}_{}_{container}-{id}.log", pod.name, pod.namespace);
+    paths.log_links().join(name)
+}
+
+/// Leads log collectors to the log of a run, if it has one.
+pub(super) fn show(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
+    let log = paths.pod_logs(pod).join(Paths::log(&run.name, run.attempt));
+    let link = link(paths, pod, &run.name, &run.id);
+    if !log.exists() || link.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(paths.log_links())?;
+    std::os::unix::fs::symlink(log, link)
+}
+
+/// Takes away the log of a run that was removed, with what was rotated out of it.
+pub(super) fn remove(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
+    gone(std::fs::remove_file(link(paths, pod, &run.name, &run.id)))?;
+    let log = paths.pod_logs(pod).join(Paths::log(&run.name, run.attempt));
+    let (Some(dir), Some(name)) = (log.parent(), log.file_name()) else {
+        return Ok(());
+    };
+    let name = name.to_string_lossy();
+    for file in files(dir)? {
+        let own = file.file_name().is_some_and(|file| {
+            let file = file.to_string_lossy();
+            file == name || file.starts_with(&format!("{name}."))
+        });
+        if own {
+            gone(std::fs::remove_file(file))?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes away all logs of a pod, and the links to them.
+pub(super) fn remove_all(paths: &Paths, pod: &PodId) -> io::Result<()> {
+    let logs = paths.pod_logs(pod);
+    for link in files(&paths.log_links())? {
+        let target = std::fs::read_link(&link);
+        if target.is_ok_and(|target| target.starts_with(&logs)) {
+            gone(std::fs::remove_file(link))?;
+        }
+    }
+    gone(std::fs::remove_dir_all(logs))
+}
+
+fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(dir) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) => gone(Err(error)).map(|()| Vec::new()),
+    }
+}
+
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kennel_core::pod::State;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn run(attempt: u32) -> Run {
+        Run {
+            name: "app".to_owned(),
+            id: format!("id{attempt}"),
+            attempt,
+            sandbox: String::new(),
+            image: String::new(),
+            image_id: String::new(),
+            state: State::Created,
+        }
+    }
+
+    #[test]
+    fn logs_are_shown_by_links_and_taken_away_with_them() {
+        let dir = TempDir::new().unwrap();
+        let paths = Paths {
+            data: dir.path().join("data"),
+            logs: dir.path().join("logs"),
+        };
+        let pod = PodId {
+            namespace: "ns".to_owned(),
+            name: "web".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let logs = paths.pod_logs(&pod).join("app");
+        std::fs::create_dir_all(&logs).unwrap();
+        for name in ["0.log", "0.log.20260102-030405", "1.log", "10.log"] {
+            std::fs::write(logs.join(name), name).unwrap();
+        }
+        for attempt in [0, 1, 1, 7] {
+            show(&paths, &pod, &run(attempt)).unwrap();
+        }
+        let names = |dir: &Path| {
+            let mut names: Vec<String> = files(dir)
+                .unwrap()
+                .iter()
+                .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        };
+        let links = paths.log_links();
+        let first = "web_ns_app-id0.log";
+        assert_eq!(names(&links), [first, "web_ns_app-id1.log"]);
+        assert_eq!(std::fs::read_to_string(links.join(first)).unwrap(), "0.log");
+        remove(&paths, &pod, &run(0)).unwrap();
+        assert_eq!(names(&links), ["web_ns_app-id1.log"]);
+        assert_eq!(names(&logs), ["1.log", "10.log"]);
+        remove_all(&paths, &pod).unwrap();
+        remove_all(&paths, &pod).unwrap();
+        assert!(names(&links).is_empty() && !logs.exists());
+    }
+}
