@@ -13,6 +13,7 @@
 
 pub mod agent;
 pub mod dice;
+pub mod inputs;
 pub mod look;
 pub mod manifests;
 pub mod pods;

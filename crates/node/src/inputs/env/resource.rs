@@ -1,0 +1,88 @@
+//! `resourceFieldRef`: what a container may use, told to it.
+
+use kennel_core::quantity::Quantity;
+use serde_json::Value;
+
+use crate::inputs::tree::text;
+
+/// The value of a reference like `limits.cpu`, in whole divisors, rounded up. A limit that is not set is what the
+/// node has to give.
+pub(in crate::inputs) fn value(
+    container: &Value,
+    reference: &Value,
+    allocatable: &Value,
+) -> Result<String, String> {
+    let path = text(reference, "resource");
+    let (list, name) = path
+        .split_once('.')
+        .filter(|(list, name)| ["limits", "requests"].contains(list) && is_offered(name))
+        .ok_or_else(|| format!("unsupported container resource : {path}"))?;
+    let set = &container["resources"][list][name];
+    let amount = match (set, list) {
+        (Value::Null, "limits") => &allocatable[name],
+        (set, _) => set,
+    };
+    Ok(divided(name, Quantity::read(amount), &reference["divisor"]).to_string())
+}
+
+fn is_offered(name: &str) -> bool {
+    ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with("hugepages-")
+}
+
+fn divided(name: &str, amount: Quantity, divisor: &Value) -> i64 {
+    let divisor = match Quantity::read(divisor) {
+        zero if zero.is_zero() => Quantity::from_units(1, zero.format()),
+        divisor => divisor,
+    };
+    let (amount, divisor) = match name {
+        "cpu" => (amount.milli_value(), divisor.milli_value()),
+        _ => (amount.value(), divisor.value()),
+    };
+    let whole = amount / divisor;
+    whole + i64::from(amount % divisor > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(resource: &str, divisor: &str, expected: &str) {
+        let container = json!({"resources": {
+            "limits": {"memory": "1500Ki"},
+            "requests": {"cpu": "250m", "memory": 1024, "hugepages-2Mi": "4Mi"},
+        }});
+        let allocatable = json!({"cpu": "2", "memory": "8Gi", "ephemeral-storage": "1G"});
+        let reference = json!({"resource": resource, "divisor": divisor});
+        let found = value(&container, &reference, &allocatable);
+        assert_eq!(found.as_deref(), Ok(expected), "{resource} / {divisor}");
+    }
+
+    #[test]
+    fn amounts_are_whole_divisors_rounded_up() {
+        check("requests.cpu", "1", "1");
+        check("requests.cpu", "1m", "250");
+        check("requests.cpu", "100m", "3");
+        check("requests.memory", "0", "1024");
+        check("limits.memory", "1Mi", "2");
+        check("limits.memory", "1", "1536000");
+        check("requests.hugepages-2Mi", "1Mi", "4");
+        check("requests.ephemeral-storage", "1", "0");
+    }
+
+    #[test]
+    fn a_limit_that_is_not_set_is_what_the_node_has() {
+        check("limits.cpu", "1", "2");
+        check("limits.ephemeral-storage", "1M", "1000");
+    }
+
+    #[test]
+    fn others_are_refused() {
+        let found = value(&json!({}), &json!({"resource": "limits.gpu"}), &json!({}));
+        assert_eq!(
+            found,
+            Err("unsupported container resource : limits.gpu".into())
+        );
+    }
+}

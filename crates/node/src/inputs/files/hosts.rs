@@ -1,0 +1,98 @@
+//! `/etc/hosts` of a pod.
+
+use std::fmt::{Display, Write as _};
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::hostname::Hostname;
+use crate::inputs::tree::{list, text, texts};
+
+/// What every machine knows without asking.
+const ALWAYS: [(&str, &str); 6] = [
+    ("127.0.0.1", "localhost"),
+    ("::1", "localhost ip6-localhost ip6-loopback"),
+    ("fe00::0", "ip6-localnet"),
+    ("fe00::0", "ip6-mcastprefix"),
+    ("fe00::1", "ip6-allnodes"),
+    ("fe00::2", "ip6-allrouters"),
+];
+
+/// Of a pod with a network of its own.
+pub(in crate::inputs) fn of_pod(spec: &Value, host: &Hostname, addresses: &[IpAddr]) -> String {
+    let mut file = String::from("# Kubernetes-managed hosts file.\n");
+    for (address, names) in ALWAYS {
+        line(&mut file, &address, names);
+    }
+    for address in addresses {
+        let Hostname { name, domain } = host;
+        match domain.as_str() {
+            "" => line(&mut file, address, name),
+            domain => line(&mut file, address, &format!("{name}.{domain}\t{name}")),
+        }
+    }
+    file + &aliases(spec)
+}
+
+/// Of a pod with the machine's network, whose own file is `machine`.
+pub(in crate::inputs) fn of_machine(spec: &Value, machine: &str) -> String {
+    let aliases = aliases(spec);
+    format!("# Kubernetes-managed hosts file (host network).\n{machine}{aliases}")
+}
+
+/// Has the pod names of its own for addresses?
+pub(in crate::inputs) fn has_aliases(spec: &Value) -> bool {
+    !list(spec, "hostAliases").is_empty()
+}
+
+fn aliases(spec: &Value) -> String {
+    if !has_aliases(spec) {
+        return String::new();
+    }
+    let mut lines = String::from("\n# Entries added by HostAliases.\n");
+    for alias in list(spec, "hostAliases") {
+        let names = texts(alias, "hostnames").join("\t");
+        line(&mut lines, &text(alias, "ip"), &names);
+    }
+    lines
+}
+
+fn line(file: &mut String, address: &dyn Display, names: &str) {
+    writeln!(file, "{address}\t{names}").expect("a text takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_knows_itself_and_its_aliases() {
+        let host = Hostname {
+            name: "web".into(),
+            domain: "s.shop.svc.cluster.local".into(),
+        };
+        let spec = json!({"hostAliases": [{"ip": "10.9.9.9", "hostnames": ["db", "db.old"]}]});
+        let file = of_pod(&spec, &host, &["10.1.0.7".parse().unwrap()]);
+        let expected = "# Kubernetes-managed hosts file.\n\
+            127.0.0.1\tlocalhost\n\
+            ::1\tlocalhost ip6-localhost ip6-loopback\n\
+            fe00::0\tip6-localnet\n\
+            fe00::0\tip6-mcastprefix\n\
+            fe00::1\tip6-allnodes\n\
+            fe00::2\tip6-allrouters\n\
+            10.1.0.7\tweb.s.shop.svc.cluster.local\tweb\n\
+            \n\
+            # Entries added by HostAliases.\n\
+            10.9.9.9\tdb\tdb.old\n";
+        assert_eq!(file, expected);
+    }
+
+    #[test]
+    fn a_pod_on_the_machine_s_network_knows_what_the_machine_does() {
+        let file = of_machine(&json!({}), "127.0.0.1 localhost\n");
+        let expected = "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n";
+        assert_eq!(file, expected);
+    }
+}

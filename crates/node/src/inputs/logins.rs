@@ -1,0 +1,221 @@
+//! `imagePullSecrets`: who a pod is for registries.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::objects::{Contents, Key, Kind};
+use super::tree::{list, text};
+use super::{Shared, objects};
+use crate::pods::Pod;
+use crate::runtime::RegistryLogin;
+
+/// Docker's own registry has more than one name.
+const DEFAULT_REGISTRY: &str = "index.docker.io";
+
+impl Shared {
+    /// The logins for an image, the closest match first.
+    pub(super) async fn logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin> {
+        self.objects.hold(&pod.id.uid, || objects::of(pod));
+        let mut all = Vec::new();
+        let mut missing = Vec::new();
+        for secret in list(pod.raw_spec(), "imagePullSecrets") {
+            let name = text(secret, "name");
+            let key = Key {
+                kind: Kind::Secret,
+                namespace: pod.id.namespace.clone(),
+                name: name.to_owned(),
+            };
+            match self.objects.get(&key).await {
+                Ok(Some(contents)) => all.extend(read(&contents)),
+                _ => missing.push(name),
+            }
+        }
+        if !missing.is_empty() {
+            let names = missing.join(", ");
+            self.warn(
+                pod,
+                "FailedToRetrieveImagePullSecret",
+                format!(
+                    "Unable to retrieve some image pull secrets ({names}); attempting to pull the image may not \
+                     succeed."
+                ),
+            );
+        }
+        matching(all, image)
+    }
+}
+
+/// The logins of a secret, of either form.
+fn read(contents: &Contents) -> Vec<RegistryLogin> {
+    let parse = |key: &str| -> Option<Value> {
+        let content = contents.file(key)?;
+        serde_json::from_slice(content).ok()
+    };
+    let new = parse(".dockerconfigjson").map(|mut config| config["auths"].take());
+    let entries = new.or_else(|| parse(".dockercfg")).unwrap_or_default();
+    let entries = entries.as_object().into_iter().flatten();
+    entries
+        .filter_map(|(registry, entry)| login(registry, entry))
+        .collect()
+}
+
+fn login(registry: &str, entry: &Value) -> Option<RegistryLogin> {
+    let (mut username, mut password) = (text(entry, "username"), text(entry, "password"));
+    let decoded = STANDARD.decode(text(entry, "auth")).ok();
+    let decoded = decoded.and_then(|auth| String::from_utf8(auth).ok());
+    if let Some(auth) = decoded.as_deref().and_then(|auth| auth.split_once(':')) {
+        (username, password) = auth;
+    }
+    let identity_token = text(entry, "identitytoken");
+    if username.is_empty() && identity_token.is_empty() {
+        return None;
+    }
+    Some(RegistryLogin {
+        registry: registry.to_owned(),
+        username: username.to_owned(),
+        password: password.trim_end_matches('\0').to_owned(),
+        identity_token: identity_token.to_owned(),
+    })
+}
+
+/// Those that are for an image, longest prefix first.
+fn matching(all: Vec<RegistryLogin>, image: &str) -> Vec<RegistryLogin> {
+    let image = full(image);
+    let mut found: Vec<RegistryLogin> = all
+        .into_iter()
+        .filter(|login| is_for(&normal(&login.registry), &image))
+        .collect();
+    found.sort_by(|a, b| normal(&b.registry).cmp(&normal(&a.registry)));
+    found
+}
+
+/// A registry, as secrets write it, without scheme and version.
+fn normal(registry: &str) -> String {
+    let bare = registry
+        .trim_start_matches("https://")
+        .trim_start_matches("http://");
+    let (host, path) = bare.split_once('/').unwrap_or((bare, ""));
+    let host = match host {
+        "docker.io" => DEFAULT_REGISTRY,
+        host => host,
+    };
+    // The API's version is no part of images' names.
+    let path = path.trim_start_matches("v1/").trim_start_matches("v2/");
+    match path.trim_matches('/') {
+        "" | "v1" | "v2" => host.to_owned(),
+        path => format!("{host}/{path}"),
+    }
+}
+
+/// An image's name with its registry, without tag and digest.
+fn full(image: &str) -> String {
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    let tag = name.rfind(':').filter(|at| !name[*at..].contains('/'));
+    let name = tag.map_or(name, |at| &name[..at]);
+    match name.split_once('/') {
+        None => format!("{DEFAULT_REGISTRY}/library/{name}"),
+        Some(("docker.io" | DEFAULT_REGISTRY, rest)) if !rest.contains('/') => {
+            format!("{DEFAULT_REGISTRY}/library/{rest}")
+        }
+        Some(("docker.io", rest)) => format!("{DEFAULT_REGISTRY}/{rest}"),
+        Some((host, _)) if !host.contains(['.', ':']) && host != "localhost" => {
+            format!("{DEFAULT_REGISTRY}/{name}")
+        }
+        Some(_) => name.to_owned(),
+    }
+}
+
+/// Is a registry, or the beginning of names in it, that of an image? `*` stands for anything within a part of the
+/// host's name.
+fn is_for(registry: &str, image: &str) -> bool {
+    let split = |text: &str| -> (String, String) {
+        let (host, path) = text.split_once('/').unwrap_or((text, ""));
+        (host.to_owned(), path.to_owned())
+    };
+    let ((host, path), (image_host, image_path)) = (split(registry), split(image));
+    let port = |host: &str| host.split_once(':').map(|(_, port)| port.to_owned());
+    let parts = |host: &str| -> Vec<String> {
+        let name = host.split(':').next().unwrap_or_default();
+        name.split('.').map(str::to_owned).collect()
+    };
+    let (globs, names) = (parts(&host), parts(&image_host));
+    port(&host) == port(&image_host)
+        && globs.len() == names.len()
+        && globs
+            .iter()
+            .zip(&names)
+            .all(|(glob, name)| fits(glob, name))
+        && image_path.starts_with(&path)
+}
+
+/// A part of a host's name, with `*` and `?`.
+fn fits(glob: &str, name: &str) -> bool {
+    match (glob.chars().next(), name.chars().next()) {
+        (None, None) => true,
+        (Some('*'), first) => {
+            let rest = &glob[1..];
+            fits(rest, name) || first.is_some_and(|first| fits(glob, &name[first.len_utf8()..]))
+        }
+        (Some(one), Some(first)) if one == '?' || one == first => {
+            fits(&glob[one.len_utf8()..], &name[first.len_utf8()..])
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn registries_are_matched_as_docker_names_them() {
+        let check = |registry: &str, image: &str, expected: bool| {
+            let found = is_for(&normal(registry), &full(image));
+            assert_eq!(found, expected, "{registry} {image}");
+        };
+        for docker in [
+            "https://index.docker.io/v1/",
+            "docker.io",
+            "index.docker.io",
+        ] {
+            check(docker, "nginx", true);
+            check(docker, "nginx:1.27@sha256:abc", true);
+            check(docker, "library/nginx", true);
+            check(docker, "docker.io/me/app:1", true);
+            check(docker, "quay.io/me/app", false);
+        }
+        check("quay.io", "quay.io/me/app:1", true);
+        check("https://quay.io/v2/", "quay.io/me/app:1", true);
+        check("quay.io/me", "quay.io/me/app", true);
+        check("quay.io/you", "quay.io/me/app", false);
+        check("*.example.com", "eu.example.com/app", true);
+        check("*.example.com", "a.eu.example.com/app", false);
+        check("*.example.com", "example.com/app", false);
+        check("reg-*.example.com", "reg-7.example.com/app", true);
+        check("localhost:5000", "localhost:5000/app:1", true);
+        check("localhost:5000", "localhost:5001/app", false);
+        check("localhost", "localhost:5000/app", false);
+    }
+
+    #[test]
+    fn both_forms_of_secrets_are_read() {
+        let contents = |key: &str, value: Value| Contents {
+            data: [(key.to_owned(), value.to_string().into_bytes())].into(),
+            ..Contents::default()
+        };
+        let auth = STANDARD.encode("me:se:cret");
+        let entries = json!({"quay.io": {"auth": auth}, "quay.io/team": {"username": "u", "password": "p"},
+            "empty.io": {}, "token.io": {"identitytoken": "t"}});
+        let new = read(&contents(".dockerconfigjson", json!({"auths": entries})));
+        assert_eq!(new, read(&contents(".dockercfg", entries)));
+        assert_eq!(new.len(), 3);
+        let found = matching(new, "quay.io/team/app:1");
+        let shown = |login: &RegistryLogin| format!("{}:{}", login.username, login.password);
+        let found: Vec<String> = found.iter().map(shown).collect();
+        assert_eq!(found, ["u:p", "me:se:cret"]);
+        assert!(read(&contents(".dockercfg", json!("odd"))).is_empty());
+    }
+}

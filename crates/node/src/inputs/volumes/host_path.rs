@@ -1,0 +1,82 @@
+//! `hostPath`: what must be there, and what may be made.
+
+use std::fs::{self, FileType};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// Looks whether a path is what the volume says. With `make`, a directory that nobody has said anything about is
+/// made if it is missing: where there is a container runtime, that does so.
+pub(super) fn check(path: &Path, kind: &str, make: bool) -> Result<(), String> {
+    let found = || fs::metadata(path).ok().map(|found| found.file_type());
+    let failed = |what: &str| format!("hostPath type check failed: {} is {what}", path.display());
+    let must_be = |is: fn(&FileType) -> bool, what: &str| match found() {
+        Some(found) if is(&found) => Ok(()),
+        _ => Err(failed(what)),
+    };
+    let create = |made: std::io::Result<()>| made.map_err(|error| error.to_string());
+    match kind {
+        "" if make && found().is_none() => create(directory(path)),
+        "" => Ok(()),
+        "DirectoryOrCreate" if found().is_none() => create(directory(path)),
+        "Directory" | "DirectoryOrCreate" => must_be(FileType::is_dir, "not a directory"),
+        "FileOrCreate" if found().is_none() => create(file(path)),
+        "File" | "FileOrCreate" => must_be(|found| !found.is_dir(), "not a file"),
+        "Socket" => must_be(FileType::is_socket, "not a socket file"),
+        "CharDevice" => must_be(FileType::is_char_device, "not a character device"),
+        "BlockDevice" => must_be(FileType::is_block_device, "not a block device"),
+        kind => Err(format!("{kind} is an invalid volume type")),
+    }
+}
+
+fn directory(path: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o755).create(path)
+}
+
+fn file(path: &Path) -> std::io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o644);
+    options.open(path).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_checked_and_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("dir")).unwrap();
+        fs::write(at("file"), "").unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        let check = |name: &str, kind: &str, expected: &str| {
+            let path = at(name);
+            let found = check(&path, kind, false).err().unwrap_or_default();
+            let prefix = format!("hostPath type check failed: {} is ", path.display());
+            assert_eq!(found.trim_start_matches(&prefix), expected, "{name} {kind}");
+        };
+        check("absent", "", "");
+        assert!(!at("absent").exists());
+        check("dir", "Directory", "");
+        check("file", "Directory", "not a directory");
+        check("absent", "Directory", "not a directory");
+        check("a/b/c", "DirectoryOrCreate", "");
+        check("a/b/c", "Directory", "");
+        check("file", "DirectoryOrCreate", "not a directory");
+        check("file", "File", "");
+        check("dir", "File", "not a file");
+        check("absent", "File", "not a file");
+        check("a/new", "FileOrCreate", "");
+        check("a/new", "File", "");
+        check("dir", "FileOrCreate", "not a file");
+        check("socket", "Socket", "");
+        check("file", "Socket", "not a socket file");
+        check("file", "CharDevice", "not a character device");
+        check("file", "BlockDevice", "not a block device");
+        check("file", "Odd", "Odd is an invalid volume type");
+        super::check(Path::new("/dev/null"), "CharDevice", false).unwrap();
+        super::check(&at("made"), "", true).unwrap();
+        check("made", "Directory", "");
+    }
+}
