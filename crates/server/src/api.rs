@@ -15,6 +15,7 @@ use crate::authorize::{Attributes, Authorizer};
 use crate::discovery::{self, Document, Page};
 use crate::http::body::Body;
 use crate::http::flight::Flight;
+use crate::http::switch::Switch;
 use crate::metrics::Metrics;
 use crate::object::Head;
 use crate::openapi;
@@ -23,6 +24,7 @@ use crate::request::path::{self, Route};
 use crate::request::query::Query;
 use crate::request::{Caller, User};
 use crate::status::{ApiError, Result};
+use crate::verbs::connect::{self, Agents, Visit};
 use crate::verbs::{self, Call, Reply};
 use crate::watch::Hubs;
 
@@ -39,6 +41,8 @@ pub struct Settings {
     pub audit: Arc<Audit>,
     /// How long an event is kept after it was last written.
     pub event_ttl: std::time::Duration,
+    /// The way to nodes' agents.
+    pub agents: Agents,
 }
 
 /// A request that was let in, before its body is read.
@@ -48,6 +52,8 @@ pub(crate) struct Entry {
     pub(crate) route: Route,
     pub(crate) verb: &'static str,
     pub(crate) parts: Parts,
+    /// The way out of HTTP, if the request asks for one.
+    pub(crate) switch: Option<Box<Switch>>,
 }
 
 /// The API.
@@ -132,6 +138,7 @@ impl Api {
             route,
             verb,
             parts,
+            switch: None,
         })
     }
 
@@ -143,6 +150,7 @@ impl Api {
             route,
             verb,
             parts,
+            switch,
         } = entry;
         let pretty = wants_pretty(&query, parts.headers.get(header::USER_AGENT));
         let call = Call {
@@ -151,10 +159,27 @@ impl Api {
             query,
             body,
         };
-        let request = (&parts.method, parts.uri.path());
-        let outcome = self.route(request, route, verb, &call).await;
-        let reply = outcome.unwrap_or_else(|error| Reply::from(&error));
-        let mut response = respond(reply, pretty);
+        let refused = |error: ApiError| respond(Reply::from(&error), pretty);
+        let mut response = match route {
+            Route::Objects(place) if connect::leads_out(&place) => {
+                let visit = Visit {
+                    api: self,
+                    call: &call,
+                    place: &place,
+                    verb,
+                    method: &parts.method,
+                    uri: &parts.uri,
+                };
+                // Few requests go this way, and what they need is large: the others do not carry it along.
+                let answer = Box::pin(connect::serve(visit, switch)).await;
+                answer.unwrap_or_else(refused)
+            }
+            route => {
+                let request = (&parts.method, parts.uri.path());
+                let reply = self.route(request, route, verb, &call).await;
+                reply.map_or_else(refused, |reply| respond(reply, pretty))
+            }
+        };
         if parts.method == Method::HEAD {
             *response.body_mut() = Body::empty();
         }

@@ -17,6 +17,7 @@ use crate::pki::Pki;
 use crate::pki::keys;
 use crate::seal::Keyring;
 use crate::server::StartError;
+use crate::verbs::connect::Agents;
 
 /// A running API without a socket.
 pub struct InProcess {
@@ -46,12 +47,14 @@ impl InProcess {
     ) -> Result<Self, StartError> {
         let pki = Pki::open(&options.dir, &[], &[], keys::DAYS_DEFAULT)?;
         let store = open_store(options)?;
+        let agents = Agents::new(&pki)?;
         let settings = Settings {
             ca_pem: pki.ca_pem,
             address,
             service_cidr,
             audit: Arc::new(Audit::open(audit)?),
             event_ttl: expire::TTL_DEFAULT,
+            agents,
         };
         let credentials = Credentials {
             keys: pki.tokens,

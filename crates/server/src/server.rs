@@ -19,6 +19,7 @@ use crate::inprocess;
 use crate::object::Head;
 use crate::pki::{ADMIN, Pki, files, kubeconfig};
 use crate::seal::{KeyFileError, Keyring};
+use crate::verbs::connect::Agents;
 
 /// How to run a server.
 #[derive(Clone, Debug)]
@@ -126,6 +127,7 @@ impl Server {
         let pki = Pki::open(&config.data_dir, &names, &addresses, config.token_key_days)?;
         let tls = tls::Tls::new(&pki)?;
         let kubeconfig = write_kubeconfig(&config, address, &pki)?;
+        let agents = Agents::new(&pki)?;
         let authority = AuthorityFiles {
             cert_pem: pki.ca_pem.clone(),
             key_pem: pki.ca_key_pem,
@@ -137,6 +139,7 @@ impl Server {
             service_cidr: config.service_cidr.clone(),
             audit: Arc::new(Audit::open(&config.audit)?),
             event_ttl: config.event_ttl,
+            agents,
         };
         let credentials = Credentials {
             keys: pki.tokens,

@@ -247,6 +247,38 @@ impl ApiError {
         error
     }
 
+    /// 500 in another's words, without a reason: upstream's answer when an agent cannot be reached.
+    pub fn unexplained(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// What an agent refused: with its code, and in its words where upstream passes them on.
+    pub fn from_agent(code: u16, resource: &str, name: &str, words: &str) -> Self {
+        let (reason, said) = match code {
+            500 => return Self::internal(words),
+            400 => return Self::bad_request(words),
+            401 => (
+                "Unauthorized",
+                "the server has asked for the client to provide credentials",
+            ),
+            // It says who may not do what.
+            403 => ("Forbidden", words),
+            404 => (
+                "NotFound",
+                "the server could not find the requested resource",
+            ),
+            503 => (
+                "ServiceUnavailable",
+                "the server is currently unable to handle the request",
+            ),
+            _ => ("", "the server could not be made to answer"),
+        };
+        let message = format!("{said} ( {resource} {name})");
+        let mut error = Self::new(code, reason, message);
+        error.details = json!({"name": name, "kind": resource});
+        error
+    }
+
     /// 503: not now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         let mut error = Self::new(503, "ServiceUnavailable", message);
@@ -288,8 +320,11 @@ impl ApiError {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }

@@ -105,6 +105,12 @@ pub(super) fn put(out: &mut Vec<u8>, event: &Event) {
         annotations.insert("authorization.k8s.io/reason", why.clone());
     }
     let line = Line {
+        // A shell has only begun when it is answered.
+        stage: if event.code == 101 {
+            "ResponseStarted"
+        } else {
+            "ResponseComplete"
+        },
         request_uri: uri(&event.uri),
         verb: match &asked {
             Attributes::Resource(asked) => asked.verb,

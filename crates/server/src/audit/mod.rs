@@ -1,4 +1,5 @@
-//! The audit log: one line for every request that would change something, whether it was let or not.
+//! The audit log: one line for every request that would change something, or opens a shell or a tunnel,
+//! whether it was let or not.
 //!
 //! ```text
 //!  request ─▶ Note ──answered, or dropped unanswered──▶ queue ──▶ writer thread ─▶ line ─▶ file
@@ -28,6 +29,7 @@ pub(crate) use note::Note;
 pub use options::{Bytes, FILES, Options, SIZE, Target};
 
 use crate::request::Caller;
+use crate::verbs::connect;
 use queue::Queue;
 
 /// How long a stopping server waits for the last lines: long for a disk, short for an operator.
@@ -75,11 +77,15 @@ impl Audit {
         })
     }
 
-    /// Notes a request that has just come, if it is one that would change something.
+    /// Notes a request that has just come, if it is one that would change something. A web socket is opened by
+    /// a GET, and what is done through it is not for reading alone.
     pub(crate) fn note<B>(&self, request: &Request<B>, caller: &Caller) -> Note {
         let reads = [Method::GET, Method::HEAD, Method::OPTIONS];
         match &self.running {
-            Some(running) if !reads.contains(request.method()) => {
+            Some(running)
+                if !reads.contains(request.method())
+                    || connect::opens_stream(request.uri().path()) =>
+            {
                 Note::of(Arc::clone(&running.queue), request, caller)
             }
             _ => Note::nothing(),

@@ -17,19 +17,21 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::body::Body;
 use super::flight::Seat;
 use super::limits::{self, Patience};
 use super::line::Line;
 use super::patient::Patient;
+use super::switch::Switch;
 use super::tls::Tls;
 use super::traffic::{Boredom, Exchange, Traffic};
-use super::{head, read};
+use super::{alive, head, read};
 use crate::api::{Api, Entry};
 use crate::request::Caller;
 use crate::status::ApiError;
-use crate::verbs::Reply;
+use crate::verbs::{Reply, connect};
 
 /// What every HTTP/2 client sends before anything else.
 const HTTP2_PREFACE_BYTES: usize = 24;
@@ -53,34 +55,48 @@ pub(super) async fn serve(socket: TcpStream, address: SocketAddr, shared: Shared
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
+    alive::ask_now_and_then(&socket);
     let Some(stream) = handshake(socket, address, &shared).await else {
         return;
     };
     let session = stream.get_ref().1;
     let caller = Caller::outside(address, shared.tls.judge(session.peer_certificates()));
     let is_http2 = session.alpn_protocol() == Some(b"h2");
-    converse(stream, is_http2, caller, shared).await;
+    let sessions = TaskTracker::new();
+    converse(stream, is_http2, caller, shared, &sessions).await;
+    sessions.close();
+    // A session that has left HTTP is still a connection, and keeps its place.
+    sessions.wait().await;
 }
 
 /// Answers what is asked until either side has had enough.
-async fn converse(stream: TlsStream<TcpStream>, is_http2: bool, caller: Caller, shared: Shared) {
+async fn converse(
+    stream: TlsStream<TcpStream>,
+    is_http2: bool,
+    caller: Caller,
+    shared: Shared,
+    sessions: &TaskTracker,
+) {
     let (patience, stop) = (shared.patience, shared.stop.clone());
     let opening = if is_http2 { HTTP2_PREFACE_BYTES } else { 0 };
     let stream = Patient::new(stream, opening, patience.headers, patience.stall);
+    let untiring = stream.untiring();
     let spoken = AtomicBool::new(false);
     let traffic = is_http2.then(Traffic::new);
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request| {
         spoken.store(true, Ordering::Relaxed);
+        let switch = Switch::of(&mut request, &untiring, sessions);
         let (shared, caller) = (shared.clone(), caller.clone());
         let exchange = traffic.as_ref().map(Traffic::begin);
         async move {
             let within = shared.patience;
-            let answer = answer_within(&shared.api, request, caller, within, exchange);
+            let answer = answer_within(&shared.api, request, caller, within, switch, exchange);
             Ok::<_, Infallible>(answer.await)
         }
     });
     let builder = builder(is_http2, patience);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
     let bored = async {
         match &traffic {
             Some(traffic) => traffic.boring(patience).await,
@@ -172,7 +188,8 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    answer_within(api, request, caller.into(), Patience::default(), None).await
+    let patience = Patience::default();
+    answer_within(api, request, caller.into(), patience, None, None).await
 }
 
 async fn answer_within<B>(
@@ -180,6 +197,7 @@ async fn answer_within<B>(
     request: Request<B>,
     caller: Caller,
     patience: Patience,
+    switch: Option<Box<Switch>>,
     exchange: Option<Exchange>,
 ) -> Response<Body>
 where
@@ -197,7 +215,7 @@ where
         api.enter(parts, user, &mut note)
     });
     let outcome = match entered {
-        Ok(entry) => attempt(api, entry, body, &caller, patience).await,
+        Ok(entry) => attempt(api, Entry { switch, ..entry }, body, &caller, patience).await,
         Err(error) => Err(error),
     };
     let (mut response, seat) = outcome.unwrap_or_else(|error| {
@@ -213,7 +231,7 @@ where
 /// seat until it has been read.
 async fn attempt<B>(
     api: &Arc<Api>,
-    entry: Entry,
+    mut entry: Entry,
     body: B,
     caller: &Caller,
     patience: Patience,
@@ -226,17 +244,21 @@ where
     let bytes = body.size_hint().upper();
     let bytes = bytes.unwrap_or(limits::BODY_BYTES_MAX as u64);
     let mut seat = api.flight.request(&entry, caller, bytes).await?;
-    let watch = match entry.verb {
+    let mut lasting = match entry.verb {
         "watch" => Some(api.flight.watch(&entry, caller).await?),
+        _ if connect::concerns(&entry.route) => Some(api.flight.session(&entry, caller).await?),
         _ => None,
     };
+    if let (Some(switch), true) = (&mut entry.switch, connect::leaves_http(&entry.route)) {
+        switch.hold(lasting.take());
+    }
     let body = read::read(body, waiting, patience.body).await?;
     let served = AssertUnwindSafe(api.serve(entry, body)).catch_unwind();
     let response = served
         .await
         .map_err(|_| ApiError::internal("a request handler panicked"))?;
-    if let (Some(watch), Body::Stream(_)) = (watch, response.body()) {
-        seat = Some(watch);
+    if let (Some(lasting), Body::Stream(_)) = (lasting, response.body()) {
+        seat = Some(lasting);
     }
     Ok((response, seat))
 }

@@ -71,6 +71,27 @@ pub const WATCHES_PER_USER: u32 = 2_000;
 /// Watches of an administrator, a controller or a client in this process.
 pub const WATCHES_PRIVILEGED: u32 = 50_000;
 
+/// Logs, shells and tunnels under way at one time: each is a connection to an agent as well.
+pub const SESSIONS_MAX: u32 = 5_000;
+/// Those of one user: a log collector that follows every pod of a large node.
+pub const SESSIONS_PER_USER: u32 = 500;
+/// Those of an administrator, a controller or a client in this process.
+pub const SESSIONS_PRIVILEGED: u32 = 4_000;
+/// How long an agent may take to be reached, handshake included.
+pub const DIAL: Duration = Duration::from_secs(10);
+/// How long an agent may take to begin its answer: a shell in a busy runtime takes a while.
+pub const AGENT_HEADERS: Duration = Duration::from_mins(1);
+/// What an agent gets to say its last when a client has hung up.
+pub const LAST_WORDS: Duration = Duration::from_secs(10);
+/// How much of an agent's refusal is read: upstream's number.
+pub const REFUSAL_BYTES_MAX: usize = 50_000;
+/// A silent connection is asked by the kernel whether its other end still exists after this …
+pub const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(30);
+/// … and every so often …
+pub const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(10);
+/// … and given up after so many questions without an answer.
+pub const KEEP_ALIVE_TRIES: u32 = 3;
+
 /// Streams on one HTTP/2 connection: a controller manager holds some 65 watches on one; a load
 /// generator or an agent of many nodes more.
 pub const STREAMS_MAX: u32 = 1000;

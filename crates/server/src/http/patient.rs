@@ -5,6 +5,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,6 +24,8 @@ pub(super) struct Patient<S> {
     /// Runs while something waits to be written.
     stalled: Option<Pin<Box<Sleep>>>,
     stall: Duration,
+    /// Set, a write may hang for as long as it likes.
+    untiring: Arc<AtomicBool>,
     /// Runs once all is said and the stream waits for the other side to hang up too.
     lingering: Option<Pin<Box<Sleep>>>,
     /// Bytes that are still read, and thrown away, while it waits.
@@ -37,9 +41,15 @@ impl<S> Patient<S> {
             first: Box::pin(tokio::time::sleep(first)),
             stalled: None,
             stall,
+            untiring: Arc::default(),
             lingering: None,
             unwanted: limits::REFUSED_BYTES_MAX,
         }
+    }
+
+    /// Where it is said that writes may hang from now on.
+    pub(super) fn untiring(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.untiring)
     }
 
     /// Lets the outcome of a write pass, unless writes have been hanging for too long.
@@ -48,7 +58,7 @@ impl<S> Patient<S> {
         context: &mut Context<'_>,
         outcome: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if outcome.is_ready() {
+        if outcome.is_ready() || self.untiring.load(Ordering::Relaxed) {
             self.stalled = None;
             return outcome;
         }
@@ -174,6 +184,18 @@ mod tests {
         // What was sent before is still there for it.
         let mut sent = [0; 8];
         far.read_exact(&mut sent).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_client_with_a_terminal_may_stop_reading() {
+        let (near, mut far) = duplex(8);
+        let short = Duration::from_millis(1);
+        let mut patient = Patient::new(near, 0, FIRST, short);
+        patient.untiring().store(true, Ordering::Relaxed);
+        let writing = tokio::spawn(async move { patient.write_all(&[0; 16]).await });
+        tokio::time::sleep(short * 20).await;
+        far.read_exact(&mut [0; 16]).await.unwrap();
+        writing.await.unwrap().unwrap();
     }
 
     #[tokio::test]

@@ -30,6 +30,10 @@ pub(super) enum Action {
     Patch,
     Delete,
     DeleteCollection,
+    /// A container's log: text, whatever the kind.
+    Log,
+    /// Anything that leads to a node's agent, by this method.
+    Connect(&'static str),
 }
 
 impl Action {
@@ -48,6 +52,8 @@ impl Action {
                 "deletecollection",
                 "deleteCollection",
             ],
+            Self::Log => ["get", "get", "get", "read"],
+            Self::Connect(method) => ["", method, "connect", "connect"],
         }
     }
 
@@ -80,7 +86,7 @@ pub(super) struct Path {
 impl Path {
     /// The parameters that stand in the path itself.
     pub(super) fn parameters(&self) -> impl Iterator<Item = &'static str> {
-        let named = ["name", "namespace"].into_iter();
+        let named = ["name", "namespace", "path"].into_iter();
         named.filter(|name| self.path.contains(&format!("{{{name}}}")))
     }
 }
@@ -126,7 +132,7 @@ struct ResourcePaths<'a> {
 
 impl ResourcePaths<'_> {
     fn paths(&self) -> Vec<Path> {
-        use Action::{Delete, DeleteCollection, Get, List, Patch, Post, Put};
+        use Action::{Delete, DeleteCollection, Get, List, Log, Patch, Post, Put};
         let (root, plural) = (root(self.group, self.version), self.entry.plural);
         let everywhere = format!("/{root}/{plural}");
         let collection = match self.entry.scope {
@@ -142,7 +148,16 @@ impl ResourcePaths<'_> {
         for sub in &self.entry.subresources {
             let path = format!("{one}/{}", sub.name);
             let kind = self.kind_of(sub);
-            paths.push(self.path(path, &[Get, Post, Put, Patch], kind, sub.verbs, sub.name));
+            // What takes options instead of an object leads to a node's agent.
+            if kind.kind.ends_with("Options") {
+                paths.extend(self.leading_out(path, kind, sub));
+                continue;
+            }
+            let actions: &[Action] = match sub.name {
+                "log" => &[Log],
+                _ => &[Get, Post, Put, Patch],
+            };
+            paths.push(self.path(path, actions, kind, sub.verbs, sub.name));
         }
         if self.entry.scope == Scope::Namespaced && verbs.contains(&"list") {
             paths.push(Path {
@@ -176,6 +191,36 @@ impl ResourcePaths<'_> {
         Path { path, operations }
     }
 
+    /// The paths of what leads to a node's agent; behind a proxy there are others.
+    fn leading_out(&self, path: String, kind: GroupVersionKind, sub: &Subresource) -> Vec<Path> {
+        let methods = [
+            ("delete", "delete"),
+            ("get", "get"),
+            ("patch", "patch"),
+            ("create", "post"),
+            ("update", "put"),
+        ];
+        let served = methods.iter().filter(|(verb, _)| sub.verbs.contains(verb));
+        let operations = |with: &str| {
+            let each = served.clone().map(|(_, method)| Operation {
+                action: Action::Connect(method),
+                kind,
+                id: format!("{}{with}", self.id(Action::Connect(method), sub.name)),
+            });
+            each.collect()
+        };
+        let mut paths = Vec::new();
+        if sub.name == "proxy" {
+            paths.push(Path {
+                path: format!("{path}/{{path}}"),
+                operations: operations("WithPath"),
+            });
+        }
+        let operations = operations("");
+        paths.push(Path { path, operations });
+        paths
+    }
+
     fn kind(&self) -> GroupVersionKind {
         GroupVersionKind {
             group: self.group,
@@ -199,8 +244,12 @@ impl ResourcePaths<'_> {
             Scope::Cluster => "",
         };
         let (prefix, kind) = (self.prefix(), self.entry.kind);
+        let method = match action {
+            Action::Connect(method) => capitalised(method),
+            _ => String::new(),
+        };
         format!(
-            "{}{prefix}{scope}{kind}{}",
+            "{}{prefix}{method}{scope}{kind}{}",
             action.words()[3],
             capitalised(sub)
         )
@@ -293,6 +342,22 @@ mod tests {
             "/api/v1/namespaces/{namespace}/pods/{name}/eviction",
             &[("post", "createCoreV1NamespacedPodEviction")],
         );
+        check(
+            "",
+            "/api/v1/namespaces/{namespace}/pods/{name}/log",
+            &[("get", "readCoreV1NamespacedPodLog")],
+        );
+        check(
+            "",
+            "/api/v1/namespaces/{namespace}/pods/{name}/exec",
+            &[
+                ("connect", "connectCoreV1GetNamespacedPodExec"),
+                ("connect", "connectCoreV1PostNamespacedPodExec"),
+            ],
+        );
+        let beyond = listed("", "/api/v1/nodes/{name}/proxy/{path}");
+        assert_eq!(beyond.len(), 5);
+        assert_eq!(beyond[1].1, "connectCoreV1GetNodeProxyWithPath");
     }
 
     #[test]

@@ -39,8 +39,34 @@ const WATCH: &[Parameter] = &[
     ("watch", "boolean"),
 ];
 
-fn query_parameters(action: Action) -> impl Iterator<Item = Parameter> {
-    let (first, second): (&[Parameter], &[Parameter]) = match action {
+const LOG: &[Parameter] = &[
+    ("container", "string"),
+    ("follow", "boolean"),
+    ("limitBytes", "integer"),
+    ("previous", "boolean"),
+    ("sinceSeconds", "integer"),
+    ("sinceTime", "string"),
+    ("stream", "string"),
+    ("tailLines", "integer"),
+    ("timestamps", "boolean"),
+];
+const STREAMS: &[Parameter] = &[
+    ("container", "string"),
+    ("stderr", "boolean"),
+    ("stdin", "boolean"),
+    ("stdout", "boolean"),
+    ("tty", "boolean"),
+];
+
+fn query_parameters(operation: &Operation) -> impl Iterator<Item = Parameter> {
+    let (first, second): (&[Parameter], &[Parameter]) = match operation.action {
+        Action::Log => (LOG, &[]),
+        Action::Connect(_) => match operation.kind.kind {
+            "PodExecOptions" => (&[("command", "string")], STREAMS),
+            "PodAttachOptions" => (STREAMS, &[]),
+            "PodPortForwardOptions" => (&[("ports", "integer")], &[]),
+            _ => (&[], &[]),
+        },
         Action::Get => (&[("pretty", "string")], &[]),
         Action::List => (SELECT, WATCH),
         Action::Post | Action::Put => (WRITE, &[]),
@@ -71,7 +97,7 @@ pub(super) fn path_item(path: &Path, dialect: Dialect) -> Value {
 }
 
 fn rendered(operation: &Operation, dialect: Dialect) -> Value {
-    let parameters: Vec<Value> = query_parameters(operation.action)
+    let parameters: Vec<Value> = query_parameters(operation)
         .map(|query| parameter("query", query, dialect))
         .collect();
     let mut rendered = json!({

@@ -83,15 +83,15 @@ impl Authority {
         self.keep_or_issue(dir, "server", &params, &wanted)
     }
 
-    /// A client certificate: the user is its common name, the group its organisation.
+    /// A client certificate: the user is its common name, the group (if any) its organisation.
     pub fn client(
         &self,
         dir: &Path,
         file: &str,
         user: &str,
-        group: &str,
+        group: Option<&str>,
     ) -> Result<Pair, PkiError> {
-        let mut params = parameters(user, Some(group), LEAF_DAYS);
+        let mut params = parameters(user, group, LEAF_DAYS);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.keep_or_issue(dir, file, &params, &[])
     }

@@ -1,5 +1,5 @@
 //! Certificates and keys: a CA made at first start, a serving certificate, an administrator's
-//! certificate and kubeconfig, and the keys of service-account tokens.
+//! certificate and kubeconfig, the certificate that the server shows to agents, and the keys of service-account tokens.
 //!
 //! Everything lives below `pki/` in the data directory; private files have mode 0600.
 
@@ -17,6 +17,8 @@ use issue::Authority;
 
 /// The name in the administrator's certificate.
 pub const ADMIN: &str = "kennel-admin";
+/// The name in the certificate that the server shows to agents: upstream's.
+pub const AGENTS_CLIENT: &str = "kube-apiserver-kubelet-client";
 
 /// The certificates a server runs with.
 pub struct Pki {
@@ -32,6 +34,10 @@ pub struct Pki {
     pub admin_cert_pem: String,
     /// The administrator's key.
     pub admin_key_pem: String,
+    /// The certificate that the server shows to agents.
+    pub agents_cert_pem: String,
+    /// Its key.
+    pub agents_key_pem: String,
     /// The keys of service-account tokens.
     pub tokens: keys::TokenKeys,
 }
@@ -49,7 +55,9 @@ impl Pki {
         files::make_dir(&dir)?;
         let authority = Authority::open(&dir)?;
         let server = authority.server(&dir, names, addresses)?;
-        let admin = authority.client(&dir, "admin", ADMIN, "system:masters")?;
+        let admin = authority.client(&dir, "admin", ADMIN, Some("system:masters"))?;
+        let file = "apiserver-kubelet-client";
+        let agents = authority.client(&dir, file, AGENTS_CLIENT, None)?;
         Ok(Self {
             ca_pem: authority.cert_pem,
             ca_key_pem: authority.key_pem,
@@ -57,6 +65,8 @@ impl Pki {
             server_key_pem: server.1,
             admin_cert_pem: admin.0,
             admin_key_pem: admin.1,
+            agents_cert_pem: agents.0,
+            agents_key_pem: agents.1,
             tokens: keys::TokenKeys::open(&dir, token_key_days)?,
         })
     }

@@ -18,6 +18,25 @@ const ONE_BY_ONE: &[&str] = &[
     "create", "delete", "get", "list", "patch", "update", "watch",
 ];
 const READ_WRITE: &[&str] = &["get", "patch", "update"];
+/// What opens a stream: a POST, or a GET that becomes a web socket.
+const STREAM: &[&str] = &["create", "get"];
+/// What can be passed on.
+const PASSED_ON: &[&str] = &["create", "delete", "get", "patch", "update"];
+
+/// A subresource that leads to a node's agent.
+const fn leading_to_agent(
+    name: &'static str,
+    kind: &'static str,
+    verbs: &'static [&'static str],
+) -> Subresource {
+    Subresource {
+        name,
+        group: None,
+        version: None,
+        kind,
+        verbs,
+    }
+}
 
 /// Every resource that is stored and watched.
 pub static RESOURCES: &[Resource] = &[
@@ -66,13 +85,16 @@ pub static RESOURCES: &[Resource] = &[
         categories: &[],
         scope: Scope::Cluster,
         verbs: ALL,
-        subresources: &[Subresource {
-            name: "status",
-            group: None,
-            version: None,
-            kind: "Node",
-            verbs: READ_WRITE,
-        }],
+        subresources: &[
+            Subresource {
+                name: "status",
+                group: None,
+                version: None,
+                kind: "Node",
+                verbs: READ_WRITE,
+            },
+            leading_to_agent("proxy", "NodeProxyOptions", PASSED_ON),
+        ],
         storage: "minions",
         name_rule: NameRule::Subdomain,
         selectable: &["spec.unschedulable"],
@@ -114,6 +136,11 @@ pub static RESOURCES: &[Resource] = &[
                 kind: "Eviction",
                 verbs: &["create"],
             },
+            leading_to_agent("log", "Pod", &["get"]),
+            leading_to_agent("exec", "PodExecOptions", STREAM),
+            leading_to_agent("attach", "PodAttachOptions", STREAM),
+            leading_to_agent("portforward", "PodPortForwardOptions", STREAM),
+            leading_to_agent("proxy", "PodProxyOptions", PASSED_ON),
         ],
         storage: "pods",
         name_rule: NameRule::Subdomain,

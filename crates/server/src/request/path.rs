@@ -92,8 +92,26 @@ impl std::fmt::Debug for Resource {
 /// Paths are never longer in practice; more segments than this name nothing.
 const SEGMENTS_MAX: usize = 12;
 
+/// Splits the path of a request to be passed on behind its `proxy`: what follows is for others to read.
+pub fn split_proxied(path: &str) -> Option<(&str, &str)> {
+    let below = path.strip_prefix("/api/v1/")?;
+    // `nodes/NAME/proxy` or `namespaces/NAMESPACE/pods/NAME/proxy`.
+    let before = if below.starts_with("namespaces/") {
+        4
+    } else {
+        2
+    };
+    let segments: Vec<&str> = below.splitn(before + 2, '/').collect();
+    if segments.get(before) != Some(&"proxy") {
+        return None;
+    }
+    let rest = segments.get(before + 1).map_or(0, |rest| rest.len() + 1);
+    Some(path.split_at(path.len() - rest))
+}
+
 /// Understands a path. `None`: it names nothing that is served.
 pub fn parse(path: &str) -> Option<Route> {
+    let path = split_proxied(path).map_or(path, |(ours, _)| ours);
     let mut segments = Vec::new();
     let path = path.trim_matches('/');
     for segment in path.split('/').filter(|_| !path.is_empty()) {
@@ -280,6 +298,29 @@ mod tests {
             "unserved /v1 ns=a pods/b/c",
         );
         check("/api/v2/namespaces/a", "unserved /v2 ns= namespaces/a/");
+    }
+
+    #[test]
+    fn what_lies_behind_a_proxy_is_not_looked_at() {
+        let (node, pod) = ("/api/v1/nodes/n/proxy", "/api/v1/namespaces/a/pods/p/proxy");
+        for rest in [
+            "",
+            "/",
+            "/metrics",
+            "//%ff/../x/y/z/1/2/3/4/5/6/7/8/9",
+            "/proxy",
+        ] {
+            check(&format!("{node}{rest}"), "nodes ns=- name=n sub=proxy");
+            check(&format!("{pod}{rest}"), "pods ns=a name=p sub=proxy");
+            let path = format!("{pod}{rest}");
+            assert_eq!(split_proxied(&path), Some((pod, rest)));
+        }
+        check("/api/v1/nodes/proxy", "nodes ns=- name=proxy sub=-");
+        check(
+            "/api/v1/namespaces/a/pods/proxy",
+            "pods ns=a name=proxy sub=-",
+        );
+        assert_eq!(split_proxied("/api/v1/nodes/n/proxyx"), None);
     }
 
     #[test]

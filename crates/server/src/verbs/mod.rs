@@ -7,9 +7,11 @@
 //!  read: get, list        watch: subscribe, past, live        delete: grace, finalizers, gone
 //! ```
 //!
-//! Everything here works on one [`Call`]: a request whose body has been read.
+//! Everything here works on one [`Call`]: a request whose body has been read. What leads out of this server,
+//! to nodes' agents, is in [`connect`].
 
 mod call;
+pub mod connect;
 mod create;
 mod decode;
 mod delete;
@@ -28,7 +30,7 @@ pub use call::{Call, Reply};
 use crate::api::Api;
 use crate::names;
 use crate::object::Document;
-use crate::registry::{EmptyCollection, Posted, Resource};
+use crate::registry::{EmptyCollection, Posted, Resource, Subresource};
 use crate::request::User;
 use crate::request::path::{Place, Route};
 use crate::status::{ApiError, Result};
@@ -61,12 +63,7 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: &str) -> Resul
     let row = place.row;
     check_name(place)?;
     if let Some(subresource) = &place.subresource {
-        let served = row.subresources.iter().find(|s| s.name == subresource);
-        let served = served.ok_or_else(ApiError::no_such_resource)?;
-        if !served.verbs.contains(&verb) {
-            let resource = format!("{}/{subresource}", row.plural);
-            return Err(ApiError::method_not_allowed(row.group, &resource, verb));
-        }
+        let served = served(row, subresource, verb)?;
         return subresource::serve(api, call, place, served, verb).await;
     }
     if !row.verbs.contains(&verb) || !fits(place, verb) {
@@ -82,6 +79,17 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: &str) -> Resul
         "delete" => delete::delete(api, call, place).await,
         _ => delete::delete_collection(api, call, place).await,
     }
+}
+
+/// The subresource of this name, which must know the verb.
+fn served(row: &'static Resource, subresource: &str, verb: &str) -> Result<&'static Subresource> {
+    let served = row.subresources.iter().find(|s| s.name == subresource);
+    let served = served.ok_or_else(ApiError::no_such_resource)?;
+    if served.verbs.contains(&verb) {
+        return Ok(served);
+    }
+    let resource = format!("{}/{subresource}", row.plural);
+    Err(ApiError::method_not_allowed(row.group, &resource, verb))
 }
 
 /// Answers a post to a resource that stores nothing.

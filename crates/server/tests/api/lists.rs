@@ -53,8 +53,8 @@ async fn a_revision_to_come_is_waited_for_and_then_given_up() {
     let far = next + 1_000_000;
     let list = format!("{MAPS}?resourceVersion={far}");
     let one = format!("{MAPS}/a?resourceVersion={far}");
-    for answer in [kit.get(&list), kit.get(&one)] {
-        let answer = answer.await;
+    for asked in [&list, &one] {
+        let answer = kit.get(asked).await;
         let current = kit.revision().await;
         let words = format!("Timeout: Too large resource version: {far}, current: {current}");
         let status = answer.says(504, "Timeout", &words);

@@ -20,6 +20,7 @@ mod generations;
 mod identity;
 mod kit;
 mod lists;
+mod looking_in;
 mod namespaces;
 mod nodes_apart;
 mod patches;

@@ -31,6 +31,8 @@ pub(crate) enum Lane {
     Heartbeats,
     /// Watches under way.
     Watches,
+    /// Logs, shells and tunnels under way.
+    Sessions,
     /// Connections.
     Connections,
     /// Handshakes under way.
@@ -39,13 +41,14 @@ pub(crate) enum Lane {
 
 impl Lane {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Reading,
         Self::Mutating,
         Self::ControllersReading,
         Self::ControllersMutating,
         Self::Heartbeats,
         Self::Watches,
+        Self::Sessions,
         Self::Connections,
         Self::Handshakes,
     ];
@@ -59,6 +62,7 @@ impl Lane {
             Self::ControllersMutating => "controllers_mutating",
             Self::Heartbeats => "heartbeats",
             Self::Watches => "watches",
+            Self::Sessions => "sessions",
             Self::Connections => "connections",
             Self::Handshakes => "handshakes",
         }
@@ -72,6 +76,7 @@ impl Lane {
             Self::ControllersReading | Self::ControllersMutating => limits::CONTROLLER_SEATS,
             Self::Heartbeats => limits::HEARTBEAT_SEATS,
             Self::Watches => limits::WATCHES_MAX,
+            Self::Sessions => limits::SESSIONS_MAX,
             // How many there are in all is seen to before they are accepted.
             Self::Connections => u32::MAX,
             Self::Handshakes => limits::HANDSHAKES,
@@ -126,6 +131,23 @@ pub(super) fn request(
 
 /// What a watch asks for once it has begun: there is nothing to wait for, since watches are long.
 pub(super) fn watch(entry: &Entry, caller: &Caller, keys: &impl BuildHasher) -> Wish {
+    let shares = (limits::WATCHES_PER_USER, limits::WATCHES_PRIVILEGED);
+    lasting(Lane::Watches, shares, entry, caller, keys)
+}
+
+/// What a log, a shell or a tunnel asks for once it has begun.
+pub(super) fn session(entry: &Entry, caller: &Caller, keys: &impl BuildHasher) -> Wish {
+    let shares = (limits::SESSIONS_PER_USER, limits::SESSIONS_PRIVILEGED);
+    lasting(Lane::Sessions, shares, entry, caller, keys)
+}
+
+fn lasting(
+    lane: Lane,
+    (of_a_user, of_the_privileged): (u32, u32),
+    entry: &Entry,
+    caller: &Caller,
+    keys: &impl BuildHasher,
+) -> Wish {
     let user = &entry.user;
     let inside = caller.address.is_none();
     let privileged = inside || user.is_in(MASTERS) || is_controller(user);
@@ -133,14 +155,14 @@ pub(super) fn watch(entry: &Entry, caller: &Caller, keys: &impl BuildHasher) -> 
         flow: account(user, caller, keys),
         width: 1,
         share: if privileged {
-            limits::WATCHES_PRIVILEGED
+            of_the_privileged
         } else {
-            limits::WATCHES_PER_USER
+            of_a_user
         },
         queue: 0,
     };
     Wish {
-        lane: Lane::Watches,
+        lane,
         ask,
         wait: Duration::ZERO,
     }

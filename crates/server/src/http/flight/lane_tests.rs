@@ -96,6 +96,7 @@ fn wish(user: User, caller: &Caller, verb: &'static str, path: &str) -> Option<W
         route: path::parse(path).unwrap(),
         verb,
         parts,
+        switch: None,
     };
     request(&entry, caller, 0, &RandomState::new())
 }

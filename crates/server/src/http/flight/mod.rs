@@ -97,6 +97,12 @@ impl Flight {
         seat.ok_or_else(refusal)
     }
 
+    /// A place for a log, a shell or a tunnel.
+    pub(crate) async fn session(self: &Arc<Self>, entry: &Entry, caller: &Caller) -> Result<Seat> {
+        let seat = self.seat(lane::session(entry, caller, &self.keys)).await;
+        seat.ok_or_else(refusal)
+    }
+
     /// A place for a connection from this address.
     pub(super) async fn connection(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
         self.seat(lane::connection(address, &self.keys)).await
