@@ -101,10 +101,21 @@ impl Recorder {
         component: &'static str,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send) {
+        Self::on(writer, component, "", stop)
+    }
+
+    /// As [`new`](Self::new), for who speaks from a node and says which: a node may write no others.
+    pub fn on(
+        writer: Writer,
+        component: &'static str,
+        node: &str,
+        stop: CancellationToken,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (notes, taken) = mpsc::channel(WAITING);
         let scribe = Scribe {
             writer,
             component,
+            node: node.to_owned(),
             correlator: Correlator::default(),
             began: Instant::now(),
         };
@@ -122,6 +133,8 @@ impl Recorder {
 struct Scribe {
     writer: Writer,
     component: &'static str,
+    /// Where it speaks from; empty for nowhere in particular.
+    node: String,
     correlator: Correlator,
     began: Instant,
 }
@@ -179,7 +192,7 @@ impl Scribe {
         (key, count, first): (String, u64, String),
     ) {
         let name = format!("{}.{:x}", about.name, clock::now_nanos());
-        let body = json!({
+        let mut body = json!({
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": about.home()},
@@ -192,8 +205,11 @@ impl Scribe {
             "count": count,
             "type": if note.warning { "Warning" } else { "Normal" },
             "reportingComponent": self.component,
-            "reportingInstance": "",
+            "reportingInstance": self.node,
         });
+        if !self.node.is_empty() {
+            body["source"]["host"] = self.node.as_str().into();
+        }
         match self
             .send(&Call::create(collection(about), body.to_string()))
             .await

@@ -15,6 +15,7 @@ pub mod lock;
 pub mod machine;
 pub mod node;
 mod register;
+mod serving;
 pub mod settings;
 pub mod start;
 

@@ -1,33 +1,52 @@
 //! Puts a node together, and takes it apart in order. Everything that a node is made of is named here; what each
 //! part does is its own business.
 //!
-//! Told to stop, it leaves the pods running: the next agent takes them up again.
+//! ```text
+//!   manifests ─┐
+//!   API ───────┴▶ keeper ─▶ runtime, inputs, probes
+//!                   ▲ orders
+//!   pressure ───────┘ └▶ heartbeat ─▶ API ◀─ lease, mirror
+//!   look ◀─ server
+//! ```
+//!
+//! What does not need the API starts without it. Told to stop, it leaves the pods running: the next agent takes
+//! them up again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
 use kube::Client;
 use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::heartbeat::Heartbeat;
+use super::identity::join::SERVING;
 use super::identity::rotate::Certifier;
+use super::identity::{IdentityError, Showcase};
 use super::lease::{Claim, Holder, Lease, LeaseError};
 use super::machine::Machine;
 use super::node::{self, Pressures};
+use super::serving::Serving;
 use super::settings::Settings;
+use crate::manifests::mirror::{self, Mirror};
+use crate::manifests::{self, Manifests};
+use crate::pods::keeper::Orders;
+use crate::pods::{Change, Directory, source};
 use crate::runtime::Runtime;
 
 /// How soon an API that could not be reached is asked again.
 const RETRY: Duration = Duration::from_secs(2);
 /// What the parts get to finish what they are at.
 const END: Duration = Duration::from_secs(10);
+/// How many changes of pods may wait for each who hears of them.
+const WAITING: usize = 64;
 
 /// What a node is made of.
 pub struct Start {
@@ -61,6 +80,9 @@ pub enum StartError {
     /// Another agent has its name, or the API refuses it.
     #[error("{0}")]
     Lease(String),
+    /// Its certificates are unusable.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
 }
 
 impl From<LeaseError> for StartError {
@@ -73,7 +95,9 @@ impl From<LeaseError> for StartError {
 pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError> {
     let stop = stop.child_token();
     let tasks = TaskTracker::new();
-    let ended = assemble(start, &tasks, &stop).await;
+    let ended = Assembly::new(&start, tasks.clone(), stop.clone())
+        .run(start)
+        .await;
     stop.cancel();
     tasks.close();
     if tokio::time::timeout(END, tasks.wait()).await.is_err() {
@@ -82,46 +106,159 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     ended
 }
 
-async fn assemble(
-    start: Start,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
-) -> Result<(), StartError> {
-    let (object, node) = own_node(&start);
-    let (_pressures, pressures) = watch::channel(Pressures::default());
-    let Some(cluster) = &start.cluster else {
-        stop.cancelled().await;
-        return Ok(());
-    };
-    let writer = Writer::new(cluster.client.clone(), Fence::open());
-    let holder = Holder::own(&start.machine);
-    let lease = Lease::new(writer.clone(), &start.settings.node_name, holder);
-    claim(&lease, stop).await?;
-    let heartbeat = Heartbeat {
-        client: cluster.client.clone(),
-        writer,
-        object,
-        runtime: Arc::clone(&start.runtime),
-        pressures,
-        node: node.clone(),
-    };
-    let (registered, _) = watch::channel(false);
-    tasks.spawn(heartbeat.run(registered, stop.clone()));
-    let uid = || {
-        let uid = node.borrow()["metadata"]["uid"].as_str().map(str::to_owned);
-        uid
-    };
-    lease.keep(uid, stop.clone()).await?;
-    Ok(())
+/// What the parts of a node share.
+struct Assembly {
+    settings: Arc<Settings>,
+    runtime: Arc<dyn Runtime>,
+    directory: Arc<Directory>,
+    /// The node's own object, as far as it is known.
+    node: watch::Sender<Arc<Value>>,
+    pods: mpsc::Sender<Change>,
+    orders: Orders,
+    showcase: Arc<Showcase>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
 }
 
-/// The node's own object: what we would register until we know what the API has.
-fn own_node(start: &Start) -> (Value, watch::Sender<Arc<Value>>) {
-    let settings = &start.settings;
-    let status = node::status(settings, &start.machine, &start.runtime.about());
-    let object = node::object(settings, &node::labels(settings), &status);
-    let (node, _) = watch::channel(Arc::new(object.clone()));
-    (object, node)
+impl Assembly {
+    fn new(start: &Start, tasks: TaskTracker, stop: CancellationToken) -> Self {
+        let settings = &start.settings;
+        let status = node::status(settings, &start.machine, &start.runtime.about());
+        let object = node::object(settings, &node::labels(settings), &status);
+        let (pods, _changes) = mpsc::channel(WAITING);
+        let (orders, _ordered) = Orders::channel();
+        Self {
+            settings: Arc::clone(settings),
+            runtime: Arc::clone(&start.runtime),
+            directory: Arc::default(),
+            node: watch::channel(Arc::new(object)).0,
+            pods,
+            orders,
+            showcase: Arc::default(),
+            tasks,
+            stop,
+        }
+    }
+
+    async fn run(self, start: Start) -> Result<(), StartError> {
+        let holder = Holder::own(&start.machine);
+        let Some(cluster) = start.cluster else {
+            self.run_files(None, None);
+            self.stop.cancelled().await;
+            return Ok(());
+        };
+        let writer = Writer::new(cluster.client.clone(), Fence::open());
+        let lease = Lease::new(writer.clone(), &self.settings.node_name, holder);
+        // Another agent of this name is a reason not to begin; silence is none.
+        let known = matches!(lease.ask().await?, Claim::Ours);
+        let mirrored = self.mirror(&writer);
+        self.run_files(Some(&writer), Some(mirrored.statics));
+        if !known {
+            claim(&lease, &self.stop).await?;
+        }
+        self.join(&cluster, writer, mirrored.mirrors).await;
+        let uid = || {
+            let uid = self.node.borrow()["metadata"]["uid"]
+                .as_str()
+                .map(str::to_owned);
+            uid
+        };
+        Ok(lease.keep(uid, self.stop.clone()).await?)
+    }
+
+    /// Static pods.
+    fn run_files(&self, writer: Option<&Writer>, shown: Option<mpsc::Sender<Change>>) {
+        let Some(dir) = &self.settings.manifest_dir else {
+            return;
+        };
+        let manifests = Manifests {
+            dir: dir.clone(),
+            node_name: self.settings.node_name.clone(),
+            runtime: Arc::clone(&self.runtime),
+            directory: Arc::clone(&self.directory),
+            events: writer.map(|writer| self.recorder(writer)),
+            metrics: Arc::default(),
+            pods: self.pods.clone(),
+            shown,
+        };
+        self.tasks
+            .spawn(manifests::watch(manifests, self.stop.clone()));
+    }
+
+    /// What the API shows of static pods.
+    fn mirror(&self, writer: &Writer) -> Mirrored {
+        let (statics, of_files) = mpsc::channel(WAITING);
+        let (mirrors, of_api) = mpsc::channel(WAITING);
+        let mirror = Mirror {
+            writer: writer.clone(),
+            node: self.node.subscribe(),
+            orders: self.orders.clone(),
+            statics: of_files,
+            mirrors: of_api,
+        };
+        self.tasks.spawn(mirror::keep(mirror, self.stop.clone()));
+        Mirrored { statics, mirrors }
+    }
+
+    /// Events of the node.
+    fn recorder(&self, writer: &Writer) -> Recorder {
+        let name = &self.settings.node_name;
+        let (recorder, recording) =
+            Recorder::on(writer.clone(), "kubelet", name, self.stop.clone());
+        self.tasks.spawn(recording);
+        recorder
+    }
+
+    /// Becomes a node of the cluster: registers, hears of pods, gets its certificate.
+    async fn join(&self, cluster: &Cluster, writer: Writer, mirrors: mpsc::Sender<Change>) {
+        let (registered, mut is_registered) = watch::channel(false);
+        let heartbeat = Heartbeat {
+            client: cluster.client.clone(),
+            writer,
+            object: (**self.node.borrow()).clone(),
+            runtime: Arc::clone(&self.runtime),
+            pressures: watch::channel(Pressures::default()).1,
+            node: self.node.clone(),
+        };
+        self.tasks
+            .spawn(heartbeat.run(registered, self.stop.clone()));
+        // Fails when told to stop before.
+        if is_registered.wait_for(|done| *done).await.is_err() {
+            return;
+        }
+        self.serve(cluster);
+        let (client, name) = (cluster.client.clone(), self.settings.node_name.clone());
+        let (pods, stop) = (self.pods.clone(), self.stop.clone());
+        self.tasks
+            .spawn(async move { source::api(client, &name, pods, mirrors, stop).await });
+    }
+}
+
+impl Assembly {
+    /// The certificate to serve with.
+    fn serve(&self, cluster: &Cluster) {
+        let settings = &self.settings;
+        let serving = Serving {
+            node: settings.node_name.clone(),
+            addresses: settings.addresses.clone(),
+            file: settings.paths.data.join("pki").join(SERVING),
+            authorities: cluster.authorities.clone(),
+            certifier: Arc::clone(&cluster.certifier),
+            server: cluster.server.clone(),
+            showcase: Arc::clone(&self.showcase),
+        };
+        let stop = self.stop.clone();
+        self.tasks
+            .spawn(async move { stop.run_until_cancelled(serving.keep()).await });
+    }
+}
+
+/// Where to tell what the API shows of static pods, or should.
+struct Mirrored {
+    /// The files' pods.
+    statics: mpsc::Sender<Change>,
+    /// What the API has of them.
+    mirrors: mpsc::Sender<Change>,
 }
 
 /// Waits until it is sure that nobody else speaks for the node.

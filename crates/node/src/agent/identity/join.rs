@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
-use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::door::{self, Shown};
 use super::{Desk, IdentityError, Pair, Wanted, pair};
@@ -100,6 +100,8 @@ pub async fn join(
     };
     let client = door::plain_client(&server, &ca_pem, &Shown::Token(token))?;
     tracing::info!("joining the cluster of {server} as node {node}");
+    // What an earlier cluster signed is no good in this one.
+    pair::remove(&dir.join(SERVING));
     let desk = Desk::new(client, dir);
     let got = desk.obtain(&Wanted::client(node), &dir.join(CLIENT)).await;
     let client = got.map_err(|error| match error {
@@ -212,18 +214,7 @@ pub async fn server_addresses(server: &str) -> Vec<IpAddr> {
     let Some((_, leaf)) = &leaf else {
         return Vec::new();
     };
-    let names = leaf.subject_alternative_name().ok().flatten();
-    let names = names
-        .iter()
-        .flat_map(|extension| &extension.value.general_names);
-    let address = |name: &GeneralName<'_>| match name {
-        GeneralName::IPAddress(bytes) => match bytes.len() {
-            4 => <[u8; 4]>::try_from(*bytes).ok().map(IpAddr::from),
-            _ => <[u8; 16]>::try_from(*bytes).ok().map(IpAddr::from),
-        },
-        _ => None,
-    };
-    names.filter_map(address).collect()
+    pair::alternative_names(leaf).1
 }
 
 /// Whatever certificates the server shows. Nothing is believed yet.

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::IdentityError;
 
@@ -86,6 +87,34 @@ impl Pair {
         self.not_before + from + within
     }
 
+    /// Is it good for this name and these addresses, now?
+    pub fn covers(&self, name: &str, addresses: &[IpAddr], now: i64) -> bool {
+        let chain = self.chain();
+        let parsed = chain
+            .first()
+            .and_then(|der| X509Certificate::from_der(der).ok());
+        let Some((_, certificate)) = &parsed else {
+            return false;
+        };
+        let (names, own) = alternative_names(certificate);
+        let named = names.iter().any(|own| own == name);
+        named && addresses.iter().all(|one| own.contains(one)) && now < self.not_after
+    }
+
+    /// Has one of these signed it?
+    pub fn is_signed_by(&self, authorities: &[CertificateDer<'_>]) -> bool {
+        let chain = self.chain();
+        let Some(own) = chain.first() else {
+            return false;
+        };
+        let signed_by = |authority: &CertificateDer<'_>| {
+            let (_, own) = X509Certificate::from_der(own).ok()?;
+            let (_, authority) = X509Certificate::from_der(authority).ok()?;
+            own.verify_signature(Some(authority.public_key())).ok()
+        };
+        authorities.iter().any(|one| signed_by(one).is_some())
+    }
+
     /// The certificates for TLS.
     pub fn chain(&self) -> Vec<CertificateDer<'static>> {
         let all = CertificateDer::pem_slice_iter(self.chain_pem.as_bytes());
@@ -100,6 +129,27 @@ impl Pair {
             why: error.to_string(),
         })
     }
+}
+
+/// The names and addresses that a certificate is for.
+pub(super) fn alternative_names(certificate: &X509Certificate<'_>) -> (Vec<String>, Vec<IpAddr>) {
+    let extension = certificate.subject_alternative_name().ok().flatten();
+    let all = extension
+        .iter()
+        .flat_map(|extension| &extension.value.general_names);
+    let (mut names, mut addresses) = (Vec::new(), Vec::new());
+    for one in all {
+        match one {
+            GeneralName::DNSName(name) => names.push((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => {
+                let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+                let sixteen = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+                addresses.extend(four.or_else(|_| sixteen()));
+            }
+            _ => {}
+        }
+    }
+    (names, addresses)
 }
 
 /// Reads a file, if it is there.
@@ -189,6 +239,26 @@ mod tests {
         let path = dir.path().join("client.pem");
         fs::write(&path, "nothing").unwrap();
         assert!(Pair::read(&path).is_err());
+    }
+
+    #[test]
+    fn a_certificate_covers_its_names_in_its_time() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let names = ["n1", "10.0.0.1", "fd00::1"].map(str::to_owned);
+        let params = rcgen::CertificateParams::new(names).unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        let pair = Pair::new(&pem, &key.serialize_pem()).unwrap();
+        let check = |name: &str, addresses: &[&str], now: i64, expected: bool| {
+            let addresses: Vec<_> = addresses.iter().map(|one| one.parse().unwrap()).collect();
+            assert_eq!(pair.covers(name, &addresses, now), expected, "{name} {now}");
+        };
+        check("n1", &["10.0.0.1", "fd00::1"], 0, true);
+        check("n1", &[], 0, true);
+        check("n2", &[], 0, false);
+        check("n1", &["10.0.0.2"], 0, false);
+        check("n1", &[], i64::MAX, false);
+        assert!(pair.is_signed_by(&pair.chain()));
+        assert!(!pair.is_signed_by(&self::pair().chain()));
     }
 
     #[test]
