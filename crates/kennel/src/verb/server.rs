@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use kennel_node::agent::machine;
 use kennel_server::audit::{Options as AuditOptions, Target};
 use kennel_server::http::limits::Patience;
 use kennel_server::server::{Config, Server};
@@ -30,12 +31,17 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
 pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
     crate::descriptors::raise_limit();
     let patience = args.patience_seconds.map(Duration::from_secs);
+    let mut tls_san = args.tls_san;
+    if args.listen.ip().is_unspecified() {
+        // Whoever serves on all addresses means to be reached from other machines.
+        tls_san.push(machine::address(None).to_string());
+    }
     let server = Server::start(Config {
         audit: audit(&args.audit, &args.data_dir),
         encryption_key_file: args.encryption_key_file,
         data_dir: args.data_dir,
         listen: args.listen,
-        tls_san: args.tls_san,
+        tls_san,
         service_cidr: args.service_cidr,
         token_file: args.token_file,
         token_key_days: args.token_key_days,

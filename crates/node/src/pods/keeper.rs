@@ -99,7 +99,8 @@ pub async fn run(
 ) {
     let (reports, reporting) = Reports::new(parts.client.clone(), stop.clone());
     let writer = Writer::new(parts.client.clone(), Fence::open());
-    let (recorder, recording) = Recorder::new(writer, COMPONENT, stop.clone());
+    let node = &parts.settings.node_name;
+    let (recorder, recording) = Recorder::on(writer, COMPONENT, node, stop.clone());
     let mut happened = parts.runtime.changes();
     let shared = Arc::new(Shared::new(parts, reports, recorder));
     let keeping = async {
