@@ -13,6 +13,7 @@
 pub mod admit;
 pub mod backoff;
 pub mod defaults;
+pub mod evict;
 pub mod memory;
 pub mod observed;
 pub mod plan;
