@@ -10,15 +10,26 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::unix::AsyncFd;
 
 /// See the [module](self).
-pub(super) struct Bell {
+pub(crate) struct Bell {
     dir: PathBuf,
+    flags: WatchFlags,
     /// None where the kernel gives us none: then it never rings.
     events: Option<AsyncFd<OwnedFd>>,
 }
 
 impl Bell {
     /// For a directory, which need not exist yet.
-    pub(super) fn new(dir: &Path) -> Self {
+    pub(crate) fn new(dir: &Path) -> Self {
+        // A file that is still being written is not worth looking at: its closing rings.
+        Self::of(dir, WatchFlags::CLOSE_WRITE)
+    }
+
+    /// Rings for each write, too.
+    pub(crate) fn of_writes(dir: &Path) -> Self {
+        Self::of(dir, WatchFlags::MODIFY | WatchFlags::CREATE)
+    }
+
+    fn of(dir: &Path, writes: WatchFlags) -> Self {
         let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
             .map_err(std::io::Error::from)
             .and_then(followed)
@@ -28,27 +39,26 @@ impl Bell {
             .ok();
         Self {
             dir: dir.to_owned(),
+            flags: writes
+                | WatchFlags::MOVED_TO
+                | WatchFlags::MOVED_FROM
+                | WatchFlags::DELETE
+                | WatchFlags::ONLYDIR,
             events,
         }
     }
 
     /// Listens to the directory that is there now: it may be another one than before.
-    pub(super) fn listen(&self) {
-        // A file that is still being written is not worth looking at: its closing rings.
-        let flags = WatchFlags::CLOSE_WRITE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::DELETE
-            | WatchFlags::ONLYDIR;
+    pub(crate) fn listen(&self) {
         if let Some(events) = &self.events
-            && let Err(error) = inotify::add_watch(events.get_ref(), &self.dir, flags)
+            && let Err(error) = inotify::add_watch(events.get_ref(), &self.dir, self.flags)
         {
             tracing::trace!("{} cannot be listened to: {error}", self.dir.display());
         }
     }
 
     /// Waits until it rings.
-    pub(super) async fn rung(&self) {
+    pub(crate) async fn rung(&self) {
         let Some(events) = &self.events else {
             return std::future::pending().await;
         };

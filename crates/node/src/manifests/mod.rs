@@ -8,7 +8,7 @@
 //! A file that makes no sense is told about and changes nothing: the other files' pods go on, and so does the
 //! pod that the file asked for before.
 
-mod bell;
+pub(crate) mod bell;
 mod folder;
 mod gate;
 mod manifest;

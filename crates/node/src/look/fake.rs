@@ -1,0 +1,170 @@
+//! A runtime for tests of looking in: commands that say what they were given, ports that echo.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::sync::mpsc;
+
+use crate::runtime::{
+    About, Attachment, ContainerConfig, Duplex, Error, ExecRequest, Found, Health, Image, Output,
+    PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Size, Usage,
+};
+
+/// How much is on its way through each stream.
+const PIPE_BYTES: usize = 4096;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Fake {
+    /// Logs that were told to go on in a new file.
+    pub(super) reopened: Mutex<Vec<String>>,
+    /// Why they do not.
+    pub(super) stuck: Mutex<Option<String>>,
+    /// Sizes of terminals that were told.
+    pub(super) sizes: Mutex<Vec<mpsc::Receiver<Size>>>,
+}
+
+fn no<T>() -> Result<T> {
+    Err(Error::Refused("it only looks like a runtime".to_owned()))
+}
+
+impl Fake {
+    /// `cat` gives back what it reads; `say CODE OUT ERR` says it and returns; `hold` never ends.
+    fn run(&self, command: &[String], streams: Attachment) -> Session {
+        let pipe = |wanted: bool| wanted.then(|| duplex(PIPE_BYTES)).unzip();
+        let (stdin, mut from) = pipe(streams.stdin);
+        let (stdout, mut out) = pipe(streams.stdout);
+        let (stderr, mut err) = pipe(streams.stderr);
+        let (resize, sizes) = mpsc::channel(4);
+        self.sizes.lock().unwrap().push(sizes);
+        let command: Vec<String> = command.to_vec();
+        let exit = tokio::spawn(async move {
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            match words.as_slice() {
+                ["cat"] => {
+                    let (from, out) = (from.as_mut().unwrap(), out.as_mut().unwrap());
+                    tokio::io::copy(from, out).await.unwrap();
+                    0
+                }
+                ["say", code, said, complained] => {
+                    if let Some(out) = &mut out {
+                        out.write_all(said.as_bytes()).await.unwrap();
+                    }
+                    if let Some(err) = &mut err {
+                        err.write_all(complained.as_bytes()).await.unwrap();
+                    }
+                    code.parse().unwrap()
+                }
+                _ => std::future::pending().await,
+            }
+        });
+        Session {
+            stdin: stdin.map(|pipe| Box::new(pipe) as _),
+            stdout: stdout.map(|pipe| Box::new(pipe) as _),
+            stderr: stderr.map(|pipe| Box::new(pipe) as _),
+            resize: streams.tty.then_some(resize),
+            exit: Box::pin(async move { Ok(exit.await.unwrap()) }),
+        }
+    }
+}
+
+#[async_trait]
+impl Runtime for Fake {
+    fn about(&self) -> About {
+        About {
+            name: "fake".to_owned(),
+            version: "0".to_owned(),
+            images: false,
+        }
+    }
+    async fn health(&self) -> Health {
+        Health::default()
+    }
+    async fn list(&self) -> Result<Vec<Found>> {
+        no()
+    }
+    async fn look(&self, _: &str) -> Result<Option<Found>> {
+        no()
+    }
+    fn changes(&self) -> mpsc::Receiver<String> {
+        mpsc::channel(1).1
+    }
+    async fn image(&self, _: &str, _: PullPolicy, _: &[RegistryLogin]) -> Result<Image> {
+        no()
+    }
+    async fn start_sandbox(&self, _: &SandboxConfig) -> Result<String> {
+        no()
+    }
+    async fn stop_sandbox(&self, _: &str) -> Result<()> {
+        no()
+    }
+    async fn remove_sandbox(&self, _: &str) -> Result<()> {
+        no()
+    }
+    async fn create(&self, _: &SandboxConfig, _: &str, _: &ContainerConfig) -> Result<String> {
+        no()
+    }
+    async fn start(&self, _: &str) -> Result<()> {
+        no()
+    }
+    async fn stop(&self, _: &str, _: Duration) -> Result<()> {
+        no()
+    }
+    async fn remove(&self, _: &str) -> Result<()> {
+        no()
+    }
+    async fn exec(&self, _: &str, _: &[String], _: Duration) -> Result<Output> {
+        no()
+    }
+
+    async fn exec_session(&self, _: &str, request: &ExecRequest) -> Result<Session> {
+        if request.command == ["missing"] {
+            return Err(Error::Failed("no such file".to_owned()));
+        }
+        Ok(self.run(&request.command, request.streams))
+    }
+
+    async fn attach(&self, _: &str, streams: Attachment) -> Result<Session> {
+        Ok(self.run(&["cat".to_owned()], streams))
+    }
+
+    async fn connect(&self, _: &str, port: u16) -> Result<Box<dyn Duplex>> {
+        if port != 80 {
+            return Err(Error::Failed("connection refused".to_owned()));
+        }
+        let (near, mut far) = duplex(PIPE_BYTES);
+        tokio::spawn(async move {
+            let mut heard = vec![0; PIPE_BYTES];
+            while let Ok(length @ 1..) = far.read(&mut heard).await {
+                far.write_all(&heard[..length]).await.unwrap();
+            }
+        });
+        Ok(Box::new(near))
+    }
+
+    async fn reopen_log(&self, id: &str) -> Result<()> {
+        self.reopened.lock().unwrap().push(id.to_owned());
+        match self.stuck.lock().unwrap().clone() {
+            Some(why) => Err(Error::Failed(why)),
+            None => Ok(()),
+        }
+    }
+
+    async fn usage(&self) -> Result<Vec<Usage>> {
+        Ok(vec![Usage {
+            pod: "u".to_owned(),
+            container: "c".to_owned(),
+            memory: 4096,
+            ..Usage::default()
+        }])
+    }
+    async fn remove_unused_images(&self) -> Result<u64> {
+        Ok(0)
+    }
+    fn image_dir(&self) -> Option<PathBuf> {
+        None
+    }
+}

@@ -1,0 +1,97 @@
+//! Ports of a pod over SPDY: for each connection a pair of streams, one for data and one for what went wrong.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::Ports;
+use super::spdy::{Connection, Stream};
+
+/// How long one stream of a pair waits for the other.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Serves one client until it hangs up.
+pub(super) async fn serve(mut connection: Connection, ports: Ports) {
+    let mut pairs = Pairs::default();
+    let mut forwards = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            stream = connection.accept() => stream,
+            Some(_) = forwards.join_next() => continue,
+        };
+        let Some(stream) = stream else {
+            break;
+        };
+        if let Some((port, error, data)) = pairs.add(stream) {
+            forwards.spawn(forward(ports.clone(), port, error, data));
+        }
+    }
+    // Nobody is left to forward for.
+    forwards.shutdown().await;
+    connection.close().await;
+}
+
+/// One stream of a pair that waits for the other.
+struct Half {
+    since: Instant,
+    stream: Stream,
+    is_data: bool,
+}
+
+/// Streams that have come alone so far.
+#[derive(Default)]
+struct Pairs(BTreeMap<String, Half>);
+
+impl Pairs {
+    /// Takes in a stream. A pair: the port, the stream for what goes wrong, and the one for data. Those that
+    /// make no sense end at once.
+    fn add(&mut self, stream: Stream) -> Option<(u16, Stream, Stream)> {
+        self.0.retain(|_, half| half.since.elapsed() < PATIENCE);
+        let headers = stream.headers();
+        let is_data = match headers.get("streamtype") {
+            Some("data") => true,
+            Some("error") => false,
+            _ => return None,
+        };
+        let port = headers.get("port")?.parse().ok().filter(|port| *port > 0)?;
+        let request = headers.get("requestid").unwrap_or_default().to_owned();
+        let half = Half {
+            since: Instant::now(),
+            stream,
+            is_data,
+        };
+        match self.0.remove(&request) {
+            Some(other) if other.is_data != is_data => {
+                let (error, data) = if is_data {
+                    (other, half)
+                } else {
+                    (half, other)
+                };
+                Some((port, error.stream, data.stream))
+            }
+            _ => {
+                self.0.insert(request, half);
+                None
+            }
+        }
+    }
+}
+
+async fn forward(ports: Ports, port: u16, mut error: Stream, mut data: Stream) {
+    let ended = match ports.runtime.connect(&ports.sandbox, port).await {
+        Ok(mut connection) => {
+            let copied = tokio::io::copy_bidirectional(&mut data, &mut connection).await;
+            copied.map(drop).map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(why) = ended {
+        let Ports { pod, uid, .. } = ports;
+        let text = format!("error forwarding port {port} to pod {pod}, uid {uid}: {why}");
+        tracing::debug!("{text}");
+        drop(error.write_all(text.as_bytes()).await);
+    }
+}
