@@ -13,6 +13,8 @@ pub mod needs;
 pub mod pod;
 mod report;
 pub mod source;
+#[cfg(test)]
+mod tests;
 mod voice;
 mod worker;
 

@@ -40,6 +40,7 @@ struct Inner {
     listener: Mutex<Option<mpsc::Sender<String>>>,
     answers: Mutex<BTreeMap<String, i32>>,
     unavailable: Mutex<Option<String>>,
+    stuck: Mutex<Option<String>>,
     /// How long each request takes.
     latency: Duration,
     began: Instant,
@@ -63,6 +64,7 @@ impl Simulated {
             listener: Mutex::default(),
             answers: Mutex::default(),
             unavailable: Mutex::default(),
+            stuck: Mutex::default(),
             latency,
             began: Instant::now(),
             epoch: jiff::Timestamp::now().as_second(),
@@ -82,6 +84,18 @@ impl Simulated {
         }
     }
 
+    /// From now on, nothing can be ended, for this reason; or everything again.
+    pub fn set_stuck(&self, why: Option<&str>) {
+        *locked(&self.0.stuck) = why.map(str::to_owned);
+    }
+
+    fn may_end(&self) -> Result<()> {
+        match &*locked(&self.0.stuck) {
+            Some(why) => Err(Error::Failed(why.clone())),
+            None => Ok(()),
+        }
+    }
+
     /// A container ends by itself.
     pub fn crash(&self, id: &str, code: i32) {
         self.0.end(id, code);
@@ -89,18 +103,18 @@ impl Simulated {
 
     /// A sandbox dies, and all in it.
     pub fn crash_sandbox(&self, id: &str) {
-        let ended = locked(&self.0.state).end_sandbox(id, self.0.now());
+        let ended = self.0.state().end_sandbox(id, self.0.now());
         ended.into_iter().for_each(|uid| self.0.tell(uid));
     }
 
-    /// All that happened so far.
-    pub fn happened(&self) -> Vec<Happening> {
-        locked(&self.0.state).happened.clone()
+    /// All that happened so far, with its time since the runtime began.
+    pub fn happened(&self) -> Vec<(Duration, Happening)> {
+        self.0.state().happened.clone()
     }
 
     /// All there is.
     pub fn all(&self) -> Vec<Found> {
-        locked(&self.0.state).all()
+        self.0.state().all()
     }
 
     async fn asked(&self) -> Result<()> {
@@ -134,6 +148,12 @@ impl Default for Simulated {
 }
 
 impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = locked(&self.state);
+        state.age = self.began.elapsed();
+        state
+    }
+
     /// Seconds since the epoch. They pass as the time of tasks does.
     fn now(&self) -> i64 {
         let passed = i64::try_from(self.began.elapsed().as_secs()).unwrap_or(i64::MAX);
@@ -141,7 +161,7 @@ impl Inner {
     }
 
     fn end(&self, id: &str, code: i32) {
-        let ended = locked(&self.state).end(id, code, self.now());
+        let ended = self.state().end(id, code, self.now());
         ended.into_iter().for_each(|uid| self.tell(uid));
     }
 
@@ -185,7 +205,7 @@ impl Runtime for Simulated {
 
     async fn look(&self, uid: &str) -> Result<Option<Found>> {
         self.asked().await?;
-        Ok(locked(&self.0.state).found(uid))
+        Ok(self.0.state().found(uid))
     }
 
     fn changes(&self) -> mpsc::Receiver<String> {
@@ -221,21 +241,23 @@ impl Runtime for Simulated {
 
     async fn start_sandbox(&self, config: &SandboxConfig) -> Result<String> {
         self.asked().await?;
-        let id = locked(&self.0.state).add_sandbox(config)?;
+        let id = self.0.state().add_sandbox(config)?;
         self.0.tell(config.pod.uid.clone());
         Ok(id)
     }
 
     async fn stop_sandbox(&self, id: &str) -> Result<()> {
         self.asked().await?;
+        self.may_end()?;
         self.crash_sandbox(id);
         Ok(())
     }
 
     async fn remove_sandbox(&self, id: &str) -> Result<()> {
         self.asked().await?;
+        self.may_end()?;
         self.crash_sandbox(id);
-        locked(&self.0.state).forget_sandbox(id);
+        self.0.state().forget_sandbox(id);
         Ok(())
     }
 
@@ -246,14 +268,14 @@ impl Runtime for Simulated {
         config: &ContainerConfig,
     ) -> Result<String> {
         self.asked().await?;
-        let (id, uid) = locked(&self.0.state).add_container(id, config)?;
+        let (id, uid) = self.0.state().add_container(id, config)?;
         self.0.tell(uid);
         Ok(id)
     }
 
     async fn start(&self, id: &str) -> Result<()> {
         self.asked().await?;
-        let (uid, play) = locked(&self.0.state).begin(id, self.0.now())?;
+        let (uid, play) = self.0.state().begin(id, self.0.now())?;
         self.0.tell(uid);
         if let Some((after, code)) = play.ends {
             self.end_later(id, after, code);
@@ -263,7 +285,10 @@ impl Runtime for Simulated {
 
     async fn stop(&self, id: &str, grace: Duration) -> Result<()> {
         self.asked().await?;
-        let play = locked(&self.0.state)
+        self.may_end()?;
+        let play = self
+            .0
+            .state()
             .containers
             .get(id)
             .filter(|contained| contained.run.is_running())
@@ -274,20 +299,26 @@ impl Runtime for Simulated {
         if let Some(after) = play.obeys {
             self.end_later(id, after, TERMINATED);
         }
-        tokio::time::sleep(play.obeys.map_or(grace, |after| after.min(grace))).await;
-        self.0.end(id, KILLED);
+        let (after, code) = match play.obeys {
+            Some(after) if after <= grace => (after, TERMINATED),
+            _ => (grace, KILLED),
+        };
+        tokio::time::sleep(after).await;
+        self.0.end(id, code);
         Ok(())
     }
 
     async fn remove(&self, id: &str) -> Result<()> {
         self.asked().await?;
-        locked(&self.0.state).containers.remove(id);
+        self.0.state().containers.remove(id);
         Ok(())
     }
 
     async fn exec(&self, id: &str, command: &[String], timeout: Duration) -> Result<Output> {
         self.asked().await?;
-        let running = locked(&self.0.state)
+        let running = self
+            .0
+            .state()
             .containers
             .get(id)
             .is_some_and(|contained| contained.run.is_running());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use kennel_core::pod::{Exit, Observed, Run, Sandbox, State as RunState};
 
@@ -37,7 +38,9 @@ pub(super) struct Contained {
 pub(super) struct State {
     pub(super) sandboxes: BTreeMap<String, Holder>,
     pub(super) containers: BTreeMap<String, Contained>,
-    pub(super) happened: Vec<Happening>,
+    pub(super) happened: Vec<(Duration, Happening)>,
+    /// How long the runtime has been there.
+    pub(super) age: Duration,
     numbers: u32,
 }
 
@@ -124,12 +127,12 @@ impl State {
         }
         if self.containers.values().any(twin) {
             let doubled = Happening::Doubled(uid.clone(), name.clone());
-            self.happened.push(doubled);
+            self.happened.push((self.age, doubled));
         }
         let contained = self.containers.get_mut(id).ok_or_else(missing)?;
         contained.run.state = RunState::Running { since: now };
         let began = Happening::Began(uid.clone(), name, contained.run.attempt);
-        self.happened.push(began);
+        self.happened.push((self.age, began));
         Ok((uid, contained.play))
     }
 
@@ -147,8 +150,8 @@ impl State {
         };
         contained.run.state = RunState::Exited(exit);
         let (uid, name) = (contained.uid.clone(), contained.run.name.clone());
-        self.happened
-            .push(Happening::Ended(uid.clone(), name, code));
+        let ended = Happening::Ended(uid.clone(), name, code);
+        self.happened.push((self.age, ended));
         Some(uid)
     }
 

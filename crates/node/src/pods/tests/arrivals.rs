@@ -1,0 +1,96 @@
+//! Pods that arrive: those that fit, those that do not, and those that must be made room for.
+
+use serde_json::{Value, json};
+
+use super::world::{World, one};
+
+fn wants(cpu: &str, command: &str) -> Value {
+    let mut spec = one(command);
+    spec["containers"][0]["resources"] = json!({"requests": {"cpu": cpu}});
+    spec
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_fails_with_a_reason() {
+    let world = World::new().await;
+    world.create("a", wants("1500m", "serve"));
+    world.create("bb", wants("600m", "serve"));
+    let mut spec = one("serve");
+    spec["nodeSelector"] = json!({"zone": "b"});
+    world.create("ccc", spec);
+    world.until_ready("a").await;
+    let failed = |name: &'static str| move |world: &World| world.status(name)["phase"] == "Failed";
+    world.until("no room", failed("bb")).await;
+    world.until("wrong zone", failed("ccc")).await;
+    let status = world.status("bb");
+    assert_eq!(status["reason"], "OutOfcpu");
+    let message =
+        "Node didn't have enough resource: cpu, requested: 600, used: 1500, capacity: 2000";
+    assert_eq!(status["message"], format!("Pod was rejected: {message}"));
+    assert!(status["containerStatuses"].is_null());
+    assert!(world.has_event(&format!("OutOfcpu: {message}")));
+    assert_eq!(world.status("ccc")["reason"], "NodeAffinity");
+    world.delete("bb", 30);
+    world.until_gone("bb").await;
+    assert_eq!(world.starts("app").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_that_is_given_back_can_be_had_again() {
+    let world = World::new().await;
+    world.create("a", wants("2", "linger 3"));
+    world.until_ready("a").await;
+    world.delete("a", 30);
+    world.until_gone("a").await;
+    world.create("b", wants("2", "serve"));
+    world.until_ready("b").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_ran_are_not_refused_after_a_restart() {
+    let mut world = World::new().await;
+    world.create("a", wants("2", "serve"));
+    world.until_ready("a").await;
+    world.kill().await;
+    // The listing may name the new one first; what runs keeps its room.
+    world.create("0", wants("1", "serve"));
+    world.start().await;
+    world
+        .until("refused", |world| world.status("0")["phase"] == "Failed")
+        .await;
+    world.pass(10).await;
+    assert!(world.is_ready("a"));
+    assert_eq!(world.starts("app").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn critical_pods_are_made_room_for() {
+    let world = World::new().await;
+    world.create("plain", wants("1500m", "linger 5"));
+    world.until_ready("plain").await;
+    let mut critical = wants("1", "serve");
+    critical["priority"] = json!(2_000_001_000);
+    world.create("critical", critical);
+    world.until_ready("critical").await;
+    assert_eq!(world.seconds(), 5, "not before the other has ended");
+    let plain = world.status("plain");
+    assert_eq!(
+        (&plain["phase"], &plain["reason"]),
+        (&json!("Failed"), &json!("Preempting"))
+    );
+    assert!(world.has_event("Preempting: Preempted in order to admit critical pod"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_configuration_lacks_something_waits_with_the_reason() {
+    let world = World::new().await;
+    let mut spec = one("serve");
+    spec["containers"][0]["env"] = json!([]);
+    world.create("web", spec);
+    let waits =
+        |world: &World| world.state("web")["waiting"]["reason"] == "CreateContainerConfigError";
+    world.until("waits", waits).await;
+    let message = "configmap \"settings\" not found";
+    assert_eq!(world.state("web")["waiting"]["message"], message);
+    assert!(world.has_event(&format!("Failed: Error: {message}")));
+}
