@@ -17,6 +17,7 @@ pub mod inputs;
 pub mod look;
 pub mod manifests;
 pub mod pods;
+pub mod pressure;
 pub mod probes;
 pub mod runtime;
 pub mod scenario;

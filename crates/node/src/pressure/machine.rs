@@ -1,0 +1,251 @@
+//! Measures this machine and its pods, and throws away what nobody needs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kennel_core::pod::evict::{ContainerUse, Readings, Signal};
+
+use super::disk::{self, Taken};
+use super::{Meter, Used, memory};
+use crate::agent::Paths;
+use crate::inputs::EMPTY_DIR;
+use crate::pods::{Pod, View};
+use crate::runtime::{Found, PodId, Runtime, Usage};
+
+/// See the [module](self).
+#[derive(Clone)]
+pub struct Machine {
+    runtime: Arc<dyn Runtime>,
+    paths: Paths,
+}
+
+impl Machine {
+    /// This machine, with what its runtime runs.
+    pub fn new(runtime: Arc<dyn Runtime>, paths: Paths) -> Self {
+        Self { runtime, paths }
+    }
+
+    async fn remove_old_runs(&self) {
+        let found = match self.runtime.list().await {
+            Ok(found) => found,
+            Err(error) => return tracing::warn!("old containers stay: {error}"),
+        };
+        for id in found.iter().flat_map(old_runs) {
+            if let Err(error) = self.runtime.remove(&id).await {
+                tracing::warn!("the old container {id} stays: {error}");
+            }
+        }
+    }
+}
+
+/// Runs that have ended and were followed by another one: nothing depends on them any more.
+fn old_runs(found: &Found) -> Vec<String> {
+    let old = |run: &&kennel_core::pod::Run| {
+        let newest = found.observed.latest(&run.name);
+        run.exit().is_some() && newest.is_some_and(|newest| newest.attempt > run.attempt)
+    };
+    let runs = found.observed.runs.iter().filter(old);
+    runs.map(|run| run.id.clone()).collect()
+}
+
+#[async_trait]
+impl Meter for Machine {
+    async fn read(&self) -> Readings {
+        let (data, images) = (self.paths.data.clone(), self.runtime.image_dir());
+        off_thread(move || measure(&data, images.as_deref())).await
+    }
+
+    async fn usage(&self, pods: &[Arc<View>], disks: bool) -> BTreeMap<String, Used> {
+        let usage = match self.runtime.usage().await {
+            Ok(usage) => usage,
+            Err(error) => {
+                tracing::warn!("what containers use is not known: {error}");
+                return BTreeMap::new();
+            }
+        };
+        let (pods, paths) = (pods.to_vec(), self.paths.clone());
+        off_thread(move || {
+            let used = |view: &Arc<View>| used(&view.pod, &usage, disks.then_some(&paths));
+            let known = |view: &Arc<View>| Some((view.pod.id.uid.clone(), used(view)?));
+            pods.iter().filter_map(known).collect()
+        })
+        .await
+    }
+
+    async fn reclaim(&self, pods: &[Arc<View>]) {
+        self.remove_old_runs().await;
+        match self.runtime.remove_unused_images().await {
+            Ok(freed) => tracing::info!("images that nobody uses took {freed} bytes"),
+            Err(error) => tracing::warn!("images that nobody uses stay: {error}"),
+        }
+        let ids: Vec<PodId> = pods.iter().map(|view| view.pod.id.clone()).collect();
+        let paths = self.paths.clone();
+        off_thread(move || {
+            ids.iter()
+                .for_each(|id| remove_old_logs(&paths.pod_logs(id)))
+        })
+        .await;
+    }
+
+    fn is_split(&self) -> bool {
+        let images = self.runtime.image_dir();
+        let images = images.and_then(|images| disk::device(&images));
+        images.is_some_and(|images| disk::device(&self.paths.data) != Some(images))
+    }
+}
+
+/// Disks may take their time.
+async fn off_thread<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap_or_default()
+}
+
+fn measure(data: &Path, images: Option<&Path>) -> Readings {
+    let mut readings = vec![
+        (Signal::Memory, memory::read()),
+        (Signal::Pids, memory::pids()),
+    ];
+    let (bytes, files) = disk::left(data);
+    readings.extend([(Signal::NodeDisk, bytes), (Signal::NodeInodes, files)]);
+    if let Some(images) = images {
+        let (bytes, files) = disk::left(images);
+        readings.extend([(Signal::ImageDisk, bytes), (Signal::ImageInodes, files)]);
+    }
+    let known = readings.into_iter();
+    known
+        .filter_map(|(signal, reading)| Some((signal, reading?)))
+        .collect()
+}
+
+/// What a pod uses; on disk only if it is said where. None if the runtime knows nothing of it.
+fn used(pod: &Pod, usage: &[Usage], disks: Option<&Paths>) -> Option<Used> {
+    let mut used = Used::default();
+    for usage in usage.iter().filter(|usage| usage.pod == pod.id.uid) {
+        let mut logs = Taken::default();
+        if let Some(paths) = disks {
+            logs = disk::taken(&paths.pod_logs(&pod.id).join(&usage.container));
+        }
+        used.inodes += logs.inodes;
+        used.containers.push(ContainerUse {
+            name: usage.container.clone(),
+            memory: usage.memory,
+            layer: usage.disk,
+            logs: logs.bytes,
+        });
+    }
+    for (name, path) in disks.map(|paths| volumes(pod, paths)).unwrap_or_default() {
+        let taken = disk::taken(&path);
+        used.inodes += taken.inodes;
+        used.volumes.insert(name, taken.bytes);
+    }
+    let measured = disks.is_some() || !used.containers.is_empty();
+    measured.then_some(used)
+}
+
+/// The emptyDirs of a pod that are on disk, and where.
+fn volumes(pod: &Pod, paths: &Paths) -> Vec<(String, PathBuf)> {
+    let all = pod.raw_spec()["volumes"].as_array().into_iter().flatten();
+    let on_disk = all.filter(|volume| {
+        volume["emptyDir"].is_object() && volume["emptyDir"]["medium"] != "Memory"
+    });
+    let named = on_disk.filter_map(|volume| volume["name"].as_str());
+    let path = |name: &str| paths.volume(&pod.id.uid, EMPTY_DIR, name);
+    named.map(|name| (name.to_owned(), path(name))).collect()
+}
+
+/// Logs that were put aside: `<container>/0.log.20260102-030405`.
+fn remove_old_logs(dir: &Path) {
+    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    for file in entries(dir).flat_map(|container| entries(&container.path())) {
+        let name = file.file_name();
+        if name.to_string_lossy().contains(".log.")
+            && let Err(error) = fs::remove_file(file.path())
+        {
+            tracing::warn!("the old log {} stays: {error}", file.path().display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kennel_core::pod::{Exit, Observed, Run, State};
+    use serde_json::json;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::pods::Origin;
+
+    #[test]
+    fn only_what_is_followed_by_another_run_is_old() {
+        let run = |name: &str, attempt, exited: bool| Run {
+            name: name.to_owned(),
+            id: format!("{name}{attempt}"),
+            attempt,
+            sandbox: String::new(),
+            image: String::new(),
+            image_id: String::new(),
+            state: if exited {
+                State::Exited(Exit::default())
+            } else {
+                State::Running { since: 0 }
+            },
+        };
+        let runs = vec![
+            run("a", 0, true),
+            run("a", 1, true),
+            run("a", 2, false),
+            run("init", 0, true),
+        ];
+        let found = Found {
+            pod: PodId::default(),
+            observed: Observed {
+                runs,
+                ..Observed::default()
+            },
+            stale: Vec::new(),
+        };
+        assert_eq!(old_runs(&found), ["a0", "a1"]);
+    }
+
+    #[test]
+    fn what_a_pod_keeps_on_disk_is_measured() {
+        let dir = TempDir::new().unwrap();
+        let paths = Paths {
+            data: dir.path().join("data"),
+            logs: dir.path().join("logs"),
+        };
+        let object = json!({"metadata": {"namespace": "ns", "name": "p", "uid": "u"}, "spec": {
+            "volumes": [{"name": "v", "emptyDir": {}}, {"name": "m", "emptyDir": {"medium": "Memory"}}],
+            "containers": [{"name": "c"}]}});
+        let pod = Pod::parse(object, Origin::Api).unwrap();
+        let volume = paths.volume("u", EMPTY_DIR, "v");
+        let logs = paths.pod_logs(&pod.id).join("c");
+        for (dir, name) in [
+            (&volume, "x"),
+            (&logs, "0.log"),
+            (&logs, "0.log.20260101-000000"),
+        ] {
+            fs::create_dir_all(dir).unwrap();
+            fs::write(dir.join(name), vec![1; 1 << 20]).unwrap();
+        }
+        let usage = [Usage {
+            pod: "u".to_owned(),
+            container: "c".to_owned(),
+            memory: 5,
+            cpu: 0,
+            disk: 7,
+        }];
+        let found = used(&pod, &usage, Some(&paths)).unwrap();
+        assert!(found.volumes["v"] >= 1 << 20 && found.volumes.len() == 1);
+        let container = &found.containers[0];
+        assert_eq!((container.memory, container.layer), (5, 7));
+        assert!(container.logs >= 2 << 20);
+
+        remove_old_logs(&paths.pod_logs(&pod.id));
+        let found = used(&pod, &usage, Some(&paths)).unwrap();
+        assert!(found.containers[0].logs < 2 << 20 && logs.join("0.log").exists());
+        assert!(used(&pod, &[], None).is_none());
+    }
+}

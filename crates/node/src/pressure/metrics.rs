@@ -1,0 +1,36 @@
+//! How often pods had to go, and for what.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use kennel_client::metrics::{Observed, Page};
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Metrics(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Metrics {
+    /// A pod had to go for this signal.
+    pub(super) fn evicted(&self, signal: &'static str) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(signal).or_default() += 1;
+    }
+}
+
+impl Observed for Metrics {
+    fn show(&self, page: &mut Page) {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let label = |signal: &&str| format!("eviction_signal=\"{signal}\"");
+        let labels: Vec<String> = counts.keys().map(label).collect();
+        let rows: Vec<(&str, u64)> = labels
+            .iter()
+            .map(String::as_str)
+            .zip(counts.values().copied())
+            .collect();
+        page.counter(
+            "kubelet_evictions",
+            "Pods that had to go, by what the machine was short of.",
+            &rows,
+        );
+    }
+}

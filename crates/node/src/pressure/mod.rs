@@ -1,0 +1,326 @@
+//! Keeps the machine alive: watches what it runs out of, tells its node so, makes room, and in the end evicts.
+//!
+//! ```text
+//!   meter ─▶ core::pod::evict ─┬─▶ pressures ─▶ the node's conditions, admission
+//!    ▲ disk, memory            └─▶ reclaim ─▶ evict, one pod at a time ─▶ orders ─▶ keeper
+//! ```
+//!
+//! What is short and who has to go is decided in [`kennel_core::pod::evict`]; here it is measured and carried
+//! out. Nothing is evicted for what could not be measured.
+
+pub mod disk;
+pub mod machine;
+pub mod memory;
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kennel_client::events::{Note, Recorder, Reference};
+use kennel_core::pod::evict::{
+    self, Candidate, ContainerUse, Met, Pressures, Readings, Signal, Threshold, Watch,
+};
+use kennel_core::pod::status::Verdict;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use self::machine::Machine;
+pub use self::metrics::Metrics;
+use crate::pods::{Directory, Order, Orders, Origin, View};
+
+/// How often the machine is measured.
+const PERIOD: Duration = Duration::from_secs(10);
+/// How long a pressure is told after it has passed: upstream's own time.
+const TRANSITION: Duration = Duration::from_mins(5);
+/// What a pod gets to end when the machine is short of something.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long the end of a pod is waited for before another one has to go.
+const ENDED: Duration = Duration::from_secs(30);
+/// How often to look whether it has ended.
+const LOOK: Duration = Duration::from_millis(500);
+/// Measuring what pods keep on disk takes at most one part in so many of the time.
+const DISK_SHARE: u32 = 50;
+
+/// What a pod uses.
+#[derive(Clone, Debug, Default)]
+pub struct Used {
+    /// Each of its containers.
+    pub containers: Vec<ContainerUse>,
+    /// What its emptyDirs take on disk, in bytes, by name.
+    pub volumes: BTreeMap<String, u64>,
+    /// How many files it has.
+    pub inodes: u64,
+}
+
+/// Measures, and makes room.
+#[async_trait]
+pub trait Meter: Send + Sync + 'static {
+    /// How much the machine has of everything. What cannot be measured is left out.
+    async fn read(&self) -> Readings;
+
+    /// What these pods use, by uid, and what they keep on `disks` if that is asked for. Those that cannot be
+    /// measured are left out.
+    async fn usage(&self, pods: &[Arc<View>], disks: bool) -> BTreeMap<String, Used>;
+
+    /// Throws away what nobody needs: runs that have ended, images that nobody uses, old logs.
+    async fn reclaim(&self, pods: &[Arc<View>]);
+
+    /// Are the layers of containers on another disk than all else?
+    fn is_split(&self) -> bool;
+}
+
+/// What keeping a machine alive needs.
+pub struct Pressure {
+    /// Measures.
+    pub meter: Arc<dyn Meter>,
+    /// The pods of the node.
+    pub directory: Arc<Directory>,
+    /// Where evictions are asked for.
+    pub orders: Orders,
+    /// The node's name.
+    pub node_name: String,
+    /// Takes events about the node; none without a server.
+    pub events: Option<Recorder>,
+    /// What must be kept free: [`evict::defaults`], or what a flag says.
+    pub thresholds: Vec<Threshold>,
+    /// Takes what the machine lacks.
+    pub pressures: watch::Sender<Pressures>,
+    /// Where numbers go.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Keeps the machine alive, until told to stop.
+pub async fn keep(pressure: Pressure, stop: CancellationToken) {
+    let now = Instant::now();
+    let guard = Guard {
+        watch: Watch::new(pressure.thresholds.clone(), TRANSITION),
+        pressure,
+        began: now,
+        limits_due: now,
+        evicted: BTreeSet::new(),
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = guard.keep() => {}
+    }
+}
+
+struct Guard {
+    pressure: Pressure,
+    watch: Watch,
+    began: Instant,
+    /// When to look again for pods that keep more on disk than they may.
+    limits_due: Instant,
+    /// Those that were told to go.
+    evicted: BTreeSet<String>,
+}
+
+impl Guard {
+    async fn keep(mut self) {
+        loop {
+            let evicted = self.round().await;
+            if evicted.is_empty() {
+                tokio::time::sleep(PERIOD).await;
+            } else {
+                self.wait_for(&evicted).await;
+            }
+        }
+    }
+
+    /// Measures once, and does what follows. Says who was evicted.
+    async fn round(&mut self) -> Vec<String> {
+        let readings = self.pressure.meter.read().await;
+        let met = self.watch.met(&readings);
+        let pressures = self.watch.saw(&met, self.began.elapsed());
+        self.tell(pressures, &met);
+        let pods = self.active();
+        let evicted = self.check_limits(&pods).await;
+        if !evicted.is_empty() {
+            return evicted;
+        }
+        match met.first() {
+            Some(first) => self.relieve(*first, &pods).await,
+            None => Vec::new(),
+        }
+    }
+
+    fn tell(&self, pressures: Pressures, met: &[Met]) {
+        for met in met {
+            let reading = met.reading;
+            tracing::warn!(
+                signal = %met.threshold.signal, available = reading.available, capacity = reading.capacity,
+                "the machine runs short"
+            );
+        }
+        let changed = |told: &mut Pressures| std::mem::replace(told, pressures) != pressures;
+        self.pressure.pressures.send_if_modified(changed);
+    }
+
+    /// The pods that something runs of, and that are not about to end anyway.
+    fn active(&mut self) -> Vec<Arc<View>> {
+        let all = self.pressure.directory.all();
+        self.evicted
+            .retain(|uid| all.iter().any(|view| view.pod.id.uid == *uid));
+        let active = |view: &Arc<View>| {
+            let runs = view.observed.alive().next().is_some();
+            let ends = view.pod.is_deleted() || self.evicted.contains(&view.pod.id.uid);
+            runs && !ends
+        };
+        all.into_iter().filter(active).collect()
+    }
+
+    /// Evicts those that keep more on disk than they may.
+    async fn check_limits(&mut self, pods: &[Arc<View>]) -> Vec<String> {
+        let now = Instant::now();
+        if now < self.limits_due {
+            return Vec::new();
+        }
+        let limited = |view: &&Arc<View>| has_limits(view.pod.raw_spec());
+        let limited: Vec<_> = pods.iter().filter(limited).cloned().collect();
+        if limited.is_empty() {
+            return Vec::new();
+        }
+        let usage = self.pressure.meter.usage(&limited, true).await;
+        self.limits_due = Instant::now() + DISK_SHARE * now.elapsed();
+        let split = self.pressure.meter.is_split();
+        let mut evicted = Vec::new();
+        for view in &limited {
+            let Some(used) = usage.get(&view.pod.id.uid) else {
+                continue;
+            };
+            let candidate = candidate(view, Some(used));
+            let verdict = evict::exceeded(&view.pod.object, &used.volumes, &candidate, split);
+            let verdict = verdict.filter(|_| !candidate.critical);
+            if let Some(verdict) = verdict {
+                self.pressure.metrics.evicted("limit");
+                self.evict(view, verdict).await;
+                evicted.push(view.pod.id.uid.clone());
+            }
+        }
+        evicted
+    }
+
+    /// Makes room; evicts a pod if that is not enough.
+    async fn relieve(&mut self, met: Met, pods: &[Arc<View>]) -> Vec<String> {
+        let signal = met.threshold.signal;
+        let resource = signal.resource();
+        self.note(
+            "EvictionThresholdMet",
+            format!("Attempting to reclaim {resource}"),
+        );
+        if signal.is_disk() {
+            self.pressure.meter.reclaim(pods).await;
+            let readings = self.pressure.meter.read().await;
+            if self.watch.met(&readings).is_empty() {
+                tracing::info!("there is enough {resource} again, and no pod had to go");
+                return Vec::new();
+            }
+        }
+        match self.choose(signal, pods).await {
+            Some((view, candidate)) => {
+                let verdict = evict::low(&met, &view.pod.object, &candidate);
+                self.pressure.metrics.evicted(signal.name());
+                self.evict(&view, verdict).await;
+                vec![view.pod.id.uid.clone()]
+            }
+            None => {
+                tracing::warn!("there is too little {resource}, and no pod that could go");
+                Vec::new()
+            }
+        }
+    }
+
+    async fn choose(&self, signal: Signal, pods: &[Arc<View>]) -> Option<(Arc<View>, Candidate)> {
+        let usage = self.pressure.meter.usage(pods, signal.is_disk()).await;
+        let candidates = pods.iter().map(|view| {
+            let used = usage.get(&view.pod.id.uid);
+            candidate(view, used)
+        });
+        let ranked = evict::rank(signal, candidates.collect());
+        let first = ranked.into_iter().next()?;
+        let view = pods.iter().find(|view| view.pod.id.uid == first.uid)?;
+        Some((Arc::clone(view), first))
+    }
+
+    async fn evict(&mut self, view: &View, verdict: Verdict) {
+        let id = &view.pod.id;
+        tracing::warn!(pod = %id.name, namespace = %id.namespace, "evicted: {}", verdict.message);
+        self.evicted.insert(id.uid.clone());
+        let order = Order::Evict {
+            uid: id.uid.clone(),
+            verdict,
+            grace: GRACE,
+        };
+        self.pressure.orders.give(order).await;
+    }
+
+    /// Waits until nothing runs of these pods any more, or too long.
+    async fn wait_for(&self, uids: &[String]) {
+        let alive = |uid: &String| {
+            let view = self.pressure.directory.by_uid(uid);
+            view.is_some_and(|view| view.observed.alive().next().is_some())
+        };
+        let ended = async {
+            while uids.iter().any(alive) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        if tokio::time::timeout(ENDED, ended).await.is_err() {
+            tracing::warn!("a pod that was evicted does not end");
+        }
+    }
+
+    fn note(&self, reason: &'static str, message: String) {
+        let Some(events) = &self.pressure.events else {
+            return;
+        };
+        let name = self.pressure.node_name.as_str();
+        let about = Reference {
+            api_version: "v1",
+            kind: "Node",
+            namespace: "".into(),
+            name: name.into(),
+            uid: name.into(),
+            resource_version: String::new(),
+        };
+        let note = Note {
+            warning: true,
+            reason,
+            message,
+        };
+        events.emit(about, note);
+    }
+}
+
+fn candidate(view: &View, used: Option<&Used>) -> Candidate {
+    let is_static = view.pod.origin == Origin::File;
+    let read = Candidate::read(&view.pod.object, is_static);
+    match used {
+        Some(used) => Candidate {
+            containers: Some(used.containers.clone()),
+            volumes: used.volumes.values().sum(),
+            inodes: used.inodes,
+            ..read
+        },
+        None => read,
+    }
+}
+
+/// May it keep only so much on disk?
+fn has_limits(spec: &Value) -> bool {
+    let any = |list: &Value, has: fn(&Value) -> bool| {
+        let items = list.as_array();
+        items.is_some_and(|items| items.iter().any(has))
+    };
+    any(&spec["volumes"], |volume| {
+        !volume["emptyDir"]["sizeLimit"].is_null()
+    }) || any(&spec["containers"], |container| {
+        !container["resources"]["limits"]["ephemeral-storage"].is_null()
+    })
+}
