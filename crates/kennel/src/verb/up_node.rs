@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use async_trait::async_trait;
@@ -11,9 +11,7 @@ use kennel_control::certificates::Authority;
 use kennel_node::agent::identity::rotate::Certifier;
 use kennel_node::agent::identity::{IdentityError, Pair, Wanted};
 use kennel_node::agent::lock::Lock;
-use kennel_node::agent::{
-    ApiAddress, Cluster, Machine, Settings, Start, StartError, machine, start,
-};
+use kennel_node::agent::{ApiAddress, Cluster, Machine, Settings, Start, machine, start};
 use kennel_node::runtime::Runtime;
 use kennel_server::server::Server;
 use rustls::pki_types::CertificateDer;
@@ -24,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::node::{self, Place};
 use crate::args::UpArgs;
 use crate::inprocess;
+use crate::node_args::NodeArgs;
 
 /// The port that clusters expect a node at.
 const PORT: u16 = 10250;
@@ -32,7 +31,9 @@ const PORT: u16 = 10250;
 pub(super) struct OwnNode {
     settings: Arc<Settings>,
     machine: Machine,
-    runtime: Arc<dyn Runtime>,
+    /// Opened already, for the first time that it is started.
+    opened: Mutex<Option<Arc<dyn Runtime>>>,
+    args: NodeArgs,
     client: kube::Client,
     authorities: Vec<CertificateDer<'static>>,
     certifier: Arc<dyn Certifier>,
@@ -70,7 +71,8 @@ impl OwnNode {
             client: inprocess::node(&server.api, &settings.node_name),
             settings: Arc::new(settings),
             machine,
-            runtime,
+            opened: Mutex::new(Some(runtime)),
+            args: args.node.clone(),
             authorities: vec![ca.context("the certificate authority is unusable")?],
             certifier: Arc::new(OnTheSpot(authority)),
             listener: Arc::new(listener.into_std()?),
@@ -82,21 +84,33 @@ impl OwnNode {
     pub(super) fn run(
         &self,
         stop: CancellationToken,
-    ) -> impl Future<Output = Result<(), StartError>> + Send + use<> {
-        let listener = self.listener.try_clone().and_then(TcpListener::from_std);
-        let start = Start {
-            settings: Arc::clone(&self.settings),
-            machine: self.machine.clone(),
-            runtime: Arc::clone(&self.runtime),
-            cluster: Some(Cluster {
-                client: self.client.clone(),
-                authorities: self.authorities.clone(),
-                certifier: Arc::clone(&self.certifier),
-                server: None,
-            }),
-            listener: listener.ok(),
+    ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let (opened, args) = ({ opened }.take(), self.args.clone());
+        let listener = self.listener.try_clone();
+        let settings = Arc::clone(&self.settings);
+        let machine = self.machine.clone();
+        let cluster = Cluster {
+            client: self.client.clone(),
+            authorities: self.authorities.clone(),
+            certifier: Arc::clone(&self.certifier),
+            server: None,
         };
-        start::run(start, stop)
+        async move {
+            // What a runtime tells it tells once: whoever begins again opens it again.
+            let runtime = match opened {
+                Some(runtime) => runtime,
+                None => node::runtime(&args, &settings.paths.data).await?,
+            };
+            let start = Start {
+                settings,
+                machine,
+                runtime,
+                cluster: Some(cluster),
+                listener: Some(listener.and_then(TcpListener::from_std)?),
+            };
+            Ok(start::run(start, stop).await?)
+        }
     }
 }
 

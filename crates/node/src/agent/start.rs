@@ -17,8 +17,10 @@ use std::time::Duration;
 
 use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
+use kennel_client::metrics::Observed;
 use kennel_client::write::Writer;
 use kube::Client;
+use kube::client::Body;
 use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -35,10 +37,12 @@ use super::machine::Machine;
 use super::node::{self, Pressures};
 use super::serving::Serving;
 use super::settings::Settings;
+use crate::inputs::Inputs;
+use crate::look::{self, Rooms};
 use crate::manifests::mirror::{self, Mirror};
 use crate::manifests::{self, Manifests};
-use crate::pods::keeper::Orders;
-use crate::pods::{Change, Directory, source};
+use crate::pods::{Change, Directory, Order, Orders, Origin, Parts, keeper, source};
+use crate::probes::Prober;
 use crate::runtime::Runtime;
 
 /// How soon an API that could not be reached is asked again.
@@ -95,9 +99,8 @@ impl From<LeaseError> for StartError {
 pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError> {
     let stop = stop.child_token();
     let tasks = TaskTracker::new();
-    let ended = Assembly::new(&start, tasks.clone(), stop.clone())
-        .run(start)
-        .await;
+    let (assembly, heard) = Assembly::new(&start, tasks.clone(), stop.clone());
+    let ended = assembly.run(heard, start).await;
     stop.cancel();
     tasks.close();
     if tokio::time::timeout(END, tasks.wait()).await.is_err() {
@@ -116,18 +119,21 @@ struct Assembly {
     pods: mpsc::Sender<Change>,
     orders: Orders,
     showcase: Arc<Showcase>,
+    /// Numbers about static pods.
+    files: Arc<manifests::Metrics>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
 impl Assembly {
-    fn new(start: &Start, tasks: TaskTracker, stop: CancellationToken) -> Self {
+    fn new(start: &Start, tasks: TaskTracker, stop: CancellationToken) -> (Self, Heard) {
         let settings = &start.settings;
         let status = node::status(settings, &start.machine, &start.runtime.about());
         let object = node::object(settings, &node::labels(settings), &status);
-        let (pods, _changes) = mpsc::channel(WAITING);
-        let (orders, _ordered) = Orders::channel();
-        Self {
+        let (pods, changes) = mpsc::channel(WAITING);
+        let (orders, ordered) = Orders::channel();
+        let heard = Heard { changes, ordered };
+        let assembly = Self {
             settings: Arc::clone(settings),
             runtime: Arc::clone(&start.runtime),
             directory: Arc::default(),
@@ -135,24 +141,31 @@ impl Assembly {
             pods,
             orders,
             showcase: Arc::default(),
+            files: Arc::default(),
             tasks,
             stop,
-        }
+        };
+        (assembly, heard)
     }
 
-    async fn run(self, start: Start) -> Result<(), StartError> {
-        let holder = Holder::own(&start.machine);
+    async fn run(self, heard: Heard, start: Start) -> Result<(), StartError> {
         let Some(cluster) = start.cluster else {
+            self.keep_pods(heard, nobody(), None, vec![Origin::File]);
             self.run_files(None, None);
             self.stop.cancelled().await;
             return Ok(());
         };
         let writer = Writer::new(cluster.client.clone(), Fence::open());
+        let holder = Holder::own(&start.machine);
         let lease = Lease::new(writer.clone(), &self.settings.node_name, holder);
         // Another agent of this name is a reason not to begin; silence is none.
         let known = matches!(lease.ask().await?, Claim::Ours);
+        let sources = vec![Origin::File, Origin::Api];
+        let recorder = self.recorder(&writer);
+        self.keep_pods(heard, cluster.client.clone(), Some(&recorder), sources);
         let mirrored = self.mirror(&writer);
-        self.run_files(Some(&writer), Some(mirrored.statics));
+        self.run_files(Some(recorder), Some(mirrored.statics));
+        self.look(start.listener, &cluster)?;
         if !known {
             claim(&lease, &self.stop).await?;
         }
@@ -166,8 +179,58 @@ impl Assembly {
         Ok(lease.keep(uid, self.stop.clone()).await?)
     }
 
+    /// The pods, wherever they come from.
+    fn keep_pods(
+        &self,
+        heard: Heard,
+        client: Client,
+        recorder: Option<&Recorder>,
+        sources: Vec<Origin>,
+    ) {
+        let settings = Arc::clone(&self.settings);
+        let inputs = Inputs::new(client.clone(), settings, self.runtime.about());
+        inputs.set_node(self.node.subscribe());
+        if let Some(recorder) = recorder {
+            inputs.set_recorder(recorder.clone());
+        }
+        let parts = Parts {
+            runtime: Arc::clone(&self.runtime),
+            supplies: Arc::new(inputs),
+            probes: Arc::new(Prober::new(Arc::clone(&self.runtime))),
+            settings: Arc::clone(&self.settings),
+            client,
+            directory: Arc::clone(&self.directory),
+            node: self.node.subscribe(),
+            sources,
+        };
+        let keeping = keeper::run(parts, heard.changes, heard.ordered, self.stop.clone());
+        self.tasks.spawn(keeping);
+        let (runtime, directory) = (Arc::clone(&self.runtime), Arc::clone(&self.directory));
+        let paths = self.settings.paths.clone();
+        let cutting = look::logs::rotate(runtime, directory, paths, self.stop.clone());
+        self.tasks.spawn(cutting);
+    }
+
+    /// Looking in: logs, exec and the like.
+    fn look(&self, listener: Option<TcpListener>, cluster: &Cluster) -> Result<(), StartError> {
+        let Some(listener) = listener else {
+            return Ok(());
+        };
+        let tls = Arc::clone(&self.showcase).server(&cluster.authorities)?;
+        let rooms = Rooms {
+            runtime: Arc::clone(&self.runtime),
+            directory: Arc::clone(&self.directory),
+            settings: Arc::clone(&self.settings),
+            client: Some(cluster.client.clone()),
+            metrics: vec![Arc::clone(&self.files) as Arc<dyn Observed>],
+        };
+        self.tasks
+            .spawn(look::serve(listener, tls, rooms, self.stop.clone()));
+        Ok(())
+    }
+
     /// Static pods.
-    fn run_files(&self, writer: Option<&Writer>, shown: Option<mpsc::Sender<Change>>) {
+    fn run_files(&self, events: Option<Recorder>, shown: Option<mpsc::Sender<Change>>) {
         let Some(dir) = &self.settings.manifest_dir else {
             return;
         };
@@ -176,8 +239,8 @@ impl Assembly {
             node_name: self.settings.node_name.clone(),
             runtime: Arc::clone(&self.runtime),
             directory: Arc::clone(&self.directory),
-            events: writer.map(|writer| self.recorder(writer)),
-            metrics: Arc::default(),
+            events,
+            metrics: Arc::clone(&self.files),
             pods: self.pods.clone(),
             shown,
         };
@@ -251,6 +314,20 @@ impl Assembly {
         self.tasks
             .spawn(async move { stop.run_until_cancelled(serving.keep()).await });
     }
+}
+
+/// What the keeper of pods hears.
+struct Heard {
+    changes: mpsc::Receiver<Change>,
+    ordered: mpsc::Receiver<Order>,
+}
+
+/// A client of no API at all, for static pods alone.
+fn nobody() -> Client {
+    let refuse = |_: http::Request<Body>| async {
+        Err::<http::Response<Body>, _>(std::io::Error::other("there is no server"))
+    };
+    Client::new(tower::service_fn(refuse), "default")
 }
 
 /// Where to tell what the API shows of static pods, or should.
