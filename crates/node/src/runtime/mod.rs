@@ -11,6 +11,7 @@
 //! way out; it never leaves out a part of what it was given.
 
 mod config;
+pub mod cri;
 mod error;
 mod session;
 pub mod simulated;

@@ -230,9 +230,7 @@ Root = "{directory}/runc"
             ],
         });
         let path = self.directory.join("cni").join("10-pods.conflist");
-        // Moved into place whole: it is watched.
-        let draft = self.directory.join("draft.conflist");
-        fs::write(&draft, list.to_string()).expect("it can be written");
-        fs::rename(draft, path).expect("it can be moved");
+        // Written in place: containerd passes over files that are moved there.
+        fs::write(path, list.to_string()).expect("it can be written");
     }
 }

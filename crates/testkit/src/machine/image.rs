@@ -26,7 +26,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Busybox under such a name, as pods will call it: `kennel.test/app:1`.
+    /// Busybox under such a name, tag included, as pods will call it: `kennel.test/app:1`.
     pub fn new(name: &str) -> Self {
         let users = "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n";
         let groups = "root:x:0:\nnogroup:x:65534:\n";

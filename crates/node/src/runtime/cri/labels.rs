@@ -1,0 +1,59 @@
+//! What sandboxes and containers carry, so that they are found again: upstream's labels, which tools such as
+//! `crictl` and log collectors know, and our own.
+
+use std::collections::BTreeMap;
+
+use crate::runtime::PodId;
+
+pub(super) const POD_NAME: &str = "io.kubernetes.pod.name";
+pub(super) const POD_NAMESPACE: &str = "io.kubernetes.pod.namespace";
+pub(super) const POD_UID: &str = "io.kubernetes.pod.uid";
+pub(super) const CONTAINER_NAME: &str = "io.kubernetes.container.name";
+pub(super) const RESTART_COUNT: &str = "io.kubernetes.container.restartCount";
+pub(super) const TERMINATION_MESSAGE: &str = "io.kubernetes.container.terminationMessagePath";
+/// The image as the container's spec names it.
+pub(super) const IMAGE: &str = "agent.kennel.dev/image";
+/// The signal that asks it to end, if its spec names one.
+pub(super) const STOP_SIGNAL: &str = "agent.kennel.dev/stop-signal";
+/// Ours: a runtime may serve others beside us, whose containers are none of our business.
+const OWNER: &str = "agent.kennel.dev/managed";
+
+/// The labels of everything that belongs to a pod.
+pub(super) fn of(pod: &PodId) -> BTreeMap<String, String> {
+    let mut labels = ours();
+    for (key, value) in [
+        (POD_NAME, &pod.name),
+        (POD_NAMESPACE, &pod.namespace),
+        (POD_UID, &pod.uid),
+    ] {
+        labels.insert(key.to_owned(), value.clone());
+    }
+    labels
+}
+
+/// Selects what is ours; of one pod, if a uid is given.
+pub(super) fn selector(uid: Option<&str>) -> BTreeMap<String, String> {
+    let mut labels = ours();
+    if let Some(uid) = uid {
+        labels.insert(POD_UID.to_owned(), uid.to_owned());
+    }
+    labels
+}
+
+fn ours() -> BTreeMap<String, String> {
+    BTreeMap::from([(OWNER.to_owned(), "true".to_owned())])
+}
+
+/// A label's value, or nothing.
+pub(super) fn get(labels: &BTreeMap<String, String>, key: &str) -> String {
+    labels.get(key).cloned().unwrap_or_default()
+}
+
+/// The pod that something belongs to.
+pub(super) fn pod(labels: &BTreeMap<String, String>) -> PodId {
+    PodId {
+        namespace: get(labels, POD_NAMESPACE),
+        name: get(labels, POD_NAME),
+        uid: get(labels, POD_UID),
+    }
+}

@@ -1,0 +1,268 @@
+//! What we are told to make, in the words of the CRI. Nothing is looked up and nothing is left out.
+
+use std::path::Path;
+
+use super::{api, labels};
+use crate::runtime::{
+    ContainerConfig, Error, PortMapping, Propagation, Result, SandboxConfig, Seccomp, Security,
+};
+
+/// What containers do not see of `/proc` and `/sys`, unless they see all: upstream's list.
+const MASKED: [&str; 12] = [
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
+];
+/// What they may not change there.
+const READ_ONLY: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
+/// A sandbox.
+pub(super) fn sandbox(config: &SandboxConfig) -> Result<api::PodSandboxConfig> {
+    let ports = config.ports.iter().map(port).collect::<Result<_>>()?;
+    // Labels that say whose it is win over those of the same names that a pod carries.
+    let mut all_labels = config.labels.clone();
+    all_labels.extend(labels::of(&config.pod));
+    Ok(api::PodSandboxConfig {
+        metadata: Some(api::PodSandboxMetadata {
+            name: config.pod.name.clone(),
+            uid: config.pod.uid.clone(),
+            namespace: config.pod.namespace.clone(),
+            attempt: config.attempt,
+        }),
+        hostname: config.hostname.clone(),
+        log_directory: text(&config.log_dir)?,
+        dns_config: config.dns.as_ref().map(|dns| api::DnsConfig {
+            servers: dns.servers.clone(),
+            searches: dns.searches.clone(),
+            options: dns.options.clone(),
+        }),
+        port_mappings: ports,
+        labels: all_labels,
+        annotations: config.annotations.clone(),
+        linux: Some(api::LinuxPodSandboxConfig {
+            cgroup_parent: config.cgroup.clone(),
+            security_context: Some(sandbox_security(config)),
+            sysctls: config.sysctls.clone(),
+        }),
+    })
+}
+
+fn sandbox_security(config: &SandboxConfig) -> api::LinuxSandboxSecurityContext {
+    let security = &config.security;
+    api::LinuxSandboxSecurityContext {
+        namespace_options: Some(namespaces(config)),
+        run_as_user: number(security.user),
+        run_as_group: number(security.group).filter(|_| security.user.is_some()),
+        readonly_rootfs: security.read_only_root,
+        supplemental_groups: security.groups.clone(),
+        privileged: config.privileged || security.privileged,
+        seccomp: Some(seccomp(&security.seccomp)),
+    }
+}
+
+/// Which namespaces are the machine's, the pod's, or each container's own.
+fn namespaces(config: &SandboxConfig) -> api::NamespaceOption {
+    let node_or_pod = |node: bool| {
+        if node {
+            api::NamespaceMode::Node
+        } else {
+            api::NamespaceMode::Pod
+        }
+    };
+    let pid = if config.host_pid || config.share_processes {
+        node_or_pod(config.host_pid)
+    } else {
+        api::NamespaceMode::Container
+    };
+    api::NamespaceOption {
+        network: node_or_pod(config.host_network).into(),
+        pid: pid.into(),
+        ipc: node_or_pod(config.host_ipc).into(),
+    }
+}
+
+fn port(port: &PortMapping) -> Result<api::PortMapping> {
+    let protocol = match port.protocol.as_str() {
+        "" | "TCP" => api::Protocol::Tcp,
+        "UDP" => api::Protocol::Udp,
+        "SCTP" => api::Protocol::Sctp,
+        other => {
+            return Err(Error::Refused(format!(
+                "the protocol of a port is TCP, UDP or SCTP, not {other:?}"
+            )));
+        }
+    };
+    Ok(api::PortMapping {
+        protocol: protocol.into(),
+        container_port: port.container.into(),
+        host_port: port.host.into(),
+        host_ip: port.host_ip.clone(),
+    })
+}
+
+/// A container of a sandbox.
+pub(super) fn container(
+    sandbox: &SandboxConfig,
+    config: &ContainerConfig,
+) -> Result<api::ContainerConfig> {
+    let mut all_labels = labels::of(&sandbox.pod);
+    all_labels.insert(labels::CONTAINER_NAME.to_owned(), config.name.clone());
+    let annotations = [
+        (labels::IMAGE, config.image.clone()),
+        (labels::RESTART_COUNT, config.attempt.to_string()),
+        (
+            labels::TERMINATION_MESSAGE,
+            config.termination_message_path.clone(),
+        ),
+        (labels::STOP_SIGNAL, config.stop_signal.clone()),
+    ];
+    let annotations = annotations
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty());
+    Ok(api::ContainerConfig {
+        metadata: Some(api::ContainerMetadata {
+            name: config.name.clone(),
+            attempt: config.attempt,
+        }),
+        image: Some(api::ImageSpec {
+            image: config.image_reference.clone(),
+            user_specified_image: config.image.clone(),
+        }),
+        command: config.command.clone(),
+        args: config.args.clone(),
+        working_dir: config.working_dir.clone(),
+        envs: config.env.iter().map(variable).collect(),
+        mounts: mounts(config)?,
+        devices: devices(config)?,
+        labels: all_labels,
+        annotations: annotations
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
+        log_path: text(&config.log_path)?,
+        stdin: config.stdin,
+        stdin_once: config.stdin_once,
+        tty: config.tty,
+        linux: Some(api::LinuxContainerConfig {
+            resources: Some(resources(config)),
+            security_context: Some(security(sandbox, &config.security)),
+        }),
+    })
+}
+
+fn variable((key, value): &(String, String)) -> api::KeyValue {
+    api::KeyValue {
+        key: key.clone(),
+        value: value.clone(),
+    }
+}
+
+fn mounts(config: &ContainerConfig) -> Result<Vec<api::Mount>> {
+    let mount = |mount: &crate::runtime::Mount| {
+        let propagation = match mount.propagation {
+            Propagation::Private => api::MountPropagation::Private,
+            Propagation::HostToContainer => api::MountPropagation::HostToContainer,
+            Propagation::Bidirectional => api::MountPropagation::Bidirectional,
+        };
+        Ok(api::Mount {
+            container_path: text(&mount.container_path)?,
+            host_path: text(&mount.host_path)?,
+            readonly: mount.read_only,
+            propagation: propagation.into(),
+        })
+    };
+    config.mounts.iter().map(mount).collect()
+}
+
+fn devices(config: &ContainerConfig) -> Result<Vec<api::Device>> {
+    let device = |device: &crate::runtime::Device| {
+        Ok(api::Device {
+            container_path: text(&device.container_path)?,
+            host_path: text(&device.host_path)?,
+            permissions: device.permissions.clone(),
+        })
+    };
+    config.devices.iter().map(device).collect()
+}
+
+fn resources(config: &ContainerConfig) -> api::LinuxContainerResources {
+    let limits = &config.limits;
+    let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    api::LinuxContainerResources {
+        cpu_period: signed(limits.cpu_period),
+        cpu_quota: limits.cpu_quota,
+        cpu_shares: signed(limits.cpu_shares),
+        memory_limit_in_bytes: signed(limits.memory),
+        oom_score_adj: limits.oom_score_adj.into(),
+    }
+}
+
+fn security(sandbox: &SandboxConfig, security: &Security) -> api::LinuxContainerSecurityContext {
+    let everything = security.privileged || security.unmasked_proc;
+    let paths = |paths: &[&str]| -> Vec<String> {
+        let shown = paths.iter().filter(|_| !everything);
+        shown.map(ToString::to_string).collect()
+    };
+    let by_name = security.user.is_none() && !security.username.is_empty();
+    // A group needs a user: with none from anywhere, it is root.
+    let user = security
+        .user
+        .or_else(|| (security.group.is_some() && !by_name).then_some(0));
+    api::LinuxContainerSecurityContext {
+        capabilities: Some(api::Capability {
+            add_capabilities: security.capabilities.add.clone(),
+            drop_capabilities: security.capabilities.drop.clone(),
+        }),
+        privileged: security.privileged,
+        namespace_options: Some(namespaces(sandbox)),
+        run_as_user: number(user),
+        run_as_group: number(security.group),
+        run_as_username: if by_name {
+            security.username.clone()
+        } else {
+            String::new()
+        },
+        readonly_rootfs: security.read_only_root,
+        supplemental_groups: security.groups.clone(),
+        no_new_privs: security.no_new_privileges,
+        masked_paths: paths(&MASKED),
+        readonly_paths: paths(&READ_ONLY),
+        seccomp: Some(seccomp(&security.seccomp)),
+    }
+}
+
+fn seccomp(profile: &Seccomp) -> api::SecurityProfile {
+    let (profile_type, file) = match profile {
+        Seccomp::Unconfined => (api::ProfileType::Unconfined, None),
+        Seccomp::RuntimeDefault => (api::ProfileType::RuntimeDefault, None),
+        Seccomp::Localhost(file) => (api::ProfileType::Localhost, Some(file)),
+    };
+    api::SecurityProfile {
+        profile_type: profile_type.into(),
+        localhost_ref: file.map_or_else(String::new, |file| file.display().to_string()),
+    }
+}
+
+fn number(value: Option<i64>) -> Option<api::Int64Value> {
+    value.map(|value| api::Int64Value { value })
+}
+
+/// Paths are text to a runtime.
+fn text(path: &Path) -> Result<String> {
+    let refused = || Error::Refused(format!("the path {path:?} is not UTF-8"));
+    path.to_str().map(str::to_owned).ok_or_else(refused)
+}

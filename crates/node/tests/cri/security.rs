@@ -1,0 +1,175 @@
+//! What a container may do, sees and may use: as it finds it out itself.
+
+use kennel_node::runtime::{
+    Capabilities, ContainerConfig, Device, Limits, Mount, Propagation, Seccomp, Security,
+};
+use kennel_testkit::machine::possible;
+
+use crate::world::{Started, World};
+
+/// Changes the configuration of a container.
+type Change = fn(&mut ContainerConfig);
+
+#[tokio::test]
+async fn a_container_is_what_it_was_told_to_be() {
+    if !possible() {
+        return;
+    }
+    let world = World::new().await;
+    let pod = world.start(world.pod("plain")).await;
+    let caps = "grep CapEff /proc/self/status | cut -f2";
+    let cases: [(&str, &str, Change, &str); 9] = [
+        (
+            "user",
+            "id",
+            |config| {
+                config.security.user = Some(1000);
+                config.security.group = Some(2000);
+                config.security.groups = vec![3000];
+            },
+            "uid=1000 gid=2000 groups=2000,3000",
+        ),
+        (
+            "username",
+            "id -un",
+            |config| config.security.username = "nobody".to_owned(),
+            "nobody",
+        ),
+        (
+            "group",
+            "id",
+            |config| config.security.group = Some(7),
+            "uid=0(root) gid=7 groups=7",
+        ),
+        (
+            "drop",
+            caps,
+            |config| {
+                config.security.capabilities = Capabilities {
+                    add: vec!["NET_ADMIN".into()],
+                    drop: vec!["ALL".into()],
+                };
+            },
+            "0000000000001000",
+        ),
+        (
+            "rights",
+            "grep NoNewPrivs /proc/self/status | cut -f2",
+            |config| config.security.no_new_privileges = true,
+            "1",
+        ),
+        (
+            "seccomp",
+            "grep -w Seccomp: /proc/self/status | cut -f2",
+            |config| config.security.seccomp = Seccomp::RuntimeDefault,
+            "2",
+        ),
+        (
+            "root",
+            "touch /file 2>/dev/null || echo refused",
+            |config| config.security.read_only_root = true,
+            "refused",
+        ),
+        (
+            "place",
+            "pwd; echo $GREETING",
+            |config| {
+                config.working_dir = "/tmp".to_owned();
+                config.env = vec![("GREETING".to_owned(), "hello $world".to_owned())];
+            },
+            "/tmp\nhello $world",
+        ),
+        (
+            "memory",
+            "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null",
+            |config| {
+                config.limits = Limits {
+                    memory: 32 << 20,
+                    cpu_shares: 512,
+                    cpu_period: 100_000,
+                    cpu_quota: 50_000,
+                    ..Limits::default()
+                };
+            },
+            "33554432",
+        ),
+    ];
+    for (name, script, change, expected) in cases {
+        let mut config = world.script(name, script).await;
+        change(&mut config);
+        assert_eq!(world.output(&pod, &config).await, expected, "{name}");
+    }
+    machine_is_seen(&world, &pod).await;
+}
+
+async fn machine_is_seen(world: &World, pod: &Started) {
+    let shown = world.containerd.directory().join("shown");
+    std::fs::create_dir(&shown).unwrap();
+    // What is mounted below is seen only where the machine shares its mounts.
+    for arguments in [["-t", "tmpfs", "none"].as_slice(), &["--make-shared"]] {
+        let mount = std::process::Command::new("mount")
+            .args(arguments)
+            .arg(&shown)
+            .status();
+        assert!(mount.unwrap().success());
+    }
+    std::fs::write(shown.join("file"), "content").unwrap();
+    let script =
+        "cat /shown/file; touch /shown/x 2>/dev/null || echo refused; ls -l /dev/zilch | cut -c1";
+    let mut config = world.script("mounts", script).await;
+    config.mounts = vec![Mount {
+        container_path: "/shown".into(),
+        host_path: shown,
+        read_only: true,
+        propagation: Propagation::HostToContainer,
+    }];
+    config.devices = vec![Device {
+        container_path: "/dev/zilch".into(),
+        host_path: "/dev/null".into(),
+        permissions: "rwm".to_owned(),
+    }];
+    assert_eq!(world.output(pod, &config).await, "contentrefused\nc");
+}
+
+#[tokio::test]
+async fn pods_share_processes_if_told_so_and_privileged_ones_may_everything() {
+    if !possible() {
+        return;
+    }
+    let world = World::new().await;
+    let count = "ls -d /proc/[0-9]* | wc -l";
+    let alone = world.start(world.pod("alone")).await;
+    let text = world
+        .output(&alone, &world.script("count", count).await)
+        .await;
+    assert!(
+        text.trim().parse::<u32>().unwrap() <= 3,
+        "only its own: {text}"
+    );
+
+    let mut config = world.pod("shared");
+    config.share_processes = true;
+    let shared = world.start(config).await;
+    world
+        .run(&shared, &world.script("other", "exec sleep 4321").await)
+        .await;
+    let text = world
+        .output(&shared, &world.script("list", "ps").await)
+        .await;
+    assert!(text.contains("sleep 4321"), "{text}");
+
+    let mut config = world.pod("host");
+    config.host_pid = true;
+    config.host_ipc = true;
+    config.privileged = true;
+    let host = world.start(config).await;
+    let mut config = world.script("all", "cat /proc/$PPID/comm >/dev/null; ps | grep -c containerd; mkdir /m; mount -t tmpfs none /m && echo mounted; ls /dev/kmsg").await;
+    config.security = Security {
+        privileged: true,
+        ..Security::default()
+    };
+    let text = world.output(&host, &config).await;
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].parse::<u32>().unwrap() > 0, "{text}");
+    assert_eq!(lines[1..], ["mounted", "/dev/kmsg"], "{text}");
+}

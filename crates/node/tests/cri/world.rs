@@ -1,0 +1,148 @@
+//! A containerd, the runtime on it, and short ways to make pods.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kennel_core::pod::{Exit, Observed, Run, State};
+use kennel_node::runtime::cri::Cri;
+use kennel_node::runtime::{
+    ContainerConfig, Error, PodId, PullPolicy, Runtime, SandboxConfig, Security,
+};
+use kennel_testkit::machine::{Builder, Containerd, Image};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, timeout};
+
+/// What containers here are made of.
+pub(crate) const IMAGE: &str = "kennel.test/app:1";
+/// By then everything has happened, on a machine that does much else.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// See the [module](self).
+pub(crate) struct World {
+    pub(crate) containerd: Containerd,
+    pub(crate) cri: Cri,
+    pub(crate) changes: Mutex<Receiver<String>>,
+}
+
+/// A pod that was started.
+pub(crate) struct Started {
+    pub(crate) config: SandboxConfig,
+    pub(crate) sandbox: String,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(Containerd::builder()).await
+    }
+
+    pub(crate) async fn with(builder: Builder) -> Self {
+        let containerd = builder.start();
+        containerd.import(&Image::new(IMAGE));
+        let cri = Cri::connect(&containerd.socket()).await.unwrap();
+        let changes = Mutex::new(cri.changes());
+        Self {
+            containerd,
+            cri,
+            changes,
+        }
+    }
+
+    /// The configuration of a pod, with the machine's network.
+    pub(crate) fn pod(&self, name: &str) -> SandboxConfig {
+        let uid = format!("uid-of-{name}");
+        SandboxConfig {
+            pod: PodId {
+                namespace: "default".to_owned(),
+                name: name.to_owned(),
+                uid: uid.clone(),
+            },
+            hostname: String::new(),
+            host_network: true,
+            log_dir: self.logs(name),
+            cgroup: format!("/kubepods/pod{uid}-{}", std::process::id()),
+            ..SandboxConfig::default()
+        }
+    }
+
+    pub(crate) fn logs(&self, name: &str) -> PathBuf {
+        self.containerd.directory().join("logs").join(name)
+    }
+
+    pub(crate) async fn start(&self, config: SandboxConfig) -> Started {
+        let sandbox = self.cri.start_sandbox(&config).await.unwrap();
+        Started { config, sandbox }
+    }
+
+    /// The configuration of a container that runs a script.
+    pub(crate) async fn script(&self, name: &str, script: &str) -> ContainerConfig {
+        let image = self.cri.image(IMAGE, PullPolicy::Never, &[]).await.unwrap();
+        ContainerConfig {
+            name: name.to_owned(),
+            image: IMAGE.to_owned(),
+            image_reference: image.reference,
+            command: words("/bin/sh -c"),
+            args: vec![script.to_owned()],
+            log_path: format!("{name}/0.log").into(),
+            security: Security::default(),
+            ..ContainerConfig::default()
+        }
+    }
+
+    /// Makes and starts a container.
+    pub(crate) async fn run(&self, pod: &Started, config: &ContainerConfig) -> String {
+        let id = self
+            .cri
+            .create(&pod.config, &pod.sandbox, config)
+            .await
+            .unwrap();
+        self.cri.start(&id).await.unwrap();
+        id
+    }
+
+    /// Runs a script to its end, and says what it wrote.
+    pub(crate) async fn output(&self, pod: &Started, config: &ContainerConfig) -> String {
+        let id = self.run(pod, config).await;
+        self.ended(&pod.config.pod.uid, &id).await;
+        let log = pod.config.log_dir.join(&config.log_path);
+        let log = std::fs::read_to_string(log).unwrap();
+        let content = |line: &str| line.splitn(4, ' ').nth(3).unwrap_or_default().to_owned();
+        log.lines().map(content).collect::<Vec<_>>().join("\n")
+    }
+
+    pub(crate) async fn look(&self, uid: &str) -> Observed {
+        let found = self.cri.look(uid).await.unwrap();
+        found.map(|found| found.observed).unwrap_or_default()
+    }
+
+    /// How a run ended, as soon as somebody is told.
+    pub(crate) async fn ended(&self, uid: &str, id: &str) -> Exit {
+        let deadline = Instant::now() + PATIENCE;
+        let mut changes = self.changes.lock().await;
+        loop {
+            let found = match self.cri.look(uid).await {
+                Ok(found) => found,
+                // We are told when it is back.
+                Err(Error::Unavailable(_)) => None,
+                Err(error) => panic!("{error}"),
+            };
+            let runs = found.map(|found| found.observed.runs).unwrap_or_default();
+            let run = runs.into_iter().find(|run| run.id == id);
+            if let Some(Run {
+                state: State::Exited(exit),
+                ..
+            }) = run
+            {
+                return exit;
+            }
+            // Another look is taken when we are told to, and only then.
+            let left = deadline.saturating_duration_since(Instant::now());
+            let told = timeout(left, changes.recv()).await;
+            told.expect("told in time").expect("told at all");
+        }
+    }
+}
+
+pub(crate) fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
