@@ -5,8 +5,6 @@
 
 mod contents;
 mod references;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -131,3 +131,6 @@ fn read(status: &Value, asked: Instant) -> Result<Token, String> {
         expires: asked + life,
     })
 }
+
+#[cfg(test)]
+mod tests;

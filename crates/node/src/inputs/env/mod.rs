@@ -3,8 +3,6 @@
 mod expand;
 pub(super) mod field;
 pub(super) mod resource;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 

@@ -15,8 +15,6 @@ mod mounts;
 mod ownership;
 mod remove;
 mod subpath;
-#[cfg(test)]
-mod tests;
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
