@@ -20,3 +20,6 @@ mod server;
 pub mod stream;
 
 pub use self::server::{Rooms, serve};
+
+#[cfg(test)]
+mod tests;
