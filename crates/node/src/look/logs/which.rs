@@ -24,9 +24,11 @@ pub(in crate::look) fn which<'a>(
     let own = id.rsplit_once("://").map_or(id, |(_, id)| id);
     let run = view.observed.runs.iter().find(|run| run.id == own);
     // What the runtime has forgotten has no log that could be told from another run's.
-    run.ok_or_else(|| match previous {
-        true => format!("previous terminated {}", told("not found")),
-        false => told("is not available"),
+    run.ok_or_else(|| {
+        if previous {
+            return format!("previous terminated {}", told("not found"));
+        }
+        told("is not available")
     })
 }
 

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use kennel_core::pod::{Observed, Run, Sandbox, State};
+use kennel_core::pod::{Exit, Observed, Run, Sandbox, State};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
@@ -139,7 +139,7 @@ fn settings(dir: &Path) -> Settings {
             data: dir.join("data"),
             logs: dir.join("logs"),
         },
-        labels: Default::default(),
+        labels: std::collections::BTreeMap::default(),
         taints: Vec::new(),
         listen: "127.0.0.1:0".parse().unwrap(),
         cluster_dns: Vec::new(),
@@ -175,7 +175,7 @@ pub(super) fn view() -> View {
             }),
             runs: vec![
                 run(1, State::Running { since: 0 }),
-                run(0, State::Exited(Default::default())),
+                run(0, State::Exited(Exit::default())),
             ],
         },
         status: json!({"containerStatuses": [

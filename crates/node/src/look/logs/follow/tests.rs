@@ -29,10 +29,12 @@ impl Bench {
 
     fn write(&self, lines: &[&str]) {
         let file = File::options().append(true).create(true).open(self.path());
-        let text: String = lines
-            .iter()
-            .map(|line| format!("T stdout F {line}\n"))
-            .collect();
+        let mut text = String::new();
+        for line in lines {
+            text.push_str("T stdout F ");
+            text.push_str(line);
+            text.push('\n');
+        }
         file.unwrap().write_all(text.as_bytes()).unwrap();
     }
 
