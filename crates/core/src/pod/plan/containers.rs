@@ -130,11 +130,9 @@ fn start(situation: &Situation<'_>, name: &str, attempt: u32, plan: &mut Plan) {
         let restart = remembered.restarts.waits_until(situation.now);
         restart.max(remembered.tries.waits_until(situation.now))
     });
-    match waits {
-        Some(time) => plan.wake_at(time),
-        None => {
-            let name = name.to_owned();
-            plan.actions.push(Action::Start { name, attempt });
-        }
+    if let Some(time) = waits {
+        return plan.wake_at(time);
     }
+    let name = name.to_owned();
+    plan.actions.push(Action::Start { name, attempt });
 }

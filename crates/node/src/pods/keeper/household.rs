@@ -55,10 +55,10 @@ impl Household {
     /// Asks the runtime what there is, for as long as it takes.
     pub(super) async fn open(shared: Arc<Shared>) -> Self {
         let found = loop {
-            match list(&shared).await {
-                Some(found) => break found,
-                None => tokio::time::sleep(AGAIN).await,
+            if let Some(found) = list(&shared).await {
+                break found;
             }
+            tokio::time::sleep(AGAIN).await;
         };
         Self {
             awaited: shared.parts.sources.clone(),
@@ -86,17 +86,14 @@ impl Household {
 
     fn set(&mut self, pod: Arc<Pod>) {
         let uid = &pod.id.uid;
-        match self.kept.get_mut(uid).filter(|kept| !kept.gone) {
-            Some(kept) => {
-                kept.pod = Arc::clone(&pod);
-                let _ended = kept.news.send(News::Pod(pod));
-            }
-            None => {
-                self.arrivals.retain(|other| other.id.uid != *uid);
-                self.arrivals.push(pod);
-                self.let_in();
-            }
+        if let Some(kept) = self.kept.get_mut(uid).filter(|kept| !kept.gone) {
+            kept.pod = Arc::clone(&pod);
+            let _ended = kept.news.send(News::Pod(pod));
+            return;
         }
+        self.arrivals.retain(|other| other.id.uid != *uid);
+        self.arrivals.push(pod);
+        self.let_in();
     }
 
     fn gone(&mut self, id: &PodId) {

@@ -176,7 +176,7 @@ async fn a_pod_that_is_deleted_says_how_its_containers_ended() {
     world.create("web", one("linger 1"));
     world.until_ready("web").await;
     world.change("web", |pod| {
-        pod["metadata"]["finalizers"] = json!(["example.com/wait"])
+        pod["metadata"]["finalizers"] = json!(["example.com/wait"]);
     });
     world.api.lock().unwrap().keeps_finalized = true;
     world.delete("web", 30);

@@ -187,7 +187,7 @@ async fn images_that_cannot_be_had_are_named_and_tried_again() {
         assert!(world.has_event(event), "{event} in {:#?}", world.events());
     }
     world.change("web", |pod| {
-        pod["spec"]["containers"][0]["image"] = json!("image:2")
+        pod["spec"]["containers"][0]["image"] = json!("image:2");
     });
     world.until_ready("web").await;
 }
@@ -216,7 +216,7 @@ async fn another_image_means_another_run() {
     world.create("web", one("serve"));
     world.until_ready("web").await;
     world.change("web", |pod| {
-        pod["spec"]["containers"][0]["image"] = json!("image:2")
+        pod["spec"]["containers"][0]["image"] = json!("image:2");
     });
     world
         .until("again", |world| world.starts("app").len() == 2)

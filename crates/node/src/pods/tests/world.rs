@@ -256,6 +256,10 @@ impl World {
     }
 
     /// A pod is bound to this node.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "most callers make it on the spot"
+    )]
     pub(super) fn create(&self, name: &str, spec: Value) {
         let created = format!("2026-01-01T00:00:{:02}Z", name.len());
         self.api

@@ -180,11 +180,10 @@ impl Start {
         let found = bounded(CALL, self.runtime().look(&self.pod.id.uid)).await;
         let runs = found.ok().flatten().map(|found| found.observed.runs);
         let mut runs = runs.into_iter().flatten();
-        if runs.any(|run| run.id == id && run.state == State::Created) {
-            let removed = bounded(CALL, self.runtime().remove(id)).await;
-            removed.unwrap_or_else(|error| {
-                tracing::warn!(id, "an unstarted container stays: {error}")
-            });
+        if runs.any(|run| run.id == id && run.state == State::Created)
+            && let Err(error) = bounded(CALL, self.runtime().remove(id)).await
+        {
+            tracing::warn!(id, "an unstarted container stays: {error}");
         }
     }
 

@@ -354,8 +354,8 @@ impl Worker {
         };
         let now = self.shared.now();
         match outcome {
-            Outcome::Sandbox(result) => self.started(String::new(), result, now),
-            Outcome::Start(name, result) => self.started(name, result, now),
+            Outcome::Sandbox(result) => self.started("", result, now),
+            Outcome::Start(name, result) => self.started(&name, result, now),
             Outcome::Stop(name, well) => {
                 self.busy.remove(&name);
                 self.kills.remove(&name);
@@ -374,9 +374,7 @@ impl Worker {
             } => self.answered(name, &id, kind, success, now),
             Outcome::Pruned(ids, well) => {
                 self.tried(kill::OLD, well);
-                ids.iter().for_each(|id| {
-                    self.pruning.remove(id);
-                });
+                self.pruning.retain(|id| !ids.contains(id));
                 self.look_now();
             }
             Outcome::Rested => {}
@@ -384,12 +382,12 @@ impl Worker {
         }
     }
 
-    fn started(&mut self, name: String, result: Result<(), act::Hindrance>, now: Instant) {
-        self.busy.remove(&name);
+    fn started(&mut self, name: &str, result: Result<(), act::Hindrance>, now: Instant) {
+        self.busy.remove(name);
         match result {
-            Ok(()) => self.memory.started(&name),
+            Ok(()) => self.memory.started(name),
             Err(act::Hindrance::Ended) => {}
-            Err(act::Hindrance::Trouble(trouble)) => self.could_not_start(&name, trouble, now),
+            Err(act::Hindrance::Trouble(trouble)) => self.could_not_start(name, trouble, now),
         }
         self.look_now();
     }

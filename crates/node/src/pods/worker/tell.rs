@@ -31,7 +31,7 @@ pub(super) struct Telling {
 impl Telling {
     pub(super) fn new(pod: &Pod) -> Self {
         Self {
-            pod: lean(pod, pod.object["status"].clone()),
+            pod: lean(pod, &pod.object["status"]),
             frozen: false,
             told: false,
             shown: None,
@@ -60,7 +60,7 @@ impl Telling {
             let ours = list(&status).into_iter().filter(|c| !theirs(c));
             status["conditions"] = foreign.chain(ours).collect();
         }
-        self.pod = lean(pod, status);
+        self.pod = lean(pod, &status);
         self.shown = None;
     }
 
@@ -88,7 +88,7 @@ impl Telling {
     }
 }
 
-fn lean(pod: &Pod, status: Value) -> Value {
+fn lean(pod: &Pod, status: &Value) -> Value {
     let meta = pod.metadata();
     let id = &pod.id;
     json!({
@@ -112,13 +112,12 @@ impl Worker {
             if !exit.message.is_empty() {
                 continue;
             }
-            let said = match words.remove(&run.id) {
-                Some(said) => said,
-                None => {
-                    let supplies = &self.shared.parts.supplies;
-                    let failed = exit.code != 0;
-                    supplies.last_words(&self.pod, &name, attempt, failed).await
-                }
+            let said = if let Some(said) = words.remove(&run.id) {
+                said
+            } else {
+                let supplies = &self.shared.parts.supplies;
+                let failed = exit.code != 0;
+                supplies.last_words(&self.pod, &name, attempt, failed).await
             };
             exit.message.clone_from(&said);
             kept.insert(run.id.clone(), said);

@@ -104,7 +104,9 @@ impl Simulated {
     /// A sandbox dies, and all in it.
     pub fn crash_sandbox(&self, id: &str) {
         let ended = self.0.state().end_sandbox(id, self.0.now());
-        ended.into_iter().for_each(|uid| self.0.tell(uid));
+        if let Some(uid) = ended {
+            self.0.tell(uid);
+        }
     }
 
     /// All that happened so far, with its time since the runtime began.
@@ -162,7 +164,9 @@ impl Inner {
 
     fn end(&self, id: &str, code: i32) {
         let ended = self.state().end(id, code, self.now());
-        ended.into_iter().for_each(|uid| self.tell(uid));
+        if let Some(uid) = ended {
+            self.tell(uid);
+        }
     }
 
     fn tell(&self, uid: String) {
