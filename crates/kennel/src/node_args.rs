@@ -1,11 +1,13 @@
 //! What can be said on the command line about a real node, whether it has a process of its own (`kennel agent`) or
 //! not (`kennel up`), and about the tokens that machines join with.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use kennel_node::pressure::{BadThreshold, Threshold, thresholds};
 use serde_json::{Value, json};
 
 use crate::args::ScenarioArgs;
@@ -44,6 +46,10 @@ pub(crate) struct NodeArgs {
     #[arg(long, default_value_t = 110, value_name = "PODS")]
     pub(crate) max_pods: u32,
 
+    /// What must be kept free on this machine before pods are evicted; nothing but what is named here is watched
+    #[arg(long, default_value_t, value_name = "SIGNAL<AMOUNT,…", value_parser = kept_free)]
+    pub(crate) eviction_hard: Thresholds,
+
     /// The directory of static pods: a pod for each file, with or without a server
     /// [default: /etc/kennel/manifests]
     #[arg(long, value_name = "DIR")]
@@ -71,6 +77,27 @@ pub(crate) enum RuntimeKind {
     Process,
     /// Nothing: they live as data says
     Simulated,
+}
+
+/// What must be kept free.
+#[derive(Clone, Debug)]
+pub(crate) struct Thresholds(pub(crate) Vec<Threshold>);
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self(thresholds::defaults())
+    }
+}
+
+impl fmt::Display for Thresholds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
+fn kept_free(text: &str) -> Result<Thresholds, BadThreshold> {
+    thresholds::parse(text).map(Thresholds)
 }
 
 /// A taint, as the API has it.

@@ -86,6 +86,7 @@ pub(super) fn settings(
         api: place.api,
         manifest_dir: Some(manifests(args)),
         max_pods: args.max_pods,
+        eviction_hard: args.eviction_hard.0.clone(),
     }
 }
 

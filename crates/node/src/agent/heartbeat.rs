@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use kennel_client::write::{Failure, Writer};
 use kennel_client::{clock, feed};
+use kennel_core::pod::evict::Pressures;
 use kube::Client;
 use kube::api::{Api, ObjectMeta};
 use kube::runtime::watcher::Config;
@@ -16,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::node::{self, Condition, Pressures};
+use super::node::{self, Condition};
 use super::register;
 use crate::runtime::Runtime;
 

@@ -1,26 +1,12 @@
 //! The Node object: what a machine tells the cluster about itself. Pure; when it is told is for
 //! [`super::register`] and [`super::heartbeat`] to say.
 
+use kennel_core::pod::evict::{Pressures, Signal};
 use serde_json::{Map, Value, json};
 
 use super::machine::{self, Machine};
 use super::settings::Settings;
 use crate::runtime::{About, Health};
-
-/// What eviction keeps free, and pods therefore do not get: upstream's figures.
-const MEMORY_KEPT: u64 = 100 << 20;
-const DISK_KEPT_PERCENT: u64 = 10;
-
-/// What the machine lacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pressures {
-    /// Memory.
-    pub memory: bool,
-    /// Room on disks.
-    pub disk: bool,
-    /// Process ids.
-    pub pids: bool,
-}
 
 /// A condition of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,13 +160,21 @@ pub fn object(settings: &Settings, labels: &Map<String, Value>, status: &Value) 
     })
 }
 
+/// What is kept free of something, and pods therefore do not get.
+fn kept(settings: &Settings, signal: Signal, capacity: u64) -> u64 {
+    let mut all = settings.eviction_hard.iter();
+    let threshold = all.find(|threshold| threshold.signal == signal);
+    let kept = threshold.map_or(0, |threshold| threshold.quantity(capacity).value());
+    u64::try_from(kept).unwrap_or(0).min(capacity)
+}
+
 /// The status but for its conditions.
 pub fn status(settings: &Settings, machine: &Machine, about: &About) -> Value {
-    let kept = machine.disk * DISK_KEPT_PERCENT / 100;
+    let memory = machine.memory - kept(settings, Signal::Memory, machine.memory);
+    let disk = machine.disk - kept(settings, Signal::NodeDisk, machine.disk);
     json!({
         "capacity": resources(settings, machine, machine.memory, machine.disk),
-        "allocatable": resources(settings, machine,
-            machine.memory.saturating_sub(MEMORY_KEPT), machine.disk - kept),
+        "allocatable": resources(settings, machine, memory, disk),
         "addresses": addresses(settings),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.listen.port()}},
         "nodeInfo": {

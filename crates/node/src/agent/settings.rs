@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use kennel_core::pod::evict::Threshold;
 use serde_json::Value;
 
 use crate::runtime::PodId;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub manifest_dir: Option<PathBuf>,
     /// How many pods it takes.
     pub max_pods: u32,
+    /// What must be kept free for it to go on, before pods are evicted.
+    pub eviction_hard: Vec<Threshold>,
 }
 
 /// Where the API is.

@@ -19,6 +19,7 @@ use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::metrics::Observed;
 use kennel_client::write::Writer;
+use kennel_core::pod::evict::Pressures;
 use kube::Client;
 use kube::client::Body;
 use rustls::pki_types::CertificateDer;
@@ -34,7 +35,7 @@ use super::identity::rotate::Certifier;
 use super::identity::{IdentityError, Showcase};
 use super::lease::{Claim, Holder, Lease, LeaseError};
 use super::machine::Machine;
-use super::node::{self, Pressures};
+use super::node;
 use super::serving::Serving;
 use super::settings::Settings;
 use crate::inputs::Inputs;
@@ -42,6 +43,7 @@ use crate::look::{self, Rooms};
 use crate::manifests::mirror::{self, Mirror};
 use crate::manifests::{self, Manifests};
 use crate::pods::{Change, Directory, Order, Orders, Origin, Parts, keeper, source};
+use crate::pressure::{self, Pressure};
 use crate::probes::Prober;
 use crate::runtime::Runtime;
 
@@ -119,8 +121,12 @@ struct Assembly {
     pods: mpsc::Sender<Change>,
     orders: Orders,
     showcase: Arc<Showcase>,
+    /// What the machine lacks.
+    pressures: watch::Sender<Pressures>,
     /// Numbers about static pods.
     files: Arc<manifests::Metrics>,
+    /// Numbers about evictions.
+    evictions: Arc<pressure::Metrics>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -141,7 +147,9 @@ impl Assembly {
             pods,
             orders,
             showcase: Arc::default(),
+            pressures: watch::channel(Pressures::default()).0,
             files: Arc::default(),
+            evictions: Arc::default(),
             tasks,
             stop,
         };
@@ -152,6 +160,7 @@ impl Assembly {
         let Some(cluster) = start.cluster else {
             self.keep_pods(heard, nobody(), None, vec![Origin::File]);
             self.run_files(None, None);
+            self.stay_alive(None);
             self.stop.cancelled().await;
             return Ok(());
         };
@@ -164,7 +173,8 @@ impl Assembly {
         let recorder = self.recorder(&writer);
         self.keep_pods(heard, cluster.client.clone(), Some(&recorder), sources);
         let mirrored = self.mirror(&writer);
-        self.run_files(Some(recorder), Some(mirrored.statics));
+        self.run_files(Some(recorder.clone()), Some(mirrored.statics));
+        self.stay_alive(Some(recorder));
         self.look(start.listener, &cluster)?;
         if !known {
             claim(&lease, &self.stop).await?;
@@ -201,6 +211,7 @@ impl Assembly {
             client,
             directory: Arc::clone(&self.directory),
             node: self.node.subscribe(),
+            pressures: self.pressures.subscribe(),
             sources,
         };
         let keeping = keeper::run(parts, heard.changes, heard.ordered, self.stop.clone());
@@ -222,7 +233,10 @@ impl Assembly {
             directory: Arc::clone(&self.directory),
             settings: Arc::clone(&self.settings),
             client: Some(cluster.client.clone()),
-            metrics: vec![Arc::clone(&self.files) as Arc<dyn Observed>],
+            metrics: vec![
+                Arc::clone(&self.files) as Arc<dyn Observed>,
+                Arc::clone(&self.evictions) as Arc<dyn Observed>,
+            ],
         };
         self.tasks
             .spawn(look::serve(listener, tls, rooms, self.stop.clone()));
@@ -246,6 +260,23 @@ impl Assembly {
         };
         self.tasks
             .spawn(manifests::watch(manifests, self.stop.clone()));
+    }
+
+    /// Memory and disks that run full.
+    fn stay_alive(&self, events: Option<Recorder>) {
+        let paths = self.settings.paths.clone();
+        let pressure = Pressure {
+            meter: Arc::new(pressure::Machine::new(Arc::clone(&self.runtime), paths)),
+            directory: Arc::clone(&self.directory),
+            orders: self.orders.clone(),
+            node_name: self.settings.node_name.clone(),
+            events,
+            thresholds: self.settings.eviction_hard.clone(),
+            pressures: self.pressures.clone(),
+            metrics: Arc::clone(&self.evictions),
+        };
+        self.tasks
+            .spawn(pressure::keep(pressure, self.stop.clone()));
     }
 
     /// What the API shows of static pods.
@@ -280,7 +311,7 @@ impl Assembly {
             writer,
             object: (**self.node.borrow()).clone(),
             runtime: Arc::clone(&self.runtime),
-            pressures: watch::channel(Pressures::default()).1,
+            pressures: self.pressures.subscribe(),
             node: self.node.clone(),
         };
         self.tasks

@@ -50,6 +50,7 @@ pub(super) fn settings(dir: &Path) -> Settings {
         }),
         manifest_dir: None,
         max_pods: 110,
+        eviction_hard: Vec::new(),
     }
 }
 

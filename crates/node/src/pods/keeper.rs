@@ -11,6 +11,7 @@ use std::time::Duration;
 use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
+use kennel_core::pod::evict::Pressures;
 use kennel_core::pod::status::Verdict;
 use kube::Client;
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub struct Parts {
     /// The node's own object, with labels, taints and `status.allocatable` from the first value on: what does
     /// not fit is refused.
     pub node: watch::Receiver<Arc<Value>>,
+    /// What the machine lacks: then it takes less.
+    pub pressures: watch::Receiver<Pressures>,
     /// The sources that must have said everything once, before what nobody asks for is judged an orphan.
     pub sources: Vec<Origin>,
 }

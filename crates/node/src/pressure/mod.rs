@@ -22,7 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_core::pod::evict::{
-    self, Candidate, ContainerUse, Met, Pressures, Readings, Signal, Threshold, Watch,
+    self, Candidate, ContainerUse, Met, Pressures, Readings, Signal, Watch,
 };
 use kennel_core::pod::status::Verdict;
 use serde_json::Value;
@@ -30,9 +30,16 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use kennel_core::pod::evict::{BadThreshold, Threshold};
+
 pub use self::machine::Machine;
 pub use self::metrics::Metrics;
 use crate::pods::{Directory, Order, Orders, Origin, View};
+
+/// What must be kept free, if nobody says otherwise and as flags say it.
+pub mod thresholds {
+    pub use kennel_core::pod::evict::{defaults, parse};
+}
 
 /// How often the machine is measured.
 const PERIOD: Duration = Duration::from_secs(10);

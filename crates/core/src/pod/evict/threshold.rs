@@ -99,6 +99,20 @@ impl Threshold {
     }
 }
 
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bound {
+            Bound::Amount(amount) => write!(f, "{}<{amount}", self.signal),
+            Bound::Share(share) if share % 100 == 0 => {
+                write!(f, "{}<{}%", self.signal, share / 100)
+            }
+            Bound::Share(share) => {
+                write!(f, "{}<{}.{:02}%", self.signal, share / 100, share % 100)
+            }
+        }
+    }
+}
+
 /// Why a text says no thresholds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadThreshold {
@@ -185,6 +199,25 @@ fn read_bound(signal: Signal, text: &str) -> Result<Option<Bound>, BadThreshold>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let text = defaults()
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
+        assert_eq!(
+            text,
+            "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,\
+             imagefs.inodesFree<5%"
+        );
+        assert_eq!(parse(&text).unwrap(), defaults());
+        assert_eq!(
+            parse("nodefs.available<0.25%").unwrap()[0].to_string(),
+            "nodefs.available<0.25%"
+        );
+    }
 
     #[test]
     fn flags_say_what_is_kept_free() {

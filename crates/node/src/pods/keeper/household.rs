@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kennel_core::pod::admit::{Admission, Guest, Host, admit};
+use kennel_core::pod::evict;
 use kennel_core::pod::status::Verdict;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -198,6 +199,10 @@ impl Household {
         }
         if self.awaited.contains(&pod.origin) {
             return None;
+        }
+        let (is_static, pressures) = (pod.origin == Origin::File, &self.shared.parts.pressures);
+        if let Some(verdict) = evict::refused(&pod.object, is_static, *pressures.borrow()) {
+            return Some(Admission::Refused(verdict));
         }
         let guest = guest(pod);
         let host = Host::read(&self.shared.parts.node.borrow());

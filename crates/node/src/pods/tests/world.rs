@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http::{Method, Request, Response};
+use kennel_core::pod::evict::Pressures;
 use kennel_core::pod::memory::Trouble;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -232,6 +233,7 @@ impl World {
             client: client(&self.api),
             directory: self.directory.clone(),
             node: receiver,
+            pressures: watch::channel(Pressures::default()).1,
             sources: vec![Origin::Api],
         };
         let keeping = keeper::run(parts, hears, ordered, CancellationToken::new());
@@ -398,6 +400,7 @@ fn settings() -> Settings {
         api: None,
         manifest_dir: None,
         max_pods: 110,
+        eviction_hard: Vec::new(),
     }
 }
 
