@@ -25,6 +25,11 @@ use clap::Parser as _;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|verb| verb == "shim") {
+        // Becomes another program: nothing of this one is needed.
+        return kennel_node::runtime::process::stage::main(words);
+    }
     memory::small_pages();
     let args = args::Args::parse();
     logging::start(args.log.as_deref());

@@ -13,6 +13,7 @@
 mod config;
 pub mod cri;
 mod error;
+pub mod process;
 mod session;
 pub mod simulated;
 

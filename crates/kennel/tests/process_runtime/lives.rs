@@ -1,0 +1,175 @@
+//! Containers begin, write, end and are found.
+
+use std::time::Duration;
+
+use kennel_core::pod::State;
+use kennel_node::runtime::{ContainerConfig, Error, Runtime as _};
+
+use crate::world::{NONE, World, nap, processes, script, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_runs_and_its_end_is_told() {
+    let world = World::new().await;
+    let app = script("echo to stdout; echo to stderr >&2; printf unfinished; exit 3");
+    let exit = world.run(&app).await;
+    assert_eq!((exit.code, exit.reason.as_str()), (3, ""));
+    assert!(exit.since > 1_700_000_000 && exit.until >= exit.since);
+    let mut lines: Vec<String> = world.log(&app).lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            "stderr F to stderr",
+            "stdout F to stdout",
+            "stdout P unfinished"
+        ]
+    );
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_and_missing_commands_are_recorded() {
+    let world = World::new().await;
+    assert_eq!(
+        world.run(&script("kill -9 $$; true")).await.code,
+        0,
+        "PID 1 is spared by itself"
+    );
+    assert_eq!(
+        world.run(&script("sh -c 'kill -9 $$'; exit $?")).await.code,
+        137
+    );
+    let missing = ContainerConfig {
+        command: vec!["no-such-command".to_owned()],
+        args: vec![],
+        ..script("")
+    };
+    let id = world.create(&missing).await;
+    let error = world.runtime.start(&id).await.unwrap_err();
+    let expected = "exec: \"no-such-command\": executable file not found in $PATH";
+    assert_eq!(error, Error::Failed(expected.to_owned()));
+    let exit = world.exit(&id).await;
+    assert_eq!(
+        (exit.code, exit.reason.as_str(), exit.message.as_str()),
+        (128, "StartError", expected)
+    );
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_container_is_made_and_started_once() {
+    let world = World::new().await;
+    let nap = nap();
+    let app = script(&format!("sleep {nap}"));
+    let id = world.create(&app).await;
+    assert_eq!(
+        world.create(&app).await,
+        id,
+        "made and not started: made anew"
+    );
+    let (a, b) = tokio::join!(world.runtime.start(&id), world.runtime.start(&id));
+    a.unwrap();
+    b.unwrap();
+    world.runtime.start(&id).await.unwrap();
+    assert!(
+        world
+            .runtime
+            .create(&world.pod, &world.sandbox, &app)
+            .await
+            .is_err()
+    );
+    until("it sleeps", async || {
+        processes(&format!("sleep {nap}")).len() == 2
+    })
+    .await;
+    assert!(matches!(
+        world.state(&id).await.unwrap().state,
+        State::Running { .. }
+    ));
+    assert!(
+        world.runtime.remove(&id).await.is_err(),
+        "what runs is not removed"
+    );
+    world.end().await;
+    assert_eq!(processes(&nap), NONE, "ended with its sandbox");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_asks_first_and_kills_after_the_grace() {
+    let world = World::new().await;
+    let nap = nap();
+    let polite = script(&format!(
+        "trap 'echo bye; exit 7' TERM; echo ready; sleep {nap} & wait"
+    ));
+    let id = world.start(&polite).await;
+    until("it is ready", async || world.log(&polite).contains("ready")).await;
+    world
+        .runtime
+        .stop(&id, Duration::from_secs(20))
+        .await
+        .unwrap();
+    assert_eq!(world.exit(&id).await.code, 7);
+    assert!(world.log(&polite).contains("bye"));
+
+    let own = ContainerConfig {
+        stop_signal: "SIGUSR1".to_owned(),
+        ..script("trap 'exit 8' USR1; echo ready; while :; do sleep 0.1; done")
+    };
+    let id = world.start(&own).await;
+    until("it is ready", async || world.log(&own).contains("ready")).await;
+    world
+        .runtime
+        .stop(&id, Duration::from_secs(20))
+        .await
+        .unwrap();
+    assert_eq!(world.exit(&id).await.code, 8);
+
+    let deaf = script(&format!(
+        "trap '' TERM; echo ready; while :; do sleep {nap}; done"
+    ));
+    let id = world.start(&deaf).await;
+    until("it is ready", async || world.log(&deaf).contains("ready")).await;
+    world
+        .runtime
+        .stop(&id, Duration::from_millis(200))
+        .await
+        .unwrap();
+    assert_eq!(world.exit(&id).await.code, 137);
+    world
+        .runtime
+        .stop(&id, Duration::from_secs(1))
+        .await
+        .unwrap();
+    assert_eq!(processes(&nap), NONE);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_container_leaves_behind_ends_with_it() {
+    for host_pid in [false, true] {
+        let world = World::with(|pod| pod.host_pid = host_pid).await;
+        let nap = nap();
+        let fork = script(&format!(
+            "setsid sh -c 'setsid sleep {nap} & sleep {nap}' & sleep 0.2; exit 4"
+        ));
+        assert_eq!(world.run(&fork).await.code, 4);
+        assert_eq!(processes(&nap), NONE, "host_pid: {host_pid}");
+        world.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_sandbox_starts_nothing() {
+    let world = World::new().await;
+    let id = world.create(&script("true")).await;
+    world.runtime.stop_sandbox(&world.sandbox).await.unwrap();
+    assert!(world.runtime.start(&id).await.is_err());
+    let found = world
+        .runtime
+        .look(&world.pod.pod.uid)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(!found.observed.sandbox.unwrap().ready);
+    world.end().await;
+}

@@ -1,0 +1,27 @@
+//! The shim that our own binary carries, put where it can be started. One runs per container, from a file
+//! named by its contents: those that run go on after an upgrade.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kennel-shim"));
+
+/// Puts it into a directory, unless it is there.
+pub(super) fn put(dir: &Path) -> io::Result<PathBuf> {
+    let path = dir.join(format!(
+        "kennel-shim-{}",
+        &super::hex(&Sha256::digest(SHIM))[..16]
+    ));
+    if std::fs::metadata(&path).is_ok_and(|there| there.len() == SHIM.len() as u64) {
+        return Ok(path);
+    }
+    std::fs::create_dir_all(dir)?;
+    let new = dir.join("new");
+    std::fs::write(&new, SHIM)?;
+    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755))?;
+    std::fs::rename(&new, &path)?;
+    Ok(path)
+}

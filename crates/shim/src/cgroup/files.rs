@@ -1,0 +1,164 @@
+//! The files of a group, as the two versions name and write them.
+
+use std::io;
+use std::path::Path;
+
+use super::{Bounds, Kind};
+
+/// Files and what to write, in the order to write them.
+pub(super) fn bounds(kind: &Kind, bounds: &Bounds) -> Vec<(&'static str, String)> {
+    let Bounds {
+        cpu_shares,
+        cpu_period,
+        cpu_quota,
+        memory,
+    } = *bounds;
+    let period = if cpu_period == 0 { 100_000 } else { cpu_period };
+    let has = |controller: &str| match kind {
+        Kind::First(controllers) => controllers.iter().any(|its| its == controller),
+        Kind::Second => true,
+    };
+    let second = *kind == Kind::Second;
+    let mut files = Vec::new();
+    if cpu_shares > 0 && has("cpu") {
+        files.push(if second {
+            ("cpu.weight", weight(cpu_shares).to_string())
+        } else {
+            ("cpu.shares", cpu_shares.to_string())
+        });
+    }
+    if cpu_quota > 0 && has("cpu") {
+        if second {
+            files.push(("cpu.max", format!("{cpu_quota} {period}")));
+        } else {
+            files.push(("cpu.cfs_period_us", period.to_string()));
+            files.push(("cpu.cfs_quota_us", cpu_quota.to_string()));
+        }
+    }
+    if memory > 0 && has("memory") {
+        if second {
+            files.push(("memory.max", memory.to_string()));
+            files.push(("memory.swap.max", "0".to_owned()));
+            files.push(("memory.oom.group", "1".to_owned()));
+        } else {
+            files.push(("memory.limit_in_bytes", memory.to_string()));
+            files.push(("memory.memsw.limit_in_bytes", memory.to_string()));
+        }
+    }
+    files
+}
+
+/// Shares of version 1 (2 to 262144) on the scale of version 2 (1 to 10000), as all runtimes do it.
+fn weight(shares: u64) -> u64 {
+    1 + (shares.clamp(2, 262_144) - 2) * 9_999 / 262_142
+}
+
+/// Writes a file of a group. One that this kernel has not bounds nothing.
+pub(super) fn set(file: &Path, value: &str) -> io::Result<()> {
+    let written = std::fs::OpenOptions::new().write(true).open(file);
+    let written = written.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(io::Error::new(
+            error.kind(),
+            format!("{}: {error}", file.display()),
+        )),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Lets the groups along a path bound what is below them. What a machine does not hand down is missing
+/// below, and then bounds nothing.
+pub(super) fn hand_down(point: &Path, path: &str) {
+    let mut dir = point.to_owned();
+    for name in path.split('/') {
+        for controller in ["+cpu", "+memory", "+pids"] {
+            let _refused = std::fs::write(dir.join("cgroup.subtree_control"), controller);
+        }
+        dir.push(name);
+        let _there = std::fs::create_dir(&dir);
+    }
+}
+
+/// A number after a word.
+pub(super) fn field(file: &Path, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(word, _)| *word == name)?.1.trim().parse().ok()
+}
+
+fn number(file: &Path) -> Option<u64> {
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// Memory that cannot be given back.
+pub(super) fn memory(kind: &Kind, dir: &Path) -> Option<u64> {
+    let (all, inactive) = match kind {
+        Kind::First(_) => ("memory.usage_in_bytes", "total_inactive_file"),
+        Kind::Second => ("memory.current", "inactive_file"),
+    };
+    let all = number(&dir.join(all))?;
+    let inactive = field(&dir.join("memory.stat"), inactive).unwrap_or(0);
+    Some(all.saturating_sub(inactive))
+}
+
+/// Processor time in nanoseconds.
+pub(super) fn cpu(kind: &Kind, dir: &Path) -> Option<u64> {
+    match kind {
+        Kind::First(_) => number(&dir.join("cpuacct.usage")),
+        // Without the controller the file is there all the same, and right.
+        Kind::Second => Some(field(&dir.join("cpu.stat"), "usage_usec")? * 1000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_written_as_each_version_has_them() {
+        let some = Bounds {
+            cpu_shares: 102,
+            cpu_period: 0,
+            cpu_quota: 20_000,
+            memory: 1 << 20,
+        };
+        let check = |kind: &Kind, expected: &[(&str, &str)]| {
+            let found = bounds(kind, &some);
+            let found: Vec<_> = found
+                .iter()
+                .map(|(file, value)| (*file, value.as_str()))
+                .collect();
+            assert_eq!(found, expected);
+        };
+        check(
+            &Kind::Second,
+            &[
+                ("cpu.weight", "4"),
+                ("cpu.max", "20000 100000"),
+                ("memory.max", "1048576"),
+                ("memory.swap.max", "0"),
+                ("memory.oom.group", "1"),
+            ],
+        );
+        check(
+            &Kind::First(vec!["cpu".to_owned()]),
+            &[
+                ("cpu.shares", "102"),
+                ("cpu.cfs_period_us", "100000"),
+                ("cpu.cfs_quota_us", "20000"),
+            ],
+        );
+        let memory = [
+            ("memory.limit_in_bytes", "1048576"),
+            ("memory.memsw.limit_in_bytes", "1048576"),
+        ];
+        check(&Kind::First(vec!["memory".to_owned()]), &memory);
+        assert_eq!(bounds(&Kind::Second, &Bounds::default()), []);
+    }
+
+    #[test]
+    fn weights_span_the_whole_scale() {
+        assert_eq!([2, 1024, 262_144].map(weight), [1, 39, 10_000]);
+    }
+}
