@@ -4,11 +4,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use kennel_node::agent::choose::{Asked, Kind, choose};
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
 use kennel_node::runtime::Runtime;
+use kennel_node::runtime::cri::Cri;
 use kennel_node::runtime::simulated::Simulated;
 use tokio::net::TcpListener;
 
@@ -18,6 +20,9 @@ use crate::node_args::{NodeArgs, RuntimeKind};
 const MANIFESTS: &str = "/etc/kennel/manifests";
 /// Where log collectors look for logs.
 const LOGS: &str = "/var/log";
+
+/// The longest wait between two looks for a container runtime.
+const RUNTIME_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// What is known of a node before its flags are read.
 pub(super) struct Place {
@@ -129,8 +134,22 @@ pub(super) async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<
 async fn open(kind: &Kind, _data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     match kind {
         Kind::Simulated => Ok(Arc::new(Simulated::new())),
-        Kind::Cri(_) => anyhow::bail!("container runtimes are not spoken to yet"),
+        Kind::Cri(socket) => Ok(Arc::new(container_runtime(socket).await)),
         Kind::Process => anyhow::bail!("plain processes are not run yet"),
+    }
+}
+
+/// Connects to a container runtime, and waits for one that is not there yet: on a machine that boots, it may start
+/// after us.
+async fn container_runtime(socket: &Path) -> Cri {
+    let mut wait = Duration::from_secs(1);
+    loop {
+        match Cri::connect(socket).await {
+            Ok(runtime) => return runtime,
+            Err(error) => tracing::warn!("waiting for the container runtime: {error}"),
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(RUNTIME_WAIT_MAX);
     }
 }
 
