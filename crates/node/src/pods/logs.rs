@@ -9,10 +9,14 @@ use kennel_core::pod::Run;
 use crate::agent::Paths;
 use crate::runtime::PodId;
 
+/// How long the name of a link may be, without `.log`: as long as file systems let it.
+const LINK_BYTES_MAX: usize = 251;
+
 /// `<pod>_<namespace>_<container>-<id>.log`: what log collectors read a line's origin from.
 fn link(paths: &Paths, pod: &PodId, container: &str, id: &str) -> PathBuf {
-    let name = format!("{}_{}_{container}-{id}.log", pod.name, pod.namespace);
-    paths.log_links().join(name)
+    let mut name = format!("{}_{}_{container}-{id}", pod.name, pod.namespace);
+    name.truncate(LINK_BYTES_MAX);
+    paths.log_links().join(name + ".log")
 }
 
 /// Leads log collectors to the log of a run, if it has one.

@@ -6,21 +6,20 @@
 //!   <logs>/containers/<pod>_<namespace>_<container>-<id>.log ─▶ the first of these
 //! ```
 //!
-//! Runtimes write them; here they are read, cut and cleaned away.
+//! Runtimes write them, and workers take them away with their pods; here they are read and cut.
 
+mod files;
 mod follow;
 mod line;
-mod links;
 mod options;
 mod printer;
 mod rotate;
 mod tail;
 mod which;
 
-pub use self::links::{forget, link, remove};
 pub use self::rotate::rotate;
 
+pub(super) use self::files::log as path;
 pub(super) use self::follow::Log;
-pub(super) use self::links::log as path;
 pub(super) use self::options::Options;
 pub(super) use self::which::which;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::links::{cut_off, log};
+use super::files::{cut_off, log};
 use crate::agent::Paths;
 use crate::pods::Directory;
 use crate::runtime::Runtime;
