@@ -11,90 +11,80 @@ async fn images_are_found_refused_and_collected() {
         return;
     }
     let world = World::new().await;
-    let named = Image::new("kennel.test/named:1").user("nobody");
-    let numbered = Image::new("kennel.test/numbered:latest").user("1234:5");
-    world.containerd.import(&named);
-    world.containerd.import(&numbered);
+    for image in [
+        Image::new("kennel.test/named:1").user("nobody"),
+        Image::new("kennel.test/numbered:latest").user("1234:5"),
+        Image::new("kennel.test/spare:1").file("/spare", "spare"),
+    ] {
+        world.containerd.import(&image);
+    }
+    those_that_are_there_are_found(&world).await;
+    those_that_cannot_be_had_are_refused(&world).await;
+    those_that_nothing_uses_are_collected(&world).await;
+}
 
-    let image = world
-        .cri
-        .image("kennel.test/named:1", PullPolicy::IfNotPresent, &[])
-        .await
-        .unwrap();
+async fn those_that_are_there_are_found(world: &World) {
+    let named = "kennel.test/named:1";
+    let image = world.cri.image(named, PullPolicy::IfNotPresent, &[]).await;
+    let image = image.unwrap();
     assert_eq!((image.uid, image.username.as_str()), (None, "nobody"));
-    assert!(
-        image.reference.starts_with("sha256:") && image.id.contains("sha256:"),
-        "{image:?}"
-    );
-    let image = world
-        .cri
-        .image("kennel.test/numbered", PullPolicy::Never, &[])
-        .await
-        .unwrap();
+    assert!(image.reference.starts_with("sha256:"), "{image:?}");
+    assert!(image.id.contains("sha256:"), "{image:?}");
+    let numbered = "kennel.test/numbered";
+    let image = world.cri.image(numbered, PullPolicy::Never, &[]).await;
+    let image = image.unwrap();
     assert_eq!((image.uid, image.username.as_str()), (Some(1234), ""));
+}
 
-    let reason = |error: Error| match error {
-        Error::Image { reason, message } => (reason, message),
-        other => panic!("{other:?}"),
-    };
-    let never = world
-        .cri
-        .image("kennel.test/absent:1", PullPolicy::Never, &[])
-        .await;
-    let (why, message) = reason(never.unwrap_err());
-    assert_eq!(why, "ErrImageNeverPull");
-    assert_eq!(
-        message,
-        r#"Container image "kennel.test/absent:1" is not present with pull policy of Never"#
-    );
-    let wrong = world
-        .cri
-        .image("Not An Image", PullPolicy::Always, &[])
-        .await;
-    let (why, message) = reason(wrong.unwrap_err());
-    assert_eq!(why, "InvalidImageName");
-    assert!(
-        message.starts_with(r#"Failed to apply default image tag "Not An Image": couldn't parse"#),
-        "{message}"
-    );
-
-    // Nobody listens there, in a network that leads nowhere.
+async fn refusal(world: &World, image: &str, policy: PullPolicy) -> (&'static str, String) {
     let login = RegistryLogin {
         username: "me".into(),
         password: "secret".into(),
         ..RegistryLogin::default()
     };
-    let refused = world
-        .cri
-        .image("127.0.0.1:1/absent:1", PullPolicy::IfNotPresent, &[login])
-        .await;
-    let (why, message) = reason(refused.unwrap_err());
-    assert_eq!(why, "ErrImagePull");
+    match world.cri.image(image, policy, &[login]).await {
+        Err(Error::Image { reason, message }) => (reason, message),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn those_that_cannot_be_had_are_refused(world: &World) {
+    let (why, message) = refusal(world, "kennel.test/absent:1", PullPolicy::Never).await;
+    assert_eq!(why, "ErrImageNeverPull");
+    assert_eq!(
+        message,
+        r#"Container image "kennel.test/absent:1" is not present with pull policy of Never"#
+    );
+    let (why, message) = refusal(world, "Not An Image", PullPolicy::Always).await;
+    assert_eq!(why, "InvalidImageName");
     assert!(
-        message.starts_with("rpc error: code = ") && message.contains("127.0.0.1:1/absent:1"),
+        message.starts_with(r#"Failed to apply default image tag "Not An Image": couldn't parse"#),
         "{message}"
     );
+    // Nobody listens there.
+    let nowhere = "127.0.0.1:1/absent:1";
+    let (why, message) = refusal(world, nowhere, PullPolicy::IfNotPresent).await;
+    assert_eq!(why, "ErrImagePull");
+    assert!(message.starts_with("rpc error: code = "), "{message}");
+    assert!(message.contains(nowhere), "{message}");
     assert!(!message.contains("secret"));
+}
 
-    // The two that were asked for are about to be used; one is in use; one makes sandboxes.
-    let spare = Image::new("kennel.test/spare:1").file("/spare", "spare");
-    world.containerd.import(&spare);
+/// Two were asked for and are about to be used; one is in use; one makes sandboxes; one is spare.
+async fn those_that_nothing_uses_are_collected(world: &World) {
     let pod = world.start(world.pod("web")).await;
-    world
-        .run(&pod, &world.script("app", "sleep 1000").await)
-        .await;
+    let app = world.script("app", "sleep 1000").await;
+    world.run(&pod, &app).await;
     assert!(world.cri.remove_unused_images().await.unwrap() > 0);
-    let spare = world
-        .cri
-        .image("kennel.test/spare:1", PullPolicy::Never, &[])
-        .await;
-    assert_eq!(reason(spare.unwrap_err()).0, "ErrImageNeverPull");
-    for kept in [
+    let (why, _) = refusal(world, "kennel.test/spare:1", PullPolicy::Never).await;
+    assert_eq!(why, "ErrImageNeverPull");
+    let kept = [
         "kennel.test/named:1",
         "kennel.test/numbered",
         "kennel.test/pause:1",
         IMAGE,
-    ] {
+    ];
+    for kept in kept {
         let found = world.cri.image(kept, PullPolicy::Never, &[]).await;
         assert!(found.is_ok(), "{kept}: {found:?}");
     }

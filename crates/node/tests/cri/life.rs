@@ -88,6 +88,13 @@ async fn a_pod_lives_is_taken_up_again_and_leaves_nothing() {
         world.cri.remove_sandbox(&pod.sandbox).await.unwrap();
     }
     assert!(world.cri.list().await.unwrap().is_empty());
+    let group = pod.config.cgroup.trim_start_matches('/');
+    for hierarchy in std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+        assert!(
+            !hierarchy.path().join(group).exists(),
+            "{hierarchy:?} keeps the pod's group"
+        );
+    }
     assert!(world.cri.look(uid).await.unwrap().is_none());
 }
 

@@ -10,6 +10,84 @@ use crate::world::{Started, World};
 /// Changes the configuration of a container.
 type Change = fn(&mut ContainerConfig);
 
+/// A container's name, what it asks, what it was given, and what it must find.
+const CASES: [(&str, &str, Change, &str); 9] = [
+    (
+        "user",
+        "id",
+        |config| {
+            config.security.user = Some(1000);
+            config.security.group = Some(2000);
+            config.security.groups = vec![3000];
+        },
+        "uid=1000 gid=2000 groups=2000,3000",
+    ),
+    (
+        "username",
+        "id -un",
+        |config| config.security.username = "nobody".to_owned(),
+        "nobody",
+    ),
+    (
+        "group",
+        "id",
+        |config| config.security.group = Some(7),
+        "uid=0(root) gid=7 groups=7",
+    ),
+    (
+        "drop",
+        "grep CapEff /proc/self/status | cut -f2",
+        |config| {
+            config.security.capabilities = Capabilities {
+                add: vec!["NET_ADMIN".into()],
+                drop: vec!["ALL".into()],
+            };
+        },
+        "0000000000001000",
+    ),
+    (
+        "rights",
+        "grep NoNewPrivs /proc/self/status | cut -f2",
+        |config| config.security.no_new_privileges = true,
+        "1",
+    ),
+    (
+        "seccomp",
+        "grep -w Seccomp: /proc/self/status | cut -f2",
+        |config| config.security.seccomp = Seccomp::RuntimeDefault,
+        "2",
+    ),
+    (
+        "root",
+        "touch /file 2>/dev/null || echo refused",
+        |config| config.security.read_only_root = true,
+        "refused",
+    ),
+    (
+        "place",
+        "pwd; echo $GREETING",
+        |config| {
+            config.working_dir = "/tmp".to_owned();
+            config.env = vec![("GREETING".to_owned(), "hello $world".to_owned())];
+        },
+        "/tmp\nhello $world",
+    ),
+    (
+        "memory",
+        "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null",
+        |config| {
+            config.limits = Limits {
+                memory: 32 << 20,
+                cpu_shares: 512,
+                cpu_period: 100_000,
+                cpu_quota: 50_000,
+                ..Limits::default()
+            };
+        },
+        "33554432",
+    ),
+];
+
 #[tokio::test]
 async fn a_container_is_what_it_was_told_to_be() {
     if !possible() {
@@ -17,84 +95,7 @@ async fn a_container_is_what_it_was_told_to_be() {
     }
     let world = World::new().await;
     let pod = world.start(world.pod("plain")).await;
-    let caps = "grep CapEff /proc/self/status | cut -f2";
-    let cases: [(&str, &str, Change, &str); 9] = [
-        (
-            "user",
-            "id",
-            |config| {
-                config.security.user = Some(1000);
-                config.security.group = Some(2000);
-                config.security.groups = vec![3000];
-            },
-            "uid=1000 gid=2000 groups=2000,3000",
-        ),
-        (
-            "username",
-            "id -un",
-            |config| config.security.username = "nobody".to_owned(),
-            "nobody",
-        ),
-        (
-            "group",
-            "id",
-            |config| config.security.group = Some(7),
-            "uid=0(root) gid=7 groups=7",
-        ),
-        (
-            "drop",
-            caps,
-            |config| {
-                config.security.capabilities = Capabilities {
-                    add: vec!["NET_ADMIN".into()],
-                    drop: vec!["ALL".into()],
-                };
-            },
-            "0000000000001000",
-        ),
-        (
-            "rights",
-            "grep NoNewPrivs /proc/self/status | cut -f2",
-            |config| config.security.no_new_privileges = true,
-            "1",
-        ),
-        (
-            "seccomp",
-            "grep -w Seccomp: /proc/self/status | cut -f2",
-            |config| config.security.seccomp = Seccomp::RuntimeDefault,
-            "2",
-        ),
-        (
-            "root",
-            "touch /file 2>/dev/null || echo refused",
-            |config| config.security.read_only_root = true,
-            "refused",
-        ),
-        (
-            "place",
-            "pwd; echo $GREETING",
-            |config| {
-                config.working_dir = "/tmp".to_owned();
-                config.env = vec![("GREETING".to_owned(), "hello $world".to_owned())];
-            },
-            "/tmp\nhello $world",
-        ),
-        (
-            "memory",
-            "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null",
-            |config| {
-                config.limits = Limits {
-                    memory: 32 << 20,
-                    cpu_shares: 512,
-                    cpu_period: 100_000,
-                    cpu_quota: 50_000,
-                    ..Limits::default()
-                };
-            },
-            "33554432",
-        ),
-    ];
-    for (name, script, change, expected) in cases {
+    for (name, script, change, expected) in CASES {
         let mut config = world.script(name, script).await;
         change(&mut config);
         assert_eq!(world.output(&pod, &config).await, expected, "{name}");

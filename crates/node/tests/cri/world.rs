@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 /// What containers here are made of.
 pub(crate) const IMAGE: &str = "kennel.test/app:1";
 /// By then everything has happened, on a machine that does much else.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// See the [module](self).
 pub(crate) struct World {

@@ -24,7 +24,7 @@ pub(super) async fn and_wait(
         timeout: i64::try_from(seconds).unwrap_or(i64::MAX),
     };
     // Less than a second is our own to measure; the runtime ends the command when its time is over, too.
-    let fraction = timeout.as_millis() % 1000 != 0;
+    let fraction = !timeout.as_millis().is_multiple_of(1000);
     let limit = if fraction {
         timeout
     } else {

@@ -231,6 +231,25 @@ pub(super) async fn container(line: &Line, id: &str) -> Result<Option<api::Conta
         .find(|container| container.id == id))
 }
 
+/// One sandbox, if it is there; whoever's it is.
+pub(super) async fn sandbox(line: &Line, id: &str) -> Result<Option<api::PodSandbox>> {
+    let filter = api::PodSandboxFilter {
+        id: id.to_owned(),
+        ..Default::default()
+    };
+    let request = api::ListPodSandboxRequest {
+        filter: Some(filter),
+    };
+    let answer = line.ask(request).await?;
+    Ok(answer.items.into_iter().find(|sandbox| sandbox.id == id))
+}
+
+/// The control group that a sandbox's pod was given, if the sandbox is there.
+pub(super) async fn cgroup(line: &Line, id: &str) -> Result<Option<String>> {
+    let sandbox = sandbox(line, id).await?;
+    Ok(sandbox.and_then(|mut sandbox| sandbox.annotations.remove(labels::CGROUP)))
+}
+
 /// The uid of the pod that a sandbox is for.
 pub(super) fn uid(sandbox: &api::PodSandbox) -> &str {
     sandbox

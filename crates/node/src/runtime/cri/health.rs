@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::api;
+use super::cgroups::Driver;
 use super::line::Line;
 use crate::runtime::{About, Health, Result};
 
@@ -14,6 +15,8 @@ pub(super) struct Facts {
     pub(super) about: About,
     /// Where images and the layers of containers are.
     pub(super) image_dir: Option<PathBuf>,
+    /// Who makes control groups.
+    pub(super) cgroups: Driver,
 }
 
 /// Asks for what does not change.
@@ -27,6 +30,7 @@ pub(super) async fn facts(line: &Line) -> Result<Facts> {
     Ok(Facts {
         about,
         image_dir: image_dir(line).await?,
+        cgroups: driver(&configuration(line).await?),
     })
 }
 
@@ -39,11 +43,28 @@ async fn image_dir(line: &Line) -> Result<Option<PathBuf>> {
         .filter(|place| !place.as_os_str().is_empty()))
 }
 
-/// The image that sandboxes are made of, which nothing else may seem to use.
-pub(super) async fn sandbox_image(line: &Line) -> Result<String> {
+/// How containerd is configured, as it tells those who ask closely; nothing from other runtimes.
+async fn configuration(line: &Line) -> Result<Value> {
     let answer = line.ask(api::StatusRequest { verbose: true }).await?;
     let config = answer.info.get("config").map_or("", String::as_str);
-    let config: Value = serde_json::from_str(config).unwrap_or_default();
+    Ok(serde_json::from_str(config).unwrap_or_default())
+}
+
+/// Who makes control groups for what is run as usual.
+fn driver(config: &Value) -> Driver {
+    let containerd = &config["containerd"];
+    let usual = containerd["defaultRuntimeName"].as_str().unwrap_or("runc");
+    let systemd = &containerd["runtimes"][usual]["options"]["SystemdCgroup"];
+    if *systemd == true {
+        Driver::Systemd
+    } else {
+        Driver::Files
+    }
+}
+
+/// The image that sandboxes are made of, which nothing else may seem to use.
+pub(super) async fn sandbox_image(line: &Line) -> Result<String> {
+    let config = configuration(line).await?;
     Ok(config["sandboxImage"]
         .as_str()
         .unwrap_or_default()
@@ -85,7 +106,22 @@ fn judge(status: &api::RuntimeStatus) -> Health {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn who_makes_control_groups_is_in_the_configuration() {
+        let config = |name: &str, systemd: bool| {
+            let runtimes =
+                json!({"runc": {"options": {"SystemdCgroup": systemd}}, "crun": {"options": {}}});
+            json!({"containerd": {"defaultRuntimeName": name, "runtimes": runtimes}})
+        };
+        assert_eq!(driver(&config("runc", true)), Driver::Systemd);
+        assert_eq!(driver(&config("runc", false)), Driver::Files);
+        assert_eq!(driver(&config("crun", true)), Driver::Files);
+        assert_eq!(driver(&Value::Null), Driver::Files);
+    }
 
     #[test]
     fn what_is_not_ready_is_told_in_upstreams_words() {

@@ -12,7 +12,7 @@ use super::{api, names};
 use crate::runtime::{Error, Image, PullPolicy, RegistryLogin, Result};
 
 /// An image that was asked for this recently is about to be used, even if nothing uses it yet.
-const RECENTLY: Duration = Duration::from_secs(300);
+const RECENTLY: Duration = Duration::from_mins(5);
 
 /// See the [module](self).
 #[derive(Debug, Default)]

@@ -15,6 +15,8 @@ pub(super) const TERMINATION_MESSAGE: &str = "io.kubernetes.container.terminatio
 pub(super) const IMAGE: &str = "agent.kennel.dev/image";
 /// The signal that asks it to end, if its spec names one.
 pub(super) const STOP_SIGNAL: &str = "agent.kennel.dev/stop-signal";
+/// The control group of a pod, to be taken away with it.
+pub(super) const CGROUP: &str = "agent.kennel.dev/cgroup";
 /// Ours: a runtime may serve others beside us, whose containers are none of our business.
 const OWNER: &str = "agent.kennel.dev/managed";
 

@@ -20,7 +20,7 @@ use super::api::{Call, Envelope, SUBSCRIBE, SubscribeRequest};
 use crate::runtime::{Error, Result};
 
 /// How long a runtime may take for what takes it no time of its own.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Where containerd keeps what its CRI makes.
 pub(super) const NAMESPACE: &str = "k8s.io";
 /// As large as containerd makes answers.

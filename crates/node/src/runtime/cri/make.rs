@@ -5,17 +5,22 @@
 
 use std::time::Duration;
 
+use super::cgroups::Driver;
 use super::line::Line;
 use super::{api, found, translate};
 use crate::runtime::{ContainerConfig, Error, Result, SandboxConfig};
 
 /// What networks take to be made, on top of what is reasonable.
-const NETWORK: Duration = Duration::from_secs(120);
+const NETWORK: Duration = Duration::from_mins(2);
 
 /// Makes and starts a sandbox, or finds the one that was made.
-pub(super) async fn sandbox(line: &Line, config: &SandboxConfig) -> Result<String> {
+pub(super) async fn sandbox(
+    line: &Line,
+    cgroups: Driver,
+    config: &SandboxConfig,
+) -> Result<String> {
     let request = api::RunPodSandboxRequest {
-        config: Some(translate::sandbox(config)?),
+        config: Some(translate::sandbox(cgroups, config)?),
         runtime_handler: config.handler.clone(),
     };
     match line.ask_longer(request.clone(), NETWORK).await {
@@ -24,7 +29,8 @@ pub(super) async fn sandbox(line: &Line, config: &SandboxConfig) -> Result<Strin
             let Some(id) = reserved_for(&error) else {
                 return Err(error);
             };
-            match sandbox_state(line, &id).await? {
+            let first = found::sandbox(line, &id).await?;
+            match first.as_ref().map(api::PodSandbox::state) {
                 Some(api::PodSandboxState::Ready) => return Ok(id),
                 Some(api::PodSandboxState::NotReady) => clear_sandbox(line, &id).await?,
                 None => return Err(still_at_it(&error)),
@@ -38,6 +44,7 @@ pub(super) async fn sandbox(line: &Line, config: &SandboxConfig) -> Result<Strin
 /// Makes a container, or finds the one that was made.
 pub(super) async fn container(
     line: &Line,
+    cgroups: Driver,
     sandbox: &SandboxConfig,
     id: &str,
     config: &ContainerConfig,
@@ -46,7 +53,7 @@ pub(super) async fn container(
     let request = api::CreateContainerRequest {
         pod_sandbox_id: id.to_owned(),
         config: Some(translate::container(sandbox, config)?),
-        sandbox_config: Some(translate::sandbox(sandbox)?),
+        sandbox_config: Some(translate::sandbox(cgroups, sandbox)?),
     };
     match line.ask(request.clone()).await {
         Ok(answer) => return Ok(answer.container_id),
@@ -111,19 +118,6 @@ pub(super) async fn remove_sandbox(line: &Line, id: &str) -> Result<()> {
 async fn clear_sandbox(line: &Line, id: &str) -> Result<()> {
     stop_sandbox(line, id).await?;
     remove_sandbox(line, id).await
-}
-
-async fn sandbox_state(line: &Line, id: &str) -> Result<Option<api::PodSandboxState>> {
-    let filter = api::PodSandboxFilter {
-        id: id.to_owned(),
-        ..Default::default()
-    };
-    let request = api::ListPodSandboxRequest {
-        filter: Some(filter),
-    };
-    let answer = line.ask(request).await?;
-    let sandbox = answer.items.iter().find(|sandbox| sandbox.id == id);
-    Ok(sandbox.map(api::PodSandbox::state))
 }
 
 /// The runtime opens the log and makes no directory for it.

@@ -11,6 +11,7 @@
 //! questions, and is lost without loss. Containers that are not ours are never looked at.
 
 mod api;
+mod cgroups;
 mod changes;
 mod end;
 mod exec;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
+use self::cgroups::Driver;
 use self::changes::Heard;
 use self::found::Known;
 use self::health::Facts;
@@ -130,7 +132,7 @@ impl Runtime for Cri {
             // One that was begun all the same could not be taken away again, with no network to give back to.
             return Err(Error::Failed(format!("network is not ready: {why}")));
         }
-        let id = make::sandbox(&self.line, config).await?;
+        let id = make::sandbox(&self.line, self.facts.cgroups, config).await?;
         self.known.made(&id, &config.pod.uid);
         self.did(&id);
         Ok(id)
@@ -143,7 +145,11 @@ impl Runtime for Cri {
     }
 
     async fn remove_sandbox(&self, id: &str) -> Result<()> {
+        let group = found::cgroup(&self.line, id).await?;
         make::remove_sandbox(&self.line, id).await?;
+        if let Some(group) = group.filter(|_| self.facts.cgroups == Driver::Files) {
+            cgroups::remove(&group);
+        }
         self.did(id);
         Ok(())
     }
@@ -157,7 +163,8 @@ impl Runtime for Cri {
         if !config.stop_signal.is_empty() {
             end::number(&config.stop_signal)?;
         }
-        let container = make::container(&self.line, sandbox, id, config).await?;
+        let container =
+            make::container(&self.line, self.facts.cgroups, sandbox, id, config).await?;
         self.known.made(&container, &sandbox.pod.uid);
         Ok(container)
     }

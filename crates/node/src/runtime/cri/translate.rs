@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::cgroups::{self, Driver};
 use super::{api, labels};
 use crate::runtime::{
     ContainerConfig, Error, PortMapping, Propagation, Result, SandboxConfig, Seccomp, Security,
@@ -32,11 +33,13 @@ const READ_ONLY: [&str; 5] = [
 ];
 
 /// A sandbox.
-pub(super) fn sandbox(config: &SandboxConfig) -> Result<api::PodSandboxConfig> {
+pub(super) fn sandbox(driver: Driver, config: &SandboxConfig) -> Result<api::PodSandboxConfig> {
     let ports = config.ports.iter().map(port).collect::<Result<_>>()?;
     // Labels that say whose it is win over those of the same names that a pod carries.
     let mut all_labels = config.labels.clone();
     all_labels.extend(labels::of(&config.pod));
+    let mut annotations = config.annotations.clone();
+    annotations.insert(labels::CGROUP.to_owned(), config.cgroup.clone());
     Ok(api::PodSandboxConfig {
         metadata: Some(api::PodSandboxMetadata {
             name: config.pod.name.clone(),
@@ -53,9 +56,9 @@ pub(super) fn sandbox(config: &SandboxConfig) -> Result<api::PodSandboxConfig> {
         }),
         port_mappings: ports,
         labels: all_labels,
-        annotations: config.annotations.clone(),
+        annotations,
         linux: Some(api::LinuxPodSandboxConfig {
-            cgroup_parent: config.cgroup.clone(),
+            cgroup_parent: cgroups::name(driver, &config.cgroup),
             security_context: Some(sandbox_security(config)),
             sysctls: config.sysctls.clone(),
         }),
@@ -263,6 +266,6 @@ fn number(value: Option<i64>) -> Option<api::Int64Value> {
 
 /// Paths are text to a runtime.
 fn text(path: &Path) -> Result<String> {
-    let refused = || Error::Refused(format!("the path {path:?} is not UTF-8"));
+    let refused = || Error::Refused(format!("the path {} is not UTF-8", path.display()));
     path.to_str().map(str::to_owned).ok_or_else(refused)
 }

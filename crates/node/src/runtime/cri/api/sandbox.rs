@@ -225,4 +225,6 @@ pub(crate) struct PodSandbox {
     pub(crate) state: i32,
     #[prost(int64, tag = "4")]
     pub(crate) created_at: i64,
+    #[prost(btree_map = "string, string", tag = "6")]
+    pub(crate) annotations: BTreeMap<String, String>,
 }
