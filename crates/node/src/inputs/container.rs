@@ -41,7 +41,7 @@ impl Shared {
         let (has_images, profiles) = (self.about.images, self.profiles());
         let rights = security::of_container(pod, spec, image, has_images, &profiles);
         let words = &self.settings.paths.pod_logs(&pod.id).join(name);
-        sandbox::make_log_dir(words.clone()).map_err(trouble::config)?;
+        sandbox::make_log_dir(words).map_err(trouble::config)?;
         Ok(ContainerConfig {
             name: name.to_owned(),
             attempt,

@@ -86,7 +86,7 @@ fn matching(all: Vec<RegistryLogin>, image: &str) -> Vec<RegistryLogin> {
         .into_iter()
         .filter(|login| is_for(&normal(&login.registry), &image))
         .collect();
-    found.sort_by(|a, b| normal(&b.registry).cmp(&normal(&a.registry)));
+    found.sort_by_key(|login| std::cmp::Reverse(normal(&login.registry)));
     found
 }
 

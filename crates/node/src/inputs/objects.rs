@@ -1,4 +1,4 @@
-//! ConfigMaps and secrets, as far as pods of this node name them.
+//! Config maps and secrets, as far as pods of this node name them.
 //!
 //! An object is watched by name, from when the first pod names it until the last one that did is removed. It is
 //! shared by all of them, and known while the server is away. Nothing else is read: a node may see no more.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kennel_core::pod::memory::Trouble;
 use kube::api::Request;
@@ -78,7 +78,7 @@ impl Shared {
         let hostname = hostname::for_kernel(pod, domain).map_err(trouble::sandbox)?;
         let own = security::of_sandbox(pod, &self.profiles()).map_err(trouble::sandbox)?;
         let log_dir = self.settings.paths.pod_logs(&pod.id);
-        make_log_dir(log_dir.clone()).map_err(trouble::sandbox)?;
+        make_log_dir(&log_dir).map_err(trouble::sandbox)?;
         Ok(SandboxConfig {
             pod: pod.id.clone(),
             attempt,
@@ -115,7 +115,7 @@ impl Shared {
         (self.about.images || answer.dns != machine).then_some(answer.dns)
     }
 
-    /// What runs a pod that names a RuntimeClass.
+    /// What runs a pod that names a `RuntimeClass`.
     async fn handler(&self, pod: &Pod) -> Result<String, String> {
         let name = text(pod.raw_spec(), "runtimeClassName");
         if name.is_empty() {
@@ -125,14 +125,13 @@ impl Shared {
         let request = request.get(name, &kube::api::GetParams::default());
         let request = request.map_err(|error| error.to_string())?;
         let class: Result<Value, _> = self.client.request(request).await;
-        let class = class.map_err(|error| match kennel_client::api::code(&error) {
-            Some(404) => {
-                format!("failed to get sandbox runtime: RuntimeClass \"{name}\" not found")
-            }
-            _ => {
-                let why = kennel_client::api::explain(&error);
-                format!("failed to get sandbox runtime: {why}")
-            }
+        let class = class.map_err(|error| {
+            let why = if kennel_client::api::code(&error) == Some(404) {
+                format!("RuntimeClass \"{name}\" not found")
+            } else {
+                kennel_client::api::explain(&error)
+            };
+            format!("failed to get sandbox runtime: {why}")
         })?;
         Ok(text(&class, "handler").to_owned())
     }
@@ -160,12 +159,12 @@ async fn on_disk(work: impl FnOnce() -> Result<(), String> + Send + 'static) -> 
 }
 
 /// Log collectors, which may be anybody, list it.
-pub(super) fn make_log_dir(dir: PathBuf) -> Result<(), String> {
+pub(super) fn make_log_dir(dir: &Path) -> Result<(), String> {
     use std::os::unix::fs::DirBuilderExt as _;
     let made = std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
-        .create(&dir);
+        .create(dir);
     made.map_err(|error| format!("cannot make {}: {error}", dir.display()))
 }
 

@@ -72,9 +72,10 @@ pub(super) fn of_container(
         },
         read_only_root: flag(own, "readOnlyRootFilesystem"),
         no_new_privileges: own["allowPrivilegeEscalation"] == false,
-        seccomp: match privileged {
-            true => Seccomp::Unconfined,
-            false => seccomp(&[own, all], profiles)?,
+        seccomp: if privileged {
+            Seccomp::Unconfined
+        } else {
+            seccomp(&[own, all], profiles)?
         },
         unmasked_proc: text(own, "procMount") == "Unmasked",
     })

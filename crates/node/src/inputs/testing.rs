@@ -1,10 +1,5 @@
 //! What tests of this room share: a pod, settings, a node with an API of its own.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "what a test cannot set up, it must not go on without"
-)]
-
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -26,7 +21,8 @@ use crate::runtime::About;
 /// The pod `shop/web` with this spec.
 pub(super) fn pod(spec: Value) -> Pod {
     let metadata = json!({"namespace": "shop", "name": "web", "uid": "u1"});
-    let object = json!({"metadata": metadata, "spec": spec});
+    let mut object = json!({"metadata": metadata});
+    object["spec"] = spec;
     Pod::parse(object, Origin::Api).unwrap()
 }
 
@@ -215,15 +211,12 @@ pub(super) fn token_api(given: Arc<AtomicU32>, away: Arc<AtomicBool>) -> kube::C
         );
         let number = given.fetch_add(1, Ordering::SeqCst) + 1;
         let expires = kennel_client::clock::rfc3339(kennel_client::clock::now_ms() / 1000 + 1000);
-        let (code, body) = match away.load(Ordering::SeqCst) {
-            false => (
-                201,
-                json!({"status": {"token": format!("t{number}"), "expirationTimestamp": expires}}),
-            ),
-            true => (
-                500,
-                json!({"kind": "Status", "code": 500, "message": "away", "reason": "InternalError"}),
-            ),
+        let (code, body) = if away.load(Ordering::SeqCst) {
+            let status = json!({"kind": "Status", "code": 500, "message": "away", "reason": "InternalError"});
+            (500, status)
+        } else {
+            let token = format!("t{number}");
+            (201, json!({"status": {"token": token, "expirationTimestamp": expires}}))
         };
         let answer = http::Response::builder().status(code);
         let answer = answer

@@ -13,7 +13,7 @@ use super::tree::text;
 use crate::pods::Pod;
 
 /// A token is never older than this, however long it would live.
-const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const AGE_MAX: Duration = Duration::from_hours(24);
 /// How long to wait after a token could not be renewed.
 pub(super) const RETRY: Duration = Duration::from_secs(10);
 

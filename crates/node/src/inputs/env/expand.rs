@@ -19,13 +19,12 @@ pub(in crate::inputs) fn expand(text: &str, find: impl Fn(&str) -> Option<String
             result.push('$');
             continue;
         };
-        match find(name) {
-            Some(value) => result.push_str(&value),
-            None => {
-                result.push_str("$(");
-                result.push_str(name);
-                result.push(')');
-            }
+        if let Some(value) = find(name) {
+            result.push_str(&value);
+        } else {
+            result.push_str("$(");
+            result.push_str(name);
+            result.push(')');
         }
         rest = after;
     }

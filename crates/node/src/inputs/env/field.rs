@@ -1,5 +1,6 @@
 //! `fieldRef`: what a pod tells its containers about itself.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -87,7 +88,8 @@ fn quote(text: &str) -> String {
             '\u{b}' => quoted.push_str("\\v"),
             '\u{c}' => quoted.push_str("\\f"),
             other if other.is_ascii_control() => {
-                quoted.push_str(&format!("\\x{:02x}", u32::from(other)));
+                let number = u32::from(other);
+                write!(quoted, "\\x{number:02x}").expect("a text takes everything");
             }
             other => quoted.push(other),
         }

@@ -57,16 +57,13 @@ pub(in crate::inputs) fn parse(file: &str) -> Dns {
 /// Writes a `resolv.conf`.
 pub(in crate::inputs) fn write(dns: &Dns) -> String {
     let servers = dns.servers.iter();
-    let mut file: String = servers.map(|ip| format!("nameserver {ip}\n")).collect();
+    let mut lines: Vec<String> = servers.map(|ip| format!("nameserver {ip}\n")).collect();
     for (word, values) in [("search", &dns.searches), ("options", &dns.options)] {
         if !values.is_empty() {
-            file.push_str(word);
-            file.push(' ');
-            file.push_str(&values.join(" "));
-            file.push('\n');
+            lines.push(format!("{word} {}\n", values.join(" ")));
         }
     }
-    file
+    lines.concat()
 }
 
 /// What a pod gets, where the machine has `machine`.
@@ -181,8 +178,9 @@ mod tests {
     fn check(spec: Value, cluster: &[&str], expected: &str) -> Vec<&'static str> {
         let mut settings = settings(Path::new("/nowhere"));
         settings.cluster_dns = cluster.iter().map(|ip| ip.parse().unwrap()).collect();
-        let answer = of_pod(&pod(spec.clone()), &settings, parse(MACHINE));
-        assert_eq!(write(&answer.dns), expected, "{spec}");
+        let shown = spec.to_string();
+        let answer = of_pod(&pod(spec), &settings, parse(MACHINE));
+        assert_eq!(write(&answer.dns), expected, "{shown}");
         answer.notes.into_iter().map(|(reason, _)| reason).collect()
     }
 

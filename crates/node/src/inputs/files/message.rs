@@ -46,9 +46,10 @@ fn open(path: &Path) -> std::io::Result<File> {
         .read(true)
         .custom_flags(flags)
         .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(std::io::ErrorKind::InvalidInput.into()),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(std::io::ErrorKind::InvalidInput.into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which ConfigMaps and secrets a pod names.
+//! Which config maps and secrets a pod names.
 
 use std::collections::BTreeSet;
 

@@ -6,8 +6,9 @@ use super::*;
 use crate::inputs::testing::pod;
 
 fn of(all: Value, own: Value, image: &Image) -> Result<Security, String> {
-    let spec = json!({"securityContext": all,
-        "containers": [{"name": "c", "securityContext": own}]});
+    let mut spec = json!({"containers": [{"name": "c"}]});
+    spec["securityContext"] = all;
+    spec["containers"][0]["securityContext"] = own;
     let pod = pod(spec);
     let container = pod.raw_container("c").unwrap();
     of_container(&pod, container, image, true, Path::new("/profiles"))

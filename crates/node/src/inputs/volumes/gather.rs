@@ -1,4 +1,4 @@
-//! What a volume is to hold, asked from those who know: the spec, the pod, ConfigMaps, secrets, the API's tokens.
+//! What a volume is to hold, asked from those who know: the spec, the pod, config maps, secrets, the API's tokens.
 //! Writes nothing.
 
 use std::path::PathBuf;

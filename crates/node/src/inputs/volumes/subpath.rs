@@ -37,9 +37,10 @@ fn prepare(hold: &Path, kind: FileType) -> io::Result<()> {
         while mounted::is_point(hold)? {
             mounted::take_away(hold)?;
         }
-        match fs::symlink_metadata(hold)?.is_dir() {
-            true => fs::remove_dir(hold)?,
-            false => fs::remove_file(hold)?,
+        if fs::symlink_metadata(hold)?.is_dir() {
+            fs::remove_dir(hold)?;
+        } else {
+            fs::remove_file(hold)?;
         }
     }
     match kind {
