@@ -216,7 +216,10 @@ pub(super) fn token_api(given: Arc<AtomicU32>, away: Arc<AtomicBool>) -> kube::C
             (500, status)
         } else {
             let token = format!("t{number}");
-            (201, json!({"status": {"token": token, "expirationTimestamp": expires}}))
+            (
+                201,
+                json!({"status": {"token": token, "expirationTimestamp": expires}}),
+            )
         };
         let answer = http::Response::builder().status(code);
         let answer = answer
