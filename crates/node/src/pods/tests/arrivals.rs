@@ -94,3 +94,20 @@ async fn a_pod_whose_configuration_lacks_something_waits_with_the_reason() {
     assert_eq!(world.state("web")["waiting"]["message"], message);
     assert!(world.has_event(&format!("Failed: Error: {message}")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_runs_short_takes_less() {
+    let world = World::new().await;
+    world
+        .pressures
+        .send_modify(|pressures| pressures.memory = true);
+    world.create("careless", one("serve"));
+    world.create("modest", wants("100m", "serve"));
+    world.until_ready("modest").await;
+    let refused = |world: &World| world.status("careless")["phase"] == "Failed";
+    world.until("refused", refused).await;
+    let status = world.status("careless");
+    assert_eq!(status["reason"], "Evicted");
+    let message = "Pod was rejected: The node had condition: [MemoryPressure]. ";
+    assert_eq!(status["message"], message);
+}

@@ -184,6 +184,7 @@ pub(super) struct World {
     pub(super) supplies: Arc<Shelf>,
     pub(super) directory: Arc<Directory>,
     pub(super) orders: Orders,
+    pub(super) pressures: watch::Sender<Pressures>,
     keeper: Option<JoinHandle<()>>,
     began: tokio::time::Instant,
 }
@@ -201,6 +202,7 @@ impl World {
             supplies: Arc::default(),
             directory: Arc::default(),
             orders: Orders::channel().0,
+            pressures: watch::channel(Pressures::default()).0,
             keeper: None,
             began: tokio::time::Instant::now(),
         };
@@ -233,7 +235,7 @@ impl World {
             client: client(&self.api),
             directory: self.directory.clone(),
             node: receiver,
-            pressures: watch::channel(Pressures::default()).1,
+            pressures: self.pressures.subscribe(),
             sources: vec![Origin::Api],
         };
         let keeping = keeper::run(parts, hears, ordered, CancellationToken::new());
