@@ -27,7 +27,7 @@ pub fn refused(pod: &Value, is_static: bool, pressures: Pressures) -> Option<Ver
     let named = named.collect::<Vec<_>>().join(" ");
     Some(Verdict {
         reason: EVICTED.to_owned(),
-        message: format!("The node had condition: [{named}]. "),
+        message: format!("Pod was rejected: The node had condition: [{named}]. "),
     })
 }
 
@@ -75,11 +75,11 @@ mod tests {
         check(
             careless,
             MEMORY,
-            "The node had condition: [MemoryPressure]. ",
+            "Pod was rejected: The node had condition: [MemoryPressure]. ",
         );
         check(modest.clone(), MEMORY, "");
         check(tolerant.clone(), MEMORY, "");
-        let both = "The node had condition: [MemoryPressure DiskPressure]. ";
+        let both = "Pod was rejected: The node had condition: [MemoryPressure DiskPressure]. ";
         check(modest, BOTH, both);
         check(tolerant, BOTH, both);
         check(critical, BOTH, "");

@@ -147,6 +147,7 @@ fn settings(dir: &Path) -> Settings {
         api: None,
         manifest_dir: None,
         max_pods: 110,
+        eviction_hard: Vec::new(),
     }
 }
 
