@@ -16,7 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const USAGE: &str = "usage: cargo xtask <task>
   codegen         write the schema table from its facts
   bench [PHASE…]  measure target/release/kennel; phases: planner idle creates watches latency rights list
-                  full cluster heartbeats; by its name only: growth";
+                  full cluster heartbeats agent; by its name only: growth";
 
 fn main() -> Result<()> {
     let task = env::args().nth(1).unwrap_or_default();

@@ -3,6 +3,7 @@
 //! Everything stays on the loopback interface and is bounded in count and time; the whole run takes
 //! a few minutes. What the figures mean is told in `docs/benchmarks.md`.
 
+mod agent;
 mod client;
 mod cluster;
 mod counters;
@@ -60,7 +61,7 @@ const QUIET_PERCENT: f64 = 20.0;
 
 /// Runs the phases named, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 10] = [
+    const PHASES: [&str; 11] = [
         "planner",
         "idle",
         "creates",
@@ -71,6 +72,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "full",
         "cluster",
         "heartbeats",
+        "agent",
     ];
     let known = |phase: &String| PHASES.contains(&phase.as_str()) || phase == GROWTH;
     if let Some(unknown) = phases.iter().find(|phase| !known(phase)) {
@@ -99,6 +101,9 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     }
     if wanted("heartbeats") {
         cluster::heartbeats(&mut report)?;
+    }
+    if wanted("agent") {
+        runtime.block_on(agent::measure(&mut report))?;
     }
     if phases.iter().any(|phase| phase == GROWTH) {
         cluster::growth()?;

@@ -41,7 +41,9 @@ impl Server {
     /// The same with all controllers.
     pub(super) fn up() -> Result<Self> {
         let (binary, data) = prepare()?;
-        Self::launch(binary, data, "up", Vec::new())
+        // This machine is not to be a node: it would count what it runs.
+        let alone = ["--nodes", "0"].map(str::to_owned);
+        Self::launch(binary, data, "up", alone.to_vec())
     }
 
     /// Starts it with further options, which may name files in its data directory.
@@ -89,6 +91,11 @@ impl Server {
     /// How to reach it.
     pub(super) fn target(&self) -> Result<Target> {
         Target::new(&self.address, &self.data.path().join("admin.kubeconfig"))
+    }
+
+    /// The program.
+    pub(super) fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// Its data directory.
