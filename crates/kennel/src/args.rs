@@ -39,7 +39,9 @@ pub(crate) enum Verb {
 
     /// Serve the API, run the controllers, and be a node, all in one process
     ///
-    /// Simulated nodes run nothing and cost little. Try:
+    /// Without --nodes and --simulate, this machine is the cluster's one node, and what is applied
+    /// really runs on it, in containers or as plain processes; it keeps running when kennel stops, and
+    /// is taken up again. Simulated nodes run nothing and cost little. Try:
     ///
     ///   kennel up --simulate 3 --data-dir ./kennel &
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig apply -f daemonset.yaml
@@ -111,7 +113,7 @@ pub(crate) enum Verb {
     /// onto nodes with the label kennel-bench=node, and is removed at the end, on Ctrl-C and after
     /// failures, too. Try:
     ///
-    ///   kennel up --data-dir ./kennel &
+    ///   kennel up --nodes 0 --data-dir ./kennel &
     ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --nodes 1000 --pid $!
     ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --nodes 1000 --idle 60 --pid $! -o json
     #[command(verbatim_doc_comment)]
@@ -199,7 +201,7 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 
-    /// How many real nodes to run on this machine: 0 or 1 [default: 0]
+    /// How many real nodes to run on this machine: 0 or 1 [default: 1, or 0 with --simulate]
     #[arg(long, value_name = "NODES", value_parser = real_nodes)]
     pub(crate) nodes: Option<u32>,
 
@@ -351,6 +353,6 @@ fn real_nodes(text: &str) -> Result<u32, String> {
 impl UpArgs {
     /// How many real nodes there are to be.
     pub(crate) fn real_nodes(&self) -> u32 {
-        self.nodes.unwrap_or(0)
+        self.nodes.unwrap_or(u32::from(self.simulate.is_none()))
     }
 }

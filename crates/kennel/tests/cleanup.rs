@@ -103,7 +103,7 @@ fn events_go_when_their_time_has_come_and_not_before() {
     let kennel = kennel.restart();
     let admin = Access::admin(kennel.address(), &kennel.data_dir());
     assert_eq!(admin.ask("GET", &format!("{events}/old"), b"").code, 200);
-    let kennel = kennel.restart_with(&["up", "--event-ttl", "1"]);
+    let kennel = kennel.restart_with(&["up", "--nodes", "0", "--event-ttl", "1"]);
     let admin = Access::admin(kennel.address(), &kennel.data_dir());
     gone(&admin, &format!("{events}/old"), 30);
     // And one that comes while the server runs.

@@ -49,7 +49,8 @@ async fn simulate(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()
     Ok(simulated::run(Clients::shared(client), simulation, stop).await?)
 }
 
-async fn be_a_node(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
+async fn be_a_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
+    args.data_dir = node::absolute(&args.data_dir);
     let _lock = Lock::take(&args.data_dir)?;
     let machine = Machine::look(&args.data_dir);
     let name = node::name(&args.node, &machine)?;

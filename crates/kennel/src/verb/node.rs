@@ -11,6 +11,7 @@ use kennel_node::agent::choose::{Asked, Kind, choose};
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
 use kennel_node::runtime::Runtime;
 use kennel_node::runtime::cri::Cri;
+use kennel_node::runtime::process::{self, Process};
 use kennel_node::runtime::simulated::Simulated;
 use tokio::net::TcpListener;
 
@@ -96,13 +97,18 @@ pub(super) fn settings(
 }
 
 fn manifests(args: &NodeArgs) -> PathBuf {
-    let given = args.manifest_dir.clone();
-    given.unwrap_or_else(|| PathBuf::from(MANIFESTS))
+    let given = args.manifest_dir.as_deref();
+    absolute(given.unwrap_or(Path::new(MANIFESTS)))
+}
+
+/// What containers and their shims are told must not depend on where we were started.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
     if let Some(dir) = &args.log_dir {
-        return dir.clone();
+        return absolute(dir);
     }
     if rustix::process::geteuid().is_root() {
         PathBuf::from(LOGS)
@@ -131,12 +137,29 @@ pub(super) async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<
     Ok(runtime)
 }
 
-async fn open(kind: &Kind, _data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+async fn open(kind: &Kind, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     match kind {
         Kind::Simulated => Ok(Arc::new(Simulated::new())),
         Kind::Cri(socket) => Ok(Arc::new(container_runtime(socket).await)),
-        Kind::Process => anyhow::bail!("plain processes are not run yet"),
+        Kind::Process => {
+            let options = process::Options {
+                data: data.to_owned(),
+                shim: own_binary()?,
+            };
+            let words = || format!("cannot run processes below {}", data.display());
+            Ok(Arc::new(Process::open(options).with_context(words)?))
+        }
     }
+}
+
+/// Where our own program is, which containers are started with: the one that took its place if it was upgraded.
+fn own_binary() -> anyhow::Result<PathBuf> {
+    let path = std::env::current_exe().context("where this program is cannot be told")?;
+    let text = path.to_string_lossy();
+    Ok(text
+        .strip_suffix(" (deleted)")
+        .map(PathBuf::from)
+        .unwrap_or(path.clone()))
 }
 
 /// Connects to a container runtime, and waits for one that is not there yet: on a machine that boots, it may start

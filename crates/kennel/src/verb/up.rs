@@ -17,7 +17,7 @@ use kennel_server::api::Api;
 use kennel_server::server::Server;
 
 use super::up_node::OwnNode;
-use super::{agent, dns, server};
+use super::{agent, dns, node, server};
 use crate::args::UpArgs;
 use crate::controllers::{self, Selection};
 use crate::parts::Parts;
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         Some(listen) => Some(dns::bind(listen, args.names.clone()).await?),
         None => None,
     };
-    let data = args.server.data_dir.join("agent");
+    let data = node::absolute(&args.server.data_dir).join("agent");
     let server = tokio::select! {
         server = server::start(args.server.clone()) => server?,
         () = signals.stop() => return Ok(()),
@@ -59,7 +59,11 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     if simulated > 0 {
         simulate(&mut parts, &simulation, &server.api);
     }
+    let mut first = format!("{}{}", simulation.prefix, simulation.first);
     if let Some(own) = own {
+        if simulated == 0 {
+            first = own.name().to_owned();
+        }
         parts.start("node", move |_, stop| own.run(stop));
     }
     if let Some(names) = names {
@@ -69,7 +73,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         });
     }
     if args.taint_control_plane {
-        mark(&mut parts, &simulation, &server.api);
+        mark(&mut parts, first, &server.api);
     }
     show(&parts, numbers, &server.api);
     let parts = parts.run();
@@ -209,9 +213,8 @@ fn simulate(parts: &mut Parts, simulation: &Simulation, api: &Arc<Api>) {
 }
 
 /// Gives the first node the control plane's role.
-fn mark(parts: &mut Parts, simulation: &Simulation, api: &Arc<Api>) {
+fn mark(parts: &mut Parts, node: String, api: &Arc<Api>) {
     let client = inprocess::control_plane(api);
-    let node = format!("{}{}", simulation.prefix, simulation.first);
     parts.start("control plane's role", move |informers, stop| {
         control_plane::run(client.clone(), informers, node.clone(), stop)
     });

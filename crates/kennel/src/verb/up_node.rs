@@ -80,6 +80,11 @@ impl OwnNode {
         })
     }
 
+    /// The node's name.
+    pub(super) fn name(&self) -> &str {
+        &self.settings.node_name
+    }
+
     /// Runs the node until told to stop.
     pub(super) fn run(
         &self,

@@ -39,7 +39,7 @@ fn to_each(admin: &Access, ask: impl Fn(usize) -> Vec<(&'static str, String, Val
 
 #[test]
 fn a_thousand_namespaces_go_together() {
-    let mut world = World::start(&["up"]);
+    let mut world = World::start(&["up", "--nodes", "0"]);
     let named = |name: &str| json!({"metadata": {"name": name}});
     world.create("/api/v1/namespaces/default/configmaps", &named("kept"));
     to_each(&world.admin, |number| {

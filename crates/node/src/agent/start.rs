@@ -19,7 +19,7 @@ use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::metrics::Observed;
 use kennel_client::write::Writer;
-use kennel_core::pod::evict::Pressures;
+use kennel_core::pod::evict::{Pressures, Signal, Threshold};
 use kube::Client;
 use kube::client::Body;
 use rustls::pki_types::CertificateDer;
@@ -42,7 +42,7 @@ use crate::inputs::Inputs;
 use crate::look::{self, Rooms};
 use crate::manifests::mirror::{self, Mirror};
 use crate::manifests::{self, Manifests};
-use crate::pods::{Change, Directory, Order, Orders, Origin, Parts, keeper, source};
+use crate::pods::{Change, Directory, Order, Orders, Origin, Parts, View, keeper, source};
 use crate::pressure::{self, Pressure};
 use crate::probes::Prober;
 use crate::runtime::Runtime;
@@ -102,11 +102,17 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     let stop = stop.child_token();
     let tasks = TaskTracker::new();
     let (assembly, heard) = Assembly::new(&start, tasks.clone(), stop.clone());
+    let directory = Arc::clone(&assembly.directory);
     let ended = assembly.run(heard, start).await;
     stop.cancel();
     tasks.close();
     if tokio::time::timeout(END, tasks.wait()).await.is_err() {
         tracing::warn!("some parts of the node did not end in time");
+    }
+    let alive = |view: &&Arc<View>| view.observed.alive().next().is_some();
+    let left = directory.all().iter().filter(alive).count();
+    if left > 0 {
+        tracing::info!("{left} pods keep running; the next agent takes them up again");
     }
     ended
 }
@@ -222,6 +228,15 @@ impl Assembly {
         self.tasks.spawn(cutting);
     }
 
+    /// What must be kept free. Where there are no images, there is no disk of images to keep free.
+    fn thresholds(&self) -> Vec<Threshold> {
+        let mut all = self.settings.eviction_hard.clone();
+        if !self.runtime.about().images {
+            all.retain(|one| !matches!(one.signal, Signal::ImageDisk | Signal::ImageInodes));
+        }
+        all
+    }
+
     /// Looking in: logs, exec and the like.
     fn look(&self, listener: Option<TcpListener>, cluster: &Cluster) -> Result<(), StartError> {
         let Some(listener) = listener else {
@@ -271,7 +286,7 @@ impl Assembly {
             orders: self.orders.clone(),
             node_name: self.settings.node_name.clone(),
             events,
-            thresholds: self.settings.eviction_hard.clone(),
+            thresholds: self.thresholds(),
             pressures: self.pressures.clone(),
             metrics: Arc::clone(&self.evictions),
         };
