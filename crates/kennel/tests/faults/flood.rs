@@ -72,7 +72,7 @@ impl Town {
     fn citizen(&self, name: &str, group: &str) -> Access {
         let dir: &Path = self.certificates.path();
         let file = name.replace(':', "-");
-        let issued = self.authority.client(dir, &file, name, group);
+        let issued = self.authority.client(dir, &file, name, Some(group));
         let (cert, key) = issued.unwrap();
         let (address, data) = (self.server.kennel.address(), self.server.kennel.data_dir());
         Access::showing(address, &data, &cert, &key)
