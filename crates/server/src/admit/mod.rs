@@ -1,9 +1,10 @@
 //! Admission: what depends on other objects. It fills in what a cluster decides for its users
-//! (priorities, tolerations, service accounts, cluster IPs) and refuses what the rest of the
+//! (priorities, tolerations, service accounts, cluster IPs, new nodes' taints) and refuses what the rest of the
 //! cluster does not allow. It reads the store and never writes it.
 
 mod escalation;
 mod namespace;
+mod node;
 pub(crate) mod noderestriction;
 pub mod pod;
 mod priority;
@@ -43,6 +44,10 @@ pub(crate) fn create(
     noderestriction::create(api, user, row, namespace, tree)?;
     match row.kind {
         "Pod" => pod::admit(api, row, namespace.unwrap_or_default(), tree),
+        "Node" => {
+            node::admit(tree);
+            Ok(())
+        }
         "PriorityClass" => priority::check_one_default(api, row, tree),
         "CertificateSigningRequest" => {
             kinds::csr::stamp_requester(tree, user);
@@ -50,6 +55,14 @@ pub(crate) fn create(
         }
         _ if row.group == kinds::rbac::GROUP => escalation::check(api, user, row, tree, None),
         _ => Ok(()),
+    }
+}
+
+/// Adds to a list, which is made when there is none.
+fn append(list: &mut Value, item: Value) {
+    match list {
+        Value::Array(items) => items.push(item),
+        other => *other = vec![item].into(),
     }
 }
 

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::append;
 use crate::api::Api;
 use crate::names;
 use crate::object::{self, Stored};
@@ -141,14 +142,6 @@ fn tolerations(pod: &mut Value) {
             "tolerationSeconds": TROUBLE_SECONDS,
         });
         append(&mut pod["spec"]["tolerations"], toleration);
-    }
-}
-
-/// Adds to a list, which is made when there is none.
-fn append(list: &mut Value, item: Value) {
-    match list {
-        Value::Array(items) => items.push(item),
-        other => *other = vec![item].into(),
     }
 }
 

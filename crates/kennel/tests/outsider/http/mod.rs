@@ -30,7 +30,7 @@ fn jane(target: &Target) -> Access {
     let data = target.kennel.data_dir();
     let authority = Authority::open(&data.join("pki")).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let issued = authority.client(dir.path(), "jane", "jane", "people");
+    let issued = authority.client(dir.path(), "jane", "jane", Some("people"));
     let (cert, key) = issued.unwrap();
     Access::showing(target.kennel.address(), &data, &cert, &key)
 }
