@@ -9,6 +9,7 @@ use http::{Method, Request};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kennel_control::daemonset::{self, Settings};
+use kennel_control::nodes::lifecycle;
 use kennel_control::scheduler;
 use kennel_node::simulated::{self, Clients, Simulation};
 use kennel_testkit::inprocess::{self, Server};
@@ -49,6 +50,11 @@ fn parts(server: &Server) -> Parts {
     let client = server.client("scheduler");
     parts.start("scheduler", move |informers, stop| {
         scheduler::run(client.clone(), informers, stop)
+    });
+    let client = server.client("node lifecycle");
+    parts.start("node lifecycle controller", move |informers, stop| {
+        let settings = lifecycle::Settings::default();
+        lifecycle::run(client.clone(), informers, settings, stop)
     });
     let api = server.api();
     parts.start("simulated nodes", move |_, stop| {

@@ -9,7 +9,7 @@ use kennel_control::informers::Informers;
 use kennel_control::scheduler;
 use kennel_testkit::faulty::Faults;
 use kennel_testkit::inprocess::Server;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -42,6 +42,11 @@ impl Cluster {
             let node: Node = serde_json::from_value(object).unwrap();
             let nodes: Api<Node> = Api::all(cluster.admin.clone());
             nodes.create(&PostParams::default(), &node).await.unwrap();
+            // Nobody is there to find it ready.
+            let ready = Patch::Merge(json!({"spec": {"taints": null}}));
+            let name = format!("n{number}");
+            let found = nodes.patch(&name, &PatchParams::default(), &ready);
+            found.await.unwrap();
         }
         cluster.start();
         cluster

@@ -195,13 +195,13 @@ fn of_two_replicas_one_works_and_the_other_takes_over_when_it_is_killed() {
 
 #[test]
 fn pods_placed_directly_need_no_scheduler() {
-    let none = [
+    let few = [
         "up",
         "--simulate",
         "3",
-        "--controllers=-daemonset-controller",
+        "--controllers=node-lifecycle-controller",
     ];
-    let cluster = Cluster::start(&none);
+    let cluster = Cluster::start(&few);
     let kubeconfig = cluster.kennel.kubeconfig();
     let _controller = Controller::start(BINARY, &kubeconfig, &["--placement=direct"]);
     cluster.create("one");

@@ -1,4 +1,5 @@
-//! A cluster in the test's own process: an API, a scheduler, simulated nodes; controllers come and go.
+//! A cluster in the test's own process: an API, a scheduler, what finds nodes ready, simulated nodes; controllers
+//! come and go.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kennel_client::fence::Fence;
 use kennel_control::daemonset::{self, Settings};
 use kennel_control::informers::Informers;
+use kennel_control::nodes::lifecycle;
 use kennel_control::scheduler;
 use kennel_node::simulated::{self, Clients, Simulation};
 use kennel_testkit::faulty::Faults;
@@ -41,6 +43,10 @@ impl World {
         let scheduler = server.client("scheduler");
         let scheduler = scheduler::run(scheduler, &mut informers, forever.clone());
         tokio::spawn(scheduler);
+        let keeper = server.client("node lifecycle");
+        let settings = lifecycle::Settings::default();
+        let keeper = lifecycle::run(keeper, &mut informers, settings, forever.clone());
+        tokio::spawn(keeper);
         tokio::spawn(informers.run(forever.clone()));
         let simulation = Simulation::of(nodes.into());
         let api = server.api();
