@@ -45,8 +45,8 @@ impl Cluster {
             // Nobody is there to find it ready.
             let ready = Patch::Merge(json!({"spec": {"taints": null}}));
             let name = format!("n{number}");
-            let found = nodes.patch(&name, &PatchParams::default(), &ready);
-            found.await.unwrap();
+            let how = PatchParams::default();
+            nodes.patch(&name, &how, &ready).await.unwrap();
         }
         cluster.start();
         cluster
