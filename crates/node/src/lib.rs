@@ -1,15 +1,16 @@
 //! The node agent and its runtimes, against any Kubernetes API.
 //!
 //! ```text
+//!   API ──watch──▶ pods ─▶ runtime (cri, process)        agent: puts a real node together
+//!                   ▲ inputs, probes                     look: answers kubectl
 //!   API ──watch──▶ simulated ─▶ stages (what comes next in a pod's life) ─▶ status, delete ──▶ API
 //!                     │            ▲
 //!                     │         scenario (what happens to whom) ◀─ dice (chance, by seed and name)
 //!                     └─ nodes and their leases
 //! ```
 //!
-//! So far there are only simulated nodes, which run nothing. This crate must never import the
-//! server or the store: it is a client like any other. It borrows the frame of watching and writing
-//! from `kennel_client`.
+//! This crate must never import the server or the store: it is a client like any other. It borrows the frame of
+//! watching and writing from `kennel_client`.
 
 pub mod agent;
 pub mod dice;
