@@ -187,10 +187,8 @@ impl Assembly {
         }
         self.join(&cluster, writer, mirrored.mirrors).await;
         let uid = || {
-            let uid = self.node.borrow()["metadata"]["uid"]
-                .as_str()
-                .map(str::to_owned);
-            uid
+            let node = self.node.borrow();
+            node["metadata"]["uid"].as_str().map(str::to_owned)
         };
         Ok(lease.keep(uid, self.stop.clone()).await?)
     }

@@ -1,4 +1,4 @@
-//! Where certificates are asked for: a CertificateSigningRequest that is made, waited for, and made again if it
+//! Where certificates are asked for: a `CertificateSigningRequest` that is made, waited for, and made again if it
 //! vanishes.
 
 use std::path::{Path, PathBuf};
