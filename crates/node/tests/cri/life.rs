@@ -7,7 +7,7 @@ use kennel_node::runtime::cri::Cri;
 use kennel_node::runtime::{Error, Runtime};
 use kennel_testkit::machine::possible;
 
-use crate::world::{IMAGE, PATIENCE, World, words};
+use crate::world::{IMAGE, PATIENCE, Started, World, words};
 
 #[tokio::test]
 async fn a_pod_lives_is_taken_up_again_and_leaves_nothing() {
@@ -81,8 +81,12 @@ async fn a_pod_lives_is_taken_up_again_and_leaves_nothing() {
     let line: Vec<&str> = log.trim_end().splitn(4, ' ').collect();
     assert_eq!(line[1..], ["stdout", "F", "started"], "{log}");
 
-    world.cri.remove(&id).await.unwrap();
-    world.cri.remove(&id).await.unwrap();
+    all_of_it_is_taken_away(&world, &pod, &id).await;
+}
+
+async fn all_of_it_is_taken_away(world: &World, pod: &Started, id: &str) {
+    world.cri.remove(id).await.unwrap();
+    world.cri.remove(id).await.unwrap();
     for _ in 0..2 {
         world.cri.stop_sandbox(&pod.sandbox).await.unwrap();
         world.cri.remove_sandbox(&pod.sandbox).await.unwrap();
@@ -95,7 +99,7 @@ async fn a_pod_lives_is_taken_up_again_and_leaves_nothing() {
             "{hierarchy:?} keeps the pod's group"
         );
     }
-    assert!(world.cri.look(uid).await.unwrap().is_none());
+    assert!(world.cri.look(&pod.config.pod.uid).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ const CASES: [(&str, &str, Change, &str); 9] = [
     (
         "username",
         "id -un",
-        |config| config.security.username = "nobody".to_owned(),
+        |config| config.security.username = "nobody".into(),
         "nobody",
     ),
     (
@@ -67,7 +67,7 @@ const CASES: [(&str, &str, Change, &str); 9] = [
         "place",
         "pwd; echo $GREETING",
         |config| {
-            config.working_dir = "/tmp".to_owned();
+            config.working_dir = "/tmp".into();
             config.env = vec![("GREETING".to_owned(), "hello $world".to_owned())];
         },
         "/tmp\nhello $world",

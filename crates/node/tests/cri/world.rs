@@ -60,7 +60,8 @@ impl World {
             hostname: String::new(),
             host_network: true,
             log_dir: self.logs(name),
-            cgroup: format!("/kubepods/pod{uid}-{}", std::process::id()),
+            // Others have pods of the same names.
+            cgroup: format!("/kubepods/pod{uid}-{}", self.containerd.network().name()),
             ..SandboxConfig::default()
         }
     }

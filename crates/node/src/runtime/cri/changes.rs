@@ -11,13 +11,14 @@
 //! not answer, but that all must be looked at when it does again.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prost::Message as _;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, sleep};
-use tonic::Code;
+use tokio::time::{Instant, sleep, timeout};
+use tonic::{Code, Streaming};
 
 use super::api;
 use super::found::{list_containers, list_sandboxes, uid};
@@ -28,8 +29,11 @@ use super::line::{Line, NAMESPACE};
 const WITH_EVENTS: Duration = Duration::from_secs(10);
 /// How often is looked when nothing does.
 const WITHOUT_EVENTS: Duration = Duration::from_secs(1);
-/// The first look after an end; then at twice the time, and so on.
+/// The first look after an end; then at twice the time, and so on …
 const SOON: Duration = Duration::from_millis(4);
+/// … until it is this, for so many looks: the CRI shows an end when the runtime has cleaned up after it.
+const OFTEN: Duration = Duration::from_millis(40);
+const MANY_LOOKS: u32 = 50;
 /// After so long an end that the CRI does not show is forgotten: it is none of ours.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
@@ -136,8 +140,10 @@ impl Teller {
             return if events { WITH_EVENTS } else { WITHOUT_EVENTS };
         }
         self.looks += 1;
-        SOON.saturating_mul(1 << self.looks.min(8))
-            .min(WITHOUT_EVENTS)
+        if self.looks > MANY_LOOKS {
+            return WITHOUT_EVENTS;
+        }
+        SOON.saturating_mul(1 << self.looks.min(4)).min(OFTEN)
     }
 
     /// The pods that are not as they were; an empty uid for all.
@@ -209,17 +215,17 @@ fn differences(before: &Lists, now: &Lists) -> BTreeSet<String> {
 async fn listen(line: &Line, heard: &Heard) {
     let filter = format!("topic=={:?}", api::TASK_EXIT);
     loop {
-        match line.subscribe(vec![filter.clone()]).await {
-            Ok(mut events) => {
-                heard.change(|state| state.events = true);
-                while let Ok(Some(event)) = events.message().await {
-                    if let Some(id) = ended(&event) {
-                        heard.change(|state| {
-                            state.ended.insert(id, Instant::now());
-                        });
-                    }
-                }
-            }
+        let mut answer = pin!(line.subscribe(vec![filter.clone()]));
+        let first = timeout(WITHOUT_EVENTS, &mut answer).await;
+        // The answer begins with the first event; who has none to give refuses at once.
+        let answer = if let Ok(answer) = first {
+            answer
+        } else {
+            heard.change(|state| state.events = true);
+            answer.await
+        };
+        match answer {
+            Ok(events) => hear(events, heard).await,
             Err(status) if status.code() == Code::Unimplemented => {
                 tracing::debug!("the runtime has no events: its lists are compared every second");
                 return std::future::pending().await;
@@ -231,6 +237,18 @@ async fn listen(line: &Line, heard: &Heard) {
             state.missed = true;
         });
         sleep(WITHOUT_EVENTS).await;
+    }
+}
+
+/// Hears events until they end.
+async fn hear(mut events: Streaming<api::Envelope>, heard: &Heard) {
+    heard.change(|state| state.events = true);
+    while let Ok(Some(event)) = events.message().await {
+        if let Some(id) = ended(&event) {
+            heard.change(|state| {
+                state.ended.insert(id, Instant::now());
+            });
+        }
     }
 }
 
