@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use crate::control::{self, What};
+use crate::state::OK;
 
 /// Who does not read this much misses the rest: the container must not wait for a watcher.
 const OUTBOX: usize = 1 << 20;
@@ -82,7 +83,11 @@ impl Client {
         let line: Vec<u8> = self.inbox.drain(..=end).collect();
         match &*line {
             b"reopen\n" => wishes.push(Wish::Reopen),
-            b"attach\n" => self.attached = true,
+            b"attach\n" => {
+                // From here on nothing is missed.
+                self.attached = true;
+                self.answer(&format!("{OK}\n"));
+            }
             _ => self.gone = true,
         }
     }
@@ -99,7 +104,7 @@ impl Client {
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return,
-                Err(()) => {
+                Err(control::Strange) => {
                     self.gone = true;
                     return;
                 }

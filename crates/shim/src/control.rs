@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   reopen\n          the log was renamed: go on in a new file  ─▶ ok\n
-//!   attach\n          frames: output to us, input and sizes to the shim
+//!   attach\n          ok\n, then frames: output to us, input and sizes to the shim
 //!   frame             1 byte what, 4 bytes how long (big-endian), the bytes
 //! ```
 
@@ -55,16 +55,20 @@ fn put_whole(to: &mut Vec<u8>, what: What, bytes: &[u8]) {
     to.extend(bytes);
 }
 
-/// Takes the first whole frame out. `None`: more is to come. `Err`: nobody of ours wrote that.
-pub fn take(from: &mut Vec<u8>) -> Result<Option<(What, Vec<u8>)>, ()> {
+/// Nobody of ours wrote that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strange;
+
+/// Takes the first whole frame out. `None`: more is to come.
+pub fn take(from: &mut Vec<u8>) -> Result<Option<(What, Vec<u8>)>, Strange> {
     let Some((head, _)) = from.split_first_chunk::<HEAD>() else {
         return Ok(None);
     };
     let [what, length @ ..] = *head;
-    let what = What::of(what).ok_or(())?;
-    let length = usize::try_from(u32::from_be_bytes(length)).map_err(drop)?;
+    let what = What::of(what).ok_or(Strange)?;
+    let length = usize::try_from(u32::from_be_bytes(length)).map_err(|_| Strange)?;
     if length > FRAME {
-        return Err(());
+        return Err(Strange);
     }
     if from.len() < HEAD + length {
         return Ok(None);
@@ -112,7 +116,7 @@ mod tests {
 
     #[test]
     fn strangers_are_recognised() {
-        assert_eq!(take(&mut b"GET / HTTP/1.1\r\n".to_vec()), Err(()));
-        assert_eq!(take(&mut vec![0, 255, 0, 0, 0]), Err(()));
+        assert_eq!(take(&mut b"GET / HTTP/1.1\r\n".to_vec()), Err(Strange));
+        assert_eq!(take(&mut vec![0, 255, 0, 0, 0]), Err(Strange));
     }
 }

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn reads_what_the_kernel_says() {
         let check = |text: &str, expected| assert_eq!(Stat::parse(text), expected, "{text}");
-        let tail = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 7777 18 19";
+        let tail = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 7777 19";
         let stat = |state| {
             Some(Stat {
                 state,

@@ -130,3 +130,23 @@ async fn mounts_reach_as_far_as_they_are_meant_to() {
     rustix::mount::unmount(host.path(), detach).unwrap();
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agents_own_things_are_out_of_sight() {
+    let world = World::new().await;
+    let data = world.data.path().to_str().unwrap();
+    let secret = world.data.path().join("secret");
+    std::fs::write(&secret, "secret\n").unwrap();
+    let hidden = script(&format!("ls {data} | wc -l"));
+    assert_eq!(world.output(&hidden).await, "stdout F 0\n");
+    let given = ContainerConfig {
+        mounts: vec![volume(&secret, "/given", true)],
+        ..script("cat /given")
+    };
+    assert_eq!(
+        world.output(&given).await,
+        "stdout F secret\n",
+        "but for its volumes"
+    );
+    world.end().await;
+}

@@ -173,3 +173,30 @@ async fn a_stopped_sandbox_starts_nothing() {
     assert!(!found.observed.sandbox.unwrap().ready);
     world.end().await;
 }
+
+/// A machine with a hundred containers has a hundred of these.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shim_is_small() {
+    const MOST: u64 = 2 << 10;
+    let world = World::new().await;
+    let app = ContainerConfig {
+        stdin: true,
+        ..script("yes | head -n 20000; head -c 100000 /dev/zero; echo done; sleep 1000")
+    };
+    let id = world.start(&app).await;
+    until("it has written much", async || {
+        world.log(&app).contains("done\n")
+    })
+    .await;
+    let shim = std::fs::read_to_string(world.dir(&id).join("shim")).unwrap();
+    let shim = shim.split(' ').next().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{shim}/status")).unwrap();
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    println!("a shim holds{resident}");
+    let resident: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(resident <= MOST, "{resident} kB");
+    world.end().await;
+}

@@ -18,9 +18,17 @@ const BUFFER: usize = 64 << 10;
 
 /// The log was renamed: go on in a new one.
 pub(super) async fn reopen_log(dir: Dir) -> Result<()> {
-    let mut socket = connect(&dir).await?;
+    ask(&mut connect(&dir).await?, "reopen").await
+}
+
+/// Asks a shim for something.
+async fn ask(socket: &mut UnixStream, what: &str) -> Result<()> {
     let failed = |error: std::io::Error| Error::Failed(error.to_string());
-    socket.write_all(b"reopen\n").await.map_err(failed)?;
+    let question = format!("{what}\n");
+    socket
+        .write_all(question.as_bytes())
+        .await
+        .map_err(failed)?;
     let mut answer = Vec::new();
     let mut byte = [0];
     while socket.read(&mut byte).await.map_err(failed)? == 1 && byte != *b"\n" {
@@ -28,9 +36,7 @@ pub(super) async fn reopen_log(dir: Dir) -> Result<()> {
     }
     match String::from_utf8_lossy(&answer).as_ref() {
         OK => Ok(()),
-        why => Err(Error::Failed(format!(
-            "the log was not opened again: {why}"
-        ))),
+        why => Err(Error::Failed(format!("{what} was not done: {why}"))),
     }
 }
 
@@ -53,8 +59,7 @@ async fn connect(dir: &Dir) -> Result<UnixStream> {
 pub(super) async fn session(dir: Dir, wanted: Attachment) -> Result<Session> {
     let spec = Spec::read(dir.path()).map_err(io(dir.path()))?;
     let mut socket = connect(&dir).await?;
-    let asked = socket.write_all(b"attach\n").await;
-    asked.map_err(|error| Error::Failed(error.to_string()))?;
+    ask(&mut socket, "attach").await?;
     let (from, to) = socket.into_split();
     let stream = |wanted: bool| wanted.then(|| tokio::io::duplex(BUFFER)).unzip();
     let (stdout, output) = stream(wanted.stdout);

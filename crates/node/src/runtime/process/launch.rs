@@ -19,7 +19,7 @@ use super::{io, stop};
 use crate::runtime::{Error, Result};
 
 /// How long a start may take: mounts of a slow machine, not the container's own start.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Between two looks at a container that another shim is starting: only after an agent was killed then.
 const MOMENT: Duration = Duration::from_millis(50);
 

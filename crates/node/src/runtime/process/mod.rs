@@ -70,7 +70,7 @@ impl Process {
         let root = options.data.join("process");
         let store = Arc::new(Store::open(root.join("pods"))?);
         let shim = embedded::put(&root.join("bin"))?;
-        let rights = Rights::find();
+        let rights = Rights::find(options.data.clone());
         let (sender, changes) = mpsc::channel(CHANGES);
         let launcher = Launcher::new(shim, options.shim, rights.clone(), sender);
         let launcher = Arc::new(launcher);
@@ -101,12 +101,12 @@ impl Runtime for Process {
     }
 
     async fn list(&self) -> Result<Vec<Found>> {
-        blocking(&self.store, Store::list).await
+        blocking(&self.store, |store| Ok(store.list())).await
     }
 
     async fn look(&self, uid: &str) -> Result<Option<Found>> {
         let uid = uid.to_owned();
-        blocking(&self.store, move |store| store.look(&uid)).await
+        blocking(&self.store, move |store| Ok(store.look(&uid))).await
     }
 
     fn changes(&self) -> mpsc::Receiver<String> {

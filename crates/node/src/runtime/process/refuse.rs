@@ -148,15 +148,19 @@ fn first<const N: usize>(refusals: [(bool, String); N]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::runtime::{Capabilities, Device, Security};
 
     const ROOT: Rights = Rights {
         root: true,
+        hidden: PathBuf::new(),
         cgroups: None,
     };
     const PLAIN: Rights = Rights {
         root: false,
+        hidden: PathBuf::new(),
         cgroups: None,
     };
 

@@ -1,5 +1,7 @@
 //! What this machine lets us do, found out once at start.
 
+use std::path::PathBuf;
+
 use kennel_shim::cgroup::Cgroups;
 use rustix::thread::CapabilitySet;
 
@@ -8,13 +10,15 @@ use rustix::thread::CapabilitySet;
 pub(super) struct Rights {
     /// Containers get mounts, processes and users of their own.
     pub(super) root: bool,
+    /// The agent's own things: keys, and the secrets of all pods.
+    pub(super) hidden: PathBuf,
     /// Containers are counted and bounded, here.
     pub(super) cgroups: Option<Cgroups>,
 }
 
 impl Rights {
     /// Finds out, and says what is missing.
-    pub(super) fn find() -> Self {
+    pub(super) fn find(hidden: PathBuf) -> Self {
         let root = rustix::process::geteuid().is_root() && may_mount();
         if !root {
             tracing::warn!(
@@ -32,7 +36,11 @@ impl Rights {
                 None
             }
         };
-        Self { root, cgroups }
+        Self {
+            root,
+            hidden,
+            cgroups,
+        }
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Spec {
     pub(super) tty: bool,
     /// A root of its own over the machine's.
     pub(super) own_root: bool,
+    /// The agent's own things, which it does not see in it.
+    pub(super) hidden: PathBuf,
     /// It sees its own processes only.
     pub(super) own_processes: bool,
     /// A host name of its own; empty for the machine's.
@@ -163,6 +165,7 @@ impl Spec {
             stdin_once: config.stdin_once,
             tty: config.tty,
             own_root: rights.root,
+            hidden: rights.hidden.clone(),
             own_processes: rights.root && !sandbox.host_pid,
             hostname: if rights.root {
                 sandbox.hostname.clone()

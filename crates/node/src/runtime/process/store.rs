@@ -45,23 +45,22 @@ impl Store {
     }
 
     /// All pods.
-    pub(super) fn list(&self) -> Result<Vec<Found>> {
+    pub(super) fn list(&self) -> Vec<Found> {
         let mut pods: BTreeMap<String, Vec<(PathBuf, SandboxRecord)>> = BTreeMap::new();
         for (dir, record) in self.sandboxes() {
             pods.entry(record.uid.clone())
                 .or_default()
                 .push((dir, record));
         }
-        Ok(pods
-            .into_values()
+        pods.into_values()
             .filter_map(|sandboxes| self.found(sandboxes))
-            .collect())
+            .collect()
     }
 
     /// One pod.
-    pub(super) fn look(&self, uid: &str) -> Result<Option<Found>> {
+    pub(super) fn look(&self, uid: &str) -> Option<Found> {
         let of_pod = |(_, record): &(PathBuf, SandboxRecord)| record.uid == uid;
-        Ok(self.found(self.sandboxes().filter(of_pod).collect()))
+        self.found(self.sandboxes().filter(of_pod).collect())
     }
 
     fn found(&self, mut sandboxes: Vec<(PathBuf, SandboxRecord)>) -> Option<Found> {

@@ -15,6 +15,7 @@ mod mounts;
 mod run;
 mod security;
 mod table;
+mod users;
 
 use std::ffi::OsString;
 use std::io;
@@ -41,9 +42,15 @@ fn become_command(command: &[OsString], spec: &Spec) -> String {
     let Some((program, args)) = command.split_first() else {
         return "no command specified".to_owned();
     };
+    // Looked up in the container's own files, as everywhere.
+    let user = spec
+        .user
+        .unwrap_or_else(|| rustix::process::getuid().as_raw());
+    let home = users::find(user).map_or_else(|| "/".to_owned(), |user| user.home);
     let error = Command::new(program)
         .args(args)
         .env_clear()
+        .env("HOME", home)
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .exec();
     let program = program.to_string_lossy();

@@ -74,6 +74,7 @@ pub(super) fn enter(dir: &Path, spec: &Spec) -> Done {
     if spec.masked {
         mask()?;
     }
+    hide(&spec.hidden)?;
     let layers = Path::new("/")
         .join(MACHINE)
         .join(dir.strip_prefix("/").unwrap_or(dir));
@@ -130,7 +131,12 @@ fn make_root() -> Done {
         MountFlags::empty(),
         Some(layers),
     )
-    .map_err(told("overlay of /"))
+    .map_err(|error| {
+        format!(
+            "overlay of /: {error}; the agent's data directory must be on a disk of the machine's, \
+                 not on an overlay"
+        )
+    })
 }
 
 /// Makes it ours. The machine's stays in reach until volumes are mounted.
@@ -177,18 +183,21 @@ fn volumes(sources: &[(OwnedFd, &Mount)], layers: &Path) -> Done {
     Ok(())
 }
 
+/// What is there is seen as empty.
+fn hide(path: &Path) -> Done {
+    let hidden = if path.is_dir() {
+        mount("tmpfs", path, "tmpfs", MountFlags::RDONLY, Some(c"size=4k"))
+    } else if path.exists() {
+        mount_bind("/dev/null", path)
+    } else {
+        Ok(())
+    };
+    hidden.map_err(told(&path.display().to_string()))
+}
+
 fn mask() -> Done {
-    for path in HIDDEN
-        .map(Path::new)
-        .into_iter()
-        .filter(|path| path.exists())
-    {
-        let hidden = if path.is_dir() {
-            mount("tmpfs", path, "tmpfs", MountFlags::RDONLY, Some(c"size=0"))
-        } else {
-            mount_bind("/dev/null", path)
-        };
-        hidden.map_err(told(&path.display().to_string()))?;
+    for path in HIDDEN {
+        hide(Path::new(path))?;
     }
     for path in FIXED
         .map(Path::new)

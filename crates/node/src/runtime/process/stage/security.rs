@@ -9,6 +9,7 @@ use rustix::thread::{
 
 use super::super::capability;
 use super::super::spec::Spec;
+use super::users;
 
 /// Applies all of it.
 pub(super) fn apply(spec: &Spec) -> Result<(), String> {
@@ -53,15 +54,18 @@ fn become_user(spec: &Spec) -> Result<(), String> {
             let _unknown = remove_capability_from_bounding_set(set([dropped]));
         }
     }
-    let group = spec.group.unwrap_or(0);
-    let mut groups: Vec<Gid> = spec
-        .groups
-        .iter()
-        .map(|&group| Gid::from_raw(group))
-        .collect();
-    groups.insert(0, Gid::from_raw(group));
+    let known = users::find(spec.user.unwrap_or(0));
+    let first = spec
+        .group
+        .or_else(|| Some(known.as_ref()?.group))
+        .unwrap_or(0);
+    let mut groups = vec![first];
+    groups.extend(&spec.groups);
+    groups.extend(known.iter().flat_map(users::groups));
+    groups.dedup();
+    let groups: Vec<Gid> = groups.into_iter().map(Gid::from_raw).collect();
     set_thread_groups(&groups).map_err(told("groups"))?;
-    let group = Gid::from_raw(group);
+    let group = Gid::from_raw(first);
     set_thread_res_gid(group, group, group).map_err(told("runAsGroup"))?;
     let user = Uid::from_raw(spec.user.unwrap_or(0));
     set_thread_res_uid(user, user, user).map_err(told("runAsUser"))?;
