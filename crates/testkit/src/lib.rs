@@ -10,6 +10,7 @@
 //! Nothing here knows a rule of Kubernetes: it starts things, asks them, and compares what they say.
 //! A fixture that cannot do its work panics with what it saw, so that a test reads as a story.
 
+mod agent;
 mod controller;
 mod eventually;
 pub mod faulty;
@@ -21,6 +22,7 @@ mod process;
 pub mod session;
 mod wire;
 
+pub use agent::{Agent, AgentPlan};
 pub use controller::Controller;
 pub use eventually::{Deadline, eventually};
 pub use kubectl::{Answer, Kubectl, Version};

@@ -48,9 +48,14 @@ impl Kennel {
 
     /// Any verb that serves, on a new data directory and a free port.
     pub fn start(binary: impl AsRef<Path>, arguments: &[&str]) -> Self {
+        Self::start_at(binary, arguments, ANYWHERE)
+    }
+
+    /// Any verb that serves, where it is told to.
+    pub fn start_at(binary: impl AsRef<Path>, arguments: &[&str], listen: &str) -> Self {
         let data = TempDir::new().expect("a temporary directory can be made");
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        Self::launch(binary.as_ref().to_owned(), arguments, data, ANYWHERE)
+        Self::launch(binary.as_ref().to_owned(), arguments, data, listen)
     }
 
     fn launch(binary: PathBuf, arguments: Vec<String>, data: TempDir, listen: &str) -> Self {

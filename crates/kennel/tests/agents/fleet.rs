@@ -1,0 +1,242 @@
+//! A server and a few machines that have joined it with a token, as the guide says.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use kennel_testkit::machine::{Containerd, Image, Network};
+use kennel_testkit::{Agent, AgentPlan, Deadline, Kennel, Kubectl, Version, eventually};
+use serde_json::Value;
+
+const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
+/// For everything that a test waits for.
+pub(crate) const PATIENCE: u64 = 90;
+
+/// What runs the pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Containerd,
+    Process,
+}
+
+/// A machine and its agent.
+pub(crate) struct Machine {
+    pub(crate) agent: Agent,
+    engine: Home,
+}
+
+enum Home {
+    Containerd(Containerd),
+    Bare(Network),
+}
+
+/// See the [module](self).
+pub(crate) struct Fleet {
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) kubectl: Kubectl,
+    pub(crate) server: Kennel,
+}
+
+impl Machine {
+    pub(crate) fn network(&self) -> &Network {
+        match &self.engine {
+            Home::Containerd(containerd) => containerd.network(),
+            Home::Bare(network) => network,
+        }
+    }
+
+    pub(crate) fn containerd(&self) -> &Containerd {
+        match &self.engine {
+            Home::Containerd(containerd) => containerd,
+            Home::Bare(_) => panic!("this machine has no container engine"),
+        }
+    }
+
+    pub(crate) fn address(&self) -> Ipv4Addr {
+        self.network().address()
+    }
+
+    pub(crate) fn node(&self) -> &str {
+        self.agent.node()
+    }
+
+    /// Starts the agent again after a kill or a stop.
+    pub(crate) fn start_again(&mut self) {
+        let network = match &self.engine {
+            Home::Containerd(containerd) => containerd.network(),
+            Home::Bare(network) => network,
+        };
+        self.agent.start_again(Some(network));
+    }
+
+    /// What answers to a GET on a port of this machine.
+    pub(crate) fn get(&self, port: u16, path: &str) -> std::io::Result<String> {
+        fetch(SocketAddr::from((self.address(), port)), path)
+    }
+}
+
+/// What answers to a GET.
+pub(crate) fn fetch(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let within = Duration::from_secs(2);
+    let mut socket = TcpStream::connect_timeout(&address, within)?;
+    socket.set_read_timeout(Some(within))?;
+    write!(
+        socket,
+        "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer)?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    if answer.starts_with("HTTP/1.1 200") {
+        return Ok(answer);
+    }
+    Err(std::io::Error::other(answer))
+}
+
+impl Fleet {
+    /// So many machines whose nodes are ready. Images are given to each that can have them.
+    pub(crate) fn new(engine: Engine, count: usize, images: &[Image]) -> Self {
+        Self::with(engine, count, images, &[])
+    }
+
+    /// The same, with agents that are told more.
+    pub(crate) fn with(engine: Engine, count: usize, images: &[Image], told: &[&str]) -> Self {
+        let homes: Vec<Home> = (0..count).map(|_| home(engine, images)).collect();
+        let gateways: Vec<String> = homes
+            .iter()
+            .map(|home| home.network().gateway().to_string())
+            .collect();
+        let mut arguments = vec!["up", "--nodes", "0"];
+        for gateway in &gateways {
+            arguments.extend(["--tls-san", gateway]);
+        }
+        let server = Kennel::start_at(KENNEL, &arguments, "0.0.0.0:0");
+        let port = server.address().port();
+        let token = join_flags(&server);
+        let start = |(number, engine): (usize, Home)| {
+            let gateway = engine.network().gateway();
+            let mut arguments = vec!["--server".to_owned(), format!("https://{gateway}:{port}")];
+            arguments.extend(token.clone());
+            arguments.extend(engine.flags());
+            arguments.extend(told.iter().map(ToString::to_string));
+            let plan = AgentPlan {
+                binary: KENNEL.into(),
+                node: format!("machine-{}", number + 1),
+                arguments,
+            };
+            let agent = Agent::start(plan, Some(engine.network()));
+            Machine { agent, engine }
+        };
+        let machines = homes.into_iter().enumerate().map(start).collect();
+        let kubectl = Kubectl::new(Version::V1_32, &server.kubeconfig());
+        let fleet = Self {
+            machines,
+            kubectl,
+            server,
+        };
+        fleet.wait_for_nodes();
+        fleet
+    }
+
+    fn wait_for_nodes(&self) {
+        for machine in &self.machines {
+            eventually(Deadline::seconds(PATIENCE), || {
+                let node = self.get(&["node", machine.node()])?;
+                condition(&node, "Ready")
+                    .ok_or_else(|| format!("{node:#}\n{}", machine.agent.log()))
+            });
+        }
+    }
+
+    /// What kubectl gets, as JSON.
+    pub(crate) fn get(&self, what: &[&str]) -> Result<Value, String> {
+        let mut arguments = vec!["get", "-o", "json"];
+        arguments.extend(what);
+        let answer = self.kubectl.run(&arguments);
+        if answer.code == 0 {
+            return Ok(serde_json::from_str(&answer.stdout).unwrap());
+        }
+        Err(answer.stderr)
+    }
+
+    pub(crate) fn apply(&self, manifest: &str) {
+        self.kubectl
+            .run_with_input(&["apply", "-f", "-"], manifest)
+            .ok();
+    }
+
+    /// Waits until the pod is as it is to be, and says how it is.
+    pub(crate) fn pod(&self, name: &str, is: impl Fn(&Value) -> bool) -> Value {
+        eventually(Deadline::seconds(PATIENCE), || {
+            let pod = self.get(&["pod", name])?;
+            if is(&pod) {
+                return Ok(pod);
+            }
+            let logs: Vec<String> = self.machines.iter().map(|m| m.agent.log()).collect();
+            Err(format!("{pod:#}\n{}", logs.join("\n")))
+        })
+    }
+}
+
+/// Does a condition hold?
+pub(crate) fn condition(object: &Value, kind: &str) -> Option<()> {
+    let mut all = object["status"]["conditions"].as_array()?.iter();
+    let found = all.find(|condition| condition["type"] == kind)?;
+    (found["status"] == "True").then_some(())
+}
+
+pub(crate) fn is_ready(pod: &Value) -> bool {
+    condition(pod, "Ready").is_some()
+}
+
+fn home(engine: Engine, images: &[Image]) -> Home {
+    match engine {
+        Engine::Process => Home::Bare(Network::new()),
+        Engine::Containerd => {
+            let containerd = Containerd::start();
+            for image in images {
+                containerd.import(image);
+            }
+            Home::Containerd(containerd)
+        }
+    }
+}
+
+impl Home {
+    fn network(&self) -> &Network {
+        match self {
+            Self::Containerd(containerd) => containerd.network(),
+            Self::Bare(network) => network,
+        }
+    }
+
+    fn flags(&self) -> Vec<String> {
+        match self {
+            Self::Bare(_) => vec!["--runtime=process".to_owned()],
+            Self::Containerd(containerd) => vec![
+                "--runtime=cri".to_owned(),
+                format!("--cri-socket={}", containerd.socket().display()),
+            ],
+        }
+    }
+}
+
+/// The flags that `kennel token create` prints, without the address: that differs from machine to machine.
+fn join_flags(server: &Kennel) -> Vec<String> {
+    let output = Command::new(KENNEL)
+        .args(["token", "create", "--kubeconfig"])
+        .arg(server.kubeconfig())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let line = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let flag = |name: &str| {
+        let at = words.iter().position(|word| *word == name);
+        let at = at.unwrap_or_else(|| panic!("no {name} in {line}"));
+        [name.to_owned(), words[at + 1].to_owned()]
+    };
+    [flag("--token"), flag("--ca-hash")].concat()
+}

@@ -1,0 +1,10 @@
+//! Real daemons on real nodes: a server, agents that have joined it, containerd or plain processes, and
+//! kubectl. Each machine has a network of its own, so that host ports do not collide.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not as it must be"
+)]
+
+mod exporter;
+mod fleet;
