@@ -8,3 +8,4 @@
 
 mod exporter;
 mod fleet;
+mod life;
