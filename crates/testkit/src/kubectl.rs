@@ -81,6 +81,18 @@ impl Kubectl {
         }
     }
 
+    /// A command that will run it, for arguments and streams of one's own.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .arg("--cache-dir")
+            .arg(self.home.path().join("cache"))
+            .env("HOME", self.home.path());
+        command
+    }
+
     /// Runs it with arguments and no input.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Answer {
         self.run_with_input(arguments, "")
@@ -88,13 +100,9 @@ impl Kubectl {
 
     /// Runs it with arguments and text on its standard input.
     pub fn run_with_input<S: AsRef<OsStr>>(&self, arguments: &[S], input: &str) -> Answer {
-        let mut child = Command::new(&self.binary)
-            .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .arg("--cache-dir")
-            .arg(self.home.path().join("cache"))
+        let mut child = self
+            .command()
             .args(arguments)
-            .env("HOME", self.home.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -9,3 +9,4 @@
 mod exporter;
 mod fleet;
 mod life;
+mod looking;
