@@ -7,6 +7,8 @@
 )]
 
 mod exporter;
+mod files;
 mod fleet;
+mod given;
 mod life;
 mod looking;

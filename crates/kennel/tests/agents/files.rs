@@ -1,0 +1,117 @@
+//! Static pods: files in a directory, with and without a server.
+
+use std::fs;
+
+use kennel_testkit::machine::{Image, Network};
+use kennel_testkit::{Agent, AgentPlan, Deadline, eventually};
+
+use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+
+fn manifest(name: &str, words: &str) -> String {
+    format!(
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, labels: {{app: static}}}}
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {{name: c, image: "kennel.test/app:1", command: [sh, -c, "echo {words}; exec sleep infinity"]}}
+"#
+    )
+}
+
+#[test]
+fn files_become_pods_and_mirrors_do_not_stop_them() {
+    if !kennel_testkit::machine::possible() {
+        return;
+    }
+    let fleet = Fleet::new(Engine::Containerd, 1, &[Image::new("kennel.test/app:1")]);
+    let dir = fleet.machines[0].agent.manifest_dir();
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("broken.yaml"), "kind: Pod\nmetadata: [").unwrap();
+    fs::write(dir.join("dog.yaml"), manifest("dog", "woof")).unwrap();
+    let pod = fleet.pod("dog-machine-1", is_ready);
+    assert_eq!(pod["metadata"]["ownerReferences"][0]["kind"], "Node");
+    let id = pod["status"]["containerStatuses"][0]["containerID"].clone();
+    fleet.machines[0].agent.wait_for("broken.yaml");
+    // Deleting the mirror deletes the mirror.
+    let delete = [
+        "delete",
+        "pod",
+        "dog-machine-1",
+        "--grace-period=0",
+        "--force",
+    ];
+    fleet.kubectl.run(&delete);
+    let uid = pod["metadata"]["uid"].clone();
+    let back = fleet.pod("dog-machine-1", |pod| {
+        is_ready(pod) && pod["metadata"]["uid"] != uid
+    });
+    assert_eq!(back["status"]["containerStatuses"][0]["containerID"], id);
+    // A changed file is another pod under the same name.
+    fs::write(dir.join("dog.yaml"), manifest("dog", "grr")).unwrap();
+    fleet.pod("dog-machine-1", |pod| {
+        is_ready(pod) && pod["status"]["containerStatuses"][0]["containerID"] != id
+    });
+    let logs = fleet.kubectl.run(&["logs", "dog-machine-1"]).ok();
+    assert_eq!(logs, "grr\n");
+    fs::remove_file(dir.join("dog.yaml")).unwrap();
+    eventually(Deadline::seconds(PATIENCE), || {
+        let pods = fleet.get(&["pods"])?;
+        let none = pods["items"].as_array().is_some_and(Vec::is_empty);
+        none.then_some(()).ok_or(pods.to_string())
+    });
+}
+
+#[test]
+fn files_become_pods_without_any_server() {
+    if !kennel_testkit::machine::possible() {
+        return;
+    }
+    let network = Network::new();
+    let plan = AgentPlan {
+        binary: env!("CARGO_BIN_EXE_kennel").into(),
+        node: "alone".to_owned(),
+        arguments: vec!["--runtime=process".to_owned()],
+    };
+    let mut agent = Agent::start(plan, Some(&network));
+    let dir = agent.manifest_dir();
+    fs::create_dir_all(&dir).unwrap();
+    let beat = agent.data_dir().with_file_name("beat");
+    let words = format!(
+        "x; while :; do date +%N > {}; sleep 0.1; done",
+        beat.display()
+    );
+    fs::write(dir.join("dog.yaml"), manifest("dog", &words)).unwrap();
+    let beats = || {
+        let last = fs::read_to_string(&beat).unwrap_or_default();
+        eventually(Deadline::seconds(PATIENCE), || {
+            let now = fs::read_to_string(&beat).unwrap_or_default();
+            (now != last && !now.is_empty())
+                .then_some(())
+                .ok_or(agent_says(&agent))
+        });
+    };
+    beats();
+    agent.kill();
+    let last = fs::read_to_string(&beat).unwrap();
+    eventually(Deadline::seconds(PATIENCE), || {
+        let now = fs::read_to_string(&beat).unwrap();
+        (now != last).then_some(()).ok_or("it ended with its agent")
+    });
+    agent.start_again(Some(&network));
+    agent.wait_for("pods are being looked after");
+    fs::remove_file(dir.join("dog.yaml")).unwrap();
+    eventually(Deadline::seconds(PATIENCE), || {
+        let before = fs::read_to_string(&beat).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let after = fs::read_to_string(&beat).unwrap();
+        (before == after).then_some(()).ok_or(agent_says(&agent))
+    });
+}
+
+fn agent_says(agent: &Agent) -> String {
+    agent.log()
+}
