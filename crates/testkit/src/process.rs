@@ -155,8 +155,16 @@ impl Kennel {
 
     /// Kills it as a crash would, and starts it again on the same directory and the same port.
     #[must_use = "dropping it ends it"]
-    pub fn crash_and_come_back(mut self) -> Self {
+    pub fn crash_and_come_back(self) -> Self {
+        self.crash_and_come_back_after(|| ())
+    }
+
+    /// Kills it as a crash would, does something while it is away, and starts it again on the same directory
+    /// and the same port.
+    #[must_use = "dropping it ends it"]
+    pub fn crash_and_come_back_after(mut self, meanwhile: impl FnOnce()) -> Self {
         self.kill();
+        meanwhile();
         let address = self.address().to_string();
         self.launch_at(&address)
     }

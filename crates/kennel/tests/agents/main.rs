@@ -7,6 +7,7 @@
 )]
 
 mod exporter;
+mod faults;
 mod files;
 mod fleet;
 mod given;
