@@ -32,6 +32,8 @@ pub struct Kennel {
     binary: PathBuf,
     arguments: Vec<String>,
     data: TempDir,
+    /// Where it was told to listen; its port may have been any.
+    listen: SocketAddr,
     url: String,
 }
 
@@ -79,6 +81,7 @@ impl Kennel {
             binary,
             arguments,
             data,
+            listen: listen.parse().expect("an address and a port"),
             url: String::new(),
         };
         kennel.url = kennel.wait_for_url(&lines);
@@ -165,8 +168,8 @@ impl Kennel {
     pub fn crash_and_come_back_after(mut self, meanwhile: impl FnOnce()) -> Self {
         self.kill();
         meanwhile();
-        let address = self.address().to_string();
-        self.launch_at(&address)
+        let address = SocketAddr::new(self.listen.ip(), self.address().port());
+        self.launch_at(&address.to_string())
     }
 
     /// Stops it as an operator would, and starts it again on the same directory with other arguments.
@@ -221,7 +224,8 @@ impl Kennel {
     }
 
     fn launch_again(self) -> Self {
-        self.launch_at(ANYWHERE)
+        let anywhere = self.listen.to_string();
+        self.launch_at(&anywhere)
     }
 
     fn launch_at(mut self, listen: &str) -> Self {

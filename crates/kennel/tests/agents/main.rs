@@ -13,3 +13,4 @@ mod fleet;
 mod given;
 mod life;
 mod looking;
+mod pressure;
