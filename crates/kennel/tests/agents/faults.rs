@@ -174,7 +174,7 @@ fn a_containerd_that_restarts_loses_nothing() {
         ready
             .is_none()
             .then_some(())
-            .ok_or("the node does not say that its engine is away")
+            .ok_or("the node does not say that its engine is away".to_owned())
     });
     fleet.machines[0].containerd().start_again();
     fleet.apply(&sleeper("after", shared.path()));
