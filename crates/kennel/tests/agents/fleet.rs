@@ -142,7 +142,8 @@ impl Fleet {
     fn wait_for_nodes(&self) {
         for machine in &self.machines {
             eventually(Deadline::seconds(PATIENCE), || {
-                let node = self.get(&["node", machine.node()])?;
+                let node = self.get(&["node", machine.node()]);
+                let node = node.map_err(|error| format!("{error}\n{}", machine.agent.log()))?;
                 condition(&node, "Ready")
                     .ok_or_else(|| format!("{node:#}\n{}", machine.agent.log()))
             });
