@@ -13,6 +13,9 @@ const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 /// For everything that a test waits for.
 pub(crate) const PATIENCE: u64 = 90;
 
+/// Disks of machines that build are full, and that is not what most tests are about.
+const CALM: &str = "--eviction-hard=memory.available<1Mi";
+
 /// What runs the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
@@ -120,6 +123,9 @@ impl Fleet {
             arguments.extend(token.clone());
             arguments.extend(engine.flags());
             arguments.extend(told.iter().map(ToString::to_string));
+            if !told.iter().any(|flag| flag.starts_with("--eviction-hard")) {
+                arguments.push(CALM.to_owned());
+            }
             let plan = AgentPlan {
                 binary: KENNEL.into(),
                 node: format!("machine-{}", number + 1),
