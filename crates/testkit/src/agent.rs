@@ -33,6 +33,8 @@ pub struct Agent {
     child: Child,
     plan: AgentPlan,
     dir: TempDir,
+    /// How much of the log is from earlier lives.
+    before: usize,
 }
 
 impl Agent {
@@ -40,7 +42,12 @@ impl Agent {
     pub fn start(plan: AgentPlan, network: Option<&Network>) -> Self {
         let dir = TempDir::new().expect("a temporary directory can be made");
         let child = launch(&plan, dir.path(), network);
-        Self { child, plan, dir }
+        Self {
+            child,
+            plan,
+            dir,
+            before: 0,
+        }
     }
 
     /// Its name in the cluster.
@@ -73,11 +80,11 @@ impl Agent {
         std::fs::read_to_string(self.dir.path().join("stderr.log")).unwrap_or_default()
     }
 
-    /// Waits until its log contains this.
+    /// Waits until it has logged this in its present life.
     pub fn wait_for(&self, words: &str) {
         eventually(Deadline::seconds(PATIENCE_SECONDS), || {
             let log = self.log();
-            let found = log.contains(words);
+            let found = log[self.before..].contains(words);
             found.then_some(()).ok_or(format!("no {words:?} in\n{log}"))
         });
     }
@@ -105,6 +112,7 @@ impl Agent {
 
     /// Starts it again, after [`Self::kill`] or [`Self::stop`].
     pub fn start_again(&mut self, network: Option<&Network>) {
+        self.before = self.log().len();
         self.child = launch(&self.plan, self.dir.path(), network);
     }
 

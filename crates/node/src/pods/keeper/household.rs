@@ -78,9 +78,13 @@ impl Household {
             Change::Set(pod) => self.set(pod),
             Change::Gone(id) => self.gone(&id),
             Change::Synced(origin) => {
+                let waited = !self.awaited.is_empty();
                 self.awaited.retain(|awaited| *awaited != origin);
                 self.let_in();
                 self.sweep_soon();
+                if waited && self.awaited.is_empty() {
+                    tracing::info!("looking after {} pods", self.kept.len());
+                }
             }
         }
     }
