@@ -79,12 +79,10 @@ fn files_become_pods_without_any_server() {
     let mut agent = Agent::start(plan, Some(&network));
     let dir = agent.manifest_dir();
     fs::create_dir_all(&dir).unwrap();
-    let beat = agent.data_dir().with_file_name("beat");
-    let words = format!(
-        "x; while :; do date +%N > {}; sleep 0.1; done",
-        beat.display()
-    );
-    fs::write(dir.join("dog.yaml"), manifest("dog", &words)).unwrap();
+    let shared = tempfile::tempdir().unwrap();
+    let beat = shared.path().join("beat");
+    let heart = HEART.replace("SHARED", shared.path().to_str().unwrap());
+    fs::write(dir.join("dog.yaml"), heart).unwrap();
     let beats = || {
         let last = fs::read_to_string(&beat).unwrap_or_default();
         eventually(Deadline::seconds(PATIENCE), || {
@@ -111,6 +109,21 @@ fn files_become_pods_without_any_server() {
         (before == after).then_some(()).ok_or(agent_says(&agent))
     });
 }
+
+const HEART: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: heart}
+spec:
+  hostNetwork: true
+  terminationGracePeriodSeconds: 1
+  volumes: [{name: shared, hostPath: {path: SHARED}}]
+  containers:
+  - name: c
+    image: none
+    command: [sh, -c, "while :; do date +%N > /shared/beat; sleep 0.1; done"]
+    volumeMounts: [{name: shared, mountPath: /shared}]
+"#;
 
 fn agent_says(agent: &Agent) -> String {
     agent.log()

@@ -32,7 +32,7 @@ const THINGS: &str = r#"
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
-data: {colour: blue, size: "3", "not a name": x}
+data: {colour: blue, size: "3"}
 ---
 apiVersion: v1
 kind: Secret

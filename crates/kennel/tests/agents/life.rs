@@ -22,7 +22,6 @@ fn the_life_of_pods_in_containers() {
     fleet.apply(IMAGES);
     fleet.apply(MISSING);
     fleet.apply(GREEDY);
-    fleet.apply(&PROBED.replace("SHARED", place));
     fleet.apply(&STUBBORN.replace("SHARED", place));
     fleet.apply(ONCE);
     fleet.apply(MISPLACED);
@@ -33,6 +32,7 @@ fn the_life_of_pods_in_containers() {
     waits_for_images(&fleet);
     waits_for_what_it_names(&fleet);
     is_killed_for_its_greed(&fleet);
+    fleet.apply(&PROBED.replace("SHARED", place));
     is_probed(&fleet, shared.path());
     ends_with_its_hooks_and_its_grace(&fleet, shared.path());
 }
