@@ -39,8 +39,8 @@ fn a_machine_without_memory_says_so_and_keeps_what_it_cannot_do_without() {
     if !kennel_testkit::machine::possible() {
         return;
     }
-    // No machine has so much: it is under pressure from the start.
-    let told = ["--eviction-hard=memory.available<1000Ti"];
+    // No machine has so much to spare: it is under pressure from the start.
+    let told = ["--eviction-hard=memory.available<99%"];
     let fleet = Fleet::with(Engine::Process, 1, &[], &told);
     eventually(Deadline::seconds(PATIENCE), || {
         let node = fleet.get(&["node", "machine-1"])?;
