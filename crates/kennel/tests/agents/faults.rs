@@ -138,13 +138,15 @@ fn a_server_that_is_away_is_not_missed() {
     let server = server.crash_and_come_back_after(|| {
         // A container that ends while nobody is there is started again all the same.
         let killed = Command::new("pkill")
+            .arg("-KILL")
             .arg("-f")
             .arg(shared.path().join("steady"))
             .status();
         assert!(killed.unwrap().success());
         eventually(Deadline::seconds(PATIENCE), || {
             let starts = fs::read_to_string(shared.path().join("steady")).unwrap();
-            (starts.lines().count() == 2).then_some(()).ok_or(starts)
+            let again = starts.lines().count() == 2;
+            again.then_some(()).ok_or_else(|| machines[0].agent.log())
         });
     });
     let fleet = Fleet {
