@@ -58,6 +58,11 @@ impl World {
         Self { nodes, ..self }
     }
 
+    /// One more client of the API.
+    pub(crate) fn client(&self, name: &str) -> kube::Client {
+        self.server.client(name)
+    }
+
     pub(crate) async fn pod(&self, name: &str, node: &str, spec: Value) {
         let mut pod = json!({"metadata": {"name": name}, "spec": {
             "nodeName": node, "containers": [{"name": "c", "image": "good:1"}]}});
