@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::world::{World, one};
+use super::world::{World, left, one};
+use crate::pods::Order;
 
 fn wants(cpu: &str, command: &str) -> Value {
     let mut spec = one(command);
@@ -110,4 +111,49 @@ async fn a_machine_that_runs_short_takes_less() {
     assert_eq!(status["reason"], "Evicted");
     let message = "Pod was rejected: The node had condition: [MemoryPressure]. ";
     assert_eq!(status["message"], message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_file_s_pod_begins_when_the_one_before_has_ended() {
+    let world = World::new().await;
+    world.file("one", one("linger 4"));
+    world
+        .until("runs", |world| world.starts("app").len() == 1)
+        .await;
+    world.file_gone("one");
+    world.file("two", one("serve"));
+    world
+        .until("follows", |world| world.starts("app").len() == 2)
+        .await;
+    assert_eq!(world.story(), ["+app", "-app", "+app"]);
+    assert_eq!(left(&world)[0].uid, "two");
+    world.file_gone("two");
+    world.file("two", one("serve"));
+    world
+        .until("again", |world| world.starts("app").len() == 3)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_of_a_file_s_pod_goes_to_its_mirror() {
+    let world = World::new().await;
+    world.file("one", one("serve"));
+    world
+        .until("runs", |world| world.starts("app").len() == 1)
+        .await;
+    world.pass(60).await;
+    let mirror = json!({"metadata": {"namespace": "ns", "name": "static", "uid": "mirror"}});
+    world
+        .api
+        .lock()
+        .unwrap()
+        .pods
+        .insert("static".to_owned(), mirror);
+    let (uid, mirror) = ("one".to_owned(), Some("mirror".to_owned()));
+    world.orders.give(Order::Mirrored { uid, mirror }).await;
+    world.until_ready("static").await;
+    world.delete_by_force("static");
+    world.pass(60).await;
+    assert_eq!(world.starts("app").len(), 1, "its mirror cannot stop it");
+    assert_eq!(left(&world).len(), 1);
 }

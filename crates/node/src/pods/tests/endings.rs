@@ -56,8 +56,15 @@ async fn the_hook_before_the_end_counts_into_the_grace() {
     world.create("web", spec);
     world.until_ready("web").await;
     world.delete("web", 10);
+    world.pass(3).await;
+    world.change("web", |pod| pod["metadata"]["labels"] = json!({"a": "b"}));
     world.until_gone("web").await;
     assert_eq!(world.seconds(), 10);
+    assert_eq!(
+        world.story(),
+        ["+app", "ran sleep 6", "-app"],
+        "it ran once"
+    );
 }
 
 #[tokio::test(start_paused = true)]

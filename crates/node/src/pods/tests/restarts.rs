@@ -92,6 +92,20 @@ async fn a_runtime_that_is_away_costs_no_container_its_life() {
     assert_eq!(world.starts("app").len(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_restarts_goes_on_counting() {
+    let mut world = World::new().await;
+    world.create("web", one("serve"));
+    world.until_ready("web").await;
+    world.kill().await;
+    world.runtime = Simulated::new();
+    world.start().await;
+    let again = |world: &World| world.status("web")["containerStatuses"][0]["restartCount"] == 1;
+    world.until("again", again).await;
+    world.until_ready("web").await;
+    assert_eq!(world.runtime.all()[0].observed.runs[0].attempt, 1);
+}
+
 /// Pods come, change and go while the agent is killed again and again, wherever it is.
 async fn history(seed: u64) {
     let mut rng = Rng::with_seed(seed);
@@ -147,7 +161,7 @@ async fn check_history(world: &World, alive: &[String], seed: u64) {
                     "seed {seed}: {uid} {name} was restarted needlessly"
                 );
             }
-            Happening::Ended(..) => {}
+            Happening::Ended(..) | Happening::Ran(_) => {}
         }
     }
 }

@@ -43,7 +43,7 @@ impl Store {
         }
     }
 
-    fn set(&mut self, pod: Value) {
+    pub(super) fn set(&mut self, pod: Value) {
         let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
         self.pods.insert(name, pod.clone());
         self.tell(Change::Set(parse(pod)));
@@ -274,6 +274,26 @@ impl World {
             "status": {"phase": "Pending"}}));
     }
 
+    /// A file has a pod.
+    pub(super) fn file(&self, uid: &str, spec: Value) {
+        let pod =
+            json!({"metadata": {"namespace": "ns", "name": "static", "uid": uid}, "spec": spec});
+        let pod = Pod::parse(pod, Origin::File).unwrap();
+        self.api.lock().unwrap().tell(Change::Set(Arc::new(pod)));
+    }
+
+    /// A file has its pod no more.
+    pub(super) fn file_gone(&self, uid: &str) {
+        let (namespace, name) = ("ns".to_owned(), "static".to_owned());
+        let uid = uid.to_owned();
+        let id = PodId {
+            namespace,
+            name,
+            uid,
+        };
+        self.api.lock().unwrap().tell(Change::Gone(id));
+    }
+
     /// A pod is changed.
     pub(super) fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut api = self.api.lock().unwrap();
@@ -343,6 +363,7 @@ impl World {
             Happening::Began(_, name, _) => format!("+{name}"),
             Happening::Ended(_, name, _) => format!("-{name}"),
             Happening::Doubled(_, name) => format!("doubled {name}"),
+            Happening::Ran(command) => format!("ran {command}"),
         };
         self.runtime.happened().into_iter().map(tell).collect()
     }

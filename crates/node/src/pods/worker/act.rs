@@ -72,6 +72,7 @@ impl Worker {
             return;
         };
         self.busy.insert(name.clone());
+        let attempt = self.telling.next_attempt(&name, attempt, &self.observed);
         let mut runs = self.observed.runs.iter();
         let made = runs.find(|run| run.name == name && run.attempt == attempt);
         let (start, made) = (self.start_of(), made.cloned());

@@ -88,16 +88,14 @@ impl Worker {
     /// Ends it, earlier than before if that was to be later.
     fn end_by(&mut self, deadline: Instant, verdict: Option<Verdict>) {
         self.ending.cancel();
-        match &mut self.fate {
-            None => self.fate = Some(Ending { deadline, verdict }),
-            Some(ending) => {
-                if ending.verdict.is_none() {
-                    ending.verdict = verdict;
-                }
-                if deadline < ending.deadline {
-                    ending.deadline = deadline;
-                }
+        if let Some(ending) = &mut self.fate {
+            ending.verdict = ending.verdict.take().or(verdict);
+            if deadline >= ending.deadline {
+                return;
             }
+            ending.deadline = deadline;
+        } else {
+            self.fate = Some(Ending { deadline, verdict });
         }
         // Those that are being ended for less, or with more time, are ended anew.
         self.hasten();

@@ -22,6 +22,8 @@ pub(super) struct Telling {
     shown: Option<Observed>,
     /// When it began to count, by our own clock.
     began: Option<Instant>,
+    /// How many runs there were of each container when we began, as its status says.
+    counted: BTreeMap<String, u32>,
     /// The last words of runs, by id.
     words: BTreeMap<String, String>,
     /// The runs whose restart is known to wait.
@@ -36,6 +38,7 @@ impl Telling {
             told: false,
             shown: None,
             began: None,
+            counted: counted(&pod.object["status"]),
             words: BTreeMap::new(),
             held: BTreeMap::new(),
         }
@@ -62,6 +65,15 @@ impl Telling {
         }
         self.pod = lean(pod, &status);
         self.shown = None;
+    }
+
+    /// The number of a container's next run. A runtime that has lost all runs, as after a restart of the machine,
+    /// does not make the first one of it: statuses and logs would be mixed up.
+    pub(super) fn next_attempt(&self, name: &str, attempt: u32, observed: &Observed) -> u32 {
+        match self.counted.get(name) {
+            Some(before) if observed.latest(name).is_none() => attempt.max(*before),
+            _ => attempt,
+        }
     }
 
     /// When it began to count. After a restart of the agent its status says so.
@@ -97,6 +109,19 @@ fn lean(pod: &Pod, status: &Value) -> Value {
         "spec": {"hostNetwork": pod.host_network()},
         "status": status,
     })
+}
+
+/// How many runs of each container a status tells of.
+fn counted(status: &Value) -> BTreeMap<String, u32> {
+    let lists = ["initContainerStatuses", "containerStatuses"];
+    let all = lists.iter().filter_map(|list| status[list].as_array());
+    let count = |container: &Value| {
+        let name = container["name"].as_str()?.to_owned();
+        let restarts = container["restartCount"].as_u64()?;
+        let ran = container["containerID"].is_string();
+        Some((name, u32::try_from(restarts).ok()? + u32::from(ran)))
+    };
+    all.flatten().filter_map(count).collect()
 }
 
 impl Worker {

@@ -329,7 +329,9 @@ impl Runtime for Simulated {
         if !running {
             return Err(Error::NotFound(format!("container {id} does not run")));
         }
-        let set = locked(&self.0.answers).get(&command.join(" ")).copied();
+        let words = command.join(" ");
+        let set = locked(&self.0.answers).get(&words).copied();
+        self.0.state().happened(Happening::Ran(words));
         let (takes, code) = match set {
             Some(code) => (Duration::ZERO, code),
             None => Play::read(command).ends.unwrap_or_default(),

@@ -16,6 +16,8 @@ pub enum Happening {
     Began(String, String, u32),
     /// A run began beside another of the same container.
     Doubled(String, String),
+    /// A command was run in a container.
+    Ran(String),
     /// A run ended: pod's uid, container, code.
     Ended(String, String, i32),
 }
@@ -45,6 +47,10 @@ pub(super) struct State {
 }
 
 impl State {
+    pub(super) fn happened(&mut self, what: Happening) {
+        self.happened.push((self.age, what));
+    }
+
     fn number(&mut self) -> u32 {
         self.numbers += 1;
         self.numbers
@@ -127,12 +133,12 @@ impl State {
         }
         if self.containers.values().any(twin) {
             let doubled = Happening::Doubled(uid.clone(), name.clone());
-            self.happened.push((self.age, doubled));
+            self.happened(doubled);
         }
         let contained = self.containers.get_mut(id).ok_or_else(missing)?;
         contained.run.state = RunState::Running { since: now };
         let began = Happening::Began(uid.clone(), name, contained.run.attempt);
-        self.happened.push((self.age, began));
+        self.happened(began);
         Ok((uid, contained.play))
     }
 
@@ -151,7 +157,7 @@ impl State {
         contained.run.state = RunState::Exited(exit);
         let (uid, name) = (contained.uid.clone(), contained.run.name.clone());
         let ended = Happening::Ended(uid.clone(), name, code);
-        self.happened.push((self.age, ended));
+        self.happened(ended);
         Some(uid)
     }
 
