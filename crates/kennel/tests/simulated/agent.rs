@@ -45,6 +45,7 @@ fn settings(dir: &TempDir) -> Settings {
         api: None,
         manifest_dir: None,
         max_pods: 110,
+        eviction_hard: Vec::new(),
     }
 }
 

@@ -142,7 +142,8 @@ async fn the_status_of_a_file_s_pod_goes_to_its_mirror() {
         .until("runs", |world| world.starts("app").len() == 1)
         .await;
     world.pass(60).await;
-    let mirror = json!({"metadata": {"namespace": "ns", "name": "static", "uid": "mirror"}});
+    let mirror = json!({"metadata": {"namespace": "ns", "name": "static", "uid": "mirror",
+        "annotations": {"kubernetes.io/config.mirror": "hash"}}, "spec": {}});
     world
         .api
         .lock()

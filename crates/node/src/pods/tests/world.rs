@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Paths, Settings};
+use crate::pods::source::MIRROR;
 use crate::pods::{Change, Directory, Orders, Origin, Parts, Pod, Supplies, keeper};
 use crate::probes::Prober;
 use crate::runtime::simulated::{Happening, Simulated};
@@ -46,6 +47,9 @@ impl Store {
     pub(super) fn set(&mut self, pod: Value) {
         let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
         self.pods.insert(name, pod.clone());
+        if pod["metadata"]["annotations"][MIRROR].is_string() {
+            return;
+        }
         self.tell(Change::Set(parse(pod)));
     }
 

@@ -137,9 +137,9 @@ impl State {
         }
         let contained = self.containers.get_mut(id).ok_or_else(missing)?;
         contained.run.state = RunState::Running { since: now };
-        let began = Happening::Began(uid.clone(), name, contained.run.attempt);
-        self.happened(began);
-        Ok((uid, contained.play))
+        let (attempt, play) = (contained.run.attempt, contained.play);
+        self.happened(Happening::Began(uid.clone(), name, attempt));
+        Ok((uid, play))
     }
 
     /// Ends a run, if it runs. Says whose it was.
