@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::write::Call;
+use kennel_core::pod::evict::Pressures;
 use kennel_node::agent::{Paths, Settings};
 use kennel_node::inputs::Inputs;
 use kennel_node::pods::{Change, Orders, Origin, Parts, keeper, source};
@@ -65,6 +66,7 @@ fn start(world: &World, runtime: &Simulated) -> Node {
         client: client.clone(),
         directory: Arc::default(),
         node: receiver,
+        pressures: watch::channel(Pressures::default()).1,
         sources: vec![Origin::Api],
     };
     let (pods, changes) = mpsc::channel(16);
