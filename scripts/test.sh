@@ -60,6 +60,7 @@ count_cargo_test() {
 export CARGO_TERM_COLOR=never
 gate "packages" scripts/packages.sh
 gate "the kubectls that the tests drive" scripts/kubectls.sh
+gate "the daemon that the tests run" scripts/exporter.sh
 gate "format (make fix repairs it)" cargo fmt --check
 gate "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
 if cargo nextest --version >/dev/null 2>&1; then

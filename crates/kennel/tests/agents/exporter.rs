@@ -1,5 +1,6 @@
 //! A real daemon, Debian's node exporter, on three machines: placed, asked, rolled out, left alone.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,14 @@ use serde_json::Value;
 
 use super::fleet::{Engine, Fleet, Machine, PATIENCE};
 
-const EXPORTER: &str = "/usr/bin/prometheus-node-exporter";
+/// Where the image has it. Without an image it is where `scripts/exporter.sh` has put it.
+const EXPORTER: &str = "/bin/node-exporter";
 const PORT: u16 = 9100;
 /// Longer than a request takes, shorter than a restart does.
 const BETWEEN: Duration = Duration::from_millis(20);
 
 /// Like those that people have: the host's network and processes, /proc and /sys to read, limits, probes.
-fn manifest(version: u32) -> String {
+fn manifest(exporter: &str, version: u32) -> String {
     format!(
         r#"
 apiVersion: apps/v1
@@ -35,7 +37,7 @@ spec:
       containers:
       - name: node-exporter
         image: kennel.test/node-exporter:1
-        command: [{EXPORTER}]
+        command: [{exporter}]
         args:
         - --path.procfs=/host/proc
         - --path.sysfs=/host/sys
@@ -64,20 +66,31 @@ spec:
 #[test]
 fn an_exporter_in_containers_on_three_machines() {
     if kennel_testkit::machine::possible() {
-        let image = Image::new("kennel.test/node-exporter:1").program(EXPORTER, EXPORTER);
-        walk(Fleet::new(Engine::Containerd, 3, &[image]));
+        let image = Image::new("kennel.test/node-exporter:1").program(EXPORTER, fetched());
+        walk(Fleet::new(Engine::Containerd, 3, &[image]), EXPORTER);
     }
 }
 
 #[test]
 fn an_exporter_as_processes_on_three_machines() {
     if kennel_testkit::machine::possible() {
-        walk(Fleet::new(Engine::Process, 3, &[]));
+        let exporter = fetched();
+        walk(
+            Fleet::new(Engine::Process, 3, &[]),
+            exporter.to_str().unwrap(),
+        );
     }
 }
 
-fn walk(mut fleet: Fleet) {
-    fleet.apply(&manifest(1));
+/// Debian's, as `scripts/exporter.sh` fetches it.
+fn fetched() -> PathBuf {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools");
+    let path = tools.join("node-exporter").canonicalize();
+    path.expect("the exporter is there: run scripts/exporter.sh")
+}
+
+fn walk(mut fleet: Fleet, exporter: &str) {
+    fleet.apply(&manifest(exporter, 1));
     rolled_out(&fleet);
     for machine in &fleet.machines {
         let metrics = serves(machine);
@@ -85,7 +98,7 @@ fn walk(mut fleet: Fleet) {
         assert!(metrics.contains("node_memory_MemTotal_bytes"), "{metrics}");
     }
     let before = pods(&fleet);
-    rolls_out_node_by_node(&fleet);
+    rolls_out_node_by_node(&fleet, &manifest(exporter, 2));
     let after = pods(&fleet);
     for (old, new) in before.iter().zip(&after) {
         assert_eq!(old["spec"]["nodeName"], new["spec"]["nodeName"]);
@@ -122,7 +135,7 @@ fn pods(fleet: &Fleet) -> Vec<Value> {
 }
 
 /// While everybody is asked all the time, no two are ever silent at once.
-fn rolls_out_node_by_node(fleet: &Fleet) {
+fn rolls_out_node_by_node(fleet: &Fleet, next: &str) {
     let done = AtomicBool::new(false);
     let silences = std::thread::scope(|scope| {
         let watch = |machine| {
@@ -130,7 +143,7 @@ fn rolls_out_node_by_node(fleet: &Fleet) {
             scope.spawn(move || silences(machine, done))
         };
         let watchers: Vec<_> = fleet.machines.iter().map(watch).collect();
-        fleet.apply(&manifest(2));
+        fleet.apply(next);
         rolled_out(fleet);
         done.store(true, Ordering::Relaxed);
         let joined = watchers.into_iter().map(|watcher| watcher.join().unwrap());

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kennel_testkit::machine::Image;
 use kennel_testkit::{Deadline, eventually};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
@@ -100,25 +101,38 @@ fn restarts(pod: &Value) -> i64 {
     count.as_i64().unwrap_or_default()
 }
 
-/// How many processes look at each file of a directory.
-fn running(shared: &Path) -> BTreeMap<String, usize> {
-    let mut all = BTreeMap::new();
+/// The processes that look at files of a directory, each with its file.
+fn watchers(shared: &Path) -> Vec<(i32, String)> {
+    let mut all = Vec::new();
     for process in fs::read_dir("/proc").unwrap().flatten() {
         let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).into_owned();
         let mut words = line.split('\0');
-        if words
-            .next()
-            .is_none_or(|program| !program.ends_with("tail"))
-        {
+        let program = words.next().unwrap_or_default();
+        if !program.ends_with("tail") {
             continue;
         }
+        let name = process.file_name().into_string().unwrap();
         let files = words.filter_map(|word| Path::new(word).strip_prefix(shared).ok());
-        for file in files {
-            *all.entry(file.display().to_string()).or_default() += 1;
-        }
+        all.extend(files.map(|file| (name.parse().unwrap(), file.display().to_string())));
     }
     all
+}
+
+/// How many processes look at each file of a directory.
+fn running(shared: &Path) -> BTreeMap<String, usize> {
+    let mut all = BTreeMap::new();
+    for (_, file) in watchers(shared) {
+        *all.entry(file).or_default() += 1;
+    }
+    all
+}
+
+/// Kills what looks at a file.
+fn kill_watcher(shared: &Path, name: &str) {
+    let found = watchers(shared).into_iter().find(|(_, file)| file == name);
+    let pid = Pid::from_raw(found.unwrap().0).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
 }
 
 #[test]
@@ -137,12 +151,7 @@ fn a_server_that_is_away_is_not_missed() {
     } = fleet;
     let server = server.crash_and_come_back_after(|| {
         // A container that ends while nobody is there is started again all the same.
-        let killed = Command::new("pkill")
-            .arg("-KILL")
-            .arg("-f")
-            .arg(shared.path().join("steady"))
-            .status();
-        assert!(killed.unwrap().success());
+        kill_watcher(shared.path(), "steady");
         eventually(Deadline::seconds(PATIENCE), || {
             let starts = fs::read_to_string(shared.path().join("steady")).unwrap();
             let again = starts.lines().count() == 2;
