@@ -31,6 +31,8 @@ struct Kept {
     released: Arc<AtomicBool>,
     /// It takes room until it is released.
     counts: bool,
+    /// Why it may not run at all.
+    refused: Option<Verdict>,
     /// Its source has it no more.
     gone: bool,
     /// It was told to make room.
@@ -165,7 +167,7 @@ impl Household {
         };
         if let Err(error) = ended {
             tracing::error!(pod = %kept.pod.id.name, "its worker broke and is begun anew: {error}");
-            self.begin(kept.pod, None, kept.gone, MENDED);
+            self.begin(kept.pod, kept.refused, kept.gone, MENDED);
         }
         self.let_in();
     }
@@ -274,6 +276,7 @@ impl Household {
             news,
             released: Arc::clone(&released),
             counts: refused.is_none() && !over,
+            refused: refused.clone(),
             gone,
             yields: false,
             pod: Arc::clone(&pod),

@@ -86,7 +86,12 @@ async fn a_runtime_that_is_away_costs_no_container_its_life() {
     world.create("late", one("serve"));
     world.pass(300).await;
     world.runtime.set_unavailable(None);
+    let back = world.seconds();
     world.until_ready("late").await;
+    assert!(
+        world.seconds() - back <= 10,
+        "it is not waited for longer than need be"
+    );
     world.pass(60).await;
     assert!(world.is_ready("web"));
     assert_eq!(world.starts("app").len(), 2);

@@ -30,6 +30,8 @@ const PULL: Duration = Duration::from_mins(30);
 pub(super) enum Hindrance {
     /// The pod is to end.
     Ended,
+    /// The runtime does not answer: as soon as it does, it is tried again.
+    Away,
     /// It could not be.
     Trouble(Trouble),
 }
@@ -118,6 +120,9 @@ impl Start {
         };
         let made = bounded(CALL, self.runtime().start_sandbox(&config)).await;
         made.map(drop).map_err(|error| {
+            if matches!(error, Error::Unavailable(_)) {
+                return Hindrance::Away;
+            }
             let message = format!("Failed to create pod sandbox: {error}");
             self.voice.warn("FailedCreatePodSandBox", message.clone());
             Hindrance::Trouble(Trouble {
@@ -148,7 +153,7 @@ impl Start {
             }
             Err(error) => {
                 self.forget_unstarted(&id).await;
-                Err(self.failed("RunContainerError", "RunContainerError", &error.to_string()))
+                Err(self.refused("RunContainerError", &error))
             }
         }
     }
@@ -169,10 +174,7 @@ impl Start {
         }
         match bounded(CALL, self.runtime().remove(&made.id)).await {
             Ok(()) => Ok(None),
-            Err(error) => {
-                let reason = "CreateContainerError";
-                Err(self.failed(reason, reason, &error.to_string()))
-            }
+            Err(error) => Err(self.refused("CreateContainerError", &error)),
         }
     }
 
@@ -210,12 +212,16 @@ impl Start {
             self.failed(trouble.reason, trouble.waiting, &trouble.message)
         })?;
         let made = bounded(CALL, self.runtime().create(&shared, &sandbox.id, &own)).await;
-        let id = made.map_err(|error| {
-            let reason = "CreateContainerError";
-            self.failed(reason, reason, &error.to_string())
-        })?;
+        let id = made.map_err(|error| self.refused("CreateContainerError", &error))?;
         self.voice.say("Created", "Container created");
         Ok(id)
+    }
+
+    fn refused(&self, reason: &'static str, error: &Error) -> Hindrance {
+        match error {
+            Error::Unavailable(_) => Hindrance::Away,
+            error => self.failed(reason, reason, &error.to_string()),
+        }
     }
 
     fn failed(&self, reason: &'static str, waiting: &'static str, why: &str) -> Hindrance {
@@ -274,6 +280,7 @@ impl Start {
 
     fn no_image(&self, image: &str, error: &Error) -> Hindrance {
         let reason = match error {
+            Error::Unavailable(_) => return Hindrance::Away,
             Error::Image { reason, .. } => reason,
             Error::Refused(_) => "CreateContainerError",
             _ => "ErrImagePull",

@@ -387,6 +387,10 @@ impl Worker {
         match result {
             Ok(()) => self.memory.started(name),
             Err(act::Hindrance::Ended) => {}
+            Err(act::Hindrance::Away) => {
+                self.look = Some((now + LOOK_AGAIN, 0));
+                return;
+            }
             Err(act::Hindrance::Trouble(trouble)) => self.could_not_start(name, trouble, now),
         }
         self.look_now();

@@ -164,7 +164,10 @@ impl Worker {
         };
         let news = !self.telling.frozen && (!self.telling.told || new != *before);
         if news {
-            self.shared.reports.tell(&self.pod, new.clone());
+            // Nobody is told of what nobody asks for: another pod may have its name by now.
+            if !self.gone {
+                self.shared.reports.tell(&self.pod, new.clone());
+            }
             self.telling.pod["status"] = new.clone();
             self.telling.told = true;
             self.say_who_waits(&new);
