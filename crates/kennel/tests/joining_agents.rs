@@ -347,6 +347,52 @@ fn one_agent_speaks_for_a_node() {
     cluster.renews("n1");
 }
 
+#[test]
+fn a_cluster_on_one_machine_has_that_machine_as_its_node() {
+    let manifests = TempDir::new().unwrap();
+    let manifests = manifests.path().display().to_string();
+    let more = [
+        "--nodes=1",
+        "--node-name=own",
+        "--runtime=simulated",
+        "--log-dir",
+    ];
+    let more = [
+        &["up"],
+        &more[..],
+        &[&manifests, "--manifest-dir", &manifests],
+    ]
+    .concat();
+    let kennel = Kennel::start(BINARY, &more);
+    let admin = Access::admin(kennel.address(), &kennel.data_dir());
+    let cluster = Cluster { kennel, admin };
+    cluster.is_ready("own");
+    // Its certificate is signed on the spot: nobody is asked.
+    eventually(Deadline::seconds(30), || {
+        let log = cluster.kennel.log();
+        let got = log.contains("got a new serving certificate");
+        got.then_some(()).ok_or(log)
+    });
+    assert_eq!(cluster.get(REQUESTS)["items"], json!([]));
+    // It comes back at once, as the same node.
+    let uid = cluster.get("/api/v1/nodes/own")["metadata"]["uid"].clone();
+    let kennel = cluster.kennel.restart();
+    let admin = Access::admin(kennel.address(), &kennel.data_dir());
+    let cluster = Cluster { kennel, admin };
+    cluster.renews("own");
+    assert_eq!(cluster.get("/api/v1/nodes/own")["metadata"]["uid"], uid);
+    let output = Command::new(BINARY)
+        .args(["up", "--nodes", "2"])
+        .output()
+        .unwrap();
+    let heard = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        heard.contains("share its ports") && heard.contains("token create"),
+        "{heard}"
+    );
+}
+
 /// A node's certificate of this cluster that began and ends so many seconds from now.
 fn certificate(cluster: &Cluster, node: &str, from: i64, to: i64) -> String {
     let pki = cluster.kennel.data_dir().join("pki");

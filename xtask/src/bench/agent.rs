@@ -6,7 +6,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -34,7 +34,8 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
     let target = server.target()?;
     let mut api = target.http1().await?;
     let agent = Agent::start(&server)?;
-    wait("the node", &mut api, "/api/v1/nodes/bench", is_ready).await?;
+    let node = wait("the node", &mut api, "/api/v1/nodes/bench", is_ready).await;
+    node.with_context(|| format!("the agent's log:\n{}", agent.log()))?;
     let added = starts(&mut api).await?;
     report.judge(
         "agent, bound → started",
@@ -185,6 +186,10 @@ impl Agent {
             .stderr(log)
             .spawn()?;
         Ok(Self { child, data })
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.data.path().join("log")).unwrap_or_default()
     }
 
     fn pid(&self) -> String {
