@@ -39,7 +39,7 @@ use super::node;
 use super::serving::Serving;
 use super::settings::Settings;
 use crate::inputs::Inputs;
-use crate::look::{self, Rooms};
+use crate::look::{self, Counted, Rooms};
 use crate::manifests::mirror::{self, Mirror};
 use crate::manifests::{self, Manifests};
 use crate::pods::{Change, Directory, Order, Orders, Origin, Parts, View, keeper, source};
@@ -121,6 +121,8 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
 struct Assembly {
     settings: Arc<Settings>,
     runtime: Arc<dyn Runtime>,
+    /// Numbers about the runtime.
+    operations: Arc<Counted>,
     directory: Arc<Directory>,
     /// The node's own object, as far as it is known.
     node: watch::Sender<Arc<Value>>,
@@ -145,9 +147,11 @@ impl Assembly {
         let (pods, changes) = mpsc::channel(WAITING);
         let (orders, ordered) = Orders::channel();
         let heard = Heard { changes, ordered };
+        let operations = Arc::new(Counted::new(Arc::clone(&start.runtime)));
         let assembly = Self {
             settings: Arc::clone(settings),
-            runtime: Arc::clone(&start.runtime),
+            runtime: Arc::clone(&operations) as Arc<dyn Runtime>,
+            operations,
             directory: Arc::default(),
             node: watch::channel(Arc::new(object)).0,
             pods,
@@ -249,6 +253,7 @@ impl Assembly {
             metrics: vec![
                 Arc::clone(&self.files) as Arc<dyn Observed>,
                 Arc::clone(&self.evictions) as Arc<dyn Observed>,
+                Arc::clone(&self.operations) as Arc<dyn Observed>,
             ],
         };
         self.tasks

@@ -9,6 +9,7 @@
 //! Nothing here changes a pod or decides about one.
 
 mod answer;
+mod counted;
 mod desk;
 #[cfg(test)]
 mod fake;
@@ -19,6 +20,7 @@ mod route;
 mod server;
 pub mod stream;
 
+pub use self::counted::Counted;
 pub use self::server::{Rooms, serve};
 
 #[cfg(test)]

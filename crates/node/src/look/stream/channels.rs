@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Duration, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 
 use super::Begin;
@@ -140,7 +141,11 @@ async fn write<S>(
             return tracing::debug!(%error, "a WebSocket client has gone");
         }
     }
-    drop(sink.close().await);
+    let farewell = CloseFrame {
+        code: CloseCode::Normal,
+        reason: "".into(),
+    };
+    drop(sink.send(Message::Close(Some(farewell))).await);
 }
 
 /// Reads until the client hangs up.

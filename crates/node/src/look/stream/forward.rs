@@ -89,9 +89,17 @@ async fn forward(ports: Ports, port: u16, mut error: Stream, mut data: Stream) {
         Err(error) => Err(error.to_string()),
     };
     if let Err(why) = ended {
-        let Ports { pod, uid, .. } = ports;
-        let text = format!("error forwarding port {port} to pod {pod}, uid {uid}: {why}");
+        let text = told(&ports, port, why);
         tracing::debug!("{text}");
         drop(error.write_all(text.as_bytes()).await);
     }
+}
+
+/// Why a port cannot be reached, unless the runtime has said it in the same words already.
+fn told(ports: &Ports, port: u16, why: String) -> String {
+    if why.starts_with("error forwarding port ") {
+        return why;
+    }
+    let Ports { pod, uid, .. } = ports;
+    format!("error forwarding port {port} to pod {pod}, uid {uid}: {why}")
 }
