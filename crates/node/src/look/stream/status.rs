@@ -8,6 +8,9 @@ use crate::runtime::{Error, Result, Size};
 /// The longest status we read.
 const STATUS_BYTES_MAX: u64 = 64 * 1024;
 
+/// What comes before the reason why a command could not be run.
+const FAILED: &str = "error executing command in container: ";
+
 /// Reads how a command ended: what it returned.
 pub(super) async fn read(from: impl AsyncRead + Unpin) -> Result<i32> {
     let mut bytes = Vec::new();
@@ -33,6 +36,11 @@ fn parse(bytes: &[u8]) -> Result<i32> {
     let mut codes = causes.filter(|cause| cause["reason"] == "ExitCode");
     let code = codes.find_map(|cause| cause["message"].as_str()?.parse().ok());
     let message = status["message"].as_str().unwrap_or("the command failed");
+    // What we would say ourselves is not said twice.
+    let message = message
+        .strip_prefix("Internal error occurred: ")
+        .unwrap_or(message);
+    let message = message.strip_prefix(FAILED).unwrap_or(message);
     code.ok_or_else(|| Error::Failed(message.to_owned()))
 }
 
@@ -48,7 +56,7 @@ pub(super) fn write(ended: &Result<i32>) -> Vec<u8> {
             "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]},
         }),
         Err(error) => {
-            let why = format!("error executing command in container: {error}");
+            let why = format!("{FAILED}{error}");
             json!({
                 "metadata": {},
                 "status": "Failure",
@@ -79,8 +87,7 @@ mod tests {
             assert_eq!(parse(&write(&Ok(code))), Ok(code));
         }
         let failed = parse(&write(&Err(Error::Failed("no such file".to_owned()))));
-        let words = "Internal error occurred: error executing command in container: no such file";
-        assert_eq!(failed, Err(Error::Failed(words.to_owned())));
+        assert_eq!(failed, Err(Error::Failed("no such file".to_owned())));
     }
 
     #[test]

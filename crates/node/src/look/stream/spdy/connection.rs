@@ -66,6 +66,8 @@ pub(super) struct Table {
     next: u32,
     /// The last number the other side used.
     pub(super) last: u32,
+    /// The other side has said good-bye: that it hangs up is no surprise, in whatever way it does.
+    pub(super) leaving: bool,
     /// Nothing more will be read.
     pub(super) over: bool,
 }
@@ -122,6 +124,7 @@ impl Connection {
                 streams: HashMap::new(),
                 next: if role == Role::Client { 1 } else { 2 },
                 last: 0,
+                leaving: false,
                 over: false,
             }),
         });

@@ -7,9 +7,10 @@
 //!         writes frames ◀────────────┘    one queue, bounded in bytes
 //! ```
 //!
-//! The other side is always moby/spdystream (kubectl, containerd). It never says that it has room for more, so
-//! what we send is held back by TCP alone; for what we read we do say so, which it passes over. A stream that
-//! nobody reads holds up the others of its connection, as there: memory stays bounded.
+//! The other side is always moby/spdystream (kubectl, containerd), which keeps no windows: it never says that it
+//! has room for more. So what we send is held back by TCP alone, and neither do we say so: what containerd has
+//! not read when it hangs up would cost us what it wrote last. A stream that nobody reads holds up the others of
+//! its connection, as there: memory stays bounded.
 
 pub mod client;
 mod connection;

@@ -46,8 +46,9 @@ pub(super) async fn read(
 fn end(shared: &Shared, broken: bool) {
     let mut table = shared.table();
     table.over = true;
+    let leaving = table.leaving;
     for (_, entry) in table.streams.drain() {
-        if broken {
+        if broken && !leaving {
             entry.reset.cancel();
         }
     }
@@ -124,7 +125,8 @@ impl<R: AsyncRead + Unpin> Reading<R> {
                 }
             }
             Frame::Ping(id) if self.is_theirs(id) => self.answer(Frame::Ping(id)).await,
-            // After a good-bye the streams there are go on until the connection ends.
+            // The streams there are go on until the connection ends.
+            Frame::GoAway { .. } => self.shared.table().leaving = true,
             _ => {}
         }
         Ok(())
@@ -180,8 +182,8 @@ pub(super) async fn write(
         () = shared.gone.cancelled() => Ok(()),
     };
     if let Err(error) = written {
+        // What the other side wrote before it hung up is still to be read.
         tracing::debug!(%error, "a SPDY connection cannot be written to");
-        shared.gone.cancel();
     }
     queue.close();
     // Wakes those who wait for a place.

@@ -14,9 +14,6 @@ use super::connection::{Out, PIECE_BYTES, Shared};
 use super::frame::Frame;
 use super::headers::Headers;
 
-/// After so many bytes that were read we say that there is room again: half of what SPDY begins with.
-const WINDOW_STEP: u32 = 32 * 1024;
-
 /// See the [module](self). Dropping it says that nothing more comes, and that nothing more is read.
 pub struct Stream {
     shared: Arc<Shared>,
@@ -26,7 +23,6 @@ pub struct Stream {
     reset: CancellationToken,
     /// What was taken from the queue and not read yet.
     piece: Bytes,
-    read: u32,
     places: PollSemaphore,
     finished: bool,
 }
@@ -47,7 +43,6 @@ impl Stream {
             queue,
             reset,
             piece: Bytes::new(),
-            read: 0,
             places,
             finished: false,
         }
@@ -72,26 +67,6 @@ impl Stream {
         // A connection that is gone needs no end of a stream.
         drop(self.shared.tell(end));
     }
-
-    /// Says that there is room again.
-    fn count(&mut self, bytes: usize) {
-        self.read = self
-            .read
-            .saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-        if self.read < WINDOW_STEP {
-            return;
-        }
-        // While the other side reads nothing it is told later, with what was read by then.
-        let place = Arc::clone(&self.shared.places).try_acquire_owned();
-        if let Ok(place) = place {
-            let window = Frame::Window {
-                id: self.id,
-                delta: self.read,
-            };
-            drop(self.shared.out.send(Out::Frame(window, Some(place))));
-            self.read = 0;
-        }
-    }
 }
 
 impl AsyncRead for Stream {
@@ -112,7 +87,6 @@ impl AsyncRead for Stream {
         let length = self.piece.len().min(buffer.remaining());
         buffer.put_slice(&self.piece[..length]);
         self.piece.advance(length);
-        self.count(length);
         Poll::Ready(Ok(()))
     }
 }
