@@ -1,7 +1,10 @@
 //! A runtime for tests of looking in: commands that say what they were given, ports that echo.
 
+use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Mutex;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -71,6 +74,33 @@ impl Fake {
     }
 }
 
+/// A connection that is broken off as soon as something is said.
+struct Broken;
+
+impl tokio::io::AsyncRead for Broken {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl tokio::io::AsyncWrite for Broken {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
 #[async_trait]
 impl Runtime for Fake {
     fn about(&self) -> About {
@@ -132,6 +162,9 @@ impl Runtime for Fake {
     }
 
     async fn connect(&self, _: &str, port: u16) -> Result<Box<dyn Duplex>> {
+        if port == 82 {
+            return Ok(Box::new(Broken));
+        }
         if port != 80 {
             return Err(Error::Failed("connection refused".to_owned()));
         }

@@ -1,6 +1,7 @@
 //! Ports of a pod over SPDY: for each connection a pair of streams, one for data and one for what went wrong.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
@@ -84,7 +85,7 @@ async fn forward(ports: Ports, port: u16, mut error: Stream, mut data: Stream) {
     let ended = match ports.runtime.connect(&ports.sandbox, port).await {
         Ok(mut connection) => {
             let copied = tokio::io::copy_bidirectional(&mut data, &mut connection).await;
-            copied.map(drop).map_err(|error| error.to_string())
+            copied.map(drop).or_else(never_came_about)
         }
         Err(error) => Err(error.to_string()),
     };
@@ -93,6 +94,16 @@ async fn forward(ports: Ports, port: u16, mut error: Stream, mut data: Stream) {
         tracing::debug!("{text}");
         drop(error.write_all(text.as_bytes()).await);
     }
+}
+
+/// Why a connection never came about. One that did, and that one side broke off later, just ends: kubectl would
+/// give up all others for one that it is told of, and breaks off its own as a matter of course.
+fn never_came_about(error: io::Error) -> Result<(), String> {
+    if error.kind() == io::ErrorKind::Other {
+        return Err(error.to_string());
+    }
+    tracing::debug!(%error, "a forwarded connection was broken off");
+    Ok(())
 }
 
 /// Why a port cannot be reached, unless the runtime has said it in the same words already.

@@ -157,3 +157,16 @@ async fn ports_are_reached_each_by_itself() {
     let io = bench.upgrade("/portForward/ns/p", &FORWARD).await;
     echo_through(&Connection::new(io, Role::Client)).await;
 }
+
+/// Port 82 breaks connections off as soon as it hears something.
+#[tokio::test]
+async fn a_connection_that_is_broken_off_is_no_reason_to_give_up_others() {
+    let bench = Bench::start().await;
+    let io = bench.upgrade("/portForward/ns/p", &FORWARD).await;
+    let connection = Connection::new(io, Role::Client);
+    let (mut error, mut data) = pair(&connection, 82, 1);
+    data.write_all(b"hello").await.unwrap();
+    assert_eq!(text(&mut data).await, "");
+    assert_eq!(text(&mut error).await, "");
+    echo_through(&connection).await;
+}
