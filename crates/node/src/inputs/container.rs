@@ -12,11 +12,21 @@ use serde_json::Value;
 use super::env::{Sources, Variables};
 use super::files::{dns, hostname, hosts, message};
 use super::tree::{flag, text, texts};
+use super::turn::Turn;
 use super::volumes::{Mounts, in_order};
 use super::{Shared, limits, machine, objects, sandbox, security, trouble};
 use crate::agent::Paths;
 use crate::pods::Pod;
 use crate::runtime::{ContainerConfig, Image, Mount};
+
+/// A run of a container that is to be.
+pub(super) struct Run<'a> {
+    pub(super) name: &'a str,
+    pub(super) attempt: u32,
+    pub(super) image: &'a Image,
+    /// The pod's addresses.
+    pub(super) addresses: &'a [IpAddr],
+}
 
 const HOSTS: &str = "/etc/hosts";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -26,11 +36,15 @@ impl Shared {
     pub(super) async fn container(
         &self,
         pod: &Pod,
-        name: &str,
-        attempt: u32,
-        image: &Image,
-        addresses: &[IpAddr],
+        run: &Run<'_>,
+        turn: &Turn,
     ) -> Result<ContainerConfig, Trouble> {
+        let Run {
+            name,
+            attempt,
+            image,
+            addresses,
+        } = *run;
         let missing = || trouble::config(format!("the pod has no container \"{name}\""));
         let spec = pod.raw_container(name).ok_or_else(missing)?;
         let variables = self.variables(pod, spec, addresses).await?;
@@ -40,8 +54,10 @@ impl Shared {
         };
         let (has_images, profiles) = (self.about.images, self.profiles());
         let rights = security::of_container(pod, spec, image, has_images, &profiles);
-        let words = &self.settings.paths.pod_logs(&pod.id).join(name);
-        sandbox::make_log_dir(words).map_err(trouble::config)?;
+        let logs = self.settings.paths.pod_logs(&pod.id).join(name);
+        sandbox::make_log_dir(&logs).map_err(trouble::config)?;
+        let mounts = turn.take_shortly(|| self.mounts(pod, spec, run, &variables));
+        let mounts = mounts.await.map_err(trouble::config)?;
         Ok(ContainerConfig {
             name: name.to_owned(),
             attempt,
@@ -50,7 +66,7 @@ impl Shared {
             command: expand("command"),
             args: expand("args"),
             working_dir: text(spec, "workingDir").to_owned(),
-            mounts: self.mounts(pod, spec, attempt, &variables, addresses)?,
+            mounts,
             env: variables.all.into_iter().collect(),
             devices: Vec::new(),
             log_path: Paths::log(name, attempt),
@@ -93,19 +109,17 @@ impl Shared {
         &self,
         pod: &Pod,
         container: &Value,
-        attempt: u32,
+        run: &Run<'_>,
         variables: &Variables,
-        addresses: &[IpAddr],
-    ) -> Result<Vec<Mount>, Trouble> {
+    ) -> Result<Vec<Mount>, String> {
         let own = Mounts {
             pod,
             paths: &self.settings.paths,
             variables,
         };
-        let mut mounts = own.of(container).map_err(trouble::config)?;
-        let files = self.files(pod, container, attempt, addresses);
-        let failed =
-            |error: io::Error| trouble::config(format!("cannot write files of the pod: {error}"));
+        let mut mounts = own.of(container)?;
+        let files = self.files(pod, container, run);
+        let failed = |error: io::Error| format!("cannot write files of the pod: {error}");
         for (container_path, host_path) in files.map_err(failed)? {
             // What the container mounts there itself goes first.
             if mounts
@@ -128,14 +142,13 @@ impl Shared {
         &self,
         pod: &Pod,
         container: &Value,
-        attempt: u32,
-        addresses: &[IpAddr],
+        run: &Run<'_>,
     ) -> io::Result<Vec<(PathBuf, PathBuf)>> {
         let paths = &self.settings.paths;
         let dir = paths.pod(&pod.id.uid);
         super::volumes::make(&dir)?;
         let mut files = Vec::new();
-        if let Some(content) = self.hosts(pod, addresses) {
+        if let Some(content) = self.hosts(pod, run.addresses) {
             let path = dir.join("etc-hosts");
             rewrite(&path, &content)?;
             files.push((HOSTS.into(), path));
@@ -150,9 +163,8 @@ impl Shared {
         }
         let message = text(container, "terminationMessagePath");
         if !message.is_empty() {
-            let name = text(container, "name");
-            let path = paths.termination_message(&pod.id.uid, name, attempt);
-            leave_room_for_last_words(&path, attempt)?;
+            let path = paths.termination_message(&pod.id.uid, run.name, run.attempt);
+            leave_room_for_last_words(&path, run.attempt)?;
             files.push((Path::new("/").join(message), path));
         }
         Ok(files)

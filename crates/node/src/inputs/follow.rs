@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::tokens::RETRY;
 use super::tree::list;
+use super::turn::Turn;
 use super::volumes::{self, Kind};
 use super::{Shared, objects};
 use crate::pods::Pod;
@@ -20,11 +21,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// None for a pod whose volumes show nothing that changes.
-    pub(super) fn start(
-        shared: &Arc<Shared>,
-        pod: &Arc<Pod>,
-        turn: Arc<Mutex<()>>,
-    ) -> Option<Self> {
+    pub(super) fn start(shared: &Arc<Shared>, pod: &Arc<Pod>, turn: Turn) -> Option<Self> {
         let notify = shared.objects.hold(&pod.id.uid, || objects::of(pod));
         let volumes = list(pod.raw_spec(), "volumes").iter();
         let mut kinds = volumes.filter_map(|volume| Kind::of(volume).ok());
@@ -53,7 +50,7 @@ impl Follower {
 struct Follow {
     shared: Weak<Shared>,
     pod: watch::Receiver<Arc<Pod>>,
-    turn: Arc<Mutex<()>>,
+    turn: Turn,
     notify: Arc<Notify>,
 }
 
@@ -80,7 +77,6 @@ impl Follow {
         let shared = self.shared.upgrade()?;
         let pod = self.pod.borrow_and_update().clone();
         let paths = &shared.settings.paths;
-        let _turn = self.turn.lock().await;
         let volumes = list(pod.raw_spec(), "volumes").iter();
         let shown = volumes.filter(|volume| {
             let changes = Kind::of(volume).is_ok_and(|(kind, _)| kind.changes());
@@ -90,7 +86,10 @@ impl Follow {
         let mut retry = None;
         // One that cannot be had must not hold the others back: it goes on showing what it did.
         for volume in shown {
-            if let Err(trouble) = shared.set_up(&pod, std::iter::once(volume)).await {
+            if let Err(trouble) = shared
+                .set_up(&pod, std::iter::once(volume), &self.turn)
+                .await
+            {
                 tracing::debug!(pod = %pod.id.name, "{}", trouble.message);
                 retry = Some(Instant::now() + RETRY);
             }

@@ -27,6 +27,7 @@ mod tests;
 mod tokens;
 mod tree;
 mod trouble;
+mod turn;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -42,10 +43,12 @@ use tokio::sync::watch;
 
 pub use self::volumes::EMPTY_DIR;
 
+use self::container::Run;
 use self::env::field::Place;
 use self::follow::Follower;
 use self::objects::Objects;
 use self::tokens::Tokens;
+use self::turn::Turn;
 use crate::agent::Settings;
 use crate::pods::{Pod, Supplies};
 use crate::runtime::{About, ContainerConfig, Image, RegistryLogin, SandboxConfig};
@@ -68,10 +71,10 @@ struct Shared {
     recorder: OnceLock<Recorder>,
 }
 
-/// One pod. Its volumes are written by one at a time.
+/// One pod.
 #[derive(Default)]
 struct Kept {
-    turn: Arc<tokio::sync::Mutex<()>>,
+    turn: Turn,
     follower: Option<Follower>,
 }
 
@@ -111,7 +114,7 @@ impl Inputs {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(&self, uid: &str) -> Arc<tokio::sync::Mutex<()>> {
+    fn turn(&self, uid: &str) -> Turn {
         self.pods().entry(uid.to_owned()).or_default().turn.clone()
     }
 }
@@ -119,9 +122,7 @@ impl Inputs {
 #[async_trait]
 impl Supplies for Inputs {
     async fn prepare(&self, pod: &Pod) -> Result<(), Trouble> {
-        let turn = self.turn(&pod.id.uid);
-        let _turn = turn.lock().await;
-        self.shared.prepare(pod).await
+        self.shared.prepare(pod, &self.turn(&pod.id.uid)).await
     }
 
     async fn sandbox(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble> {
@@ -136,10 +137,14 @@ impl Supplies for Inputs {
         image: &Image,
         addresses: &[IpAddr],
     ) -> Result<ContainerConfig, Trouble> {
+        let run = Run {
+            name,
+            attempt,
+            image,
+            addresses,
+        };
         let turn = self.turn(&pod.id.uid);
-        let _turn = turn.lock().await;
-        let shared = &self.shared;
-        shared.container(pod, name, attempt, image, addresses).await
+        self.shared.container(pod, &run, &turn).await
     }
 
     async fn logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin> {
@@ -160,11 +165,10 @@ impl Supplies for Inputs {
     }
 
     async fn remove(&self, uid: &str) -> io::Result<()> {
-        let turn = self.turn(uid);
-        // Whoever writes comes to an end first.
-        let _turn = turn.lock().await;
+        // Whoever writes comes to an end first, and nobody does afterwards.
+        let end = self.turn(uid).end().await;
         drop(self.pods().remove(uid));
-        self.shared.remove(uid).await
+        self.shared.remove(uid, end).await
     }
 
     async fn kept(&self) -> io::Result<Vec<String>> {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::files::{dns, hostname};
 use super::tree::{flag, lasting, list, map, text};
+use super::turn::{End, Turn};
 use super::volumes::{self, Gatherer};
 use super::{Shared, limits, objects, security, trouble};
 use crate::pods::Pod;
@@ -33,12 +34,13 @@ const SAFE_SYSCTLS: [&str; 12] = [
 
 impl Shared {
     /// Directories and volumes.
-    pub(super) async fn prepare(&self, pod: &Pod) -> Result<(), Trouble> {
+    pub(super) async fn prepare(&self, pod: &Pod, turn: &Turn) -> Result<(), Trouble> {
         let notify = self.objects.hold(&pod.id.uid, || objects::of(pod));
         let dir = self.settings.paths.pod(&pod.id.uid);
-        volumes::make(&dir).map_err(|error| trouble::directories(&error))?;
+        let made = turn.take(move || volumes::make(&dir).map_err(|error| error.to_string()));
+        made.await.map_err(|why| trouble::directories(&why))?;
         let all = list(pod.raw_spec(), "volumes");
-        self.set_up(pod, all.iter()).await?;
+        self.set_up(pod, all.iter(), turn).await?;
         // Tokens that were got just now have times at which to renew them.
         notify.notify_one();
         Ok(())
@@ -49,6 +51,7 @@ impl Shared {
         &self,
         pod: &Pod,
         volumes: impl Iterator<Item = &'a Value>,
+        turn: &Turn,
     ) -> Result<(), Trouble> {
         let allocatable = self.allocatable();
         let gatherer = Gatherer {
@@ -63,7 +66,7 @@ impl Shared {
         for volume in volumes {
             let name = text(volume, "name");
             let done = match gatherer.work(volume).await {
-                Ok(work) => on_disk(move || work.carry_out()).await,
+                Ok(work) => turn.take(move || work.carry_out()).await,
                 Err(why) => Err(why),
             };
             done.map_err(|why| trouble::mount(name, &why))?;
@@ -137,7 +140,7 @@ impl Shared {
     }
 
     /// Takes away all that a pod was given. Its logs are kept by those who look after it.
-    pub(super) async fn remove(&self, uid: &str) -> io::Result<()> {
+    pub(super) async fn remove(&self, uid: &str, end: End) -> io::Result<()> {
         if uid.is_empty() || uid.starts_with('.') || uid.contains('/') {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -147,15 +150,14 @@ impl Shared {
         self.objects.release(uid);
         self.tokens.forget(uid);
         let dir = self.settings.paths.pod(uid);
-        let removed = tokio::task::spawn_blocking(move || volumes::remove(&dir)).await;
+        let remove = move || {
+            let removed = volumes::remove(&dir);
+            drop(end);
+            removed
+        };
+        let removed = tokio::task::spawn_blocking(remove).await;
         removed.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
-}
-
-/// Does work that may block.
-async fn on_disk(work: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), String> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 /// Log collectors, which may be anybody, list it.

@@ -32,7 +32,7 @@ pub(super) fn sandbox(why: impl std::fmt::Display) -> Trouble {
 /// The pod's own directories cannot be made.
 pub(super) fn directories(why: &dyn std::fmt::Display) -> Trouble {
     Trouble {
-        reason: "Failed",
+        reason: "FailedToMakePodDataDirectories",
         waiting: "ContainerCreating",
         message: format!("error making pod data directories: {why}"),
     }
