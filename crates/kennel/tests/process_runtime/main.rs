@@ -7,4 +7,5 @@ mod files;
 mod lives;
 mod looking_in;
 mod rights;
+mod without_root;
 mod world;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use kennel_shim::cgroup::SHIMS;
+use kennel_shim::cgroup::{Bounds, SHIMS};
 use kennel_shim::state::{ALREADY, Dir, Life, OK};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
@@ -94,8 +94,11 @@ impl Launcher {
             .spawn()
             .map_err(io(&self.shim))?;
         if let (Some(cgroups), Some(pid)) = (&self.rights.cgroups, child.id()) {
+            let shims = cgroups.group(SHIMS);
             // It lives on in ours if it must; a machine may then end it together with the agent.
-            let _stays = cgroups.group(SHIMS).take(pid);
+            let _stays = shims
+                .make(&Bounds::default())
+                .and_then(|()| shims.take(pid));
         }
         let mut said = String::new();
         if let Some(stdout) = &mut child.stdout {

@@ -86,6 +86,15 @@ impl Process {
     }
 }
 
+impl Drop for Process {
+    /// Leaves no empty groups on a machine that runs nothing of ours.
+    fn drop(&mut self) {
+        if let Some(cgroups) = &self.rights.cgroups {
+            cgroups.group(kennel_shim::cgroup::SHIMS).remove_if_empty();
+        }
+    }
+}
+
 #[async_trait]
 impl Runtime for Process {
     fn about(&self) -> About {
