@@ -80,9 +80,11 @@ impl Cgroups {
         if self.0.is_empty() {
             return Err("no cgroups are mounted".to_owned());
         }
-        self.group(SHIMS)
-            .make(&Bounds::default())
-            .map_err(|error| format!("no cgroup can be made: {error}"))
+        // A new one: what is there already may be somebody else's.
+        let trial = self.group(&format!("{OWN}/trial-{}", own()));
+        let made = trial.make(&Bounds::default());
+        trial.remove_if_empty();
+        made.map_err(|error| format!("no cgroup can be made: {error}"))
     }
 
     /// A group by its path.
