@@ -46,6 +46,9 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// How often to look whether an old pod is over, while a new one waits for that.
 const WAIT: Duration = Duration::from_millis(250);
 
+/// How long a runtime may take to list what it has.
+const LIST: Duration = Duration::from_secs(10);
+
 /// What static pods need.
 pub struct Manifests {
     /// The directory of files.
@@ -168,11 +171,16 @@ impl Manifests {
         self.tell(Change::Synced(Origin::File), true).await
     }
 
+    /// Tells whoever shows pods, after whoever keeps them if he is to know: an API that is slow is no reason to
+    /// keep a pod waiting.
     async fn tell(&self, change: Change, keeper: bool) -> bool {
-        if let Some(shown) = &self.shown {
-            let _nobody = shown.send(change.clone()).await;
+        if keeper && self.pods.send(change.clone()).await.is_err() {
+            return false;
         }
-        !keeper || self.pods.send(change).await.is_ok()
+        if let Some(shown) = &self.shown {
+            let _nobody = shown.send(change).await;
+        }
+        true
     }
 
     /// Waits for the bell or the next look, and says so; or for a moment, if a pod waits for another's end.
@@ -239,7 +247,8 @@ impl<'a> Here<'a> {
     async fn look(runtime: &Arc<dyn Runtime>, directory: &'a Directory, needed: bool) -> Self {
         let found = if needed {
             // Without the runtime nothing starts anyway; then there is nothing to wait for.
-            runtime.list().await.unwrap_or_default()
+            let listed = tokio::time::timeout(LIST, runtime.list()).await;
+            listed.ok().and_then(Result::ok).unwrap_or_default()
         } else {
             Vec::new()
         };

@@ -1,23 +1,41 @@
 //! How much memory can still be had: all there is, without what is in use and cannot be given back.
 //!
-//! What is in use is told by the cgroup of everything where it says so (version 1), else by `/proc/meminfo`.
+//! An agent that is itself bounded by a cgroup has only what that leaves, as its pods do.
 
 use std::fs;
 use std::path::Path;
 
 use kennel_core::pod::evict::Reading;
 
+/// The files of the cgroup that everything we see is in: usage, bound, and what its statistics call pages that
+/// can be given back. Version 2 first.
+const CGROUPS: [[&str; 4]; 2] = [
+    [
+        "/sys/fs/cgroup",
+        "memory.current",
+        "memory.max",
+        "inactive_file ",
+    ],
+    [
+        "/sys/fs/cgroup/memory",
+        "memory.usage_in_bytes",
+        "memory.limit_in_bytes",
+        "total_inactive_file ",
+    ],
+];
+
 /// Measures this machine.
 pub fn read() -> Option<Reading> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let cgroup = Path::new("/sys/fs/cgroup/memory");
-    let usage = fs::read_to_string(cgroup.join("memory.usage_in_bytes"));
-    let stat = fs::read_to_string(cgroup.join("memory.stat"));
-    let limit = fs::read_to_string(cgroup.join("memory.limit_in_bytes"));
-    match (usage, stat, limit) {
-        (Ok(usage), Ok(stat), Ok(limit)) => of_cgroup(&meminfo, &usage, &stat, &limit),
-        _ => of_machine(&meminfo),
-    }
+    let machine = of_machine(&meminfo)?;
+    let bounded = CGROUPS.iter().find_map(|[dir, usage, limit, idle]| {
+        let read = |name: &str| fs::read_to_string(Path::new(dir).join(name)).ok();
+        let (usage, limit) = (read(usage)?, read(limit)?);
+        of_cgroup(&usage, &limit, &read("memory.stat")?, idle)
+    });
+    let bounded = bounded.filter(|bounded| bounded.capacity < machine.capacity);
+    let all = [Some(machine), bounded].into_iter().flatten();
+    all.min_by_key(|reading| reading.available)
 }
 
 /// Process ids that can still be had.
@@ -33,13 +51,12 @@ pub fn pids() -> Option<Reading> {
     })
 }
 
-fn of_cgroup(meminfo: &str, usage: &str, stat: &str, limit: &str) -> Option<Reading> {
+/// None where there is no bound.
+fn of_cgroup(usage: &str, limit: &str, stat: &str, idle: &str) -> Option<Reading> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
-    let idle = stat
-        .lines()
-        .find_map(|line| line.strip_prefix("total_inactive_file "));
-    let capacity = kibibytes(meminfo, "MemTotal")?.min(number(limit)?);
-    let held = number(usage)?.saturating_sub(number(idle?)?);
+    let idle = stat.lines().find_map(|line| line.strip_prefix(idle))?;
+    let capacity = number(limit)?;
+    let held = number(usage)?.saturating_sub(number(idle)?);
     Some(Reading {
         available: capacity.saturating_sub(held),
         capacity,
@@ -83,16 +100,13 @@ mod tests {
     fn what_can_be_given_back_is_available() {
         assert_eq!(of_machine(MEMINFO), reading(300, 1000));
         assert_eq!(of_machine("nonsense"), None);
-        let unlimited = "9223372036854771712\n";
         let stat = "cache 5\ntotal_inactive_file 102400\n";
-        assert_eq!(
-            of_cgroup(MEMINFO, "512000\n", stat, unlimited),
-            reading(600, 1000)
-        );
-        assert_eq!(
-            of_cgroup(MEMINFO, "512000\n", stat, "819200\n"),
-            reading(400, 800)
-        );
+        let check = |limit: &str, expected| {
+            let found = of_cgroup("512000\n", limit, stat, "total_inactive_file ");
+            assert_eq!(found, expected, "{limit}");
+        };
+        check("819200\n", reading(400, 800));
+        check("max\n", None);
     }
 
     #[test]

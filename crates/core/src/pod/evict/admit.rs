@@ -58,7 +58,7 @@ mod tests {
         ..MEMORY
     };
 
-    fn check(spec: Value, pressures: Pressures, expected: &str) {
+    fn check(spec: &Value, pressures: Pressures, expected: &str) {
         let verdict = refused(&json!({"spec": spec}), false, pressures);
         let message = verdict.map(|verdict| verdict.message).unwrap_or_default();
         assert_eq!(message, expected, "{spec}");
@@ -71,17 +71,17 @@ mod tests {
         let tolerant = json!({"containers": [{}], "tolerations": [
             {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}]});
         let critical = json!({"containers": [{}], "priority": 2_000_001_000});
-        check(careless.clone(), Pressures::default(), "");
+        check(&careless, Pressures::default(), "");
         check(
-            careless,
+            &careless,
             MEMORY,
             "Pod was rejected: The node had condition: [MemoryPressure]. ",
         );
-        check(modest.clone(), MEMORY, "");
-        check(tolerant.clone(), MEMORY, "");
+        check(&modest, MEMORY, "");
+        check(&tolerant, MEMORY, "");
         let both = "Pod was rejected: The node had condition: [MemoryPressure DiskPressure]. ";
-        check(modest, BOTH, both);
-        check(tolerant, BOTH, both);
-        check(critical, BOTH, "");
+        check(&modest, BOTH, both);
+        check(&tolerant, BOTH, both);
+        check(&critical, BOTH, "");
     }
 }

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::pod::evict::defaults;
 
-    const MINUTE: Duration = Duration::from_secs(60);
+    const MINUTE: Duration = Duration::from_mins(1);
 
     fn watch() -> Watch {
         Watch::new(defaults(), 5 * MINUTE)
