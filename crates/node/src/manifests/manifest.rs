@@ -49,10 +49,8 @@ fn hash(object: &Value, path: &Path, node_name: &str) -> String {
     hasher.update(object.to_string());
     let digest = hasher.finalize();
     // As long as upstream's, which uses MD5.
-    digest[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let first = u128::from_be_bytes(digest[..16].try_into().expect("16 bytes are 16 bytes"));
+    format!("{first:032x}")
 }
 
 fn complete(object: &mut Value, hash: &str, node_name: &str, now: &str) {

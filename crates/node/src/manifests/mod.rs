@@ -189,7 +189,7 @@ impl Manifests {
             if gate.is_waiting() {
                 tokio::time::sleep(WAIT).await;
             } else {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         };
         tokio::select! {

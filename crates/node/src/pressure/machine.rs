@@ -84,8 +84,9 @@ impl Meter for Machine {
         let ids: Vec<PodId> = pods.iter().map(|view| view.pod.id.clone()).collect();
         let paths = self.paths.clone();
         off_thread(move || {
-            ids.iter()
-                .for_each(|id| remove_old_logs(&paths.pod_logs(id)))
+            for id in &ids {
+                remove_old_logs(&paths.pod_logs(id));
+            }
         })
         .await;
     }

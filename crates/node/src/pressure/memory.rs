@@ -89,23 +89,23 @@ mod tests {
     const MEMINFO: &str = "MemTotal:        1000 kB\nMemFree:          100 kB\nMemAvailable:     500 kB\n\
         Inactive:         300 kB\nInactive(file):   200 kB\n";
 
-    fn reading(available: u64, capacity: u64) -> Option<Reading> {
-        Some(Reading {
+    fn reading(available: u64, capacity: u64) -> Reading {
+        Reading {
             available: available << 10,
             capacity: capacity << 10,
-        })
+        }
     }
 
     #[test]
     fn what_can_be_given_back_is_available() {
-        assert_eq!(of_machine(MEMINFO), reading(300, 1000));
+        assert_eq!(of_machine(MEMINFO), Some(reading(300, 1000)));
         assert_eq!(of_machine("nonsense"), None);
         let stat = "cache 5\ntotal_inactive_file 102400\n";
         let check = |limit: &str, expected| {
             let found = of_cgroup("512000\n", limit, stat, "total_inactive_file ");
             assert_eq!(found, expected, "{limit}");
         };
-        check("819200\n", reading(400, 800));
+        check("819200\n", Some(reading(400, 800)));
         check("max\n", None);
     }
 

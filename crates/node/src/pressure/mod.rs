@@ -229,18 +229,14 @@ impl Guard {
                 return Vec::new();
             }
         }
-        match self.choose(signal, pods).await {
-            Some((view, candidate)) => {
-                let verdict = evict::low(&met, &view.pod.object, &candidate);
-                self.pressure.metrics.evicted(signal.name());
-                self.evict(&view, verdict).await;
-                vec![view.pod.id.uid.clone()]
-            }
-            None => {
-                tracing::warn!("there is too little {resource}, and no pod that could go");
-                Vec::new()
-            }
-        }
+        let Some((view, candidate)) = self.choose(signal, pods).await else {
+            tracing::warn!("there is too little {resource}, and no pod that could go");
+            return Vec::new();
+        };
+        let verdict = evict::low(&met, &view.pod.object, &candidate);
+        self.pressure.metrics.evicted(signal.name());
+        self.evict(&view, verdict).await;
+        vec![view.pod.id.uid.clone()]
     }
 
     async fn choose(&self, signal: Signal, pods: &[Arc<View>]) -> Option<(Arc<View>, Candidate)> {

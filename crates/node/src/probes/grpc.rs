@@ -26,14 +26,14 @@ pub(super) struct HealthCheckRequest {
 /// What is answered: `grpc.health.v1.HealthCheckResponse`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct HealthCheckResponse {
-    #[prost(enumeration = "Serving", tag = "1")]
+    #[prost(enumeration = "Health", tag = "1")]
     pub(super) status: i32,
 }
 
 /// How a service is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
-pub(super) enum Serving {
+pub(super) enum Health {
     /// It does not say.
     Unknown = 0,
     /// Well.
@@ -44,7 +44,7 @@ pub(super) enum Serving {
     ServiceUnknown = 3,
 }
 
-impl Serving {
+impl Health {
     fn name(self) -> &'static str {
         match self {
             Self::Unknown => "UNKNOWN",
@@ -67,15 +67,13 @@ pub(super) async fn ask(
     let deadline = tokio::time::Instant::now() + timeout;
     let address = join(&host, port);
     let connected = tokio::time::timeout_at(deadline, connect(&address)).await;
-    let channel = match connected {
-        Ok(channel) => channel.map_err(Unwell::Unknown)?,
-        Err(_) => {
-            let within = within(timeout);
-            return Err(Unwell::Failed(format!(
-                "timeout: failed to connect service {address:?} within {within}: context deadline exceeded"
-            )));
-        }
+    let Ok(channel) = connected else {
+        let within = within(timeout);
+        return Err(Unwell::Failed(format!(
+            "timeout: failed to connect service {address:?} within {within}: context deadline exceeded"
+        )));
     };
+    let channel = channel.map_err(Unwell::Unknown)?;
     let answer = tokio::time::timeout_at(deadline, check(channel, service)).await;
     let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("")));
     judge(answer, timeout).map_err(Unwell::Failed)
@@ -110,7 +108,7 @@ async fn check(channel: Channel, service: &str) -> Result<HealthCheckResponse, S
 
 fn judge(answer: Result<HealthCheckResponse, Status>, timeout: Duration) -> Result<(), String> {
     match answer {
-        Ok(answer) if answer.status() == Serving::Serving => Ok(()),
+        Ok(answer) if answer.status() == Health::Serving => Ok(()),
         Ok(answer) => {
             let status = answer.status().name();
             Err(format!("service unhealthy (responded with {status:?})"))

@@ -11,7 +11,7 @@ use super::{Target, exec};
 use crate::runtime::PodId;
 
 /// Runtimes want a bound for commands: longer than any grace period that somebody means.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// Runs a hook: `handler` is `lifecycle.postStart` or `lifecycle.preStop` of the container. `Err` says why it
 /// failed; it may hold what the command wrote, so it belongs in logs and not in events.

@@ -1,5 +1,7 @@
 //! Where a request goes, and where an answer sends it on to. Requests never leave the host that was asked.
 
+use std::fmt::Write as _;
+
 use super::dial::join;
 
 /// Where a request goes.
@@ -91,7 +93,8 @@ fn escape(path: &str) -> String {
         if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
             escaped.push(char::from(byte));
         } else {
-            escaped.push_str(&format!("%{byte:02X}"));
+            // Writing to a string cannot fail.
+            let _written = write!(escaped, "%{byte:02X}");
         }
     }
     escaped

@@ -170,7 +170,7 @@ mod tests {
 
     fn pod(uid: &str) -> Change {
         let metadata = json!({"namespace": "ns", "name": "p", "uid": uid});
-        set(metadata, Origin::File)
+        set(&metadata, Origin::File)
     }
 
     fn mirror(uid: &str, of: &str, deleted: bool) -> Change {
@@ -179,10 +179,10 @@ mod tests {
         if deleted {
             metadata["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
         }
-        set(metadata, Origin::Api)
+        set(&metadata, Origin::Api)
     }
 
-    fn set(metadata: serde_json::Value, origin: Origin) -> Change {
+    fn set(metadata: &serde_json::Value, origin: Origin) -> Change {
         let object = json!({"metadata": metadata, "spec": {"containers": []}});
         Change::Set(Arc::new(Pod::parse(object, origin).unwrap()))
     }

@@ -25,7 +25,7 @@ pub const MIRROR: &str = crate::pods::source::MIRROR;
 /// The wait after a failure; doubled each time …
 const RETRY: Duration = Duration::from_secs(1);
 /// … up to this.
-const RETRY_MAX: Duration = Duration::from_secs(60);
+const RETRY_MAX: Duration = Duration::from_mins(1);
 
 /// What keeping mirrors needs.
 pub struct Mirror {
