@@ -3,16 +3,16 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{Request, Response, header};
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -27,7 +27,7 @@ use super::patient::Patient;
 use super::switch::Switch;
 use super::tls::Tls;
 use super::traffic::{Boredom, Exchange, Traffic};
-use super::{alive, head, read};
+use super::{alive, head, protocol, read};
 use crate::api::{Api, Entry};
 use crate::request::Caller;
 use crate::status::ApiError;
@@ -94,31 +94,62 @@ async fn converse(
             Ok::<_, Infallible>(answer.await)
         }
     });
-    let builder = builder(is_http2, patience);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let (stream, stop) = (TokioIo::new(stream), stop.cancelled());
+    // A client that has asked for nothing when the server stops has nothing to finish.
+    let stop = stop.map(|()| !spoken.load(Ordering::Relaxed));
+    if let Some(traffic) = &traffic {
+        let connection = protocol::two().serve_connection(stream, service);
+        let enough = async {
+            tokio::select! {
+                why = traffic.boring(patience) => why == Boredom::Stuck,
+                hung_up = stop => hung_up,
+            }
+        };
+        attend(
+            connection,
+            http2::Connection::graceful_shutdown,
+            enough,
+            patience,
+        )
+        .await;
+    } else {
+        let connection = protocol::one(patience).serve_connection(stream, service);
+        let connection = connection.with_upgrades();
+        attend(
+            connection,
+            http1::UpgradeableConnection::graceful_shutdown,
+            stop,
+            patience,
+        )
+        .await;
+    }
+}
+
+/// Serves a connection until it ends, or there is enough of it: then it is asked to finish, or (true) it
+/// is not even that.
+async fn attend<C>(
+    connection: C,
+    finish: impl FnOnce(Pin<&mut C>),
+    enough: impl Future<Output = bool>,
+    patience: Patience,
+) where
+    C: Future<Output = hyper::Result<()>>,
+{
     let mut connection = pin!(connection);
-    let bored = async {
-        match &traffic {
-            Some(traffic) => traffic.boring(patience).await,
-            None => std::future::pending().await,
-        }
-    };
     let hung_up = tokio::select! {
         ended = connection.as_mut() => return note(ended),
-        why = bored => why == Boredom::Stuck,
-        // A client that has asked for nothing when the server stops has nothing to finish.
-        () = stop.cancelled() => !spoken.load(Ordering::Relaxed),
+        hung_up = enough => hung_up,
     };
     if hung_up {
         return;
     }
-    connection.as_mut().graceful_shutdown();
+    finish(connection.as_mut());
     if let Ok(ended) = tokio::time::timeout(patience.shutdown, connection).await {
         note(ended);
     }
 }
 
-fn note(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+fn note(ended: hyper::Result<()>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
     }
@@ -146,36 +177,6 @@ async fn handshake(
         None => tracing::debug!("too many TLS handshakes"),
     }
     None
-}
-
-/// The protocol is the one agreed on in the handshake: guessing it from the first bytes would mean to
-/// wait for them without a bound.
-fn builder(is_http2: bool, patience: Patience) -> Builder<TokioExecutor> {
-    let builder = Builder::new(TokioExecutor::new());
-    let mut builder = if is_http2 {
-        builder.http2_only()
-    } else {
-        builder.http1_only()
-    };
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(patience.headers)
-        .max_headers(limits::HEADERS_MAX)
-        .max_buf_size(limits::HEADER_BYTES_MAX as usize);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits::STREAMS_MAX)
-        .max_pending_accept_reset_streams(limits::STREAMS_CANCELLED_MAX)
-        .max_local_error_reset_streams(limits::STREAMS_RESET_MAX)
-        .max_header_list_size(limits::HEADER_BYTES_MAX)
-        .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
-        .max_send_buf_size(limits::SEND_BUFFER_BYTES)
-        .keep_alive_interval(limits::PING_EVERY)
-        .keep_alive_timeout(limits::PING_WAIT);
-    builder
 }
 
 /// Reads the body and asks the API. A panic in a handler is an answer too.

@@ -9,6 +9,7 @@ pub mod limits;
 mod line;
 pub mod listen;
 mod patient;
+mod protocol;
 mod read;
 pub(crate) mod switch;
 pub mod tls;
