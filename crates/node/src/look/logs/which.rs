@@ -73,3 +73,62 @@ fn shown(status: &Value, previous: bool) -> Result<&str, Why> {
         None => "is waiting to start - no logs yet".to_owned(),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is meant, or why nothing is.
+    fn check(status: &Value, previous: bool, expected: Result<&str, &str>) {
+        let found = shown(status, previous).map_err(|why| match why {
+            Why::NoPrevious => "no previous".to_owned(),
+            Why::Words(words) => words,
+        });
+        assert_eq!(
+            found.as_deref().map_err(String::as_str),
+            expected,
+            "{status}"
+        );
+    }
+
+    fn ended(id: &str) -> Value {
+        json!({"terminated": {"containerID": id}})
+    }
+
+    #[test]
+    fn the_run_that_the_status_shows_is_meant() {
+        let running =
+            json!({"containerID": "r://2", "state": {"running": {}}, "lastState": ended("r://1")});
+        check(&running, false, Ok("r://2"));
+        check(&running, true, Ok("r://1"));
+        let over = json!({"state": ended("r://1"), "lastState": {}});
+        check(&over, false, Ok("r://1"));
+        check(&over, true, Err("no previous"));
+        let backing_off = json!({
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended("r://1"),
+        });
+        check(&backing_off, false, Ok("r://1"));
+        check(&backing_off, true, Ok("r://1"));
+        let never_ran = json!({"state": ended(""), "lastState": {}});
+        check(&never_ran, false, Err("is terminated"));
+    }
+
+    #[test]
+    fn who_waits_says_for_what() {
+        let waits = |reason: &str, words: &str| {
+            let status = json!({"state": {"waiting": {"reason": reason}}, "lastState": {}});
+            check(&status, false, Err(words));
+        };
+        waits(
+            "ContainerCreating",
+            "is waiting to start: ContainerCreating",
+        );
+        waits("ErrImagePull", "is waiting to start: image can't be pulled");
+        let words = "is waiting to start: trying and failing to pull image";
+        waits("ImagePullBackOff", words);
+        let nothing = json!({"state": {}, "lastState": {}});
+        check(&nothing, false, Err("is waiting to start - no logs yet"));
+    }
+}
