@@ -279,6 +279,10 @@ impl World {
     }
 
     /// A file has a pod.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "most callers make it on the spot"
+    )]
     pub(super) fn file(&self, uid: &str, spec: Value) {
         let pod =
             json!({"metadata": {"namespace": "ns", "name": "static", "uid": uid}, "spec": spec});
