@@ -5,6 +5,7 @@
 
 mod endings;
 mod images;
+mod interrupted;
 mod life;
 mod networks;
 mod outage;

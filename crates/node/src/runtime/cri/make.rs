@@ -83,7 +83,11 @@ pub(super) async fn start(line: &Line, id: &str) -> Result<()> {
     let Err(error) = line.ask(request).await else {
         return Ok(());
     };
-    let retold = matches!(&error, Error::Failed(message) if message.contains("is in CONTAINER_"));
+    let says = |words: &str| matches!(&error, Error::Failed(message) if message.contains(words));
+    if says("already in starting state") {
+        return Err(still_at_it(&error));
+    }
+    let retold = says("is in CONTAINER_");
     let begun = [api::ContainerState::Running, api::ContainerState::Exited];
     match found::container(line, id).await {
         Ok(Some(container)) if retold && begun.contains(&container.state()) => Ok(()),

@@ -1,0 +1,71 @@
+//! An agent that ends at any moment while a pod is made, and the one that goes on from there.
+
+use std::future::Future;
+use std::time::Duration;
+
+use kennel_core::pod::{Exit, State};
+use kennel_node::runtime::{Error, Result, Runtime};
+use kennel_testkit::machine::possible;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::world::{PATIENCE, World};
+
+/// What an agent that was killed has asked for is given up by the runtime, or was done. It is asked for again
+/// until it is done.
+async fn again<T, F: Future<Output = Result<T>>>(after: Duration, ask: impl Fn() -> F) -> T {
+    // Whether it was done in time does not matter.
+    let _given_up = timeout(after, ask()).await;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match ask().await {
+            Ok(done) => return done,
+            Err(Error::Unavailable(_)) if Instant::now() < deadline => {
+                sleep(Duration::from_millis(50)).await;
+            }
+            Err(error) => panic!("after {after:?}: {error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_was_begun_is_made_once() {
+    if !possible() {
+        return;
+    }
+    let world = World::new().await;
+    let container = world.script("app", "sleep 1000").await;
+    for milliseconds in [0, 10, 40, 90, 160] {
+        let after = Duration::from_millis(milliseconds);
+        let mut config = world.pod(&format!("pod-{milliseconds}"));
+        config.host_network = false;
+        config.hostname = "pod".to_owned();
+        let (cri, config, container) = (&world.cri, &config, &container);
+        let sandbox = again(after, || cri.start_sandbox(config)).await;
+        let sandbox = sandbox.as_str();
+        let id = again(after / 4, || cri.create(config, sandbox, container)).await;
+        again(after / 2, || cri.start(&id)).await;
+
+        let found = cri.look(&config.pod.uid).await.unwrap().unwrap();
+        let run = found.observed.latest("app").unwrap().clone();
+        assert_eq!(
+            (found.observed.runs.len(), run.id.as_str()),
+            (1, id.as_str()),
+            "after {after:?}"
+        );
+        assert_eq!(
+            found.observed.sandbox.unwrap().id,
+            sandbox,
+            "after {after:?}"
+        );
+        assert_eq!(found.stale, [""; 0], "after {after:?}");
+        // A start that was given up is a run that failed: what comes next is a restart.
+        let given_up = |exit: &Exit| exit.reason == "StartError";
+        assert!(run.state != State::Created, "after {after:?}");
+        assert!(
+            run.exit().is_none_or(given_up),
+            "after {after:?}: {:?}",
+            run.state
+        );
+    }
+    assert_eq!(world.cri.list().await.unwrap().len(), 5);
+}
