@@ -78,6 +78,7 @@ impl Meter for Machine {
     async fn reclaim(&self, pods: &[Arc<View>]) {
         self.remove_old_runs().await;
         match self.runtime.remove_unused_images().await {
+            Ok(0) => {}
             Ok(freed) => tracing::info!("images that nobody uses took {freed} bytes"),
             Err(error) => tracing::warn!("images that nobody uses stay: {error}"),
         }

@@ -111,6 +111,7 @@ pub async fn keep(pressure: Pressure, stop: CancellationToken) {
         began: now,
         limits_due: now,
         evicted: BTreeSet::new(),
+        short: BTreeSet::new(),
     };
     tokio::select! {
         () = stop.cancelled() => {}
@@ -126,6 +127,8 @@ struct Guard {
     limits_due: Instant,
     /// Those that were told to go.
     evicted: BTreeSet<String>,
+    /// What was short when it was last measured.
+    short: BTreeSet<Signal>,
 }
 
 impl Guard {
@@ -157,13 +160,20 @@ impl Guard {
         }
     }
 
-    fn tell(&self, pressures: Pressures, met: &[Met]) {
-        for met in met {
+    fn tell(&mut self, pressures: Pressures, met: &[Met]) {
+        let before = std::mem::replace(&mut self.short, signals(met));
+        for met in met
+            .iter()
+            .filter(|met| !before.contains(&met.threshold.signal))
+        {
             let reading = met.reading;
             tracing::warn!(
                 signal = %met.threshold.signal, available = reading.available, capacity = reading.capacity,
                 "the machine runs short"
             );
+        }
+        for signal in before.difference(&self.short) {
+            tracing::info!(%signal, "there is enough again");
         }
         let changed = |told: &mut Pressures| std::mem::replace(told, pressures) != pressures;
         self.pressure.pressures.send_if_modified(changed);
@@ -225,12 +235,12 @@ impl Guard {
             self.pressure.meter.reclaim(pods).await;
             let readings = self.pressure.meter.read().await;
             if self.watch.met(&readings).is_empty() {
-                tracing::info!("there is enough {resource} again, and no pod had to go");
+                tracing::info!("room was made for {resource}, and no pod had to go");
                 return Vec::new();
             }
         }
         let Some((view, candidate)) = self.choose(signal, pods).await else {
-            tracing::warn!("there is too little {resource}, and no pod that could go");
+            tracing::debug!("there is too little {resource}, and no pod that could go");
             return Vec::new();
         };
         let verdict = evict::low(&met, &view.pod.object, &candidate);
@@ -299,6 +309,10 @@ impl Guard {
         };
         events.emit(about, note);
     }
+}
+
+fn signals(met: &[Met]) -> BTreeSet<Signal> {
+    met.iter().map(|met| met.threshold.signal).collect()
 }
 
 fn candidate(view: &View, used: Option<&Used>) -> Candidate {
