@@ -16,7 +16,7 @@ fn what_containers_get() {
     fleet.apply(THINGS);
     let host = tempfile::tempdir().unwrap();
     std::fs::write(host.path().join("of-the-host"), "yes").unwrap();
-    fleet.apply(&POD.replace("HOST", host.path().to_str().unwrap()));
+    fleet.apply(&POD.replace("THE-HOST", host.path().to_str().unwrap()));
     fleet.apply(HOST_POD);
     fleet.pod("given", is_ready);
     let inside = Inside { fleet: &fleet };
@@ -51,8 +51,8 @@ spec:
   hostAliases: [{ip: 192.0.2.7, hostnames: [cat, mouse]}]
   securityContext: {fsGroup: 2000, supplementalGroups: [3000], seccompProfile: {type: RuntimeDefault}}
   volumes:
-  - {name: host, hostPath: {path: HOST, type: Directory}}
-  - {name: made, hostPath: {path: HOST/made/here, type: DirectoryOrCreate}}
+  - {name: host, hostPath: {path: THE-HOST, type: Directory}}
+  - {name: made, hostPath: {path: THE-HOST/made/here, type: DirectoryOrCreate}}
   - {name: disk, emptyDir: {}}
   - {name: memory, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
   - {name: settings, configMap: {name: settings, items: [{key: colour, path: paint/colour}], defaultMode: 0440}}
