@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy, split};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -13,6 +14,8 @@ use super::spdy::{Connection, Stream};
 
 /// How long one stream of a pair waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What a client may go on to say to a pod that has said its last word.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves one client until it hangs up.
 pub(super) async fn serve(mut connection: Connection, ports: Ports) {
@@ -81,18 +84,42 @@ impl Pairs {
     }
 }
 
-async fn forward(ports: Ports, port: u16, mut error: Stream, mut data: Stream) {
+async fn forward(ports: Ports, port: u16, mut error: Stream, data: Stream) {
     let ended = match ports.runtime.connect(&ports.sandbox, port).await {
-        Ok(mut connection) => {
-            let copied = tokio::io::copy_bidirectional(&mut data, &mut connection).await;
-            copied.map(drop).or_else(never_came_about)
-        }
+        Ok(connection) => exchange(data, connection).await.or_else(never_came_about),
         Err(error) => Err(error.to_string()),
     };
     if let Err(why) = ended {
         let text = told(&ports, port, why);
         tracing::debug!("{text}");
         drop(error.write_all(text.as_bytes()).await);
+    }
+}
+
+/// Carries both ways until the pod has said everything. Older kubectls hang up only when we do.
+async fn exchange(
+    client: impl AsyncRead + AsyncWrite,
+    pod: impl AsyncRead + AsyncWrite,
+) -> io::Result<()> {
+    let (mut from_client, mut to_client) = split(client);
+    let (mut from_pod, mut to_pod) = split(pod);
+    let mut there = pin!(async {
+        copy(&mut from_client, &mut to_pod).await?;
+        to_pod.shutdown().await
+    });
+    let mut back = pin!(async {
+        copy(&mut from_pod, &mut to_client).await?;
+        to_client.shutdown().await
+    });
+    tokio::select! {
+        said = &mut back => {
+            let late = tokio::time::timeout(LAST_WORDS, there).await;
+            said.and(late.unwrap_or(Ok(())))
+        }
+        asked = &mut there => {
+            asked?;
+            back.await
+        }
     }
 }
 
