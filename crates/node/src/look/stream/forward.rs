@@ -86,7 +86,9 @@ impl Pairs {
 
 async fn forward(ports: Ports, port: u16, mut error: Stream, data: Stream) {
     let ended = match ports.runtime.connect(&ports.sandbox, port).await {
-        Ok(connection) => exchange(data, connection).await.or_else(never_came_about),
+        Ok(connection) => exchange(data, connection)
+            .await
+            .or_else(|error| never_came_about(&error)),
         Err(error) => Err(error.to_string()),
     };
     if let Err(why) = ended {
@@ -125,7 +127,7 @@ async fn exchange(
 
 /// Why a connection never came about. One that did, and that one side broke off later, just ends: kubectl would
 /// give up all others for one that it is told of, and breaks off its own as a matter of course.
-fn never_came_about(error: io::Error) -> Result<(), String> {
+fn never_came_about(error: &io::Error) -> Result<(), String> {
     if error.kind() == io::ErrorKind::Other {
         return Err(error.to_string());
     }

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn lines_are_read() {
         let check = |line: &str, expected: Option<Entry>| {
-            assert_eq!(parse(line.as_bytes()), expected, "{line}")
+            assert_eq!(parse(line.as_bytes()), expected, "{line}");
         };
         check(
             "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/vda rw",
