@@ -174,6 +174,8 @@ impl Agent {
                 "--node-name",
                 NODE,
             ])
+            // However full this machine is.
+            .arg("--eviction-hard=memory.available<1Mi")
             .arg("--kubeconfig")
             .arg(server.data_dir().join("admin.kubeconfig"))
             .arg("--data-dir")
