@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -80,6 +81,8 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
         "≤ 2 MB",
         heaviest <= 2.0,
     );
+    // The server has closed a connection that said nothing for so long.
+    let mut api = target.http1().await?;
     for number in 0..PODS {
         remove(&mut api, &format!("rest-{number}")).await?;
     }
@@ -204,12 +207,23 @@ impl Drop for Agent {
         // It may have ended already, which is what is asked for. What it ran was removed before, or is ended here.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
-        for pid in owned(self).unwrap_or_default() {
-            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-                let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let shims = owned(self).unwrap_or_default();
+        let children = shims.iter().flat_map(|pid| children(*pid));
+        for pid in children.chain(shims.iter().copied()) {
+            if let Some(pid) = Pid::from_raw(pid) {
+                let _gone = kill_process(pid, Signal::KILL);
             }
         }
     }
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let listed = listed.unwrap_or_default();
+    listed
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
 }
 
 /// The resident memory of the agent's shims, in bytes.
