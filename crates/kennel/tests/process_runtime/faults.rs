@@ -60,7 +60,7 @@ async fn helper_agent_that_is_killed() {
     config.log_path = "app/0.log".into();
     let id = runtime.create(&pod, &sandbox, &config).await.unwrap();
     runtime.start(&id).await.unwrap();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn helper_pod(data: &Path) -> SandboxConfig {

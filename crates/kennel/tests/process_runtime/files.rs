@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kennel_node::runtime::{ContainerConfig, Mount, Propagation, Security};
 
-use crate::world::{World, script, unique, volume};
+use crate::world::{World, script, stdout, unique, volume};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_it_writes_outside_its_volumes_is_its_own() {
@@ -50,10 +50,7 @@ async fn volumes_are_where_they_are_asked_for() {
         "new",
         "devices",
     ];
-    let expected: String = expected
-        .iter()
-        .map(|line| format!("stdout F {line}\n"))
-        .collect();
+    let expected = stdout(&expected);
     assert_eq!(world.output(&app).await, expected);
     let written = std::fs::read_to_string(host.path().join("file")).unwrap();
     assert_eq!(written, "last words\n", "a file is a volume, too");

@@ -2,7 +2,7 @@
 
 use kennel_node::runtime::{Capabilities, ContainerConfig, Error, Limits, Runtime as _, Security};
 
-use crate::world::{World, nap, processes, script, until};
+use crate::world::{World, nap, processes, script, stdout, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_groups_and_rights_are_what_the_pod_says() {
@@ -113,10 +113,7 @@ async fn environment_directory_and_host_name_are_what_the_pod_says() {
     let exit = world.run(&app).await;
     assert_eq!(exit.code, 1, "nothing of ours is in the environment");
     let lines = ["hello world", "/new/place", "some-name", "some-name", "0"];
-    let expected: String = lines
-        .iter()
-        .map(|line| format!("stdout F {line}\n"))
-        .collect();
+    let expected = stdout(&lines);
     assert_eq!(world.log(&app), expected);
     world.end().await;
 }

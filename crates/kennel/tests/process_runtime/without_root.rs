@@ -114,18 +114,7 @@ async fn helper_that_is_nobody() {
         .unwrap();
     assert_eq!(output.code, 7, "{}", String::from_utf8_lossy(&output.text));
     // Its shim is killed: what it started is found by its mark.
-    let shim = std::fs::read_dir(data.join("process/pods").join(&sandbox).join(&id)).unwrap();
-    let shim = shim
-        .flatten()
-        .find(|file| file.file_name() == "shim")
-        .unwrap();
-    let shim = std::fs::read_to_string(shim.path()).unwrap();
-    let shim: i32 = shim.split(' ').next().unwrap().parse().unwrap();
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(shim).unwrap(),
-        rustix::process::Signal::KILL,
-    )
-    .unwrap();
+    kill_shim(&data.join("process/pods").join(&sandbox).join(&id));
     assert_eq!(code(&id).await, 137);
     assert!(processes(&format!("sleep {other}")).is_empty());
     runtime.remove_sandbox(&sandbox).await.unwrap();
@@ -155,4 +144,11 @@ async fn refusals(runtime: &Process, pod: &SandboxConfig) {
         matches!(&refused, Err(Error::Refused(why)) if why.contains("runAsUser")),
         "{refused:?}"
     );
+}
+
+fn kill_shim(container: &Path) {
+    let shim = std::fs::read_to_string(container.join("shim")).unwrap();
+    let shim = shim.split(' ').next().unwrap().parse().unwrap();
+    let shim = rustix::process::Pid::from_raw(shim).unwrap();
+    rustix::process::kill_process(shim, rustix::process::Signal::KILL).unwrap();
 }

@@ -121,7 +121,7 @@ impl World {
     pub(crate) fn log(&self, config: &ContainerConfig) -> String {
         let text = std::fs::read_to_string(self.log_path(config)).unwrap();
         let plain = text.lines().map(|line| line.split_once(' ').unwrap().1);
-        plain.map(|line| format!("{line}\n")).collect()
+        plain.fold(String::new(), |all, line| all + line + "\n")
     }
 
     pub(crate) fn log_path(&self, config: &ContainerConfig) -> PathBuf {
@@ -238,4 +238,11 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
         }
     };
     assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
+}
+
+/// Lines on stdout, as a log has them.
+pub(crate) fn stdout(lines: &[&str]) -> String {
+    lines
+        .iter()
+        .fold(String::new(), |all, line| all + "stdout F " + line + "\n")
 }
