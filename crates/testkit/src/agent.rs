@@ -153,6 +153,19 @@ impl Drop for Agent {
     fn drop(&mut self) {
         self.kill();
         end_daemons(&self.data_dir());
+        unmount_below(self.dir.path());
+    }
+}
+
+/// Takes away what an agent has mounted for pods that were still there: secrets, and parts of volumes.
+fn unmount_below(dir: &Path) {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    let points: Vec<&str> = points
+        .filter(|point| Path::new(point).starts_with(dir))
+        .collect();
+    for point in points.into_iter().rev() {
+        let _gone_already = rustix::mount::unmount(point, rustix::mount::UnmountFlags::DETACH);
     }
 }
 
