@@ -26,7 +26,7 @@ struct Node {
     runtime: Simulated,
     _tasks: JoinSet<()>,
     _mirrors: mpsc::Receiver<Change>,
-    _node: watch::Sender<Arc<Value>>,
+    _object: watch::Sender<Arc<Value>>,
     _dir: TempDir,
 }
 
@@ -79,7 +79,7 @@ fn start(world: &World, runtime: &Simulated) -> Node {
         runtime: runtime.clone(),
         _tasks: tasks,
         _mirrors: of_mirrors,
-        _node: node,
+        _object: node,
         _dir: dir,
     }
 }

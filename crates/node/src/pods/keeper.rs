@@ -4,6 +4,7 @@
 //! all sources have said everything.
 
 mod household;
+mod sweep;
 
 use std::sync::Arc;
 use std::time::Duration;

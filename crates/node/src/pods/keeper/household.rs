@@ -8,23 +8,21 @@ use std::time::Duration;
 use kennel_core::pod::admit::{Admission, Guest, Host, admit};
 use kennel_core::pod::evict;
 use kennel_core::pod::status::Verdict;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
+use super::sweep::list;
 use super::{AGAIN, Order};
 use crate::pods::worker::{Beginning, News, Shared, Worker};
 use crate::pods::{Change, Origin, Pod};
-use crate::runtime::{Found, PodId};
+use crate::runtime::PodId;
 
-/// How long a runtime may take to list what it has.
-const LIST: Duration = Duration::from_mins(1);
 /// A worker that broke is begun anew after so long.
 const MENDED: Duration = Duration::from_secs(10);
 
 /// A pod that is looked after.
-struct Kept {
+pub(super) struct Kept {
     pod: Arc<Pod>,
     guest: Guest,
     news: mpsc::UnboundedSender<News>,
@@ -41,17 +39,17 @@ struct Kept {
 
 /// See the [module](self).
 pub(super) struct Household {
-    shared: Arc<Shared>,
-    kept: BTreeMap<String, Kept>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) kept: BTreeMap<String, Kept>,
     workers: JoinSet<()>,
     names: HashMap<Id, String>,
-    arrivals: Vec<Arc<Pod>>,
+    pub(super) arrivals: Vec<Arc<Pod>>,
     /// Sources that have not said everything yet.
-    awaited: Vec<Origin>,
+    pub(super) awaited: Vec<Origin>,
     /// The pods that were there before us.
     before: BTreeSet<String>,
     /// When to look for what nobody asks for.
-    sweep: Option<Instant>,
+    pub(super) sweep: Option<Instant>,
 }
 
 impl Household {
@@ -265,7 +263,13 @@ impl Household {
         }
     }
 
-    fn begin(&mut self, pod: Arc<Pod>, refused: Option<Verdict>, gone: bool, after: Duration) {
+    pub(super) fn begin(
+        &mut self,
+        pod: Arc<Pod>,
+        refused: Option<Verdict>,
+        gone: bool,
+        after: Duration,
+    ) {
         let (news, hears) = mpsc::unbounded_channel();
         let released = Arc::new(AtomicBool::new(false));
         let phase = pod.object["status"]["phase"].as_str();
@@ -296,84 +300,8 @@ impl Household {
         self.names.insert(task.id(), uid.clone());
         self.kept.insert(uid, kept);
     }
-
-    /// Looks for what nobody asks for, as soon as that can be known.
-    fn sweep_soon(&mut self) {
-        if self.awaited.is_empty() {
-            self.sweep = Some(Instant::now());
-        }
-    }
-
-    /// Begun anew if it is dropped before its end.
-    async fn sweep_now(&mut self) {
-        let Some(found) = list(&self.shared).await else {
-            self.sweep = Some(Instant::now() + AGAIN);
-            return;
-        };
-        for found in found {
-            if !self.knows(&found.pod.uid) {
-                self.end_orphan(&found);
-            }
-        }
-        let supplies = Arc::clone(&self.shared.parts.supplies);
-        for uid in supplies.kept().await.unwrap_or_default() {
-            if !self.knows(&uid)
-                && let Err(error) = supplies.remove(&uid).await
-            {
-                tracing::warn!(uid, "what a pod was given before stays: {error}");
-            }
-        }
-        self.sweep = None;
-    }
-
-    fn knows(&self, uid: &str) -> bool {
-        self.kept.contains_key(uid) || self.arrivals.iter().any(|pod| pod.id.uid == uid)
-    }
-
-    /// Has a worker end what nobody asks for. All that is known of it is what runs.
-    fn end_orphan(&mut self, found: &Found) {
-        let PodId {
-            namespace,
-            name,
-            uid,
-        } = &found.pod;
-        tracing::warn!(
-            namespace,
-            name,
-            uid,
-            "nobody asks for this pod: it is ended"
-        );
-        let names: BTreeSet<&str> = found
-            .observed
-            .runs
-            .iter()
-            .map(|r| r.name.as_str())
-            .collect();
-        let containers: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
-        let object = json!({"metadata": {"namespace": namespace, "name": name, "uid": uid},
-            "spec": {"containers": containers}});
-        match Pod::parse(object, Origin::Api) {
-            Ok(pod) => self.begin(Arc::new(pod), None, true, Duration::ZERO),
-            Err(error) => tracing::error!(uid, "an orphan cannot be ended: {error}"),
-        }
-    }
 }
 
 fn guest(pod: &Pod) -> Guest {
     Guest::read(&pod.object, pod.origin == Origin::File)
-}
-
-/// What the runtime has; nothing if it does not say.
-async fn list(shared: &Shared) -> Option<Vec<Found>> {
-    match tokio::time::timeout(LIST, shared.parts.runtime.list()).await {
-        Ok(Ok(found)) => Some(found),
-        Ok(Err(error)) => {
-            tracing::warn!("the runtime does not say what it has: {error}");
-            None
-        }
-        Err(_late) => {
-            tracing::warn!("the runtime does not say in time what it has");
-            None
-        }
-    }
 }

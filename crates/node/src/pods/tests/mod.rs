@@ -4,4 +4,5 @@ mod arrivals;
 mod endings;
 mod lives;
 mod restarts;
+mod store;
 mod world;

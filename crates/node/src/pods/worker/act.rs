@@ -10,21 +10,17 @@ use std::time::Duration;
 use kennel_core::pod::memory::Trouble;
 use kennel_core::pod::{Run, Sandbox, State};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Outcome, Shared, Worker};
 use crate::pods::Pod;
 use crate::pods::voice::Voice;
-use crate::runtime::{Error, Image, PullPolicy, Result as Done, Runtime};
+use crate::runtime::{Error, Image, Result as Done, Runtime};
 
 /// What waiting for an image is called.
 pub(super) const IMAGE_BACK_OFF: &str = "ImagePullBackOff";
 /// How long a runtime may take to make something.
 const CALL: Duration = Duration::from_mins(4);
-/// How long getting an image may take.
-const PULL: Duration = Duration::from_mins(30);
-
 /// Why something was not started.
 #[derive(Debug)]
 pub(super) enum Hindrance {
@@ -36,13 +32,13 @@ pub(super) enum Hindrance {
     Trouble(Trouble),
 }
 
-type Started<T> = Result<T, Hindrance>;
+pub(super) type Started<T> = Result<T, Hindrance>;
 
 /// What a start takes along.
-struct Start {
-    shared: Arc<Shared>,
-    pod: Arc<Pod>,
-    voice: Voice,
+pub(super) struct Start {
+    pub(super) shared: Arc<Shared>,
+    pub(super) pod: Arc<Pod>,
+    pub(super) voice: Voice,
     ending: CancellationToken,
 }
 
@@ -86,12 +82,12 @@ impl Worker {
 }
 
 impl Start {
-    fn runtime(&self) -> &dyn Runtime {
+    pub(super) fn runtime(&self) -> &dyn Runtime {
         &*self.shared.parts.runtime
     }
 
     /// Waits for something, unless the pod is to end.
-    async fn unless_ended<T>(&self, what: impl Future<Output = T>) -> Started<T> {
+    pub(super) async fn unless_ended<T>(&self, what: impl Future<Output = T>) -> Started<T> {
         tokio::select! {
             biased;
             () = self.ending.cancelled() => Err(Hindrance::Ended),
@@ -99,7 +95,7 @@ impl Start {
         }
     }
 
-    async fn turn<'a>(&self, turns: &'a Semaphore) -> Started<SemaphorePermit<'a>> {
+    pub(super) async fn turn<'a>(&self, turns: &'a Semaphore) -> Started<SemaphorePermit<'a>> {
         let turn = self.unless_ended(turns.acquire()).await?;
         turn.map_err(|_closed| Hindrance::Ended)
     }
@@ -231,94 +227,6 @@ impl Start {
             waiting,
             message: why.to_owned(),
         })
-    }
-
-    /// Sees to it that a container's image is there.
-    async fn image(&self, name: &str) -> Started<Image> {
-        let raw = self.pod.raw_container(name);
-        let container = self.pod.spec.container(name);
-        let Some((raw, container)) = raw.zip(container) else {
-            return Err(Hindrance::Ended);
-        };
-        let (image, policy) = (container.image.as_str(), policy(raw));
-        let runtime = self.runtime();
-        if policy == PullPolicy::IfNotPresent {
-            let there = runtime.image(image, PullPolicy::Never, &[]);
-            if let Ok(there) = self.unless_ended(bounded(PULL, there)).await? {
-                self.say_of_image(format!(
-                    "Container image \"{image}\" already present on machine and can be accessed by the pod"
-                ));
-                return Ok(there);
-            }
-        }
-        let _turn = self.turn(&self.shared.pulls).await?;
-        let logins = self.shared.parts.supplies.logins(&self.pod, image);
-        let logins = self.unless_ended(logins).await?;
-        if policy != PullPolicy::Never && runtime.about().images {
-            self.voice
-                .say("Pulling", format!("Pulling image \"{image}\""));
-        }
-        let began = Instant::now();
-        let pulled = runtime.image(image, policy, &logins);
-        match self.unless_ended(bounded(PULL, pulled)).await? {
-            Ok(got) => {
-                let took = began.elapsed().as_millis();
-                self.say_of_image(format!(
-                    "Successfully pulled image \"{image}\" in {took}ms ({took}ms including waiting)."
-                ));
-                Ok(got)
-            }
-            Err(error) => Err(self.no_image(image, &error)),
-        }
-    }
-
-    fn say_of_image(&self, message: String) {
-        if self.runtime().about().images {
-            self.voice.say("Pulled", message);
-        }
-    }
-
-    fn no_image(&self, image: &str, error: &Error) -> Hindrance {
-        let reason = match error {
-            Error::Unavailable(_) => return Hindrance::Away,
-            Error::Image { reason, .. } => reason,
-            Error::Refused(_) => "CreateContainerError",
-            _ => "ErrImagePull",
-        };
-        let waiting = if reason == "ErrImagePull" {
-            IMAGE_BACK_OFF
-        } else {
-            reason
-        };
-        let message = match reason {
-            "ErrImageNeverPull" => {
-                let message =
-                    format!("Container image \"{image}\" is not present with pull policy of Never");
-                self.voice.warn("ErrImageNeverPull", message.clone());
-                message
-            }
-            "ErrImagePull" => {
-                let message = format!("Failed to pull image \"{image}\": {error}");
-                self.voice.warn("Failed", message);
-                error.to_string()
-            }
-            _ => error.to_string(),
-        };
-        self.voice.warn("Failed", format!("Error: {reason}"));
-        Hindrance::Trouble(Trouble {
-            reason,
-            waiting,
-            message,
-        })
-    }
-}
-
-/// The API has set it, and so has whoever reads files.
-fn policy(container: &serde_json::Value) -> PullPolicy {
-    match container["imagePullPolicy"].as_str() {
-        Some("Always") => PullPolicy::Always,
-        Some("Never") => PullPolicy::Never,
-        _ => PullPolicy::IfNotPresent,
     }
 }
 

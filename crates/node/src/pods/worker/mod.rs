@@ -13,7 +13,11 @@ mod act;
 mod ask;
 mod clear;
 mod fate;
+mod image;
 mod kill;
+mod look;
+mod outcome;
+mod shared;
 mod tell;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,63 +25,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kennel_client::events::Recorder;
-use kennel_core::pod::memory::Trouble;
 use kennel_core::pod::plan::{Situation, Wanted, plan};
 use kennel_core::pod::probe::Kind;
 use kennel_core::pod::status::Verdict;
 use kennel_core::pod::{Action, Instant, Memory, Observed};
 use serde_json::Value;
-use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::report::Reports;
+use super::Pod;
 use super::voice::Voice;
-use super::{Parts, Pod};
-use crate::runtime::{self, Found};
 use fate::Ending;
-
-/// How many sandboxes and containers are started at once on a node.
-const STARTS: usize = 8;
-/// How many images are got at once.
-const PULLS: usize = 4;
-/// How long a runtime may take to say what it has.
-const LOOK: Duration = Duration::from_secs(30);
-/// How long to wait before a runtime that does not answer is asked again, times the number of tries.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// What all workers share.
-pub(super) struct Shared {
-    pub(super) parts: Parts,
-    pub(super) reports: Reports,
-    pub(super) recorder: Recorder,
-    /// Somebody has made room.
-    pub(super) freed: Notify,
-    starts: Semaphore,
-    pulls: Semaphore,
-    began: tokio::time::Instant,
-    runtime_name: String,
-}
-
-impl Shared {
-    pub(super) fn new(parts: Parts, reports: Reports, recorder: Recorder) -> Self {
-        Self {
-            runtime_name: parts.runtime.about().name,
-            parts,
-            reports,
-            recorder,
-            freed: Notify::new(),
-            starts: Semaphore::new(STARTS),
-            pulls: Semaphore::new(PULLS),
-            began: tokio::time::Instant::now(),
-        }
-    }
-
-    fn now(&self) -> Instant {
-        self.began.elapsed()
-    }
-}
+use outcome::Outcome;
+pub(super) use shared::Shared;
 
 /// What a worker hears.
 #[derive(Debug)]
@@ -90,36 +51,6 @@ pub(super) enum News {
     Look,
     /// It is to end.
     Evict(Verdict, Duration),
-}
-
-/// How a task ended.
-enum Outcome {
-    /// A sandbox was made, or not.
-    Sandbox(Result<(), act::Hindrance>),
-    /// A container was started, or not.
-    Start(String, Result<(), act::Hindrance>),
-    /// A container or sandbox (with an empty name) was stopped, or may be tried again.
-    Stop(String, bool),
-    /// A hook after a start is over.
-    Hook {
-        name: String,
-        id: String,
-        well: bool,
-    },
-    /// A probe was answered.
-    Answer {
-        name: String,
-        id: String,
-        kind: Kind,
-        /// Nothing, if it could not be asked.
-        success: Option<bool>,
-    },
-    /// Old runs and sandboxes were removed, or may be tried again.
-    Pruned(Vec<String>, bool),
-    /// What the pod was given is taken back, now that it is over.
-    Rested,
-    /// Nothing is left of it.
-    Cleared,
 }
 
 /// How far a pod is.
@@ -259,45 +190,6 @@ impl Worker {
         }
     }
 
-    fn look_now(&mut self) {
-        self.look = Some((Duration::ZERO, 0));
-    }
-
-    async fn look_if_due(&mut self) {
-        let Some((due, tries)) = self.look else {
-            return;
-        };
-        if due > self.shared.now() {
-            return;
-        }
-        let looking = self.shared.parts.runtime.look(&self.pod.id.uid);
-        let found = tokio::time::timeout(LOOK, looking).await;
-        let late = || runtime::Error::TimedOut("it does not answer".to_owned());
-        match found.unwrap_or_else(|_| Err(late())) {
-            Ok(found) => {
-                self.look = None;
-                self.saw(found).await;
-            }
-            Err(error) => {
-                tracing::warn!(pod = %self.pod.id.name, "the runtime was not seen: {error}");
-                let again = self.shared.now() + LOOK_AGAIN * (tries + 1).min(10);
-                self.look = Some((again, tries + 1));
-            }
-        }
-    }
-
-    async fn saw(&mut self, found: Option<Found>) {
-        let (observed, stale) = match found {
-            Some(found) => (found.observed, found.stale),
-            None => (Observed::default(), Vec::new()),
-        };
-        self.observed = self.with_last_words(observed).await;
-        self.show_logs();
-        self.stale = stale;
-        let now = self.shared.now();
-        self.memory.saw(&self.pod.spec, &self.observed, now);
-    }
-
     /// Does what is next. Says when to ask again if nothing happens.
     fn step(&mut self) -> Option<Instant> {
         let now = self.shared.now();
@@ -343,69 +235,6 @@ impl Worker {
             } => self.kill(name, id, grace, why),
             Action::StopSandbox { id } => self.stop_sandbox(id),
         }
-    }
-
-    fn ended(&mut self, ended: Result<Outcome, JoinError>) {
-        let outcome = match ended.map_err(JoinError::try_into_panic) {
-            Ok(outcome) => outcome,
-            Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // A kill that was begun anew.
-            Err(Err(_cancelled)) => return self.look_now(),
-        };
-        let now = self.shared.now();
-        match outcome {
-            Outcome::Sandbox(result) => self.started("", result, now),
-            Outcome::Start(name, result) => self.started(&name, result, now),
-            Outcome::Stop(name, well) => {
-                self.busy.remove(&name);
-                self.kills.remove(&name);
-                self.tried(&name, well);
-                self.look_now();
-            }
-            Outcome::Hook { name, id, well } => {
-                self.hooking.remove(&id);
-                self.memory.hook_ended(&name, &id, well);
-            }
-            Outcome::Answer {
-                name,
-                id,
-                kind,
-                success,
-            } => self.answered(name, &id, kind, success, now),
-            Outcome::Pruned(ids, well) => {
-                self.tried(kill::OLD, well);
-                self.pruning.retain(|id| !ids.contains(id));
-                self.look_now();
-            }
-            Outcome::Rested => {}
-            Outcome::Cleared => self.cleared(),
-        }
-    }
-
-    fn started(&mut self, name: &str, result: Result<(), act::Hindrance>, now: Instant) {
-        self.busy.remove(name);
-        match result {
-            Ok(()) => self.memory.started(name),
-            Err(act::Hindrance::Ended) => {}
-            Err(act::Hindrance::Away) => {
-                self.look = Some((now + LOOK_AGAIN, 0));
-                return;
-            }
-            Err(act::Hindrance::Trouble(trouble)) => self.could_not_start(name, trouble, now),
-        }
-        self.look_now();
-    }
-
-    fn could_not_start(&mut self, name: &str, trouble: Trouble, now: Instant) {
-        if trouble.waiting == act::IMAGE_BACK_OFF {
-            let image = self.pod.spec.container(name).map(|c| c.image.as_str());
-            let image = image.unwrap_or_default();
-            let message = format!("Back-off pulling image \"{image}\"");
-            self.voice.say("BackOff", message);
-            self.voice
-                .warn("Failed", format!("Error: {}", act::IMAGE_BACK_OFF));
-        }
-        self.memory.could_not_start(name, trouble, now);
     }
 
     fn release(&self) {
