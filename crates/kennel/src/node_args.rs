@@ -241,6 +241,8 @@ pub(crate) enum TokenVerb {
 /// A time such as `90m`, `24h`, `7d` or `0`.
 fn lifetime(text: &str) -> Result<Duration, String> {
     const WRONG: &str = "this is no time such as 90m, 24h or 7d";
+    // Nobody means more than a thousand years.
+    const MAX: u64 = 366 * 1000 * 86_400;
     let split = text.find(|one: char| !one.is_ascii_digit());
     let (number, unit) = text.split_at(split.unwrap_or(text.len()));
     let number: u64 = number.parse().map_err(|_| WRONG)?;
@@ -252,8 +254,6 @@ fn lifetime(text: &str) -> Result<Duration, String> {
         "d" => 86_400,
         _ => return Err(WRONG.to_owned()),
     };
-    // Nobody means more than a thousand years.
-    const MAX: u64 = 366 * 1000 * 86_400;
     let seconds = number.checked_mul(seconds).filter(|all| *all <= MAX);
     Ok(Duration::from_secs(seconds.ok_or(WRONG)?))
 }

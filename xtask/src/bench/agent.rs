@@ -20,11 +20,11 @@ use super::spread::{Spread, milliseconds};
 /// How many pods run while it is weighed.
 const PODS: usize = 10;
 /// From the last start to the weighing.
-const REST: Duration = Duration::from_secs(60);
+const REST: Duration = Duration::from_mins(1);
 /// How many pods are started one after the other for the time a start takes.
 const STARTS: usize = 20;
 /// What anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(5);
 const PODS_PATH: &str = "/api/v1/namespaces/default/pods";
 const NODE: &str = "bench";

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut first = format!("{}{}", simulation.prefix, simulation.first);
     if let Some(own) = own {
         if simulated == 0 {
-            first = own.name().to_owned();
+            own.name().clone_into(&mut first);
         }
         parts.start("node", move |_, stop| own.run(stop));
     }
