@@ -95,7 +95,7 @@ spec:
     - {name: mixed, mountPath: /mixed}
 "#;
 
-const HOST_POD: &str = r#"
+const HOST_POD: &str = r"
 apiVersion: v1
 kind: Pod
 metadata: {name: of-the-host}
@@ -109,7 +109,7 @@ spec:
     image: kennel.test/app:1
     command: [sleep, infinity]
     securityContext: {privileged: true}
-"#;
+";
 
 struct Inside<'a> {
     fleet: &'a Fleet,

@@ -203,7 +203,7 @@ fn waits_for_images(fleet: &Fleet) {
     fleet.pod("bad-image", waits("InvalidImageName"));
 }
 
-const MISSING: &str = r#"
+const MISSING: &str = r"
 apiVersion: v1
 kind: Pod
 metadata: {name: missing}
@@ -212,7 +212,7 @@ spec:
   - name: c
     image: kennel.test/app:1
     env: [{name: GREETING, valueFrom: {configMapKeyRef: {name: greetings, key: english}}}]
-"#;
+";
 
 fn waits_for_what_it_names(fleet: &Fleet) {
     let pod = fleet.pod("missing", |pod| {

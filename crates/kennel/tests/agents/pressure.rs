@@ -4,7 +4,7 @@ use kennel_testkit::{Deadline, eventually};
 
 use super::fleet::{Engine, Fleet, PATIENCE, condition, is_ready};
 
-const PODS: &str = r#"
+const PODS: &str = r"
 apiVersion: v1
 kind: Pod
 metadata: {name: ordinary}
@@ -32,7 +32,7 @@ spec:
   nodeName: machine-1
   hostNetwork: true
   containers: [{name: c, image: none, command: [sleep, infinity]}]
-"#;
+";
 
 #[test]
 fn a_machine_without_memory_says_so_and_keeps_what_it_cannot_do_without() {
