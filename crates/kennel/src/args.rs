@@ -26,6 +26,10 @@ pub(crate) struct Args {
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
+#[expect(
+    clippy::doc_markdown,
+    reason = "it is help for terminals, where commands stand as one types them"
+)]
 pub(crate) enum Verb {
     /// Serve the Kubernetes API
     ///
@@ -47,7 +51,7 @@ pub(crate) enum Verb {
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig apply -f daemonset.yaml
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig get daemonsets,pods -o wide
     #[command(verbatim_doc_comment)]
-    Up(UpArgs),
+    Up(Box<UpArgs>),
 
     /// Run the DaemonSet controller against any Kubernetes API
     ///
@@ -76,7 +80,7 @@ pub(crate) enum Verb {
     ///
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]
-    Agent(AgentArgs),
+    Agent(Box<AgentArgs>),
 
     /// Make, list and delete the tokens that machines join with
     ///

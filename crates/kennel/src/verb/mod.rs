@@ -26,8 +26,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     runtime.block_on(async {
         match args.verb {
             Verb::Server(args) => server::run(args).await,
-            Verb::Up(args) => up::run(args).await,
-            Verb::Agent(args) => agent::run(args).await,
+            Verb::Up(args) => up::run(*args).await,
+            Verb::Agent(args) => agent::run(*args).await,
             Verb::Token(args) => token::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
             Verb::Dns(args) => dns::run(args).await,
