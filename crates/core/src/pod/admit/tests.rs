@@ -20,7 +20,7 @@ fn pod(uid: &str, spec: Value) -> Value {
     json!({"metadata": {"name": uid, "namespace": "ns", "uid": uid}, "spec": spec})
 }
 
-fn wants(requests: Value) -> Value {
+fn wants(requests: &Value) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": requests}}]})
 }
 
@@ -30,7 +30,7 @@ fn judged(guest: &Guest, others: &[Guest]) -> Admission {
 
 /// Judges a pod on a node where another one takes half a processor and port 80.
 fn check(spec: Value, reason: &str, message: &str) {
-    let mut other = wants(json!({"cpu": "500m", "memory": "100Mi", "example.com/gpu": "1"}));
+    let mut other = wants(&json!({"cpu": "500m", "memory": "100Mi", "example.com/gpu": "1"}));
     other["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 80}]);
     let other = Guest::read(&pod("other", other), false);
     let text = spec.to_string();
@@ -46,8 +46,8 @@ fn check(spec: Value, reason: &str, message: &str) {
 #[test]
 fn what_fits_is_admitted() {
     check(json!({"containers": [{"name": "c"}]}), "", "");
-    check(wants(json!({"cpu": "1500m", "memory": "924Mi"})), "", "");
-    check(wants(json!({"unknown.example.com/x": "5"})), "", "");
+    check(wants(&json!({"cpu": "1500m", "memory": "924Mi"})), "", "");
+    check(wants(&json!({"unknown.example.com/x": "5"})), "", "");
     check(
         json!({"nodeSelector": {"zone": "a"}, "containers": []}),
         "",
@@ -58,24 +58,24 @@ fn what_fits_is_admitted() {
 #[test]
 fn what_is_not_there_is_named_with_its_numbers() {
     check(
-        wants(json!({"cpu": "1501m"})),
+        wants(&json!({"cpu": "1501m"})),
         "OutOfcpu",
         "Node didn't have enough resource: cpu, requested: 1501, used: 500, capacity: 2000",
     );
     check(
-        wants(json!({"memory": "1Gi"})),
+        wants(&json!({"memory": "1Gi"})),
         "OutOfmemory",
         "Node didn't have enough resource: memory, requested: 1073741824, used: 104857600, \
          capacity: 1073741824",
     );
     check(
-        wants(json!({"ephemeral-storage": "11Gi"})),
+        wants(&json!({"ephemeral-storage": "11Gi"})),
         "OutOfephemeral-storage",
         "Node didn't have enough resource: ephemeral-storage, requested: 11811160064, used: 0, \
          capacity: 10737418240",
     );
     check(
-        wants(json!({"example.com/gpu": "1"})),
+        wants(&json!({"example.com/gpu": "1"})),
         "OutOfexample.com/gpu",
         "Node didn't have enough resource: example.com/gpu, requested: 1, used: 1, capacity: 1",
     );
@@ -139,13 +139,13 @@ fn static_pods_stay_on_tainted_nodes() {
 }
 
 /// Whom a critical pod that wants so much sends away.
-fn check_preempted(wanted: Value, others: &[(&str, i32, Value)], expected: &[&str]) {
-    let mut spec = wants(wanted.clone());
+fn check_preempted(wanted: &Value, others: &[(&str, i32, Value)], expected: &[&str]) {
+    let mut spec = wants(wanted);
     spec["priority"] = json!(CRITICAL);
     let others: Vec<Guest> = others
         .iter()
         .map(|(uid, priority, requests)| {
-            let mut spec = wants(requests.clone());
+            let mut spec = wants(requests);
             spec["priority"] = json!(priority);
             Guest::read(&pod(uid, spec), false)
         })
@@ -161,17 +161,17 @@ fn critical_pods_send_as_few_away_as_possible() {
     let large = ("large", 0, json!({"cpu": "1500m"}));
     let nothing = ("nothing", 0, json!({}));
     check_preempted(
-        json!({"cpu": "1"}),
+        &json!({"cpu": "1"}),
         &[small.clone(), large.clone()],
         &["large"],
     );
-    check_preempted(json!({"cpu": "400m"}), &[small.clone(), large], &["small"]);
-    check_preempted(json!({}), &[nothing, small.clone(), small], &["nothing"]);
+    check_preempted(&json!({"cpu": "400m"}), &[small.clone(), large], &["small"]);
+    check_preempted(&json!({}), &[nothing, small.clone(), small], &["nothing"]);
 }
 
 #[test]
 fn critical_pods_do_not_send_their_like_away() {
-    let mut spec = wants(json!({"cpu": "2"}));
+    let mut spec = wants(&json!({"cpu": "2"}));
     spec["priority"] = json!(CRITICAL);
     let guests = ["a", "b"].map(|uid| Guest::read(&pod(uid, spec.clone()), false));
     let message = "Unexpected error while attempting to recover from admission failure: preemption: \

@@ -51,7 +51,7 @@ impl Node {
         }
         match (words.is_empty(), plan.over, plan.wake) {
             (true, true, _) => "over".to_owned(),
-            (true, _, Some(wake)) => format!("wait {}s", (wake - self.now).as_secs()),
+            (true, _, Some(wake)) => format!("wait {}s", wake.saturating_sub(self.now).as_secs()),
             (true, _, None) => "rest".to_owned(),
             _ => words.join(", "),
         }
