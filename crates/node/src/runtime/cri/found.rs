@@ -8,7 +8,7 @@ use kennel_core::pod::{Exit, Observed, Run, Sandbox, State};
 use std::net::IpAddr;
 
 use super::line::Line;
-use super::{api, labels};
+use super::{api, labels, make};
 use crate::runtime::{Error, Found, PodId, Result};
 
 /// What was asked about containers and sandboxes, by id: it holds as long as the list says the same.
@@ -161,6 +161,10 @@ impl Known {
             Err(Error::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
+        if was_cut_off(&status) {
+            make::remove(line, &listed.id).await?;
+            return Ok(None);
+        }
         let run = read(listed, &status);
         // What was asked may be newer than the list; then the next list says the same.
         self.with(|details| {
@@ -184,6 +188,12 @@ impl Known {
         let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
         then(&mut details)
     }
+}
+
+/// Whoever asked for its start went away in the middle of it: it never ran, and is no run that could be told of.
+fn was_cut_off(status: &api::ContainerStatus) -> bool {
+    let never_ran = status.started_at == 0 && status.reason == "StartError";
+    never_ran && status.message.contains("context canceled")
 }
 
 /// Ours, or those of one pod.
