@@ -77,7 +77,8 @@ fn is_killed(engine: Engine) {
     let staying: Vec<String> = (0..KILLS).filter(stay).map(|n| format!("p{n}")).collect();
     for name in &staying {
         let pod = fleet.pod(name, is_ready);
-        assert_eq!(restarts(&pod), 0, "{name} was restarted needlessly");
+        let status = &pod["status"];
+        assert_eq!(restarts(&pod), 0, "{name} was restarted: {status:#}");
         let starts = fs::read_to_string(shared.path().join(name)).unwrap();
         assert_eq!(starts, "started\n", "{name} was started more than once");
     }

@@ -38,12 +38,13 @@ fn state(world: &mut World) -> BTreeMap<String, Value> {
     state
 }
 
-/// A node, once the taint that all new nodes have is gone.
-fn found_ready(world: &mut World, path: &str) -> Value {
+/// A node, once it has its role and the taint that all new nodes have is gone.
+fn in_its_role(world: &mut World, path: &str) -> Value {
     eventually(Deadline::seconds(30), || {
         let node = world.ask("GET", path, &Value::Null).1;
         let new = node["spec"]["taints"].to_string().contains("not-ready");
-        (!new).then_some(node).ok_or("it is not found ready")
+        let settled = !new && node["metadata"]["labels"][ROLE] == "";
+        settled.then_some(node).ok_or("it has no role yet")
     })
 }
 
@@ -51,11 +52,10 @@ fn found_ready(world: &mut World, path: &str) -> Value {
 fn what_ran_goes_on_running() {
     let up = ["up", "--simulate", "5", "--taint-control-plane"];
     let mut world = World::start(&up);
+    let first = in_its_role(&mut world, "/api/v1/nodes/sim-1");
+    assert_eq!(first["spec"]["taints"][0]["key"], ROLE);
     world.create(SETS, &daemon_set("workers", "image"));
     world.converged(4);
-    let first = found_ready(&mut world, "/api/v1/nodes/sim-1");
-    assert_eq!(first["metadata"]["labels"][ROLE], "");
-    assert_eq!(first["spec"]["taints"][0]["key"], ROLE);
     let on: Vec<String> = world.daemons("workers").into_keys().collect();
     assert_eq!(on, ["sim-2", "sim-3", "sim-4", "sim-5"]);
     world.tidy();

@@ -118,7 +118,14 @@ fn counted(status: &Value) -> BTreeMap<String, u32> {
     let count = |container: &Value| {
         let name = container["name"].as_str()?.to_owned();
         let restarts = container["restartCount"].as_u64()?;
-        let ran = container["containerID"].is_string();
+        // One that was made and never started is no run.
+        let states = [
+            ("state", "running"),
+            ("state", "terminated"),
+            ("lastState", "terminated"),
+        ];
+        let mut states = states.into_iter();
+        let ran = states.any(|(state, kind)| container[state][kind].is_object());
         Some((name, u32::try_from(restarts).ok()? + u32::from(ran)))
     };
     all.flatten().filter_map(count).collect()
