@@ -193,7 +193,9 @@ impl Known {
 /// Whoever asked for its start went away in the middle of it: it never ran, and is no run that could be told of.
 fn was_cut_off(status: &api::ContainerStatus) -> bool {
     let never_ran = status.started_at == 0 && status.reason == "StartError";
-    never_ran && status.message.contains("context canceled")
+    // With its client containerd gives up, or kills whoever was about to start the container.
+    let words = ["context canceled", "signal: killed"];
+    never_ran && words.iter().any(|words| status.message.contains(words))
 }
 
 /// Ours, or those of one pod.
