@@ -19,6 +19,7 @@ pub mod observed;
 pub mod plan;
 pub mod probe;
 pub mod qos;
+pub mod references;
 pub mod spec;
 pub mod status;
 

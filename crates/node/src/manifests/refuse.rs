@@ -4,33 +4,10 @@
 use std::collections::BTreeSet;
 
 use kennel_core::names;
+use kennel_core::pod::references::{PROJECTED, VOLUMES};
 use serde_json::Value;
 
-/// Volumes that need another object of the API, and what upstream calls it.
-const VOLUMES: [(&str, &str); 7] = [
-    ("configMap", "configmaps (via configmap volumes)"),
-    ("secret", "secrets (via secret volumes)"),
-    ("csi", "csidrivers (via CSI volumes)"),
-    ("glusterfs", "endpoints (via glusterFS volumes)"),
-    ("persistentVolumeClaim", "persistentvolumeclaims"),
-    (
-        "ephemeral",
-        "persistentvolumeclaims (via ephemeral volumes)",
-    ),
-    ("azureFile", "secrets (via azureFile volumes)"),
-];
-/// The same for the sources of a projected volume.
-const PROJECTED: [(&str, &str); 5] = [
-    ("configMap", "configmaps (via projected volumes)"),
-    ("secret", "secrets (via projected volumes)"),
-    (
-        "serviceAccountToken",
-        "serviceaccounts (via projected volumes)",
-    ),
-    ("clusterTrustBundle", "clustertrustbundles"),
-    ("podCertificate", "podcertificates"),
-];
-/// The same for the environment of a container.
+/// What the environment of a container may name, and what upstream calls it.
 const ENVIRONMENT: [(&str, &str, &str); 4] = [
     ("env", "/valueFrom/secretKeyRef", "secrets"),
     ("env", "/valueFrom/configMapKeyRef", "configmaps"),

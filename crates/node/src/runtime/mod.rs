@@ -15,6 +15,7 @@ pub mod cri;
 mod error;
 pub mod process;
 mod session;
+mod signals;
 pub mod simulated;
 
 use std::time::Duration;

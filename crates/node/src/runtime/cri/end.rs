@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::api;
 use super::line::Line;
-use super::{api, signals};
-use crate::runtime::{Error, Result};
+use crate::runtime::{Error, Result, signals};
 
 /// Asks a container to end with the image's signal, and kills it after the grace. Fine if it is gone.
 pub(super) async fn gracefully(line: &Line, id: &str, grace: Duration) -> Result<()> {

@@ -22,7 +22,6 @@ mod labels;
 mod line;
 mod make;
 mod names;
-mod signals;
 mod translate;
 mod usage;
 

@@ -1,44 +1,23 @@
-//! Signals by name.
+//! The signal that asks a container to end, as one that can be sent.
 
 use rustix::process::Signal;
 
-use crate::runtime::{Error, Result};
-
-const NAMES: [(&str, Signal); 20] = [
-    ("SIGABRT", Signal::ABORT),
-    ("SIGALRM", Signal::ALARM),
-    ("SIGCHLD", Signal::CHILD),
-    ("SIGCONT", Signal::CONT),
-    ("SIGHUP", Signal::HUP),
-    ("SIGINT", Signal::INT),
-    ("SIGIO", Signal::IO),
-    ("SIGKILL", Signal::KILL),
-    ("SIGPIPE", Signal::PIPE),
-    ("SIGPOLL", Signal::IO),
-    ("SIGPROF", Signal::PROF),
-    ("SIGQUIT", Signal::QUIT),
-    ("SIGSTOP", Signal::STOP),
-    ("SIGTERM", Signal::TERM),
-    ("SIGTSTP", Signal::TSTP),
-    ("SIGURG", Signal::URG),
-    ("SIGUSR1", Signal::USR1),
-    ("SIGUSR2", Signal::USR2),
-    ("SIGVTALRM", Signal::VTALARM),
-    ("SIGWINCH", Signal::WINCH),
-];
+use crate::runtime::{Error, Result, signals};
 
 /// The one that asks a container to end.
 pub(super) fn parse(name: &str) -> Result<Signal> {
     if name.is_empty() {
         return Ok(Signal::TERM);
     }
-    let found = NAMES.iter().find(|(known, _)| *known == name);
+    // Those without a name of their own are the C library's to send.
+    let number = signals::number(name).and_then(|number| i32::try_from(number).ok());
+    let found = number.and_then(Signal::from_named_raw);
     let unknown = || {
         Error::Refused(format!(
             "the process runtime does not know the stop signal {name:?}"
         ))
     };
-    found.map(|(_, signal)| *signal).ok_or_else(unknown)
+    found.ok_or_else(unknown)
 }
 
 #[cfg(test)]

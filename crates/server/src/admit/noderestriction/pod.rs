@@ -1,5 +1,6 @@
 //! A node's writes of pods: mirror pods for itself, and the status and the end of pods bound to it.
 
+use kennel_core::pod::references::{PROJECTED, VOLUMES};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -10,31 +11,6 @@ use crate::object::{self, Stored};
 use crate::registry;
 use crate::request::User;
 use crate::status::{ApiError, Result};
-
-/// Volumes that need another object to be looked up, and what upstream calls it.
-const LOOKED_UP: [(&str, &str); 7] = [
-    ("configMap", "configmaps (via configmap volumes)"),
-    ("secret", "secrets (via secret volumes)"),
-    ("csi", "csidrivers (via CSI volumes)"),
-    ("glusterfs", "endpoints (via glusterFS volumes)"),
-    ("persistentVolumeClaim", "persistentvolumeclaims"),
-    (
-        "ephemeral",
-        "persistentvolumeclaims (via ephemeral volumes)",
-    ),
-    ("azureFile", "secrets (via azureFile volumes)"),
-];
-/// The same for the sources of a projected volume.
-const PROJECTED: [(&str, &str); 5] = [
-    ("configMap", "configmaps (via projected volumes)"),
-    ("secret", "secrets (via projected volumes)"),
-    (
-        "serviceAccountToken",
-        "serviceaccounts (via projected volumes)",
-    ),
-    ("clusterTrustBundle", "clustertrustbundles"),
-    ("podCertificate", "podcertificates"),
-];
 
 pub(super) fn check_create(api: &Api, write: Write<'_>, pod: &Value) -> Result<()> {
     let node = write.node;
@@ -121,7 +97,7 @@ fn referenced(pod: &Value) -> Option<&'static str> {
     volumes.into_iter().find_map(|volume| {
         let sources = list(volume, "projected.sources").iter();
         let mut sources = sources.map(|source| (source, &PROJECTED[..]));
-        let itself = known(volume, &LOOKED_UP);
+        let itself = known(volume, &VOLUMES);
         itself.or_else(|| sources.find_map(|(source, table)| known(source, table)))
     })
 }
