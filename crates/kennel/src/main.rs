@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let args = args::Args::parse();
     logging::start(args.log.as_deref());
     match verb::run(args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             logging::complain(&error);
             ExitCode::FAILURE

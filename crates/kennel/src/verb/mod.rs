@@ -10,13 +10,15 @@ mod token;
 mod up;
 mod up_node;
 
+use std::process::ExitCode;
+
 use crate::args::{Args, Verb};
 
 /// The threads of an agent.
 const AGENT_THREADS: usize = 2;
 
-/// Runs the verb that was asked for.
-pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+/// Runs the verb that was asked for, and says how the program is to end.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if matches!(args.verb, Verb::Agent(_)) {
         // A guest on somebody's machine keeps small.
@@ -32,6 +34,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             Verb::Controller(args) => controller::run(args).await,
             Verb::Dns(args) => dns::run(args).await,
             Verb::Bench(args) => bench::run(args).await,
-        }
+        }?;
+        Ok(ExitCode::SUCCESS)
     })
 }
