@@ -14,6 +14,8 @@ mod node_args;
 mod observe;
 mod parts;
 mod patience;
+#[allow(dead_code, reason = "the verb is being written")]
+mod playground;
 mod signals;
 mod verb;
 
