@@ -1,9 +1,29 @@
-//! The guided tour: a walk through a DaemonSet's life in a dozen steps, with real commands on a real
-//! cluster. It never does behind the curtain what it could show.
+//! The guided tour: a DaemonSet's life in a dozen steps, with real commands on a real cluster.
+//!
+//! ```text
+//!  steps (data) ─▶ walk ─▶ command ─▶ kubectl
+//!                    │                   ▼
+//!                    └── promise ◀── seen (the API)      screen, table ─▶ stdout
+//! ```
+//!
+//! It never does behind the curtain what it could show.
 
+mod command;
+mod keys;
+mod manifest;
+mod promise;
+mod screen;
+mod seen;
+mod steps;
+mod table;
+mod walk;
+
+use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 
 use super::stage::Stage;
+use screen::{Screen, Style};
+use walk::{Walk, Way};
 
 /// How the walk goes on from one step to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +45,39 @@ pods:
   stop: 100ms-300ms
 ";
 
-/// Walks through all steps. At [`Pace::Auto`] it fails where a step does not show what it promises; told
-/// to stop, it ends at once.
+/// Walks through all steps; told to stop, it ends at once. Where a step does not show what it promises,
+/// [`Pace::Auto`] fails, and [`Pace::Step`] says so and leaves the tour.
 pub(crate) async fn walk(
     stage: &Stage,
     pace: Pace,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let _not_yet = (stage, pace, stop);
-    std::future::ready(()).await;
-    anyhow::bail!("the tour is not written yet")
+    let screen = Screen::new();
+    let way = Way::new(stage, pace)?;
+    let walked = tokio::select! {
+        walked = Walk::new(&way, screen).all() => walked,
+        () = stop.cancelled() => return Ok(()),
+    };
+    match walked {
+        Err(error) if pace == Pace::Step => {
+            screen.gap()?;
+            screen.line(Style::Red, &format!("The tour ends here: {error:#}"))?;
+            Ok(())
+        }
+        walked => walked.context("the tour failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kennel_node::scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn the_scenario_breaks_the_version_that_the_tour_calls_broken() {
+        Scenario::parse(SCENARIO).unwrap();
+        let major = manifest::BROKEN.split('.').next().unwrap();
+        assert!(SCENARIO.contains(&format!("{}:{major}.*", manifest::NAME)));
+    }
 }
