@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod cluster;
+mod control;
 mod control_plane;
 mod controllers;
 mod counts;

@@ -4,6 +4,7 @@
 //! All share one watch per kind. A part that is started again has missed what the watches said in the
 //! meantime, so it gets watches of its own.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,13 +40,13 @@ pub(crate) struct History(Arc<Mutex<Vec<Arc<Lives>>>>);
 
 #[derive(Default)]
 struct Lives {
-    name: &'static str,
+    name: Cow<'static, str>,
     starts: Counter,
     failures: Counter,
 }
 
 impl History {
-    fn of(&self, name: &'static str) -> Arc<Lives> {
+    fn of(&self, name: Cow<'static, str>) -> Arc<Lives> {
         let lives = Arc::new(Lives {
             name,
             ..Lives::default()
@@ -91,7 +92,7 @@ impl Parts {
     }
 
     /// Starts a part. It is asked to make itself each time that it is (re)started.
-    pub(crate) fn start<P, F, E>(&mut self, name: &'static str, part: P)
+    pub(crate) fn start<P, F, E>(&mut self, name: impl Into<Cow<'static, str>>, part: P)
     where
         P: Fn(&mut Informers, CancellationToken) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -100,7 +101,7 @@ impl Parts {
         let stop = self.stop.clone();
         let first = part(&mut self.informers, stop.clone());
         let watcher = self.watcher.clone();
-        let lives = self.history.of(name);
+        let lives = self.history.of(name.into());
         self.tasks.spawn(async move {
             supervise(&lives, &stop, first, || {
                 let mut own = Informers::new(&watcher);
@@ -166,7 +167,7 @@ async fn supervise<First, Next, E>(
     Next: Future<Output = Result<(), E>> + Send + 'static,
     E: Display + Send + 'static,
 {
-    let name = lives.name;
+    let name = &*lives.name;
     let mut failures = 0;
     let mut began = Instant::now();
     let mut running = tokio::spawn(first);

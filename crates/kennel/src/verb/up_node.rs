@@ -1,7 +1,8 @@
-//! The real node in `kennel up`: this machine, in the server's own process. It is a client of the API like any
-//! other, with the rights of a node; only the way there is shorter, and its certificate is signed on the spot.
+//! A real node in the server's own process: the one of `kennel up`, and those of the playground. It is a client of the
+//! API like any other, with the rights of a node; only the way there is shorter, and its certificate is signed on the
+//! spot.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +14,7 @@ use kennel_node::agent::identity::{IdentityError, Pair, Wanted};
 use kennel_node::agent::lock::Lock;
 use kennel_node::agent::{ApiAddress, Cluster, Machine, Settings, Start, machine, start};
 use kennel_node::runtime::Runtime;
+use kennel_server::api::Api;
 use kennel_server::server::Server;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -20,15 +22,50 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::node::{self, Place};
-use crate::args::UpArgs;
 use crate::inprocess;
 use crate::node_args::NodeArgs;
 
 /// The port that clusters expect a node at.
 const PORT: u16 = 10250;
 
+/// What a node is to be.
+pub(crate) struct NodePlan {
+    /// What was said of it.
+    pub(crate) node: NodeArgs,
+    /// Where it keeps its things.
+    pub(crate) data: PathBuf,
+    /// Where it answers, if somebody has chosen.
+    pub(crate) listen: Option<SocketAddr>,
+    /// The server's address as the node sees it, for one that listens everywhere.
+    pub(crate) api_host: Option<IpAddr>,
+    /// The domain of services' names.
+    pub(crate) cluster_domain: String,
+}
+
+/// What a node needs of its server.
+#[derive(Clone)]
+pub(crate) struct ServerSide {
+    api: Arc<Api>,
+    address: SocketAddr,
+    ca_cert_pem: String,
+    ca_key_pem: String,
+}
+
+impl ServerSide {
+    /// Of this one.
+    pub(crate) fn of(server: &Server) -> Self {
+        let files = &server.authority;
+        Self {
+            api: Arc::clone(&server.api),
+            address: server.address,
+            ca_cert_pem: files.cert_pem.clone(),
+            ca_key_pem: files.key_pem.clone(),
+        }
+    }
+}
+
 /// Everything that the node is made of, each time that it is started.
-pub(super) struct OwnNode {
+pub(crate) struct OwnNode {
     settings: Arc<Settings>,
     machine: Machine,
     /// Opened already, for the first time that it is started.
@@ -43,36 +80,31 @@ pub(super) struct OwnNode {
 
 impl OwnNode {
     /// Gets everything ready; what is wrong with the flags or the machine is told here.
-    pub(super) async fn prepare(
-        args: &UpArgs,
-        data: PathBuf,
-        server: &Server,
-    ) -> anyhow::Result<Self> {
-        let lock = Lock::take(&data)?;
-        let machine = Machine::look(&data);
-        let name = node::name(&args.node, &machine)?;
-        let addresses = node::addresses(&args.node, None).await;
+    pub(crate) async fn prepare(plan: NodePlan, server: ServerSide) -> anyhow::Result<Self> {
+        let lock = Lock::take(&plan.data)?;
+        let machine = Machine::look(&plan.data);
+        let name = node::name(&plan.node, &machine)?;
+        let addresses = node::addresses(&plan.node, None).await;
         let ip = addresses.first().copied();
         let ip = ip.unwrap_or_else(|| machine::address(None));
-        let listener = listen(args.node_listen, ip).await?;
+        let listener = listen(plan.listen, ip).await?;
         let place = Place {
-            api: Some(api_address(server.address, ip)),
+            api: Some(api_address(server.address, plan.api_host.unwrap_or(ip))),
             listen: listener.local_addr()?,
-            cluster_domain: args.names.cluster_domain.clone(),
-            data,
+            cluster_domain: plan.cluster_domain,
+            data: plan.data,
         };
-        let settings = node::settings(&args.node, name, addresses, place);
-        let runtime = node::runtime(&args.node, &settings.paths.data).await?;
-        let files = &server.authority;
-        let authority = Authority::new(files.cert_pem.clone(), files.key_pem.clone());
+        let settings = node::settings(&plan.node, name, addresses, place);
+        let runtime = node::runtime(&plan.node, &settings.paths.data).await?;
+        let ca = CertificateDer::from_pem_slice(server.ca_cert_pem.as_bytes());
+        let authority = Authority::new(server.ca_cert_pem, server.ca_key_pem);
         let authority = authority.context("cannot sign the node's certificate")?;
-        let ca = CertificateDer::from_pem_slice(files.cert_pem.as_bytes());
         Ok(Self {
             client: inprocess::node(&server.api, &settings.node_name),
             settings: Arc::new(settings),
             machine,
             opened: Mutex::new(Some(runtime)),
-            args: args.node.clone(),
+            args: plan.node,
             authorities: vec![ca.context("the certificate authority is unusable")?],
             certifier: Arc::new(OnTheSpot(authority)),
             listener: Arc::new(listener.into_std()?),
@@ -81,12 +113,12 @@ impl OwnNode {
     }
 
     /// The node's name.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.settings.node_name
     }
 
     /// Runs the node until told to stop.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         stop: CancellationToken,
     ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
@@ -120,7 +152,7 @@ impl OwnNode {
 }
 
 /// Where the node answers. Unless somebody has chosen, a port that is taken is no reason to end.
-async fn listen(given: Option<SocketAddr>, ip: std::net::IpAddr) -> anyhow::Result<TcpListener> {
+async fn listen(given: Option<SocketAddr>, ip: IpAddr) -> anyhow::Result<TcpListener> {
     if let Some(address) = given {
         return node::listen(address, "--node-listen").await;
     }
@@ -136,8 +168,8 @@ async fn listen(given: Option<SocketAddr>, ip: std::net::IpAddr) -> anyhow::Resu
     }
 }
 
-/// Where containers find the API.
-fn api_address(listening: SocketAddr, own: std::net::IpAddr) -> ApiAddress {
+/// Where containers find the API: where it listens, or at the given address if that is everywhere.
+fn api_address(listening: SocketAddr, own: IpAddr) -> ApiAddress {
     let ip = if listening.ip().is_unspecified() {
         own
     } else {
