@@ -10,6 +10,7 @@ use crate::bench::BenchArgs;
 use crate::controllers::{self, Selection};
 use crate::node_args::{AgentArgs, NodeArgs, TokenArgs};
 use crate::patience::LifecycleArgs;
+use crate::playground::PlaygroundArgs;
 use kennel_server::audit;
 
 /// One daemon on every node: the Kubernetes DaemonSet, whole and small.
@@ -122,6 +123,32 @@ pub(crate) enum Verb {
     ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --nodes 1000 --idle 60 --pid $! -o json
     #[command(verbatim_doc_comment)]
     Bench(BenchArgs),
+
+    /// Try Kennel on this machine: three nodes that run real processes, and a guided tour
+    ///
+    /// One process is the whole cluster: server, controllers and nodes. As root, each node has a network
+    /// of its own, so that their host ports do not collide; the first one is tainted as a control plane.
+    /// Nothing has to be installed but kubectl. The tour goes through the life of a DaemonSet step by
+    /// step, and shows each command that it runs. When it ends, or on Ctrl-C, nothing is left behind:
+    /// no process, no network, no file. What a `kill -9` leaves, the next start removes. Try:
+    ///
+    ///   kennel playground                  # the tour, then a cluster to play with
+    ///   kennel playground --no-tour        # the cluster alone
+    ///   kennel playground --auto           # the tour without stopping; then it ends
+    ///   kennel playground --simulate 1000  # many nodes that run nothing
+    #[command(verbatim_doc_comment)]
+    Playground(PlaygroundArgs),
+}
+
+impl Verb {
+    /// What to log unless somebody says otherwise: what people want to see of a server, and nothing that would
+    /// talk into a tour.
+    pub(crate) fn usual_log(&self) -> &'static str {
+        match self {
+            Self::Playground(_) => "error",
+            _ => "info",
+        }
+    }
 }
 
 /// How to serve.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 /// The label, and the key of the taint.
-const ROLE: &str = "node-role.kubernetes.io/control-plane";
+pub(crate) const ROLE: &str = "node-role.kubernetes.io/control-plane";
 /// How long to wait after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 

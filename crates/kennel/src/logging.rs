@@ -4,9 +4,9 @@ use std::io::{IsTerminal as _, Write as _};
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging. Without a filter: what people want to see of a server.
-pub(crate) fn start(filter: Option<&str>) {
-    let filter = EnvFilter::builder().parse_lossy(filter.unwrap_or("info"));
+/// Starts logging what the filter lets through.
+pub(crate) fn start(filter: &str) {
+    let filter = EnvFilter::builder().parse_lossy(filter);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()
         .with_env_filter(filter)

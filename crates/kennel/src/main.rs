@@ -15,7 +15,6 @@ mod node_args;
 mod observe;
 mod parts;
 mod patience;
-#[allow(dead_code, reason = "the verb is being written")]
 mod playground;
 mod signals;
 mod verb;
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
     }
     memory::small_pages();
     let args = args::Args::parse();
-    logging::start(args.log.as_deref());
+    logging::start(args.log.as_deref().unwrap_or(args.verb.usual_log()));
     match verb::run(args) {
         Ok(code) => code,
         Err(error) => {

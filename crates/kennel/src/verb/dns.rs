@@ -22,7 +22,7 @@ async fn work(args: DnsArgs, stop: CancellationToken) -> anyhow::Result<()> {
 }
 
 /// Begins to listen.
-pub(super) async fn bind(listen: SocketAddr, names: NamesArgs) -> anyhow::Result<Server> {
+pub(crate) async fn bind(listen: SocketAddr, names: NamesArgs) -> anyhow::Result<Server> {
     let upstreams = if names.dns_upstream.is_empty() {
         kennel_dns::of_this_machine()
     } else {

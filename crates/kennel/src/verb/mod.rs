@@ -3,16 +3,17 @@
 mod agent;
 mod bench;
 mod controller;
-mod dns;
-mod node;
-mod server;
+pub(crate) mod dns;
+pub(crate) mod node;
+pub(crate) mod server;
 mod token;
 mod up;
-mod up_node;
+pub(crate) mod up_node;
 
 use std::process::ExitCode;
 
 use crate::args::{Args, Verb};
+use crate::playground;
 
 /// The threads of an agent.
 const AGENT_THREADS: usize = 2;
@@ -25,7 +26,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         builder.worker_threads(AGENT_THREADS);
     }
     let runtime = builder.enable_all().build()?;
-    runtime.block_on(async {
+    let code = runtime.block_on(async {
         match args.verb {
             Verb::Server(args) => server::run(args).await,
             Verb::Up(args) => up::run(*args).await,
@@ -34,7 +35,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Controller(args) => controller::run(args).await,
             Verb::Dns(args) => dns::run(args).await,
             Verb::Bench(args) => bench::run(args).await,
+            Verb::Playground(args) => playground::run(args).await,
         }?;
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    // Nobody presses Enter any more for a reader that waits for it.
+    runtime.shutdown_background();
+    code
 }

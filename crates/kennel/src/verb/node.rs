@@ -102,7 +102,7 @@ fn manifests(args: &NodeArgs) -> PathBuf {
 }
 
 /// What containers and their shims are told must not depend on where we were started.
-pub(super) fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -153,7 +153,7 @@ async fn open(kind: &Kind, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
 }
 
 /// Where our own program is, which containers are started with: the one that took its place if it was upgraded.
-fn own_binary() -> anyhow::Result<PathBuf> {
+pub(crate) fn own_binary() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe().context("where this program is cannot be told")?;
     let text = path.to_string_lossy();
     Ok(text

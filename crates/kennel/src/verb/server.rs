@@ -28,7 +28,7 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
 }
 
 /// Starts a server.
-pub(super) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
+pub(crate) async fn start(args: ServerArgs) -> anyhow::Result<Server> {
     crate::descriptors::raise_limit();
     let patience = args.patience_seconds.map(Duration::from_secs);
     let mut tls_san = args.tls_san;
@@ -63,7 +63,7 @@ fn audit(args: &AuditArgs, data_dir: &Path) -> AuditOptions {
 
 /// The three lines that say how to reach it. A reader who leaves after the first one
 /// (`kennel server | head -n 1`) is no reason to end.
-pub(super) fn announce(server: &Server, first_command: &str) {
+pub(crate) fn announce(server: &Server, first_command: &str) {
     let (url, kubeconfig) = (server.url(), server.kubeconfig.display());
     let words = format!(
         "Kennel serves the Kubernetes API at {url}\n\

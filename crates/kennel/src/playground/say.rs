@@ -1,0 +1,39 @@
+//! What a playground says. Whoever listens may be gone, and that is no reason to end: a terminal that was closed must
+//! still be cleaned up after.
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::time::Instant;
+
+/// A line about what happens, on stderr; what can be used goes to stdout.
+pub(super) fn line(words: impl Display) {
+    let _unheard = writeln!(std::io::stderr(), "{words}");
+}
+
+/// Lines that can be used, on stdout.
+pub(super) fn use_it(words: impl Display) {
+    let mut out = std::io::stdout().lock();
+    let _unheard = writeln!(out, "{words}").and_then(|()| out.flush());
+}
+
+/// A step that takes a moment: said when it begins, with what it took when it is done.
+pub(super) struct Step(Instant);
+
+impl Step {
+    /// Says what begins.
+    pub(super) fn begin(words: impl Display) -> Self {
+        let mut err = std::io::stderr().lock();
+        let _unheard = write!(err, "  {words} … ").and_then(|()| err.flush());
+        Self(Instant::now())
+    }
+
+    /// Says that it is done.
+    pub(super) fn done(self) {
+        line(format_args!("{:.1} s", self.0.elapsed().as_secs_f32()));
+    }
+
+    /// Says that it came to nothing.
+    pub(super) fn failed(self) {
+        line("no");
+    }
+}
