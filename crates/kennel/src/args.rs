@@ -8,6 +8,7 @@ use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
 use crate::controllers::{self, Selection};
+use crate::generate::{CompletionsArgs, GenerateArgs};
 use crate::node_args::{AgentArgs, NodeArgs, TokenArgs};
 use crate::patience::LifecycleArgs;
 use crate::playground::PlaygroundArgs;
@@ -138,6 +139,23 @@ pub(crate) enum Verb {
     ///   kennel playground --simulate 1000  # many nodes that run nothing
     #[command(verbatim_doc_comment)]
     Playground(PlaygroundArgs),
+
+    /// Print what makes a shell complete kennel's words
+    ///
+    /// For bash, in this shell and in all that follow:
+    ///
+    ///   source <(kennel completions bash)
+    ///   kennel completions bash > ~/.local/share/bash-completion/completions/kennel
+    ///
+    /// For zsh, into a directory of $fpath; for fish:
+    ///
+    ///   kennel completions fish > ~/.config/fish/completions/kennel.fish
+    #[command(verbatim_doc_comment)]
+    Completions(CompletionsArgs),
+
+    /// Write the reference, man pages or completions into a directory: for packages and the repository
+    #[command(hide = true)]
+    Generate(GenerateArgs),
 }
 
 impl Verb {

@@ -8,6 +8,7 @@ mod control_plane;
 mod controllers;
 mod counts;
 mod descriptors;
+mod generate;
 mod inprocess;
 mod logging;
 mod memory;

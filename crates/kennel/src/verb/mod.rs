@@ -13,7 +13,7 @@ pub(crate) mod up_node;
 use std::process::ExitCode;
 
 use crate::args::{Args, Verb};
-use crate::playground;
+use crate::{generate, playground};
 
 /// The threads of an agent.
 const AGENT_THREADS: usize = 2;
@@ -35,6 +35,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Controller(args) => controller::run(args).await,
             Verb::Dns(args) => dns::run(args).await,
             Verb::Bench(args) => bench::run(args).await,
+            Verb::Completions(args) => generate::print(&args),
+            Verb::Generate(args) => generate::run(&args),
             Verb::Playground(args) => playground::run(args).await,
         }?;
         Ok(ExitCode::SUCCESS)

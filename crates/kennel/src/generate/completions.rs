@@ -1,0 +1,83 @@
+//! Completions for shells.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use clap::{Args as ClapArgs, Command, CommandFactory as _};
+use clap_complete::Shell;
+
+use crate::args::Args;
+
+/// Whose completions packages bring.
+const PACKAGED: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+/// Which shell to complete in.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+/// Prints the script that makes a shell complete our words.
+pub(crate) fn print(args: &CompletionsArgs) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        args.shell,
+        &mut shown(&Args::command()),
+        "kennel",
+        &mut script,
+    );
+    match std::io::stdout().write_all(&script) {
+        // Who reads with `head` has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot print the completions"),
+    }
+}
+
+/// Writes a file for each shell, under the names that shells look for.
+pub(super) fn write_all(dir: &Path) -> Result<()> {
+    for shell in PACKAGED {
+        clap_complete::generate_to(shell, &mut shown(&Args::command()), "kennel", dir)
+            .with_context(|| format!("cannot write completions into {}", dir.display()))?;
+    }
+    Ok(())
+}
+
+/// A command without what is hidden: completions offer all that they are given.
+fn shown(command: &Command) -> Command {
+    let mut bare = Command::new(command.get_name().to_owned());
+    if let Some(about) = command.get_about() {
+        bare = bare.about(about.clone());
+    }
+    if let Some(version) = command.get_version() {
+        bare = bare.version(version.to_owned());
+    }
+    let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    bare.args(args.cloned()).subcommands(verbs.map(shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_is_not_offered() {
+        for shell in PACKAGED {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut shown(&Args::command()), "kennel", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for (word, offered) in [
+                ("data-dir", true),
+                ("taint-control-plane", true),
+                ("completions", true),
+                ("patience-seconds", false),
+                ("generate", false),
+            ] {
+                assert_eq!(script.contains(word), offered, "{shell}: {word}");
+            }
+        }
+    }
+}
