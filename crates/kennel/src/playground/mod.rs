@@ -29,7 +29,7 @@ use self::args::{Guide, Plan, name};
 use self::clean::Cleaning;
 use self::ledger::{Claim, Ledger};
 use self::network::Network;
-use self::room::Room;
+use self::room::{Files, Room};
 use self::say::Step;
 use self::stage::Stage;
 use self::tour::Pace;
@@ -109,7 +109,7 @@ async fn ground(
              Pods need hostNetwork: true, hostPID: true and automountServiceAccountToken: false. See\n  \
              docs/reference/process-runtime.md, or use sudo.",
         );
-        return Ok((None, rooms(plan, false)?));
+        return Ok((None, rooms(plan, None)?));
     }
     let step = Step::begin("a network for each node");
     match networks(plan, claim, ledger).await {
@@ -122,7 +122,7 @@ async fn ground(
             say::line(format_args!(
                 "  All nodes share this machine's network, and two pods cannot have the same host port: {error:#}"
             ));
-            Ok((None, rooms(plan, false)?))
+            Ok((None, rooms(plan, None)?))
         }
     }
 }
@@ -136,17 +136,18 @@ async fn networks(
     *ledger = network.ledger(plan.real);
     claim.note(ledger)?;
     network.make()?;
-    let rooms = rooms(plan, true)?;
+    let files = network.files(&plan.data, plan.real)?;
+    let rooms = rooms(plan, Some(&files))?;
     for (number, room) in (1..).zip(&rooms) {
         network.join(room, number).await?;
     }
     Ok((network, rooms))
 }
 
-fn rooms(plan: &Plan, own_network: bool) -> anyhow::Result<Vec<Room>> {
+fn rooms(plan: &Plan, own: Option<&Files>) -> anyhow::Result<Vec<Room>> {
     let numbers = 1..=plan.real;
     numbers
-        .map(|number| Room::open(&name(number), own_network))
+        .map(|number| Room::open(&name(number), own))
         .collect()
 }
 

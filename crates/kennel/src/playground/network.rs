@@ -3,14 +3,18 @@
 
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 
+use super::args::name;
 use super::ledger::Ledger;
 use super::range::Range;
-use super::room::Room;
+use super::room::{Files, Room};
+
+const HOSTS: &str = "/etc/hosts";
+const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -51,6 +55,29 @@ impl Network {
         ip(&format!("addr add {gateway}/24 dev {bridge}"))?;
         ip(&format!("link set {bridge} up"))?;
         Ok(())
+    }
+
+    /// Writes the files that tell the nodes of each other and of other names.
+    pub(super) fn files(&self, data: &Path, nodes: u32) -> std::io::Result<Files> {
+        let machine = std::fs::read_to_string(HOSTS).unwrap_or_default();
+        let others =
+            (1..=nodes).map(|number| format!("{}\t{}\n", self.address(number), name(number)));
+        let hosts = format!("{}\n{}", machine.trim_end(), others.collect::<String>());
+        let resolver = format!("nameserver {}\n", self.range.gateway());
+        let write = |file: &'static str, name: &str, content: String| {
+            let path: PathBuf = data.join(name);
+            std::fs::write(&path, content)?;
+            Ok((file, path))
+        };
+        [
+            (HOSTS, "hosts", hosts),
+            (RESOLV_CONF, "resolv.conf", resolver),
+        ]
+        .into_iter()
+        // A machine that has no such file needs none.
+        .filter(|(file, ..)| Path::new(file).exists())
+        .map(|(file, name, content)| write(file, name, content))
+        .collect()
     }
 
     /// Joins a room that has a network of its own, as the node with this number.

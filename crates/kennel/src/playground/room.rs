@@ -1,10 +1,12 @@
-//! A place for a node in this process: a thread that may have a network and a host name of its own, and whatever the
-//! node starts from it has the same. The network is nameless: the kernel takes it away with the last process in it.
+//! A place for a node in this process: a thread that may have a network, a host name and mounts of its own, and whatever
+//! the node starts from it has the same. They are nameless: the kernel takes them away with the last process in them.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 use rustix::thread::UnshareFlags;
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -20,13 +22,16 @@ pub(super) struct Room {
     running: Option<std::thread::JoinHandle<()>>,
 }
 
+/// Files of the machine that a room has others for: which, and where they are.
+pub(super) type Files = Vec<(&'static str, PathBuf)>;
+
 impl Room {
-    /// Opens one; with a network of its own, which joins nothing yet, or in the machine's.
-    pub(super) fn open(name: &str, own_network: bool) -> anyhow::Result<Self> {
+    /// Opens one; with a network of its own, which joins nothing yet, and these files, or in the machine's.
+    pub(super) fn open(name: &str, own: Option<&Files>) -> anyhow::Result<Self> {
         let (tell, told) = std::sync::mpsc::channel();
         let end = CancellationToken::new();
-        let (ended, hostname) = (end.clone(), name.to_owned());
-        let stay = move || match settle(&hostname, own_network) {
+        let (ended, hostname, own) = (end.clone(), name.to_owned(), own.cloned());
+        let stay = move || match settle(&hostname, own.as_ref()) {
             Ok(runtime) => {
                 let thread = rustix::thread::gettid().as_raw_nonzero().get();
                 let _gone = tell.send(Ok((runtime.handle().clone(), thread)));
@@ -85,10 +90,19 @@ impl Drop for Room {
     deprecated,
     reason = "the safe one; only a table of files must not be unshared, and is not"
 )]
-fn settle(hostname: &str, own_network: bool) -> anyhow::Result<Runtime> {
-    if own_network {
-        rustix::thread::unshare(UnshareFlags::NEWNET | UnshareFlags::NEWUTS)?;
+fn settle(hostname: &str, own: Option<&Files>) -> anyhow::Result<Runtime> {
+    if let Some(files) = own {
+        let all = UnshareFlags::NEWNET | UnshareFlags::NEWUTS | UnshareFlags::NEWNS;
+        rustix::thread::unshare(all).context("no network of its own")?;
         rustix::system::sethostname(hostname.as_bytes())?;
+        // What the machine mounts is seen here, and nothing of ours there.
+        mount_change(
+            "/",
+            MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+        )?;
+        for (file, source) in files {
+            mount_bind(source, *file).with_context(|| format!("no {file} of its own"))?;
+        }
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
