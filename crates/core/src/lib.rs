@@ -30,4 +30,5 @@ pub mod pod;
 pub mod quantity;
 pub mod schedule;
 pub mod selector;
+pub mod spread;
 pub mod taint;

@@ -7,15 +7,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use kennel_core::spread::Spread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::client::Http1;
-use super::megabytes;
 use super::report::{Report, say};
 use super::server::{Server, processor_time, resident};
-use super::spread::{Spread, milliseconds};
+use super::{megabytes, milliseconds};
 
 /// How many pods run while it is weighed.
 const PODS: usize = 10;

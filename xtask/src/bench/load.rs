@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytes::Bytes;
+use kennel_core::spread::Spread;
 use tokio::task::JoinSet;
 
 use super::client::Target;
 use super::counters::Counters;
 use super::pod::{self, Template};
 use super::server::{self, Server};
-use super::spread::Spread;
 
 /// Connections that write.
 pub(super) const CONNECTIONS: usize = 64;

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use kennel_core::spread::Spread;
 
-use super::spread::{Spread, milliseconds};
+use super::milliseconds;
 
 /// Syncs tried: enough for a median and a 99th percentile.
 const SYNCS: usize = 200;

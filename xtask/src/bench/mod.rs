@@ -15,18 +15,17 @@ mod pod;
 mod report;
 mod rights;
 mod server;
-mod spread;
 mod watches;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
+use kennel_core::spread::Spread;
 
 use self::load::{Pods, Stretch};
 use self::report::{Report, say};
 use self::server::Server;
-use self::spread::{Spread, milliseconds};
 use self::watches::Watches;
 
 /// Before anything is measured: caches fill, connections open.
@@ -247,7 +246,7 @@ async fn latency(report: &mut Report) -> Result<()> {
     say(format_args!(
         "at {:.0} creates/s, {} lines: {} after the create was sent; {} after its answer was read",
         found.rate,
-        found.from_sent.len(),
+        found.from_sent.count(),
         show(&found.from_sent),
         show(&found.from_answered),
     ));
@@ -360,6 +359,16 @@ fn ratio(a: u64, b: u64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
 fn count(number: usize) -> f64 {
     number as f64
+}
+
+/// Milliseconds, with as many digits as mean something.
+fn milliseconds(duration: Duration) -> String {
+    let milliseconds = duration.as_secs_f64() * 1e3;
+    if milliseconds < 10.0 {
+        format!("{milliseconds:.2} ms")
+    } else {
+        format!("{milliseconds:.0} ms")
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes far below 2^52")]

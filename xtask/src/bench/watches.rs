@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use kennel_core::spread::Spread;
 use tokio::task::JoinSet;
 use tokio::time::Instant as Tick;
 
@@ -16,7 +17,6 @@ use super::counters::Counters;
 use super::load::{self, CONNECTIONS, NODES, Pods};
 use super::pod;
 use super::server::Server;
-use super::spread::Spread;
 
 /// HTTP/2 connections that carry the watches.
 const CARRIERS: usize = 100;

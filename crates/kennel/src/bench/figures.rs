@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use kennel_core::spread::Spread;
 use serde_json::{Map, Value, json};
 
 use super::load::Step;
 use super::seen::Latencies;
-use super::spread::{Spread, milliseconds};
+use super::spread::{milliseconds, percentiles};
 
 /// What was measured.
 pub(super) struct Figures {
@@ -165,9 +166,9 @@ fn latency_rows(latencies: &Latencies) -> [(&'static str, &Spread); 3] {
 
 fn latencies_json(latencies: &Latencies) -> Value {
     json!({
-        "createdToBound": latencies.created_to_bound.json(),
-        "boundToReady": latencies.bound_to_ready.json(),
-        "createdToReady": latencies.created_to_ready.json(),
+        "createdToBound": percentiles(&latencies.created_to_bound),
+        "boundToReady": percentiles(&latencies.bound_to_ready),
+        "createdToReady": percentiles(&latencies.created_to_ready),
     })
 }
 

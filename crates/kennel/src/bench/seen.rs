@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::spread::Spread;
+use kennel_core::spread::Spread;
 
 /// What a watch shows of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
