@@ -210,7 +210,8 @@ pub(super) fn token_api(given: Arc<AtomicU32>, away: Arc<AtomicBool>) -> kube::C
             "/api/v1/namespaces/shop/serviceaccounts/default/token"
         );
         let number = given.fetch_add(1, Ordering::SeqCst) + 1;
-        let expires = kennel_client::clock::rfc3339(kennel_client::clock::now_ms() / 1000 + 1000);
+        // By a clock that is far from ours.
+        let expires = "2020-01-01T00:00:00Z";
         let (code, body) = if away.load(Ordering::SeqCst) {
             let status = json!({"kind": "Status", "code": 500, "message": "away", "reason": "InternalError"});
             (500, status)
@@ -218,7 +219,8 @@ pub(super) fn token_api(given: Arc<AtomicU32>, away: Arc<AtomicBool>) -> kube::C
             let token = format!("t{number}");
             (
                 201,
-                json!({"status": {"token": token, "expirationTimestamp": expires}}),
+                json!({"spec": {"expirationSeconds": 1000},
+                    "status": {"token": token, "expirationTimestamp": expires}}),
             )
         };
         let answer = http::Response::builder().status(code);

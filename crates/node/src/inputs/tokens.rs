@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::api::{PostParams, Request};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -101,7 +100,7 @@ impl Tokens {
             .request(request)
             .await
             .map_err(|error| kennel_client::api::explain(&error))?;
-        read(&answer["status"], asked)
+        read(&answer, asked)
     }
 
     /// When the first of a pod's tokens is to be renewed.
@@ -117,14 +116,15 @@ impl Tokens {
     }
 }
 
-fn read(status: &Value, asked: Instant) -> Result<Token, String> {
-    let expires: Result<Timestamp, _> = text(status, "expirationTimestamp").parse();
-    let (token, expires) = (text(status, "token"), expires.ok());
-    let Some(expires) = expires.filter(|_| !token.is_empty()) else {
+/// How long it lives is what was granted, counted by our own stopwatch: the server's clock and ours may differ
+/// by hours.
+fn read(answer: &Value, asked: Instant) -> Result<Token, String> {
+    let token = text(&answer["status"], "token");
+    let granted = answer["spec"]["expirationSeconds"].as_u64();
+    let Some(granted) = granted.filter(|_| !token.is_empty()) else {
         return Err("the server's answer holds no token".to_owned());
     };
-    let left = expires.as_millisecond() - kennel_client::clock::now_ms();
-    let life = Duration::from_millis(left.try_into().unwrap_or(0));
+    let life = Duration::from_secs(granted);
     Ok(Token {
         text: token.to_owned(),
         renew: asked + (life * 4 / 5).min(AGE_MAX),
