@@ -38,9 +38,24 @@ pub struct Reference {
     pub uid: Arc<str>,
     /// The version that it had, if known.
     pub resource_version: String,
+    /// The part of it that is meant, such as `spec.containers{web}`; empty for all of it.
+    pub field_path: String,
 }
 
 impl Reference {
+    /// The node that we are, as its own events name it: upstream's have its name for a uid.
+    pub fn own_node(name: &str) -> Self {
+        Self {
+            api_version: "v1",
+            kind: "Node",
+            namespace: "".into(),
+            name: name.into(),
+            uid: name.into(),
+            resource_version: String::new(),
+            field_path: String::new(),
+        }
+    }
+
     fn key(&self) -> String {
         let Self {
             api_version,
@@ -73,6 +88,9 @@ impl Reference {
         }
         if !self.resource_version.is_empty() {
             object["resourceVersion"] = self.resource_version.as_str().into();
+        }
+        if !self.field_path.is_empty() {
+            object["fieldPath"] = self.field_path.as_str().into();
         }
         object
     }

@@ -78,7 +78,7 @@ impl Correlator {
     pub(super) fn judge(&mut self, about: &Reference, note: &Note, now: Duration) -> Verdict {
         let object = about.key();
         let kind = format!("{object}\n{}\n{}", note.warning, note.reason);
-        let (key, message) = self.combine(kind, note, now);
+        let (key, message) = self.combine(kind, &about.field_path, note, now);
         let known = self.logged.get(&key, now).filter(|logged| logged.count > 0);
         let verdict = match known {
             Some(logged) => {
@@ -112,8 +112,14 @@ impl Correlator {
         self.logged.put(key, Logged { name, count, first }, now);
     }
 
-    fn combine(&mut self, kind: String, note: &Note, now: Duration) -> (String, String) {
-        let alone = format!("{kind}\n{}", note.message);
+    fn combine(
+        &mut self,
+        kind: String,
+        part: &str,
+        note: &Note,
+        now: Duration,
+    ) -> (String, String) {
+        let alone = format!("{kind}\n{part}\n{}", note.message);
         let similar = self.similar.entry(kind.clone(), now, Similar::default);
         if now.saturating_sub(similar.last) > SIMILAR_WITHIN {
             similar.messages.clear();
@@ -203,6 +209,7 @@ mod tests {
             name: name.into(),
             uid: "u".into(),
             resource_version: String::new(),
+            field_path: String::new(),
         }
     }
 
@@ -239,6 +246,23 @@ mod tests {
         assert_eq!(judge(&mut correlator, "d", "a", 1), "2 × a as name of a");
         assert_eq!(judge(&mut correlator, "d", "a", 2), "3 × a as name of a");
         assert_eq!(judge(&mut correlator, "other", "a", 2), "create a");
+    }
+
+    #[test]
+    fn the_same_about_two_parts_is_two_events() {
+        let mut correlator = Correlator::default();
+        let mut started = |part: &str| {
+            let about = Reference {
+                field_path: part.to_owned(),
+                ..about("d")
+            };
+            match correlator.judge(&about, &note("Container started"), Duration::ZERO) {
+                Verdict::Create { key, .. } => key,
+                other => panic!("{other:?}"),
+            }
+        };
+        let one = started("spec.containers{a}");
+        assert_ne!(one, started("spec.containers{b}"));
     }
 
     #[test]

@@ -46,6 +46,7 @@ fn emit(recorder: &Recorder, message: &str) {
         name: "d".into(),
         uid: "u".into(),
         resource_version: "5".into(),
+        field_path: "spec".into(),
     };
     let note = Note {
         warning: true,
@@ -67,7 +68,7 @@ async fn s3_10_an_event_names_its_object_source_and_reason() {
     assert_eq!(
         event["involvedObject"],
         json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
-        "namespace": "ns", "name": "d", "uid": "u", "resourceVersion": "5"})
+        "namespace": "ns", "name": "d", "uid": "u", "resourceVersion": "5", "fieldPath": "spec"})
     );
     assert!(
         event["metadata"]["name"]

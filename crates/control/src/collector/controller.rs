@@ -226,6 +226,7 @@ impl Controller {
             name: item.name.clone(),
             uid: item.uid.clone(),
             resource_version: item.version.to_string(),
+            field_path: String::new(),
         };
         let note = Note {
             warning: true,

@@ -315,6 +315,7 @@ impl Controller {
             name: daemon_set.name.clone(),
             uid: daemon_set.uid.clone(),
             resource_version: version.unwrap_or_default(),
+            field_path: String::new(),
         };
         let Note {
             warning,

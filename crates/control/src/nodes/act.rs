@@ -161,6 +161,7 @@ pub(super) fn tell(recorder: &Recorder, name: &str, uid: &str, news: News) {
         name: name.into(),
         uid: uid.into(),
         resource_version: String::new(),
+        field_path: String::new(),
     };
     let note = Note {
         warning: false,
@@ -179,6 +180,7 @@ pub(super) fn tell_of_pod(recorder: &Recorder, pod: &PodName, note: Note) {
         name: pod.name.clone(),
         uid: pod.uid.clone(),
         resource_version: String::new(),
+        field_path: String::new(),
     };
     recorder.emit(about, note);
 }

@@ -288,5 +288,6 @@ fn reference(pod: &PodRef) -> Reference {
         name: pod.name.clone(),
         uid: pod.uid.clone(),
         resource_version: String::new(),
+        field_path: String::new(),
     }
 }

@@ -246,9 +246,25 @@ fn describes(kubectl: &Kubectl, fleet: &Fleet) {
         "KubeletReady",
         "default/talker",
         "MemoryPressure",
+        "Starting kubelet.",
+        "NodeHasSufficientMemory",
+        "Node machine-1 status is now: NodeReady",
     ] {
         let flat: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = words.replace('/', " ");
         assert!(flat.contains(&words), "no {words:?} in {said}");
+    }
+    let said = kubectl.run(&["describe", "pod", "talker"]).ok();
+    assert!(said.contains("Container started"), "{said}");
+    // The same words about each of its containers.
+    let started = [
+        "--field-selector",
+        "reason=Started,involvedObject.name=talker",
+    ];
+    let mut get = vec!["get", "events", "-o", "wide"];
+    get.extend(started);
+    let said = kubectl.run(&get).ok();
+    for part in ["spec.containers{a}", "spec.containers{b}"] {
+        assert!(said.contains(part), "{said}");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::write::{Failure, Writer};
 use kennel_client::{clock, feed};
 use kennel_core::pod::evict::Pressures;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::news;
 use super::node::{self, Condition};
 use super::register;
 use crate::runtime::Runtime;
@@ -42,6 +44,7 @@ pub(super) struct Heartbeat {
     pub(super) pressures: watch::Receiver<Pressures>,
     /// The node's own object, as far as we know it.
     pub(super) node: watch::Sender<Arc<Value>>,
+    pub(super) recorder: Recorder,
 }
 
 impl Heartbeat {
@@ -69,8 +72,9 @@ impl Heartbeat {
         self.object["status"]["conditions"] = node::written(&conditions, &json!({}), &now).into();
         loop {
             match register::register(&self.writer, &self.object).await {
-                Ok(stored) => {
+                Ok((stored, new)) => {
                     tracing::info!("node {} is registered", self.name());
+                    self.say_of_start(&conditions, &stored, new);
                     self.learn(stored);
                     return;
                 }
@@ -79,6 +83,24 @@ impl Heartbeat {
                     tokio::time::sleep(RETRY).await;
                 }
             }
+        }
+    }
+
+    fn say_of_start(&self, conditions: &[Condition], stored: &Value, new: bool) {
+        self.say(vec![news::started()]);
+        // What was there before we came is told when it is written.
+        if new {
+            self.say(news::of_conditions(self.name(), conditions, &Value::Null));
+        }
+        let boot = &self.object["status"]["nodeInfo"]["bootID"];
+        let boot = boot.as_str().unwrap_or_default();
+        self.say(news::of_boot(self.name(), boot, stored));
+    }
+
+    fn say(&self, notes: Vec<Note>) {
+        for note in notes {
+            tracing::debug!(reason = note.reason, "{}", note.message);
+            self.recorder.emit(Reference::own_node(self.name()), note);
         }
     }
 
@@ -135,6 +157,7 @@ impl Heartbeat {
     }
 
     fn learn(&self, object: Value) {
+        self.say(news::of_cordon(self.name(), &self.node.borrow(), &object));
         self.node.send_replace(Arc::new(object));
     }
 
@@ -157,6 +180,7 @@ impl Heartbeat {
         let written = node::written(conditions, &stored, &clock::now_rfc3339());
         let status = &self.object["status"];
         let answer = register::report(&self.writer, self.name(), status, written).await?;
+        self.say(news::of_conditions(self.name(), conditions, &stored));
         self.learn(answer);
         Ok(())
     }

@@ -13,6 +13,7 @@ pub mod identity;
 mod lease;
 pub mod lock;
 pub mod machine;
+mod news;
 pub mod node;
 mod register;
 mod serving;

@@ -120,6 +120,19 @@ pub fn shown(conditions: &[Condition], stored: &Value) -> bool {
     })
 }
 
+/// How they are, for those that `stored` shows otherwise or not at all: kind, and whether it holds.
+pub fn changed<'a>(
+    conditions: &'a [Condition],
+    stored: &'a Value,
+) -> impl Iterator<Item = (&'static str, bool)> + use<'a> {
+    let changed = |condition: &&Condition| {
+        let status = if condition.holds { "True" } else { "False" };
+        stored_condition(stored, condition.kind).is_none_or(|before| before["status"] != status)
+    };
+    let changed = conditions.iter().filter(move |c| changed(c));
+    changed.map(|condition| (condition.kind, condition.holds))
+}
+
 fn stored_condition<'a>(stored: &'a Value, kind: &str) -> Option<&'a Value> {
     let all = stored["status"]["conditions"].as_array()?;
     all.iter().find(|condition| condition["type"] == kind)

@@ -10,11 +10,11 @@ pub(super) fn path(name: &str) -> String {
     format!("{NODES}/{name}")
 }
 
-/// Registers; returns the object as the API has it. Taints are given to new nodes only: an administrator who
+/// Registers; returns the object as the API has it, and whether it is new. Taints are given to new nodes only: an administrator who
 /// takes one away has decided.
-pub(super) async fn register(writer: &Writer, object: &Value) -> Result<Value, Failure> {
+pub(super) async fn register(writer: &Writer, object: &Value) -> Result<(Value, bool), Failure> {
     match writer.send(&Call::create(NODES, object.to_string())).await {
-        Ok(answer) => return answer.tree(),
+        Ok(answer) => return Ok((answer.tree()?, true)),
         Err(failure) if failure.is(409) => {}
         Err(failure) => return Err(failure),
     }
@@ -26,9 +26,9 @@ pub(super) async fn register(writer: &Writer, object: &Value) -> Result<Value, F
         Some(wrong) if !wrong.is_empty() => {
             let patch = json!({"metadata": {"labels": wrong}});
             let call = Call::patch(path(name), Content::Merge, &patch);
-            writer.send(&call).await?.tree()
+            Ok((writer.send(&call).await?.tree()?, false))
         }
-        _ => Ok(stored),
+        _ => Ok((stored, false)),
     }
 }
 

@@ -184,12 +184,13 @@ impl Assembly {
         self.keep_pods(heard, cluster.client.clone(), Some(&recorder), sources);
         let mirrored = self.mirror(&writer);
         self.run_files(Some(recorder.clone()), Some(mirrored.statics));
-        self.stay_alive(Some(recorder));
+        self.stay_alive(Some(recorder.clone()));
         self.look(start.listener, &cluster)?;
         if !known {
             claim(&lease, &self.stop).await?;
         }
-        self.join(&cluster, writer, mirrored.mirrors).await;
+        let heartbeat = self.heartbeat(&cluster, writer, recorder);
+        self.join(&cluster, heartbeat, mirrored.mirrors).await;
         let uid = || {
             let node = self.node.borrow();
             node["metadata"]["uid"].as_str().map(str::to_owned)
@@ -321,17 +322,22 @@ impl Assembly {
         recorder
     }
 
-    /// Becomes a node of the cluster: registers, hears of pods, gets its certificate.
-    async fn join(&self, cluster: &Cluster, writer: Writer, mirrors: mpsc::Sender<Change>) {
-        let (registered, mut is_registered) = watch::channel(false);
-        let heartbeat = Heartbeat {
+    /// What tells the cluster how the node is.
+    fn heartbeat(&self, cluster: &Cluster, writer: Writer, recorder: Recorder) -> Heartbeat {
+        Heartbeat {
             client: cluster.client.clone(),
             writer,
             object: (**self.node.borrow()).clone(),
             runtime: Arc::clone(&self.runtime),
             pressures: self.pressures.subscribe(),
             node: self.node.clone(),
-        };
+            recorder,
+        }
+    }
+
+    /// Becomes a node of the cluster: registers, hears of pods, gets its certificate.
+    async fn join(&self, cluster: &Cluster, heartbeat: Heartbeat, mirrors: mpsc::Sender<Change>) {
+        let (registered, mut is_registered) = watch::channel(false);
         self.tasks
             .spawn(heartbeat.run(registered, self.stop.clone()));
         // Fails when told to stop before.

@@ -219,6 +219,7 @@ impl Shared {
             name: pod.id.name.as_str().into(),
             uid: pod.id.uid.as_str().into(),
             resource_version: version.to_owned(),
+            field_path: String::new(),
         };
         let note = Note {
             warning: true,

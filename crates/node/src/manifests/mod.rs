@@ -209,25 +209,13 @@ impl Manifests {
         self.metrics.failures.increment();
         if let Some(events) = &self.events {
             events.emit(
-                self.node(),
+                Reference::own_node(&self.node_name),
                 Note {
                     warning: true,
                     reason: "InvalidStaticPod",
                     message,
                 },
             );
-        }
-    }
-
-    /// The node as its own events name it: upstream's have its name for a uid.
-    fn node(&self) -> Reference {
-        Reference {
-            api_version: "v1",
-            kind: "Node",
-            namespace: "".into(),
-            name: self.node_name.as_str().into(),
-            uid: self.node_name.as_str().into(),
-            resource_version: String::new(),
         }
     }
 }

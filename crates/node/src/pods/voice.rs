@@ -24,9 +24,23 @@ impl Voice {
             name: pod.id.name.as_str().into(),
             uid: pod.id.uid.as_str().into(),
             resource_version: version.unwrap_or_default().to_owned(),
+            field_path: String::new(),
         };
         let recorder = recorder.clone();
         Self { recorder, about }
+    }
+
+    /// The same voice, about a container of the pod.
+    pub(super) fn of_container(&self, pod: &Pod, name: &str) -> Self {
+        let mut inits = pod.spec.init_containers.iter();
+        let list = if inits.any(|container| container.name == name) {
+            "initContainers"
+        } else {
+            "containers"
+        };
+        let mut voice = self.clone();
+        voice.about.field_path = format!("spec.{list}{{{name}}}");
+        voice
     }
 
     /// Says what is as it should be.

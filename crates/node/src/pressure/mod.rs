@@ -293,15 +293,7 @@ impl Guard {
         let Some(events) = &self.pressure.events else {
             return;
         };
-        let name = self.pressure.node_name.as_str();
-        let about = Reference {
-            api_version: "v1",
-            kind: "Node",
-            namespace: "".into(),
-            name: name.into(),
-            uid: name.into(),
-            resource_version: String::new(),
-        };
+        let about = Reference::own_node(&self.pressure.node_name);
         let note = Note {
             warning: true,
             reason,

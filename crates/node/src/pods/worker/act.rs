@@ -43,6 +43,11 @@ pub(super) struct Start {
 }
 
 impl Worker {
+    /// Says things about one of its containers.
+    pub(super) fn voice_of(&self, name: &str) -> Voice {
+        self.voice.of_container(&self.pod, name)
+    }
+
     fn start_of(&self) -> Start {
         Start {
             shared: Arc::clone(&self.shared),
@@ -73,7 +78,11 @@ impl Worker {
         let attempt = self.telling.next_attempt(&name, attempt, &self.observed);
         let mut runs = self.observed.runs.iter();
         let made = runs.find(|run| run.name == name && run.attempt == attempt);
-        let (start, made) = (self.start_of(), made.cloned());
+        let made = made.cloned();
+        let start = Start {
+            voice: self.voice_of(&name),
+            ..self.start_of()
+        };
         self.tasks.spawn(async move {
             let result = start.container(&name, attempt, &sandbox, made).await;
             Outcome::Start(name, result)

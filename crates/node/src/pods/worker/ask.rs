@@ -52,7 +52,7 @@ impl Worker {
         }
         let handler = self.raw(&container.name)["lifecycle"]["postStart"].clone();
         let asked = self.asked(container, run, handler);
-        let voice = self.voice.clone();
+        let voice = self.voice_of(&container.name);
         self.tasks.spawn(async move {
             let result = asked.hook().await;
             if let Err(why) = &result {
@@ -76,7 +76,7 @@ impl Worker {
         };
         let probe = self.raw(&container.name)[key].clone();
         let asked = self.asked(container, run, probe);
-        let voice = self.voice.clone();
+        let voice = self.voice_of(&container.name);
         self.tasks.spawn(async move {
             let success = match asked.probe().await {
                 Ok(()) => Some(true),

@@ -41,16 +41,16 @@ impl Worker {
         self.say_why(&name, why);
         let kill = Kill {
             runtime: Arc::clone(&self.shared.parts.runtime),
-            voice: self.voice.clone(),
+            voice: self.voice_of(&name),
             hook: self.pre_stop(&name, &id),
             id,
             grace,
         };
-        let pause = self.next_pause(&name);
+        let (whole, pause) = (self.voice.clone(), self.next_pause(&name));
         let task = name.clone();
         let handle = self.tasks.spawn(async move {
             let ended = kill.carry_out().await;
-            let well = rest_if_failed(ended, &kill.voice, pause).await;
+            let well = rest_if_failed(ended, &whole, pause).await;
             Outcome::Stop(task, well)
         });
         self.kills.insert(name, handle);
@@ -111,7 +111,7 @@ impl Worker {
             Why::Changed => format!("Container {name} definition changed, will be restarted"),
         };
         if !self.kill_tries.contains_key(name) {
-            self.voice.say("Killing", message);
+            self.voice_of(name).say("Killing", message);
         }
     }
 }

@@ -95,9 +95,9 @@ impl Worker {
             let image = self.pod.spec.container(name).map(|c| c.image.as_str());
             let image = image.unwrap_or_default();
             let message = format!("Back-off pulling image \"{image}\"");
-            self.voice.say("BackOff", message);
-            self.voice
-                .warn("Failed", format!("Error: {}", act::IMAGE_BACK_OFF));
+            let voice = self.voice_of(name);
+            voice.say("BackOff", message);
+            voice.warn("Failed", format!("Error: {}", act::IMAGE_BACK_OFF));
         }
         self.memory.could_not_start(name, trouble, now);
     }

@@ -245,7 +245,7 @@ impl Worker {
                     "Back-off restarting failed container {name} in pod {}_{}({})",
                     pod.name, pod.namespace, pod.uid
                 );
-                self.voice.warn("BackOff", message);
+                self.voice_of(&name).warn("BackOff", message);
             }
         }
     }
