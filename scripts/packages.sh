@@ -16,9 +16,10 @@ set -eu
 #   containernetworking-plugins  the networks of its pods
 #   busybox-static   what the images of the tests are made of
 #   iproute2         ip, for network namespaces: a machine each, to the tests
+#   libfaketime      a clock that the tests of the agent can set
 #   iptables         host ports of pods, by the portmap plugin
 PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils bind9-dnsutils
-containerd runc containernetworking-plugins busybox-static iproute2 iptables"
+containerd runc containernetworking-plugins busybox-static iproute2 iptables libfaketime"
 
 missing=
 for package in $PACKAGES; do

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -105,6 +106,17 @@ impl Fleet {
 
     /// The same, with agents that are told more.
     pub(crate) fn with(engine: Engine, count: usize, images: &[Image], told: &[&str]) -> Self {
+        Self::by(Path::new(KENNEL), engine, count, images, told)
+    }
+
+    /// The same, with agents that this program starts.
+    pub(crate) fn by(
+        program: &Path,
+        engine: Engine,
+        count: usize,
+        images: &[Image],
+        told: &[&str],
+    ) -> Self {
         let homes: Vec<Home> = (0..count).map(|_| home(engine, images)).collect();
         let gateways: Vec<String> = homes
             .iter()
@@ -127,7 +139,7 @@ impl Fleet {
                 arguments.push(CALM.to_owned());
             }
             let plan = AgentPlan {
-                binary: KENNEL.into(),
+                binary: program.into(),
                 node: format!("machine-{}", number + 1),
                 arguments,
             };
@@ -195,6 +207,33 @@ pub(crate) fn condition(object: &Value, kind: &str) -> Option<()> {
 
 pub(crate) fn is_ready(pod: &Value) -> bool {
     condition(pod, "Ready").is_some()
+}
+
+fn events(fleet: &Fleet, object: &str) -> String {
+    let only = format!("involvedObject.name={object}");
+    let columns =
+        "custom-columns=TYPE:.type,REASON:.reason,ABOUT:.involvedObject.fieldPath,MESSAGE:.message";
+    let get = [
+        "get",
+        "events",
+        "--no-headers",
+        "--field-selector",
+        &only,
+        "-o",
+        columns,
+    ];
+    fleet.kubectl.run(&get).stdout
+}
+
+/// Waits for an event about an object that says so.
+pub(crate) fn has_event(fleet: &Fleet, object: &str, words: &str) {
+    eventually(Deadline::seconds(PATIENCE), || {
+        let events = events(fleet, object);
+        let found = events.contains(words);
+        found
+            .then_some(())
+            .ok_or(format!("no {words:?} in\n{events}"))
+    });
 }
 
 fn home(engine: Engine, images: &[Image]) -> Home {

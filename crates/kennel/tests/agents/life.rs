@@ -3,10 +3,9 @@
 use std::fs;
 
 use kennel_testkit::machine::Image;
-use kennel_testkit::{Deadline, eventually};
 use serde_json::Value;
 
-use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
+use super::fleet::{Engine, Fleet, has_event, is_ready};
 
 #[test]
 fn the_life_of_pods_in_containers() {
@@ -48,31 +47,6 @@ fn last(pod: &Value) -> &Value {
 fn restarts(pod: &Value) -> i64 {
     let count = &pod["status"]["containerStatuses"][0]["restartCount"];
     count.as_i64().unwrap_or_default()
-}
-
-fn events(fleet: &Fleet, pod: &str) -> String {
-    let only = format!("involvedObject.name={pod}");
-    let columns = "custom-columns=TYPE:.type,REASON:.reason,MESSAGE:.message";
-    let get = [
-        "get",
-        "events",
-        "--no-headers",
-        "--field-selector",
-        &only,
-        "-o",
-        columns,
-    ];
-    fleet.kubectl.run(&get).stdout
-}
-
-fn has_event(fleet: &Fleet, pod: &str, words: &str) {
-    eventually(Deadline::seconds(PATIENCE), || {
-        let events = events(fleet, pod);
-        let found = events.contains(words);
-        found
-            .then_some(())
-            .ok_or(format!("no {words:?} in\n{events}"))
-    });
 }
 
 const ORDER: &str = r#"

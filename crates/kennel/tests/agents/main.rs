@@ -6,6 +6,7 @@
     reason = "a test ends where something is not as it must be"
 )]
 
+mod clocks;
 mod exporter;
 mod faults;
 mod files;
@@ -14,3 +15,4 @@ mod given;
 mod life;
 mod looking;
 mod pressure;
+mod rotation;

@@ -73,6 +73,8 @@ pub struct Image {
     pub uid: Option<i64>,
     /// The user it runs as, if it says so by name.
     pub username: String,
+    /// Its bytes, as far as its runtime knows them.
+    pub size: u64,
 }
 
 /// Whether an image is got anew.

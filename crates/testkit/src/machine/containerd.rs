@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
 use super::reaper::Reaper;
-use super::{Image, Network, run};
+use super::{Image, Network, Registry, run};
 use crate::{Deadline, eventually};
 
 /// From start to an answer.
@@ -126,6 +126,15 @@ impl Containerd {
         });
     }
 
+    /// Lets it pull from a registry without TLS.
+    pub fn trust(&self, registry: &Registry) {
+        let name = registry.name();
+        let place = self.directory.join("registries").join(&name);
+        fs::create_dir_all(&place).expect("it can be made");
+        let text = format!("[host.\"http://{name}\"]\ncapabilities = [\"pull\", \"resolve\"]\n");
+        fs::write(place.join("hosts.toml"), text).expect("it can be written");
+    }
+
     /// Takes an image away, behind the back of whoever uses it.
     pub fn remove_image(&self, name: &str) {
         run(self.ctr().args(["images", "remove", "--sync", name]));
@@ -201,6 +210,8 @@ stream_server_address = "{address}"
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "{CNI_PLUGINS}"
 conf_dir = "{directory}/cni"
+[plugins."io.containerd.grpc.v1.cri".registry]
+config_path = "{directory}/registries"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]

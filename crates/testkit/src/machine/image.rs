@@ -172,7 +172,8 @@ fn tar(directory: &TempDir, file: &str) -> Command {
     command
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// The SHA-256 of some bytes, as images name them.
+pub(super) fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in Sha256::digest(bytes) {
         write!(text, "{byte:02x}").expect("text can be written to");

@@ -5,6 +5,7 @@
 //!   Network     a network namespace, and an address of it that the test reaches
 //!   Containerd  root, state, socket, CNI configuration; runs in a Network
 //!   Image       busybox and what a test adds, packed as `docker save` does
+//!   Registry    where a containerd pulls images from, with a password or without
 //! ```
 //!
 //! All of it needs root. It is taken away when it is dropped and, by a process that waits for that, when the
@@ -14,10 +15,12 @@ mod containerd;
 mod image;
 mod network;
 mod reaper;
+mod registry;
 
 pub use containerd::{Builder, Containerd};
 pub use image::Image;
 pub use network::Network;
+pub use registry::Registry;
 
 use std::process::Command;
 

@@ -82,7 +82,7 @@ fn held_back(story: &Story<'_>, container: &Container, exit: &Exit, first: bool)
     if !again || story.verdict.is_some() {
         return None;
     }
-    if let Some(trouble) = trouble(story, remembered) {
+    if let Some(trouble) = trouble(story, container, remembered) {
         return Some(trouble);
     }
     remembered.restarts.waits_until(story.now)?;
@@ -104,7 +104,7 @@ fn restarts(story: &Story<'_>, exit: &Exit, first: bool) -> bool {
 
 fn waiting(story: &Story<'_>, container: &Container) -> Value {
     let remembered = story.memory.of(&container.name);
-    if let Some(trouble) = remembered.and_then(|remembered| trouble(story, remembered)) {
+    if let Some(trouble) = remembered.and_then(|remembered| trouble(story, container, remembered)) {
         return trouble;
     }
     let later = phase::initialization(story) != Some(true);
@@ -127,15 +127,21 @@ fn is_first_init(story: &Story<'_>, container: &Container) -> bool {
     first.is_some_and(|first| first.name == container.name)
 }
 
-fn trouble(story: &Story<'_>, remembered: &Remembered) -> Option<Value> {
+fn trouble(story: &Story<'_>, container: &Container, remembered: &Remembered) -> Option<Value> {
     let trouble = remembered.trouble.as_ref()?;
     let rests = remembered.tries.waits_until(story.now).is_some();
-    let reason = if rests {
-        trouble.waiting
-    } else {
-        trouble.reason
+    let (reason, message) = (trouble.reason, trouble.message.as_str());
+    if !rests || trouble.waiting == reason {
+        return Some(json!({"waiting": {"reason": reason, "message": message}}));
+    }
+    let message = match trouble.waiting {
+        "ImagePullBackOff" => {
+            let image = &container.image;
+            format!("Back-off pulling image \"{image}\": {reason}: {message}")
+        }
+        _ => message.to_owned(),
     };
-    Some(json!({"waiting": {"reason": reason, "message": trouble.message}}))
+    Some(json!({"waiting": {"reason": trouble.waiting, "message": message}}))
 }
 
 fn terminated(story: &Story<'_>, run: Option<&Run>, exit: &Exit) -> Value {

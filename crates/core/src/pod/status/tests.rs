@@ -134,18 +134,20 @@ fn a_crash_loop() {
 
 #[test]
 fn an_image_that_cannot_be_had() {
-    let mut told = told(&json!({"containers": [{"name": "a"}]}));
+    let mut told = told(&json!({"containers": [{"name": "a", "image": "i:1"}]}));
     let trouble = Trouble {
         reason: "ErrImagePull",
         waiting: "ImagePullBackOff",
         message: "no such image".to_owned(),
     };
     told.memory.could_not_start("a", trouble, told.now);
-    let reason =
-        |told: &Told| told.status()["containerStatuses"][0]["state"]["waiting"]["reason"].clone();
-    assert_eq!(reason(&told), "ImagePullBackOff");
+    let waiting = |told: &Told| told.status()["containerStatuses"][0]["state"]["waiting"].clone();
+    let message = "Back-off pulling image \"i:1\": ErrImagePull: no such image";
+    let expected = json!({"reason": "ImagePullBackOff", "message": message});
+    assert_eq!(waiting(&told), expected);
     told.now += Duration::from_secs(10);
-    assert_eq!(reason(&told), "ErrImagePull");
+    let expected = json!({"reason": "ErrImagePull", "message": "no such image"});
+    assert_eq!(waiting(&told), expected);
     assert_eq!(told.status()["phase"], "Pending");
 }
 

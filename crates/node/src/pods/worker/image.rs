@@ -43,7 +43,9 @@ impl Start {
             Ok(got) => {
                 let took = began.elapsed().as_millis();
                 self.say_of_image(format!(
-                    "Successfully pulled image \"{image}\" in {took}ms ({took}ms including waiting)."
+                    "Successfully pulled image \"{image}\" in {took}ms ({took}ms including waiting). Image \
+                     size: {} bytes.",
+                    got.size
                 ));
                 Ok(got)
             }

@@ -77,6 +77,7 @@ impl Images {
             reference: found.id,
             uid: found.uid.map(|uid| uid.value),
             username: found.username,
+            size: found.size,
         }))
     }
 
