@@ -11,6 +11,7 @@ set -eu
 #   util-linux       flock, in scripts/kubectls.sh; nsenter and setsid, in the tests of the agent
 #   diffutils        kubectl diff, in the sessions
 #   bind9-dnsutils   dig, a real resolver for the tests of names
+#   sqlite3, curl    what the guides use beside kubectl
 #   containerd       the container runtime that the tests of the agent start on sockets of their own
 #   runc             what containerd runs containers with
 #   containernetworking-plugins  the networks of its pods
@@ -18,7 +19,7 @@ set -eu
 #   iproute2         ip, for network namespaces: a machine each, to the tests
 #   libfaketime      a clock that the tests of the agent can set
 #   iptables         host ports of pods, by the portmap plugin
-PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils bind9-dnsutils
+PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils bind9-dnsutils sqlite3 curl
 containerd runc containernetworking-plugins busybox-static iproute2 iptables libfaketime"
 
 missing=

@@ -6,6 +6,7 @@
 //!   Containerd  root, state, socket, CNI configuration; runs in a Network
 //!   Image       busybox and what a test adds, packed as `docker save` does
 //!   Registry    where a containerd pulls images from, with a password or without
+//!   Lan         machines that see each other, for guides
 //! ```
 //!
 //! All of it needs root. It is taken away when it is dropped and, by a process that waits for that, when the
@@ -13,12 +14,14 @@
 
 mod containerd;
 mod image;
+mod lan;
 mod network;
 mod reaper;
 mod registry;
 
 pub use containerd::{Builder, Containerd};
 pub use image::Image;
+pub use lan::Lan;
 pub use network::Network;
 pub use registry::Registry;
 

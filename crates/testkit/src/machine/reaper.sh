@@ -3,6 +3,8 @@
 cat >/dev/null
 
 take_network() {
+    # Daemons outlive their agents on purpose; their machine they do not.
+    for pid in $(ip netns pids "$1"); do kill -9 "$pid"; done
     # The namespace's interfaces go with it, and so does the end that is here.
     ip netns delete "$1"
 }

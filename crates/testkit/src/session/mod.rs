@@ -18,17 +18,23 @@
 //! ? 1
 //! ```
 //!
-//! - `$ ` starts a command for `sh`, `> ` continues it. `kubectl` is the kubectl under test.
+//! - `$ ` starts a command for `sh`, `> ` continues it, and so do the lines of a here-document and those after a
+//!   backslash. `kubectl` is the kubectl under test. What is exported, and the directory, stay.
 //! - The lines below, up to the next command, are what the terminal shows: output and errors together.
 //!   Blank lines at their end do not count; runs of blanks within a line count as one.
 //! - `[..]` stands for any text within a line, a line `...` for any number of lines.
 //! - `? 1` as the last line is the exit code, where it is not 0.
-//! - Marks after the command, separated by commas: `# until` repeats the command until it shows this,
-//!   with a deadline; `# only 1.20` leaves the command out with any other kubectl.
+//! - Marks after the command, separated by commas: `# until` (for readers: `# after a moment`) repeats the command
+//!   until it shows this, with a deadline; `# in another terminal` leaves it running when it has shown this;
+//!   `# only 1.20` leaves the command out with any other kubectl.
+//! - `^C` ends the latest command in another terminal, `^C kennel up` the latest that begins like this.
 //! - A line that starts with `# ` between commands is a comment.
+//!
+//! [`page`] finds the same in pages for people: blocks of the kind `console`.
 
 mod compare;
+pub mod page;
 mod parse;
 mod run;
 
-pub use run::run;
+pub use run::{Terminal, run};

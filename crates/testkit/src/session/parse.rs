@@ -7,22 +7,75 @@ use crate::Version;
 pub(super) struct Step {
     /// The line of the file it starts at, counted from 1.
     pub(super) line: usize,
+    /// What happens.
+    pub(super) kind: Kind,
     /// For `sh -c`, with its continuation lines.
     pub(super) command: String,
     /// The lines it must show.
     pub(super) expected: Vec<String>,
     /// The exit code it must end with.
     pub(super) code: i32,
-    /// Whether it is repeated until it shows them.
-    pub(super) until: bool,
     /// The kubectls it is meant for; all where it says none.
     pub(super) only: Vec<Version>,
+    /// What must come before the command is whole.
+    open: Open,
+}
+
+/// How a command is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Once, to its end.
+    Once,
+    /// Again and again, until it shows what it must.
+    Until,
+    /// Beside the rest of the session, which goes on when it has shown what it must.
+    Beside,
+    /// Not at all: the latest command that runs beside the session and begins like this is interrupted.
+    Interrupt,
+}
+
+/// Why the next line still belongs to the command.
+#[derive(Debug, PartialEq, Eq)]
+enum Open {
+    /// It does not, unless it starts with `>`.
+    No,
+    /// The last one ends with a backslash.
+    Line,
+    /// This word, on a line of its own, has not come yet.
+    Document(String),
 }
 
 impl Step {
     /// Whether it is run with this kubectl.
     pub(super) fn is_for(&self, version: Version) -> bool {
         self.only.is_empty() || self.only.contains(&version)
+    }
+
+    fn new(line: usize, kind: Kind, command: &str) -> Self {
+        Self {
+            line,
+            kind,
+            command: command.to_owned(),
+            expected: Vec::new(),
+            code: 0,
+            only: Vec::new(),
+            open: Open::after(command),
+        }
+    }
+}
+
+impl Open {
+    /// Whether this first line of a command is followed by others of it.
+    fn after(command: &str) -> Self {
+        if command.ends_with('\\') {
+            return Self::Line;
+        }
+        let word = command.split_once("<<").map(|(_, rest)| {
+            let rest = rest.trim_start_matches('-').trim_start();
+            rest.trim_matches(['\'', '"']).to_owned()
+        });
+        let word = word.filter(|word| !word.is_empty() && word.chars().all(char::is_alphanumeric));
+        word.map_or(Self::No, Self::Document)
     }
 }
 
@@ -32,8 +85,13 @@ pub(super) fn parse(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
-        if let Some(command) = line.strip_prefix("$ ") {
+        let open = steps.last_mut().filter(|step| step.open != Open::No);
+        if let Some(step) = open {
+            complete(step, line);
+        } else if let Some(command) = line.strip_prefix("$ ") {
             steps.push(start_step(number, command));
+        } else if let Some(which) = line.strip_prefix("^C") {
+            steps.push(Step::new(number, Kind::Interrupt, which.trim()));
         } else if line.starts_with("# ") || line == "#" {
             // A comment ends the output above it.
         } else if let Some(step) = steps.last_mut() {
@@ -56,14 +114,7 @@ fn start_step(line: usize, text: &str) -> Step {
         Some((command, marks)) => (command.trim_end(), marks),
         None => (text, ""),
     };
-    let mut step = Step {
-        line,
-        command: command.to_owned(),
-        expected: Vec::new(),
-        code: 0,
-        until: false,
-        only: Vec::new(),
-    };
+    let mut step = Step::new(line, Kind::Once, command);
     for mark in marks
         .split(',')
         .map(str::trim)
@@ -75,19 +126,39 @@ fn start_step(line: usize, text: &str) -> Step {
 }
 
 fn apply_mark(step: &mut Step, mark: &str) {
-    if mark == "until" {
-        step.until = true;
-        return;
+    match mark {
+        "until" | "after a moment" => step.kind = Kind::Until,
+        "in another terminal" => step.kind = Kind::Beside,
+        _ => step.only.push(only(step.line, mark)),
     }
+}
+
+fn only(line: usize, mark: &str) -> Version {
     let version = mark.strip_prefix("only ").and_then(|name| {
         let name = name.trim();
-        Version::ALL
-            .into_iter()
-            .find(|version| version.name() == name)
+        let mut all = Version::ALL.into_iter();
+        all.find(|version| version.name() == name)
     });
-    match version {
-        Some(version) => step.only.push(version),
-        None => panic!("line {}: unknown mark {mark:?}", step.line),
+    version.unwrap_or_else(|| panic!("line {line}: unknown mark {mark:?}"))
+}
+
+/// A line that the command cannot do without.
+fn complete(step: &mut Step, line: &str) {
+    let more = line.strip_prefix('>').unwrap_or(line);
+    let more = if more.len() < line.len() {
+        more.strip_prefix(' ').unwrap_or(more)
+    } else {
+        more
+    };
+    step.command.push('\n');
+    step.command.push_str(more);
+    let done = match &step.open {
+        Open::No => true,
+        Open::Line => !more.ends_with('\\'),
+        Open::Document(end) => more == end,
+    };
+    if done {
+        step.open = Open::No;
     }
 }
 
@@ -105,6 +176,8 @@ fn continue_step(step: &mut Step, number: usize, line: &str) {
 }
 
 fn finish_step(step: &mut Step) {
+    let line = step.line;
+    assert!(step.open == Open::No, "line {line}: a command without end");
     while step
         .expected
         .last()
@@ -112,6 +185,10 @@ fn finish_step(step: &mut Step) {
     {
         step.expected.pop();
     }
+    assert!(
+        step.kind != Kind::Interrupt || step.expected.is_empty(),
+        "line {line}: what is shown after ^C is not compared"
+    );
 }
 
 #[cfg(test)]
@@ -130,10 +207,30 @@ mod tests {
             "kubectl create -f - <<EOF\nkind: Pod\n  x: 1\nEOF"
         );
         assert_eq!(steps[0].expected, ["first", "", "  second"]);
-        assert_eq!((steps[0].code, steps[0].until), (1, true));
+        assert_eq!((steps[0].code, steps[0].kind), (1, Kind::Until));
         assert!(steps[0].is_for(Version::V1_20) && !steps[0].is_for(Version::V1_32));
         assert_eq!((steps[1].command.as_str(), steps[1].code), ("true", 0));
         assert!(steps[1].expected.is_empty() && steps[1].is_for(Version::V1_32));
+    }
+
+    #[test]
+    fn documents_and_long_lines_need_no_marks() {
+        let text = "$ cat > f <<'EOF'\n# a comment\n\n$ no command\nEOF\nout\n$ a \\\n    b \\\n    c\nout\n";
+        let steps = parse(text);
+        assert_eq!(steps.len(), 2);
+        assert_eq!(
+            steps[0].command,
+            "cat > f <<'EOF'\n# a comment\n\n$ no command\nEOF"
+        );
+        assert_eq!(steps[1].command, "a \\\n    b \\\n    c");
+        assert!(steps.iter().all(|step| step.expected == ["out"]));
+    }
+
+    #[test]
+    fn commands_are_run_again_or_beside_and_interrupted() {
+        let text = "$ a # after a moment\n$ b   # in another terminal\nready\n\n^C\n";
+        let kinds: Vec<Kind> = parse(text).iter().map(|step| step.kind).collect();
+        assert_eq!(kinds, [Kind::Until, Kind::Beside, Kind::Interrupt]);
     }
 
     #[test]
@@ -146,5 +243,11 @@ mod tests {
     #[should_panic(expected = "line 1: text before the first command")]
     fn stray_text_is_refused() {
         parse("hello\n$ true\n");
+    }
+
+    #[test]
+    #[should_panic(expected = "line 1: a command without end")]
+    fn a_document_must_end() {
+        parse("$ cat <<EOF\nhello\n");
     }
 }
