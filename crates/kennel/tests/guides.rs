@@ -119,7 +119,18 @@ fn with_blocks() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_page_is_run() {
-    let listed: BTreeSet<String> = PATHS.iter().map(ToString::to_string).collect();
-    assert_eq!(with_blocks(), listed);
+fn pages_that_are_listed_have_blocks() {
+    let found = with_blocks();
+    let listed = PATHS.iter().map(ToString::to_string);
+    let empty: Vec<String> = listed.filter(|path| !found.contains(path)).collect();
+    assert!(empty.is_empty(), "nothing is run of {empty:?}");
+}
+
+/// A page that nobody has listed is run all the same, only not beside the others.
+#[test]
+fn pages_that_are_not_listed() {
+    let listed = |path: &String| PATHS.contains(&path.as_str());
+    for path in with_blocks().iter().filter(|path| !listed(path)) {
+        check(path);
+    }
 }
