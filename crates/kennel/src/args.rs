@@ -164,6 +164,7 @@ impl Verb {
     pub(crate) fn usual_log(&self) -> &'static str {
         match self {
             Self::Playground(_) => "error",
+            Self::Token(_) => "warn",
             _ => "info",
         }
     }
