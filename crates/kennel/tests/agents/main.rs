@@ -15,4 +15,5 @@ mod given;
 mod life;
 mod looking;
 mod pressure;
+mod pulls;
 mod rotation;

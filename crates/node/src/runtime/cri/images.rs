@@ -168,7 +168,9 @@ fn auth(login: &RegistryLogin) -> api::AuthConfig {
     api::AuthConfig {
         username: login.username.clone(),
         password: login.password.clone(),
-        server_address: login.registry.clone(),
+        // They were chosen for this image. containerd would take a registry without scheme for another one, and
+        // leave them unused.
+        server_address: String::new(),
         identity_token: login.identity_token.clone(),
     }
 }
