@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use kennel_node::pressure::{BadThreshold, Threshold, thresholds};
+use kennel_node::pressure::{BadThreshold, Signal, Threshold, thresholds};
+use kennel_node::scenario::duration;
 use serde_json::{Value, json};
 
 use crate::args::ScenarioArgs;
@@ -49,6 +50,18 @@ pub(crate) struct NodeArgs {
     /// What must be kept free on this machine before pods are evicted; nothing but what is named here is watched
     #[arg(long, default_value_t, value_name = "SIGNAL<AMOUNT,…", value_parser = kept_free)]
     pub(crate) eviction_hard: Thresholds,
+
+    /// The same with patience: pods are evicted when less was free for as long as `--eviction-soft-grace-period` says
+    #[arg(long, value_name = "SIGNAL<AMOUNT,…", value_parser = kept_free, requires = "eviction_soft_grace_period")]
+    pub(crate) eviction_soft: Option<Thresholds>,
+
+    /// How long less may be free, for each signal of `--eviction-soft`: `memory.available=90s,nodefs.available=2m`
+    #[arg(long, value_delimiter = ',', value_name = "SIGNAL=TIME", value_parser = patience)]
+    pub(crate) eviction_soft_grace_period: Vec<(Signal, Duration)>,
+
+    /// The most seconds that a pod gets to end when `--eviction-soft` evicts it
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    pub(crate) eviction_max_pod_grace_period: u32,
 
     /// The directory of static pods: a pod for each file, with or without a server
     /// [default: /etc/kennel/manifests]
@@ -98,6 +111,13 @@ impl fmt::Display for Thresholds {
 
 fn kept_free(text: &str) -> Result<Thresholds, BadThreshold> {
     thresholds::parse(text).map(Thresholds)
+}
+
+fn patience(text: &str) -> Result<(Signal, Duration), String> {
+    let (signal, time) = text.split_once('=').ok_or("this is no SIGNAL=TIME")?;
+    let signal = Signal::named(signal.trim()).map_err(|error| error.to_string())?;
+    let time = duration(time.trim()).ok_or("this is no time such as 90s or 1m30s")?;
+    Ok((signal, time))
 }
 
 /// A taint, as the API has it.
@@ -274,6 +294,21 @@ mod tests {
         check("a=:NoExecute", Some(bare));
         check("a=b:Never", None);
         check("a=b", None);
+    }
+
+    #[test]
+    fn patience_is_read() {
+        let check = |text: &str, expected: Result<(Signal, u64), &str>| {
+            let expected = expected.map(|(signal, seconds)| (signal, Duration::from_secs(seconds)));
+            assert_eq!(patience(text), expected.map_err(str::to_owned), "{text}");
+        };
+        check("memory.available=90s", Ok((Signal::Memory, 90)));
+        check("nodefs.available = 2m", Ok((Signal::NodeDisk, 120)));
+        check("memory.available", Err("this is no SIGNAL=TIME"));
+        check("memory=1m", Err("unsupported eviction signal memory"));
+        check("memory.available=1m30s", Ok((Signal::Memory, 90)));
+        let wrong = "this is no time such as 90s or 1m30s";
+        check("memory.available=soon", Err(wrong));
     }
 
     #[test]

@@ -68,7 +68,7 @@ async fn be_a_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resu
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
     };
-    let settings = node::settings(&args.node, name, addresses, place);
+    let settings = node::settings(&args.node, name, addresses, place)?;
     let runtime = node::runtime(&args.node, &args.data_dir).await?;
     let start = Start {
         settings: Arc::new(settings),

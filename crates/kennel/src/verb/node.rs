@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use kennel_node::agent::choose::{Asked, Kind, choose};
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
+use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
 use kennel_node::runtime::cri::Cri;
 use kennel_node::runtime::process::{self, Process};
@@ -75,9 +76,11 @@ pub(super) fn settings(
     name: String,
     addresses: Vec<IpAddr>,
     place: Place,
-) -> Settings {
+) -> anyhow::Result<Settings> {
     let taints = args.register_with_taints.iter();
-    Settings {
+    let soft = args.eviction_soft.as_ref();
+    let soft = soft.map_or(&[][..], |soft| soft.0.as_slice());
+    let settings = Settings {
         node_name: name,
         addresses,
         paths: Paths {
@@ -93,7 +96,11 @@ pub(super) fn settings(
         manifest_dir: Some(manifests(args)),
         max_pods: args.max_pods,
         eviction_hard: args.eviction_hard.0.clone(),
-    }
+        eviction_soft: thresholds::soften(soft, &args.eviction_soft_grace_period)
+            .context("--eviction-soft")?,
+        eviction_max_pod_grace: Duration::from_secs(args.eviction_max_pod_grace_period.into()),
+    };
+    Ok(settings)
 }
 
 fn manifests(args: &NodeArgs) -> PathBuf {

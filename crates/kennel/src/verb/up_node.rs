@@ -94,7 +94,7 @@ impl OwnNode {
             cluster_domain: plan.cluster_domain,
             data: plan.data,
         };
-        let settings = node::settings(&plan.node, name, addresses, place);
+        let settings = node::settings(&plan.node, name, addresses, place)?;
         let runtime = node::runtime(&plan.node, &settings.paths.data).await?;
         let ca = CertificateDer::from_pem_slice(server.ca_cert_pem.as_bytes());
         let authority = Authority::new(server.ca_cert_pem, server.ca_key_pem);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kennel_core::pod::evict::Threshold;
 use serde_json::Value;
@@ -36,6 +37,36 @@ pub struct Settings {
     pub max_pods: u32,
     /// What must be kept free for it to go on, before pods are evicted.
     pub eviction_hard: Vec<Threshold>,
+    /// The same, with patience: pods are evicted when it is over.
+    pub eviction_soft: Vec<Threshold>,
+    /// The most that a pod gets to end when a soft threshold costs it its place.
+    pub eviction_max_pod_grace: Duration,
+}
+
+#[cfg(test)]
+impl Settings {
+    /// A node of tests that keeps its things in `dir`.
+    pub(crate) fn for_tests(dir: &std::path::Path) -> Self {
+        Self {
+            node_name: "n1".to_owned(),
+            addresses: vec![IpAddr::from([10, 0, 0, 1])],
+            paths: Paths {
+                data: dir.join("data"),
+                logs: dir.join("logs"),
+            },
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            cluster_dns: Vec::new(),
+            cluster_domain: "cluster.local".to_owned(),
+            api: None,
+            manifest_dir: None,
+            max_pods: 110,
+            eviction_hard: Vec::new(),
+            eviction_soft: Vec::new(),
+            eviction_max_pod_grace: Duration::ZERO,
+        }
+    }
 }
 
 /// Where the API is.

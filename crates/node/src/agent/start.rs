@@ -233,7 +233,8 @@ impl Assembly {
 
     /// What must be kept free. Where there are no images, there is no disk of images to keep free.
     fn thresholds(&self) -> Vec<Threshold> {
-        let mut all = self.settings.eviction_hard.clone();
+        let (hard, soft) = (&self.settings.eviction_hard, &self.settings.eviction_soft);
+        let mut all = [hard.as_slice(), soft.as_slice()].concat();
         if !self.runtime.about().images {
             all.retain(|one| !matches!(one.signal, Signal::ImageDisk | Signal::ImageInodes));
         }
@@ -291,6 +292,7 @@ impl Assembly {
             node_name: self.settings.node_name.clone(),
             events,
             thresholds: self.thresholds(),
+            max_pod_grace: self.settings.eviction_max_pod_grace,
             pressures: self.pressures.clone(),
             metrics: Arc::clone(&self.evictions),
         };

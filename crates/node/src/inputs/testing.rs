@@ -1,6 +1,5 @@
 //! What tests of this room share: a pod, settings, a node with an API of its own.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::Inputs;
-use crate::agent::{ApiAddress, Paths, Settings};
+use crate::agent::{ApiAddress, Settings};
 use crate::pods::{Origin, Pod};
 use crate::runtime::About;
 
@@ -29,24 +28,11 @@ pub(super) fn pod(spec: Value) -> Pod {
 /// Settings of a node that keeps its things in `dir`.
 pub(super) fn settings(dir: &Path) -> Settings {
     Settings {
-        node_name: "n1".into(),
-        addresses: vec!["10.0.0.1".parse().unwrap()],
-        paths: Paths {
-            data: dir.join("data"),
-            logs: dir.join("logs"),
-        },
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        listen: "127.0.0.1:0".parse().unwrap(),
-        cluster_dns: Vec::new(),
-        cluster_domain: "cluster.local".into(),
         api: Some(ApiAddress {
             host: "192.0.2.5".into(),
             port: 6443,
         }),
-        manifest_dir: None,
-        max_pods: 110,
-        eviction_hard: Vec::new(),
+        ..Settings::for_tests(dir)
     }
 }
 

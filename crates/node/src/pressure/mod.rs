@@ -21,16 +21,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kennel_client::events::{Note, Recorder, Reference};
-use kennel_core::pod::evict::{
-    self, Candidate, ContainerUse, Met, Pressures, Readings, Signal, Watch,
-};
+use kennel_core::pod::evict::{self, Candidate, ContainerUse, Met, Pressures, Readings, Watch};
 use kennel_core::pod::status::Verdict;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use kennel_core::pod::evict::{BadThreshold, Threshold};
+pub use kennel_core::pod::evict::{BadThreshold, Signal, Threshold};
 
 pub use self::machine::Machine;
 pub use self::metrics::Metrics;
@@ -38,7 +36,7 @@ use crate::pods::{Directory, Order, Orders, Origin, View};
 
 /// What must be kept free, if nobody says otherwise and as flags say it.
 pub mod thresholds {
-    pub use kennel_core::pod::evict::{defaults, parse};
+    pub use kennel_core::pod::evict::{defaults, parse, soften};
 }
 
 /// How often the machine is measured.
@@ -96,6 +94,8 @@ pub struct Pressure {
     pub events: Option<Recorder>,
     /// What must be kept free: [`evict::defaults`], or what a flag says.
     pub thresholds: Vec<Threshold>,
+    /// The most that a pod gets to end when a soft threshold costs it its place.
+    pub max_pod_grace: Duration,
     /// Takes what the machine lacks.
     pub pressures: watch::Sender<Pressures>,
     /// Where numbers go.
@@ -154,7 +154,8 @@ impl Guard {
         if !evicted.is_empty() {
             return evicted;
         }
-        match met.first() {
+        let due = self.watch.due(met, self.began.elapsed());
+        match due.first() {
             Some(first) => self.relieve(*first, &pods).await,
             None => Vec::new(),
         }
@@ -216,7 +217,7 @@ impl Guard {
             let verdict = verdict.filter(|_| !candidate.critical);
             if let Some(verdict) = verdict {
                 self.pressure.metrics.evicted("limit");
-                self.evict(view, verdict).await;
+                self.evict(view, verdict, GRACE).await;
                 evicted.push(view.pod.id.uid.clone());
             }
         }
@@ -234,7 +235,8 @@ impl Guard {
         if signal.is_disk() {
             self.pressure.meter.reclaim(pods).await;
             let readings = self.pressure.meter.read().await;
-            if self.watch.met(&readings).is_empty() {
+            let met = self.watch.met(&readings);
+            if self.watch.due(met, self.began.elapsed()).is_empty() {
                 tracing::info!("room was made for {resource}, and no pod had to go");
                 return Vec::new();
             }
@@ -245,7 +247,11 @@ impl Guard {
         };
         let verdict = evict::low(&met, &view.pod.object, &candidate);
         self.pressure.metrics.evicted(signal.name());
-        self.evict(&view, verdict).await;
+        let grace = match met.threshold.patience {
+            None => GRACE,
+            Some(_) => self.pressure.max_pod_grace.min(view.pod.spec.grace()),
+        };
+        self.evict(&view, verdict, grace).await;
         vec![view.pod.id.uid.clone()]
     }
 
@@ -261,14 +267,14 @@ impl Guard {
         Some((Arc::clone(view), first))
     }
 
-    async fn evict(&mut self, view: &View, verdict: Verdict) {
+    async fn evict(&mut self, view: &View, verdict: Verdict, grace: Duration) {
         let id = &view.pod.id;
         tracing::warn!(pod = %id.name, namespace = %id.namespace, "evicted: {}", verdict.message);
         self.evicted.insert(id.uid.clone());
         let order = Order::Evict {
             uid: id.uid.clone(),
             verdict,
-            grace: GRACE,
+            grace,
         };
         self.pressure.orders.give(order).await;
     }

@@ -59,6 +59,10 @@ struct Bench {
 
 impl Bench {
     fn start(prepare: impl FnOnce(&Fake, &Directory)) -> Self {
+        Self::over(evict::defaults(), prepare)
+    }
+
+    fn over(thresholds: Vec<Threshold>, prepare: impl FnOnce(&Fake, &Directory)) -> Self {
         let (meter, directory) = (Arc::new(Fake::default()), Arc::new(Directory::default()));
         prepare(&meter, &directory);
         let (orders, ordered) = Orders::channel();
@@ -69,7 +73,8 @@ impl Bench {
             orders,
             node_name: "n".to_owned(),
             events: None,
-            thresholds: evict::defaults(),
+            max_pod_grace: Duration::from_secs(7),
+            thresholds,
             pressures: sender,
             metrics: Arc::default(),
         };
@@ -86,14 +91,21 @@ impl Bench {
 
     /// Who is evicted next, within a time, and what it is told.
     async fn evicted(&mut self, within: Duration) -> Option<(String, String)> {
+        let (uid, message, grace) = self.next(within).await?;
+        assert_eq!(grace, GRACE);
+        Some((uid, message))
+    }
+
+    /// The same, and how long it gets to end.
+    async fn next(&mut self, within: Duration) -> Option<(String, String, Duration)> {
         match tokio::time::timeout(within, self.ordered.recv()).await {
             Ok(Some(Order::Evict {
                 uid,
                 verdict,
                 grace,
             })) => {
-                assert_eq!((verdict.reason.as_str(), grace), ("Evicted", GRACE));
-                Some((uid, verdict.message))
+                assert_eq!(verdict.reason, "Evicted");
+                Some((uid, verdict.message, grace))
             }
             Ok(other) => panic!("another order: {other:?}"),
             Err(_) => None,
@@ -236,4 +248,25 @@ async fn a_volume_over_its_limit_costs_its_pod_its_place() {
         message,
         "Usage of EmptyDir volume \"v\" exceeds the limit \"1Mi\". "
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_soft_threshold_has_patience() {
+    let soft = evict::parse("memory.available<200Mi").unwrap();
+    let patience = [(Signal::Memory, Duration::from_mins(2))];
+    let soft = evict::soften(&soft, &patience).unwrap();
+    let began = Instant::now();
+    let mut bench = Bench::over(soft, |meter, directory| {
+        meter.set(Signal::Memory, 150 << 20);
+        directory.set(view("a", 0, Origin::Api));
+    });
+    bench.pressures.changed().await.unwrap();
+    assert!(bench.pressures.borrow().memory, "it is told at once");
+    let (uid, _, grace) = bench.next(Duration::from_mins(5)).await.unwrap();
+    assert_eq!(uid, "a");
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_mins(2), "{waited:?}");
+    assert!(waited < Duration::from_secs(140), "{waited:?}");
+    // Its own grace period is longer than the longest that it gets.
+    assert_eq!(grace, Duration::from_secs(7));
 }

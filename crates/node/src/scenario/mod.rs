@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use crate::dice::Dice;
 use crate::stages::{Exit, Life};
 pub use outages::{Outage, OutageKind};
-pub use parse::{Amount, Glob, Percent, Span};
+pub use parse::{Amount, Glob, Percent, Span, duration};
 
 /// A scenario file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -39,7 +39,7 @@ fn span(text: &str) -> Option<Span> {
 }
 
 /// `1h30m`, `2s`, `500ms`, as Kubernetes writes durations in flags.
-fn duration(mut text: &str) -> Option<Duration> {
+pub fn duration(mut text: &str) -> Option<Duration> {
     let mut sum = Duration::ZERO;
     if text.is_empty() {
         return None;

@@ -18,7 +18,7 @@ mod words;
 pub use admit::refused;
 pub use limits::exceeded;
 pub use rank::{Candidate, ContainerUse, Requests, is_critical, rank};
-pub use threshold::{BadThreshold, Bound, Signal, Threshold, defaults, parse};
+pub use threshold::{BadThreshold, Bound, Signal, Threshold, defaults, parse, soften};
 pub use watch::{Met, Pressures, Reading, Readings, Watch};
 pub use words::low;
 

@@ -1,6 +1,7 @@
 //! Signals and the bounds that they must not fall below: `memory.available<100Mi`, `nodefs.available<10%`.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::quantity::{Format, Quantity};
 
@@ -31,6 +32,13 @@ const SIGNALS: [(Signal, &str); 6] = [
 ];
 
 impl Signal {
+    /// The one that flags name so.
+    pub fn named(name: &str) -> Result<Self, BadThreshold> {
+        let row = SIGNALS.iter().find(|(_, known)| *known == name);
+        row.map(|(signal, _)| *signal)
+            .ok_or_else(|| BadThreshold::Signal(name.to_owned()))
+    }
+
     /// As flags name it.
     pub fn name(self) -> &'static str {
         let row = SIGNALS.iter().find(|(signal, _)| *signal == self);
@@ -84,9 +92,20 @@ pub struct Threshold {
     pub signal: Signal,
     /// What must be available.
     pub bound: Bound,
+    /// How long less may be available before pods have to go. A hard one has no patience.
+    pub patience: Option<Duration>,
 }
 
 impl Threshold {
+    /// One without patience.
+    fn hard(signal: Signal, bound: Bound) -> Self {
+        Self {
+            signal,
+            bound,
+            patience: None,
+        }
+    }
+
     /// The bound, where so much is there in all.
     pub fn quantity(&self, capacity: u64) -> Quantity {
         match self.bound {
@@ -133,20 +152,17 @@ pub enum BadThreshold {
     /// A signal is given twice.
     #[error("eviction threshold {0} is given twice")]
     Twice(Signal),
+    /// A soft threshold without patience.
+    #[error("grace period must be specified for the soft eviction threshold {0}")]
+    NoPatience(Signal),
 }
 
 /// What is kept free if nobody says otherwise.
 pub fn defaults() -> Vec<Threshold> {
-    let share = |signal, share| Threshold {
-        signal,
-        bound: Bound::Share(share),
-    };
+    let share = |signal, share| Threshold::hard(signal, Bound::Share(share));
     let memory = Quantity::from_units(100 << 20, Format::BinarySi);
     vec![
-        Threshold {
-            signal: Signal::Memory,
-            bound: Bound::Amount(memory),
-        },
+        Threshold::hard(Signal::Memory, Bound::Amount(memory)),
         share(Signal::NodeDisk, 1000),
         share(Signal::NodeInodes, 500),
         share(Signal::ImageDisk, 1500),
@@ -165,17 +181,32 @@ pub fn parse(text: &str) -> Result<Vec<Threshold>, BadThreshold> {
     for statement in statements {
         let form = || BadThreshold::Form(statement.to_owned());
         let (name, bound) = statement.split_once('<').ok_or_else(form)?;
-        let named = SIGNALS.iter().find(|(_, known)| *known == name.trim());
-        let (signal, _) = named.ok_or_else(|| BadThreshold::Signal(name.trim().to_owned()))?;
-        if thresholds.iter().any(|known| known.signal == *signal) {
-            return Err(BadThreshold::Twice(*signal));
+        let signal = Signal::named(name.trim())?;
+        if thresholds.iter().any(|known| known.signal == signal) {
+            return Err(BadThreshold::Twice(signal));
         }
-        if let Some(bound) = read_bound(*signal, bound.trim())? {
-            let signal = *signal;
-            thresholds.push(Threshold { signal, bound });
+        if let Some(bound) = read_bound(signal, bound.trim())? {
+            thresholds.push(Threshold::hard(signal, bound));
         }
     }
     Ok(thresholds)
+}
+
+/// Gives each of these thresholds the patience that is told for its signal: soft ones need it.
+pub fn soften(
+    thresholds: &[Threshold],
+    patience: &[(Signal, Duration)],
+) -> Result<Vec<Threshold>, BadThreshold> {
+    let soften = |threshold: &Threshold| {
+        let mut told = patience.iter();
+        let told = told.find(|(signal, _)| *signal == threshold.signal);
+        let (_, patience) = told.ok_or(BadThreshold::NoPatience(threshold.signal))?;
+        Ok(Threshold {
+            patience: Some(*patience),
+            ..*threshold
+        })
+    };
+    thresholds.iter().map(soften).collect()
 }
 
 fn read_bound(signal: Signal, text: &str) -> Result<Option<Bound>, BadThreshold> {
@@ -217,6 +248,22 @@ mod tests {
             parse("nodefs.available<0.25%").unwrap()[0].to_string(),
             "nodefs.available<0.25%"
         );
+    }
+
+    #[test]
+    fn a_soft_threshold_needs_patience() {
+        let soft = parse("memory.available<1Gi,pid.available<1k").unwrap();
+        let minute = Duration::from_mins(1);
+        let mut patience = vec![(Signal::Memory, minute)];
+        let missing = soften(&soft, &patience).unwrap_err();
+        assert_eq!(
+            missing.to_string(),
+            "grace period must be specified for the soft eviction threshold pid.available"
+        );
+        patience.push((Signal::Pids, 2 * minute));
+        let softened = soften(&soft, &patience).unwrap();
+        let told: Vec<_> = softened.iter().map(|one| one.patience).collect();
+        assert_eq!(told, [Some(minute), Some(2 * minute)]);
     }
 
     #[test]

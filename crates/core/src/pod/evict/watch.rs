@@ -38,6 +38,13 @@ pub struct Met {
     pub reading: Reading,
 }
 
+impl Met {
+    /// Of one signal, the hard one comes first.
+    fn key(&self) -> (Signal, bool) {
+        (self.threshold.signal, self.threshold.patience.is_some())
+    }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Watch {
@@ -45,6 +52,8 @@ pub struct Watch {
     /// How long a pressure is told after it was last seen, so that pods do not come and go with it.
     transition: Duration,
     seen: BTreeMap<Signal, Instant>,
+    /// Since when thresholds have been met without a break, the soft ones (`true`) and the hard ones.
+    since: BTreeMap<(Signal, bool), Instant>,
 }
 
 impl Watch {
@@ -54,6 +63,7 @@ impl Watch {
             thresholds,
             transition,
             seen: BTreeMap::new(),
+            since: BTreeMap::new(),
         }
     }
 
@@ -69,7 +79,7 @@ impl Watch {
             })
         };
         let mut all: Vec<Met> = self.thresholds.iter().filter_map(met).collect();
-        all.sort_by_key(|met| met.threshold.signal);
+        all.sort_by_key(Met::key);
         all
     }
 
@@ -77,7 +87,10 @@ impl Watch {
     pub fn saw(&mut self, met: &[Met], now: Instant) -> Pressures {
         for met in met {
             self.seen.insert(met.threshold.signal, now);
+            self.since.entry(met.key()).or_insert(now);
         }
+        self.since
+            .retain(|key, _| met.iter().any(|met| met.key() == *key));
         self.seen.retain(|_, at| now < *at + self.transition);
         let any = |belongs: fn(Signal) -> bool| self.seen.keys().any(|signal| belongs(*signal));
         Pressures {
@@ -85,6 +98,18 @@ impl Watch {
             disk: any(Signal::is_disk),
             pids: any(|signal| signal == Signal::Pids),
         }
+    }
+
+    /// Those for which pods have to go now: patience with them is over.
+    pub fn due(&self, met: Vec<Met>, now: Instant) -> Vec<Met> {
+        let due = |met: &Met| {
+            let Some(patience) = met.threshold.patience else {
+                return true;
+            };
+            let since = self.since.get(&met.key());
+            since.is_some_and(|since| now.saturating_sub(*since) >= patience)
+        };
+        met.into_iter().filter(due).collect()
     }
 }
 
@@ -128,6 +153,41 @@ mod tests {
         all.extend(readings(Signal::Memory, 0, 1 << 30));
         let first = watch().met(&all)[0];
         assert_eq!(first.threshold.signal, Signal::Memory);
+    }
+
+    #[test]
+    fn a_soft_threshold_is_told_at_once_and_acted_on_later() {
+        let soft = Threshold {
+            patience: Some(2 * MINUTE),
+            ..defaults()[1]
+        };
+        let mut watch = Watch::new(vec![soft], 5 * MINUTE);
+        let full = readings(Signal::NodeDisk, 0, 1000);
+        let mut look = |readings: &Readings, minutes: u32| {
+            let met = watch.met(readings);
+            let pressures = watch.saw(&met, minutes * MINUTE);
+            (pressures.disk, watch.due(met, minutes * MINUTE).len())
+        };
+        assert_eq!(look(&full, 10), (true, 0));
+        assert_eq!(look(&full, 11), (true, 0));
+        assert_eq!(look(&full, 12), (true, 1));
+        // Whoever recovers is waited for anew.
+        assert_eq!(look(&Readings::new(), 13), (true, 0));
+        assert_eq!(look(&full, 14), (true, 0));
+        assert_eq!(look(&full, 16), (true, 1));
+    }
+
+    #[test]
+    fn a_hard_threshold_goes_before_a_soft_one() {
+        let hard = defaults()[1];
+        let soft = Threshold {
+            patience: Some(MINUTE),
+            ..hard
+        };
+        let mut watch = Watch::new(vec![soft, hard], 5 * MINUTE);
+        let met = watch.met(&readings(Signal::NodeDisk, 0, 1000));
+        watch.saw(&met, MINUTE);
+        assert_eq!(watch.due(met, MINUTE)[0].threshold, hard);
     }
 
     #[test]

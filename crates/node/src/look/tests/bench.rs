@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -131,26 +130,6 @@ fn api(reviews: Arc<AtomicUsize>) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-fn settings(dir: &Path) -> Settings {
-    Settings {
-        node_name: "n1".to_owned(),
-        addresses: Vec::new(),
-        paths: Paths {
-            data: dir.join("data"),
-            logs: dir.join("logs"),
-        },
-        labels: std::collections::BTreeMap::default(),
-        taints: Vec::new(),
-        listen: "127.0.0.1:0".parse().unwrap(),
-        cluster_dns: Vec::new(),
-        cluster_domain: "cluster.local".to_owned(),
-        api: None,
-        manifest_dir: None,
-        max_pods: 110,
-        eviction_hard: Vec::new(),
-    }
-}
-
 /// The pod `ns/p`: container `c` runs for the second time, `w` waits.
 pub(super) fn view() -> View {
     let object = json!({
@@ -203,7 +182,7 @@ impl Bench {
         let rooms = Rooms {
             runtime: Arc::clone(&runtime) as _,
             directory: Arc::clone(&directory),
-            settings: Arc::new(settings(dir.path())),
+            settings: Arc::new(Settings::for_tests(dir.path())),
             client: Some(api(Arc::clone(&reviews))),
             metrics: Vec::new(),
         };
@@ -224,7 +203,9 @@ impl Bench {
     /// Writes lines of a run's log.
     pub(super) fn log(&self, attempt: u32, text: &str) {
         let view = view();
-        let log = settings(self.dir.path()).paths.pod_logs(&view.pod.id);
+        let log = Settings::for_tests(self.dir.path())
+            .paths
+            .pod_logs(&view.pod.id);
         let log = log.join(Paths::log("c", attempt));
         fs::create_dir_all(log.parent().unwrap()).unwrap();
         let mut file = fs::File::options()

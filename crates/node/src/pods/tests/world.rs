@@ -1,7 +1,6 @@
 //! A node to try pods out on: a simulated runtime, an API that remembers, and a keeper that can be killed.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::store::{Shelf, Store, parse};
-use crate::agent::{Paths, Settings};
+use crate::agent::Settings;
 use crate::pods::{Change, Directory, Orders, Origin, Parts, Pod, keeper};
 use crate::probes::Prober;
 use crate::runtime::PodId;
@@ -254,23 +253,10 @@ fn node() -> Value {
 }
 
 fn settings() -> Settings {
-    let nowhere = PathBuf::from("/nonexistent/kennel");
     Settings {
         node_name: "n".to_owned(),
         addresses: vec!["192.0.2.1".parse().unwrap()],
-        paths: Paths {
-            data: nowhere.clone(),
-            logs: nowhere,
-        },
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        listen: "127.0.0.1:0".parse().unwrap(),
-        cluster_dns: Vec::new(),
-        cluster_domain: "cluster.local".to_owned(),
-        api: None,
-        manifest_dir: None,
-        max_pods: 110,
-        eviction_hard: Vec::new(),
+        ..Settings::for_tests(Path::new("/nonexistent/kennel"))
     }
 }
 
