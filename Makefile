@@ -3,8 +3,8 @@
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-run: ## build, and start a control plane with three simulated nodes
-	cargo run --locked -p kennel -- up --simulate 3
+run: ## build, and start a playground: three nodes on this machine, and a tour (ARGS=--auto runs through it)
+	@scripts/run.sh $(ARGS)
 
 test: ## format check, lints, all tests; ends with "N passed, N failed"
 	@scripts/test.sh

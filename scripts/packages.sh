@@ -1,14 +1,19 @@
 #!/bin/sh
-# Installs the Debian packages that building and testing need, and only those that are missing.
+# Installs the Debian packages that building (`build`) or testing (`test`, the default) needs, and only those that
+# are missing.
 # The Rust toolchain is not among them: Debian's is too old.
 set -eu
 
-# What is used, and by whom:
+# What building and running need, and who uses it:
 #   gcc              the C parts of the build: SQLite, aws-lc, mimalloc (no cmake, no clang needed)
 #   libc6-dev        their headers
 #   ca-certificates  cargo's downloads
-#   strace           the store's test that no write is acknowledged before its sync
 #   util-linux       flock, in scripts/kubectls.sh; nsenter and setsid, in the tests of the agent
+#   iproute2         ip, for the networks of the playground's nodes, and of the machines of the tests
+BUILD="gcc libc6-dev ca-certificates util-linux iproute2"
+
+# What only the tests need:
+#   strace           the store's test that no write is acknowledged before its sync
 #   diffutils        kubectl diff, in the sessions
 #   bind9-dnsutils   dig, a real resolver for the tests of names
 #   sqlite3, curl    what the guides use beside kubectl
@@ -16,11 +21,19 @@ set -eu
 #   runc             what containerd runs containers with
 #   containernetworking-plugins  the networks of its pods
 #   busybox-static   what the images of the tests are made of
-#   iproute2         ip, for network namespaces: a machine each, to the tests
 #   libfaketime      a clock that the tests of the agent can set
 #   iptables         host ports of pods, by the portmap plugin
-PACKAGES="gcc libc6-dev ca-certificates strace util-linux diffutils bind9-dnsutils sqlite3 curl
-containerd runc containernetworking-plugins busybox-static iproute2 iptables libfaketime"
+TEST="strace diffutils bind9-dnsutils sqlite3 curl containerd runc containernetworking-plugins busybox-static libfaketime
+iptables"
+
+case ${1:-test} in
+build) PACKAGES=$BUILD ;;
+test) PACKAGES="$BUILD $TEST" ;;
+*)
+    echo "usage: scripts/packages.sh [build|test]" >&2
+    exit 2
+    ;;
+esac
 
 missing=
 for package in $PACKAGES; do
@@ -30,7 +43,14 @@ done
 if [ -n "$missing" ]; then
     echo "packages: installing$missing" >&2
     sudo=
-    [ "$(id -u)" = 0 ] || sudo=sudo
+    if [ "$(id -u)" != 0 ]; then
+        sudo=sudo
+        command -v sudo >/dev/null || {
+            echo "packages: missing, and neither root nor sudo to install them; ask somebody to run" >&2
+            echo "packages:   apt-get install$missing" >&2
+            exit 1
+        }
+    fi
     $sudo apt-get -q update >&2
     # shellcheck disable=SC2086 # a list of words on purpose
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends $missing >&2

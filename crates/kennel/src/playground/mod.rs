@@ -19,8 +19,10 @@ pub(crate) mod stage;
 pub(crate) mod tour;
 mod world;
 
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
+use futures_util::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -62,11 +64,9 @@ pub(crate) async fn run(args: PlaygroundArgs) -> anyhow::Result<()> {
         }
     };
     say::line("Ending the playground:");
-    take_away(&plan, &claim, &ledger, &mut told)
-        .await
-        .and(lived)?;
-    claim.give_up()?;
-    Ok(())
+    let gone = take_away(&plan, &claim, &ledger, &mut told).await;
+    let gone = gone.and_then(|()| Ok(claim.give_up()?));
+    lived.and(gone)
 }
 
 /// The life of a playground.
@@ -89,9 +89,14 @@ async fn live(
         let stage = introduce(plan, &world, network.as_ref(), began);
         show(plan, stage, stop).await
     };
-    let lived = stop.run_until_cancelled(lived).await;
+    // Whatever goes wrong now, there is something to take away.
+    let lived = AssertUnwindSafe(stop.run_until_cancelled(lived)).catch_unwind();
+    let lived = lived.await;
     world.stop().await;
-    lived.unwrap_or(Ok(()))
+    match lived {
+        Ok(lived) => lived.unwrap_or(Ok(())),
+        Err(_panic) => anyhow::bail!("the playground has panicked"),
+    }
 }
 
 /// A room for each real node, with a network of its own where that is possible.
@@ -185,7 +190,6 @@ fn introduce(plan: &Plan, world: &World, network: Option<&Network>, began: Insta
         tainted: names.first().cloned(),
         nodes: names,
         runs_processes: plan.simulated == 0,
-        own_networks: network.is_some(),
     }
 }
 

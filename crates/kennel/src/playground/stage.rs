@@ -15,6 +15,4 @@ pub(crate) struct Stage {
     pub(crate) tainted: Option<String>,
     /// Whether pods are real processes, with logs and a way in.
     pub(crate) runs_processes: bool,
-    /// Whether each node has a network of its own, so that host ports do not collide.
-    pub(crate) own_networks: bool,
 }

@@ -130,7 +130,8 @@ impl World {
                 "{ready} of {} nodes are ready after {READY:?}; `--log info` tells more",
                 self.nodes
             );
-            tokio::time::sleep(MOMENT).await;
+            // Many nodes are not counted as often.
+            tokio::time::sleep(MOMENT.max(Duration::from_millis(found.len() as u64))).await;
         }
     }
 

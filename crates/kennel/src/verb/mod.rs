@@ -25,6 +25,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         // A guest on somebody's machine keeps small.
         builder.worker_threads(AGENT_THREADS);
     }
+    let waits_for_enter = matches!(args.verb, Verb::Playground(_));
     let runtime = builder.enable_all().build()?;
     let code = runtime.block_on(async {
         match args.verb {
@@ -41,7 +42,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }?;
         Ok(ExitCode::SUCCESS)
     });
-    // Nobody presses Enter any more for a reader that waits for it.
-    runtime.shutdown_background();
+    if waits_for_enter {
+        // Nobody presses it any more.
+        runtime.shutdown_background();
+    }
     code
 }
