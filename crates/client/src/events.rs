@@ -3,6 +3,7 @@
 //! Nobody waits for an event: when the API is slower than the news, news is dropped.
 
 mod correlate;
+pub mod reasons;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +110,10 @@ pub struct Note {
 
 /// Takes notes. Copies share their queue.
 #[derive(Clone, Debug)]
-pub struct Recorder(mpsc::Sender<(Reference, Note)>);
+pub struct Recorder {
+    notes: mpsc::Sender<(Reference, Note)>,
+    component: &'static str,
+}
 
 impl Recorder {
     /// A recorder, and the work of writing what it takes: run it, until stopped or until all
@@ -137,12 +141,18 @@ impl Recorder {
             correlator: Correlator::default(),
             began: Instant::now(),
         };
-        (Self(notes), scribe.run(taken, stop))
+        (Self { notes, component }, scribe.run(taken, stop))
     }
 
     /// Takes a note, or drops it if too many wait.
     pub fn emit(&self, about: Reference, note: Note) {
-        if self.0.try_send((about, note)).is_err() {
+        debug_assert!(
+            reasons::knows(self.component, about.kind, &note),
+            "the reference does not know this event of {} on a {}: {note:?}",
+            self.component,
+            about.kind,
+        );
+        if self.notes.try_send((about, note)).is_err() {
             tracing::debug!("an event was dropped");
         }
     }

@@ -262,6 +262,12 @@ impl Elector {
     }
 }
 
+kennel_core::metrics! {
+    pub METRICS;
+    Gauge LEADS = "leader_election_master_status" ["name"]
+        "Whether this process holds the lease: 1 if it does, 0 if not.";
+}
+
 /// Shows whether the lease is ours, as Kubernetes' own components do.
 #[derive(Clone, Debug)]
 pub struct Leadership {
@@ -275,8 +281,7 @@ impl Observed for Leadership {
     fn show(&self, page: &mut Page) {
         let labels = format!("name=\"{}\"", self.name);
         let leading = i64::from(self.fence.is_open());
-        let help = "Whether this process holds the lease: 1 if it does, 0 if not.";
-        page.gauge("leader_election_master_status", help, &[(&labels, leading)]);
+        page.rows(&LEADS, [(labels, leading)]);
     }
 }
 

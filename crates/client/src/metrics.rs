@@ -1,8 +1,11 @@
-//! Numbers for Prometheus: counters, gauges, histograms, and the page they are shown on.
+//! Numbers for Prometheus that many threads count: counters, gauges, histograms.
+//!
+//! What they are called and how they are shown is [`kennel_core::metric`]'s.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
+
+pub use kennel_core::metric::{Metric, Observed, Page};
 
 /// Upper bounds of latency buckets, in seconds: from a local commit to the API's patience.
 const BOUNDS: [f64; 12] = [
@@ -60,70 +63,17 @@ impl Histogram {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
-}
 
-/// Someone who has numbers to show.
-pub trait Observed: Send + Sync {
-    /// Writes them.
-    fn show(&self, page: &mut Page);
-}
-
-/// The text of `/metrics`.
-#[derive(Debug, Default)]
-pub struct Page(String);
-
-impl Page {
-    /// The numbers of all of these.
-    pub fn of<'a>(all: impl IntoIterator<Item = &'a dyn Observed>) -> String {
-        let mut page = Self::default();
-        for one in all {
-            one.show(&mut page);
-        }
-        page.0
-    }
-
-    /// A counter's rows: labels as Prometheus writes them (`a="b",c="d"`), and the number.
-    pub fn counter(&mut self, name: &str, help: &str, rows: &[(&str, u64)]) {
-        self.head(name, help, "counter");
-        for (labels, value) in rows {
-            self.row(name, labels, *value);
-        }
-    }
-
-    /// A gauge's rows.
-    pub fn gauge(&mut self, name: &str, help: &str, rows: &[(&str, i64)]) {
-        self.head(name, help, "gauge");
-        for (labels, value) in rows {
-            self.row(name, labels, *value);
-        }
-    }
-
-    /// A histogram of seconds.
-    pub fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
-        self.head(name, help, "histogram");
-        let (bucket, mut sum) = (format!("{name}_bucket"), 0);
-        for (bound, count) in BOUNDS.iter().zip(&histogram.buckets) {
-            sum += count.load(Ordering::Relaxed);
-            self.row(&bucket, &format!("le=\"{bound}\""), sum);
-        }
-        let count = histogram.count.load(Ordering::Relaxed);
-        self.row(&bucket, "le=\"+Inf\"", count);
-        let micros = Duration::from_micros(histogram.micros.load(Ordering::Relaxed));
-        self.row(&format!("{name}_sum"), "", micros.as_secs_f64());
-        self.row(&format!("{name}_count"), "", count);
-    }
-
-    fn head(&mut self, name: &str, help: &str, kind: &str) {
-        write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n")
-            .expect("a String takes every write");
-    }
-
-    fn row(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        let labels = match labels {
-            "" => String::new(),
-            labels => format!("{{{labels}}}"),
-        };
-        writeln!(self.0, "{name}{labels} {value}").expect("a String takes every write");
+    /// Writes it on a page, under this name.
+    pub fn show(&self, page: &mut Page, metric: &Metric) {
+        let mut within = 0;
+        let buckets = BOUNDS.iter().zip(&self.buckets).map(|(bound, count)| {
+            within += count.load(Ordering::Relaxed);
+            (*bound, within)
+        });
+        let micros = Duration::from_micros(self.micros.load(Ordering::Relaxed));
+        let count = self.count.load(Ordering::Relaxed);
+        page.histogram(metric, buckets, count, micros.as_secs_f64());
     }
 }
 
@@ -131,38 +81,27 @@ impl Page {
 mod tests {
     use super::*;
 
-    struct Example {
-        count: Counter,
-        depth: Gauge,
-        took: Histogram,
+    kennel_core::metrics! {
+        _METRICS;
+        Histogram TOOK = "took_seconds" [] "How long.";
     }
 
-    impl Observed for Example {
+    struct Shown(Histogram);
+
+    impl Observed for Shown {
         fn show(&self, page: &mut Page) {
-            page.counter("c_total", "How many.", &[("kind=\"x\"", self.count.get())]);
-            page.gauge("depth", "How deep.", &[("", self.depth.get())]);
-            page.histogram("took_seconds", "How long.", &self.took);
+            self.0.show(page, &TOOK);
         }
     }
 
     #[test]
-    fn numbers_are_shown_as_prometheus_reads_them() {
-        let example = Example {
-            count: Counter::default(),
-            depth: Gauge::default(),
-            took: Histogram::default(),
-        };
-        example.count.increment();
-        example.count.increment();
-        example.depth.set(-3);
+    fn what_took_longer_than_all_bounds_is_counted_too() {
+        let took = Histogram::default();
         for millis in [1, 2, 200, 40_000] {
-            example.took.observe(Duration::from_millis(millis));
+            took.observe(Duration::from_millis(millis));
         }
-        let page = Page::of([&example as &dyn Observed]);
+        let page = Page::of([&Shown(took) as &dyn Observed]);
         let has = |line: &str| assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
-        has("# TYPE c_total counter");
-        has("c_total{kind=\"x\"} 2");
-        has("depth -3");
         has("took_seconds_bucket{le=\"0.001\"} 1");
         has("took_seconds_bucket{le=\"0.0025\"} 2");
         has("took_seconds_bucket{le=\"0.25\"} 3");

@@ -13,6 +13,8 @@
 //!   node, lease, pod changed · time passes ─▶ lifecycle ─▶ conditions, taints, evictions
 //!
 //!   certificate request ─▶ certificates ─▶ approve, sign, refuse
+//!
+//!   numbers ─▶ metric ─▶ the text of /metrics
 //! ```
 //!
 //! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
@@ -25,6 +27,7 @@ pub mod endpoints;
 pub mod garbage;
 pub mod int_or_percent;
 pub mod lifecycle;
+pub mod metric;
 pub mod names;
 pub mod pod;
 pub mod quantity;

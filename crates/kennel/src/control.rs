@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use kennel_client::metrics::{Observed, Page};
 use kennel_control::certificates::{self, Authority};
-use kennel_control::daemonset::{Metrics, Settings};
+use kennel_control::daemonset::Settings;
 use kennel_control::{
     collector, daemonset, endpoints, namespaces, nodes, podgc, scheduler, tokens,
 };
@@ -15,9 +15,10 @@ use kennel_server::api::Api;
 use kennel_server::server::Server;
 
 use crate::controllers::{self, Selection};
+use crate::counts::Counts;
 use crate::parts::Parts;
 use crate::patience::LifecycleArgs;
-use crate::{control_plane, counts, inprocess};
+use crate::{control_plane, inprocess};
 
 /// Starts all controllers that were chosen, and shows the numbers of all parts on the server's `/metrics`.
 pub(crate) fn start(
@@ -35,29 +36,30 @@ pub(crate) fn start(
     Ok(())
 }
 
-fn show(parts: &Parts, daemon_sets: Arc<Metrics>, api: &Api) {
+fn show(parts: &Parts, numbers: Vec<Arc<dyn Observed>>, api: &Api) {
     let history = parts.history();
     api.also_show(move || {
-        let mut page = Page::of([&history as &dyn Observed, &*daemon_sets]);
-        counts::show(&mut page);
-        page
+        let own = [&history as &dyn Observed, &Counts];
+        Page::of(own.into_iter().chain(numbers.iter().map(|one| &**one)))
     });
 }
 
-/// The parts that bring pods to nodes.
-fn place(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) -> Arc<Metrics> {
-    let settings = Settings::default();
-    let numbers = Arc::clone(&settings.metrics);
+/// The parts that bring pods to nodes, and their numbers.
+fn place(parts: &mut Parts, selection: &Selection, api: &Arc<Api>) -> Vec<Arc<dyn Observed>> {
+    let mut numbers: Vec<Arc<dyn Observed>> = Vec::new();
     if selection.runs(controllers::DAEMON_SETS) {
-        let client = inprocess::daemonsets(api);
+        let (client, settings) = (inprocess::daemonsets(api), Settings::default());
+        numbers.push(settings.metrics.clone());
         parts.start("daemonset controller", move |informers, stop| {
             daemonset::run(client.clone(), informers, settings.clone(), stop)
         });
     }
     if selection.runs(controllers::SCHEDULER) {
         let client = inprocess::scheduler(api);
+        let metrics = Arc::<scheduler::Metrics>::default();
+        numbers.push(metrics.clone());
         parts.start("scheduler", move |informers, stop| {
-            scheduler::run(client.clone(), informers, stop)
+            scheduler::observed(client.clone(), informers, metrics.clone(), stop)
         });
     }
     numbers

@@ -3,9 +3,10 @@
 //! One count for the whole process, as `/metrics` is.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use kennel_client::metrics::{Observed, Page};
 
 const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
@@ -30,20 +31,26 @@ pub(crate) fn of(user: &str) -> Arc<Sent> {
     Arc::clone(all.entry(user.to_owned()).or_default())
 }
 
-/// Adds them to a page of metrics.
-pub(crate) fn show(page: &mut String) {
-    let name = "kennel_part_requests_total";
-    let help = "Requests of the parts of this process, by who sent them.";
-    // Writing to a String cannot fail.
-    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} counter\n");
-    let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-    for (user, sent) in &*all {
-        for (class, count) in CLASSES.iter().zip(&sent.0) {
-            let count = count.load(Ordering::Relaxed);
-            if count > 0 {
-                let _ = writeln!(page, "{name}{{user=\"{user}\",code=\"{class}\"}} {count}");
+kennel_core::metrics! {
+    pub(crate) METRICS;
+    Counter SENT = "kennel_part_requests_total" ["user" "code"]
+        "Requests of the parts of this process, by who sent them.";
+}
+
+/// All of them, to be shown.
+pub(crate) struct Counts;
+
+impl Observed for Counts {
+    fn show(&self, page: &mut Page) {
+        let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = Vec::new();
+        for (user, sent) in &*all {
+            for (class, count) in CLASSES.iter().zip(&sent.0) {
+                let labels = format!("user=\"{user}\",code=\"{class}\"");
+                rows.push((labels, count.load(Ordering::Relaxed)));
             }
         }
+        page.rows(&SENT, rows.into_iter().filter(|(_, count)| *count > 0));
     }
 }
 
@@ -57,8 +64,7 @@ mod tests {
             of("test:one").count(code);
         }
         of("test:two").count(200);
-        let mut page = String::new();
-        show(&mut page);
+        let page = Page::of([&Counts as &dyn Observed]);
         let has = |line: &str| assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
         has("kennel_part_requests_total{user=\"test:one\",code=\"2xx\"} 2");
         has("kennel_part_requests_total{user=\"test:one\",code=\"4xx\"} 2");

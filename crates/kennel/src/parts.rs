@@ -34,6 +34,14 @@ pub(crate) struct Parts {
     history: History,
 }
 
+kennel_core::metrics! {
+    pub(crate) METRICS;
+    Counter STARTS = "kennel_part_starts_total" ["part"]
+        "How often a part of this process was started.";
+    Counter FAILURES = "kennel_part_failures_total" ["part"]
+        "How often a part of this process panicked or gave up.";
+}
+
 /// How often each part was started, and how often it failed.
 #[derive(Clone, Default)]
 pub(crate) struct History(Arc<Mutex<Vec<Arc<Lives>>>>);
@@ -60,17 +68,13 @@ impl History {
 impl Observed for History {
     fn show(&self, page: &mut Page) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rows = |name: &str, help: &str, of: fn(&Lives) -> &Counter| {
-            let rows = all.iter();
-            let rows = rows.map(|lives| (format!("part=\"{}\"", lives.name), of(lives).get()));
-            let rows: Vec<(String, u64)> = rows.collect();
-            let rows: Vec<_> = rows.iter().map(|(part, count)| (&**part, *count)).collect();
-            page.counter(name, help, &rows);
-        };
-        let help = "How often a part of this process was started.";
-        rows("kennel_part_starts_total", help, |lives| &lives.starts);
-        let help = "How often a part of this process panicked or gave up.";
-        rows("kennel_part_failures_total", help, |lives| &lives.failures);
+        let row =
+            |lives: &Lives, count: &Counter| (format!("part=\"{}\"", lives.name), count.get());
+        page.rows(&STARTS, all.iter().map(|lives| row(lives, &lives.starts)));
+        page.rows(
+            &FAILURES,
+            all.iter().map(|lives| row(lives, &lives.failures)),
+        );
     }
 }
 

@@ -125,6 +125,18 @@ pub enum Mistake {
 }
 
 impl Mistake {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Required,
+        Self::Invalid,
+        Self::NotSupported,
+        Self::Forbidden,
+        Self::Duplicate,
+        Self::NotFound,
+        Self::TooLong,
+        Self::TooMany,
+    ];
+
     /// The machine-readable reason in `details.causes`.
     pub fn reason(self) -> &'static str {
         match self {
@@ -139,7 +151,8 @@ impl Mistake {
         }
     }
 
-    fn words(self) -> &'static str {
+    /// What its message begins with.
+    pub fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
             Self::Invalid => "Invalid value",

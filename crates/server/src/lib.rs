@@ -27,7 +27,7 @@ mod follow;
 pub mod http;
 pub mod inprocess;
 pub mod kinds;
-mod metrics;
+pub mod metrics;
 pub use kennel_core::names;
 pub mod object;
 pub mod openapi;

@@ -1,19 +1,37 @@
 //! Counters for `/metrics`, in the Prometheus text format.
 
-use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::Method;
+use kennel_core::metric::{Observed, Page};
 
 use crate::api::Api;
-use crate::authorize::Spent;
 use crate::http::flight::{Flight, Lane};
 use crate::verbs::Reply;
 
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OTHER"];
 const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+
+kennel_core::metrics! {
+    pub METRICS;
+    Counter REQUESTS = "kennel_requests_total" ["method" "code"] "Requests answered.";
+    Counter TIME = "kennel_request_microseconds_total" ["method"] "Time to the start of answers.";
+    Gauge WATCHES = "kennel_watches" [] "Watches under way.";
+    Gauge SEATS = "kennel_flight_seats_taken" ["lane"] "Seats taken.";
+    Gauge WAITING = "kennel_flight_waiting" ["lane"] "Waiting for seats.";
+    Counter REFUSED = "kennel_flight_refused_total" ["lane"] "Refused because there were no seats.";
+    Counter REVISION = "kennel_store_revision" [] "The store's revision.";
+    Counter DECISIONS = "kennel_authorization_decisions_total" [] "Requests that were decided about.";
+    Counter DECIDING = "kennel_authorization_nanoseconds_total" [] "Time that decisions took.";
+    Counter LOST = "kennel_audit_lost_total" [] "Lines that are missing in the audit log.";
+    Counter WRITES = "kennel_store_writes_total" [] "Writes accepted.";
+    Counter BATCHES = "kennel_store_batches_total" [] "Transactions committed.";
+    Counter SYNCS = "kennel_store_syncs_total" [] "Syncs asked of the disk.";
+    Counter CHECKPOINTS = "kennel_store_checkpoints_total" []
+        "Times the log was copied into the file.";
+}
 
 /// What is counted.
 #[derive(Default)]
@@ -46,109 +64,72 @@ impl Metrics {
 
     /// The text of `/metrics`.
     pub(crate) fn reply(&self, api: &Api) -> Reply {
-        let mut out = String::new();
-        out.push_str("# HELP kennel_requests_total Requests answered.\n");
-        out.push_str("# TYPE kennel_requests_total counter\n");
-        for (m, method) in METHODS.iter().enumerate() {
-            for (c, class) in CLASSES.iter().enumerate() {
-                let count = self.requests[m][c].load(Ordering::Relaxed);
-                if count > 0 {
-                    let _ = writeln!(
-                        out,
-                        "kennel_requests_total{{method=\"{method}\",code=\"{class}\"}} {count}"
-                    );
-                }
-            }
-        }
-        out.push_str("# HELP kennel_request_microseconds_total Time to the start of answers.\n");
-        out.push_str("# TYPE kennel_request_microseconds_total counter\n");
-        for (m, method) in METHODS.iter().enumerate() {
-            let sum = self.microseconds[m].load(Ordering::Relaxed);
-            let _ = writeln!(
-                out,
-                "kennel_request_microseconds_total{{method=\"{method}\"}} {sum}"
-            );
-        }
-        out.push_str("# HELP kennel_watches Watches under way.\n# TYPE kennel_watches gauge\n");
-        let _ = writeln!(out, "kennel_watches {}", api.hubs.watchers());
-        put_flight(&mut out, &api.flight);
-        out.push_str("# HELP kennel_store_revision The store's revision.\n# TYPE kennel_store_revision counter\n");
-        let _ = writeln!(out, "kennel_store_revision {}", api.store.revision());
-        put_authorization(&mut out, &api.authorizer.spent);
-        out.push_str("# HELP kennel_audit_lost_total Lines that are missing in the audit log.\n");
-        out.push_str("# TYPE kennel_audit_lost_total counter\n");
-        let _ = writeln!(out, "kennel_audit_lost_total {}", api.settings.audit.lost());
-        if let Some(stats) = api.store.stats() {
-            put_store(&mut out, stats);
-        }
+        let mut text = Page::of([&Shown { metrics: self, api } as &dyn Observed]);
         if let Some(others) = self.others.get() {
-            out.push_str(&others());
+            text.push_str(&others());
         }
-        Reply::text(200, "text/plain; version=0.0.4", out)
+        Reply::text(200, "text/plain; version=0.0.4", text)
     }
 }
 
-fn put_authorization(out: &mut String, spent: &Spent) {
-    let rows = [
-        (
-            "decisions",
-            "Requests that were decided about.",
-            &spent.decisions,
-        ),
-        (
-            "nanoseconds",
-            "Time that decisions took.",
-            &spent.nanoseconds,
-        ),
-    ];
-    for (name, help, count) in rows {
-        let name = format!("kennel_authorization_{name}_total");
-        let count = count.load(Ordering::Relaxed);
-        let _ = writeln!(
-            out,
-            "# HELP {name} {help}\n# TYPE {name} counter\n{name} {count}"
-        );
-    }
+/// The numbers of a server, where they are.
+struct Shown<'a> {
+    metrics: &'a Metrics,
+    api: &'a Api,
 }
 
-fn put_flight(out: &mut String, flight: &Flight) {
-    let rows: [(&str, &str, &str); 3] = [
-        ("kennel_flight_seats_taken", "gauge", "Seats taken."),
-        ("kennel_flight_waiting", "gauge", "Waiting for seats."),
-        (
-            "kennel_flight_refused_total",
-            "counter",
-            "Refused because there were no seats.",
-        ),
-    ];
-    let figures = Lane::ALL.map(|lane| (lane.name(), flight.figures(lane)));
-    for (n, (name, kind, help)) in rows.into_iter().enumerate() {
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (lane, figures) in &figures {
-            let waiting = u64::try_from(figures.waiting).unwrap_or(u64::MAX);
-            let count = [u64::from(figures.taken), waiting, figures.refused][n];
-            let _ = writeln!(out, "{name}{{lane=\"{lane}\"}} {count}");
+impl Observed for Shown<'_> {
+    fn show(&self, page: &mut Page) {
+        let Self { metrics, api } = self;
+        metrics.show_requests(page);
+        page.number(&WATCHES, api.hubs.watchers());
+        show_flight(page, &api.flight);
+        page.number(&REVISION, api.store.revision());
+        let spent = &api.authorizer.spent;
+        page.number(&DECISIONS, spent.decisions.load(Ordering::Relaxed));
+        page.number(&DECIDING, spent.nanoseconds.load(Ordering::Relaxed));
+        page.number(&LOST, api.settings.audit.lost());
+        if let Some(stats) = api.store.stats() {
+            page.number(&WRITES, stats.writes);
+            page.number(&BATCHES, stats.batches);
+            page.number(&SYNCS, stats.syncs);
+            page.number(&CHECKPOINTS, stats.checkpoints);
         }
     }
 }
 
-fn put_store(out: &mut String, stats: kennel_store::Stats) {
-    let rows = [
-        ("writes", "Writes accepted.", stats.writes),
-        ("batches", "Transactions committed.", stats.batches),
-        ("syncs", "Syncs asked of the disk.", stats.syncs),
-        (
-            "checkpoints",
-            "Times the log was copied into the file.",
-            stats.checkpoints,
-        ),
-    ];
-    for (name, help, count) in rows {
-        let _ = write!(
-            out,
-            "# HELP kennel_store_{name}_total {help}\n\
-             # TYPE kennel_store_{name}_total counter\n\
-             kennel_store_{name}_total {count}\n"
+impl Metrics {
+    fn show_requests(&self, page: &mut Page) {
+        let mut requests = Vec::new();
+        let mut time = Vec::new();
+        for (m, method) in METHODS.iter().enumerate() {
+            for (class, count) in CLASSES.iter().zip(&self.requests[m]) {
+                let labels = format!("method=\"{method}\",code=\"{class}\"");
+                requests.push((labels, count.load(Ordering::Relaxed)));
+            }
+            let sum = self.microseconds[m].load(Ordering::Relaxed);
+            time.push((format!("method=\"{method}\""), sum));
+        }
+        page.rows(
+            &REQUESTS,
+            requests.into_iter().filter(|(_, count)| *count > 0),
         );
+        page.rows(&TIME, time);
     }
+}
+
+fn show_flight(page: &mut Page, flight: &Flight) {
+    let lanes = Lane::ALL.map(|lane| (format!("lane=\"{}\"", lane.name()), flight.figures(lane)));
+    page.rows(
+        &SEATS,
+        lanes.iter().map(|(lane, figures)| (lane, figures.taken)),
+    );
+    page.rows(
+        &WAITING,
+        lanes.iter().map(|(lane, figures)| (lane, figures.waiting)),
+    );
+    page.rows(
+        &REFUSED,
+        lanes.iter().map(|(lane, figures)| (lane, figures.refused)),
+    );
 }

@@ -1,6 +1,8 @@
 //! `Status` objects: every failure a client can see, with the reasons and words that client
 //! libraries and kubectl users know. This room builds answers; it decides nothing.
 
+pub mod reasons;
+
 use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
@@ -28,6 +30,10 @@ pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        debug_assert!(
+            reasons::knows(code, reason),
+            "the reference does not know {code} {reason}"
+        );
         Self {
             code,
             reason,

@@ -9,6 +9,25 @@ use kennel_core::daemonset::event::{Outcome, Write};
 /// The loop comes round every few seconds even when nothing happens; after so many it is stuck.
 const STUCK_SECONDS: i64 = 60;
 
+kennel_core::metrics! {
+    pub METRICS;
+    Counter SYNCS = "kennel_daemonset_syncs_total" [] "Rounds of news given to the planner.";
+    Counter ACTIONS = "kennel_daemonset_actions_total" ["action" "result"]
+        "Writes to the API, by what they were for and how they ended.";
+    Gauge QUEUED = "workqueue_depth" ["name"] "Writes that wait for room.";
+    Gauge RUNNING = "kennel_daemonset_writes_running" [] "Writes under way.";
+    Gauge ALLOWED = "kennel_daemonset_writes_allowed" [] "Writes that may be under way at once.";
+    Gauge KNOWN = "kennel_daemonset_known" [] "DaemonSets known.";
+    Counter STALE = "daemonset_controller_stale_sync_skips_total" ["group" "resource"]
+        "Syncs skipped because what was seen was older than what was written.";
+    Counter EVENTS = "kennel_daemonset_events_total" []
+        "Events emitted on DaemonSets, before they are combined.";
+    Histogram PLANNING = "kennel_daemonset_sync_seconds" [] "Time to plan a round.";
+    Histogram WRITING = "kennel_daemonset_write_seconds" []
+        "Time from the start of a write to its answer.";
+    Gauge ROUND = "kennel_daemonset_last_sync_timestamp_seconds" [] "When the loop last came round.";
+}
+
 /// The writes, by the words that they are counted under.
 const WRITES: [&str; 13] = [
     "create_pod",
@@ -92,61 +111,24 @@ impl Metrics {
                 rows.push((labels, counter.get()));
             }
         }
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|(labels, n)| (labels.as_str(), *n))
-            .collect();
-        let help = "Writes to the API, by what they were for and how they ended.";
-        page.counter("kennel_daemonset_actions_total", help, &rows);
+        page.rows(&ACTIONS, rows);
     }
 }
 
 impl Observed for Metrics {
     fn show(&self, page: &mut Page) {
-        let help = "Rounds of news given to the planner.";
-        page.counter(
-            "kennel_daemonset_syncs_total",
-            help,
-            &[("", self.syncs.get())],
-        );
+        page.number(&SYNCS, self.syncs.get());
         self.show_writes(page);
-        let help = "Writes that wait for room.";
-        let queued = [("name=\"daemonset\"", self.queued.get())];
-        page.gauge("workqueue_depth", help, &queued);
-        let help = "Writes under way.";
-        page.gauge(
-            "kennel_daemonset_writes_running",
-            help,
-            &[("", self.running.get())],
-        );
-        let help = "Writes that may be under way at once.";
-        page.gauge(
-            "kennel_daemonset_writes_allowed",
-            help,
-            &[("", self.allowed.get())],
-        );
-        let help = "DaemonSets known.";
-        page.gauge(
-            "kennel_daemonset_known",
-            help,
-            &[("", self.daemon_sets.get())],
-        );
-        let help = "Syncs skipped because what was seen was older than what was written.";
-        let stale = [("group=\"apps\",resource=\"daemonsets\"", self.stale.get())];
-        page.counter("daemonset_controller_stale_sync_skips_total", help, &stale);
-        let help = "Events emitted on DaemonSets, before they are combined.";
-        page.counter(
-            "kennel_daemonset_events_total",
-            help,
-            &[("", self.events.get())],
-        );
-        let help = "Time to plan a round.";
-        page.histogram("kennel_daemonset_sync_seconds", help, &self.planning);
-        let help = "Time from the start of a write to its answer.";
-        page.histogram("kennel_daemonset_write_seconds", help, &self.writing);
-        let help = "When the loop last came round.";
-        let round = [("", self.round.get())];
-        page.gauge("kennel_daemonset_last_sync_timestamp_seconds", help, &round);
+        page.rows(&QUEUED, [("name=\"daemonset\"", self.queued.get())]);
+        page.number(&RUNNING, self.running.get());
+        page.number(&ALLOWED, self.allowed.get());
+        page.number(&KNOWN, self.daemon_sets.get());
+        let stale = "group=\"apps\",resource=\"daemonsets\"";
+        page.rows(&STALE, [(stale, self.stale.get())]);
+        page.number(&EVENTS, self.events.get());
+        self.planning.show(page, &PLANNING);
+        self.writing.show(page, &WRITING);
+        page.number(&ROUND, self.round.get());
     }
 }
 

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::informers::Informers;
 use controller::Controller;
-pub use metrics::Metrics;
+pub use metrics::{METRICS, Metrics};
 
 /// The source that events name.
 const COMPONENT: &str = "daemonset-controller";

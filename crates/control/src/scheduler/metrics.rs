@@ -2,6 +2,17 @@
 
 use kennel_client::metrics::{Counter, Gauge, Observed, Page};
 
+kennel_core::metrics! {
+    pub METRICS;
+    Counter ATTEMPTS = "scheduler_schedule_attempts_total" ["profile" "result"]
+        "Attempts to place pods, by result.";
+    Gauge PENDING = "scheduler_pending_pods" ["queue"] "Pods that wait for a node.";
+    Counter PREEMPTIONS = "scheduler_preemption_attempts_total" []
+        "How often pods were evicted for a more important one.";
+    Counter VICTIMS = "kennel_scheduler_victims_total" []
+        "Pods that were evicted for more important ones.";
+}
+
 /// The numbers of one scheduler.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -27,37 +38,23 @@ impl Metrics {
 impl Observed for Metrics {
     fn show(&self, page: &mut Page) {
         let attempts = [
-            (
-                "profile=\"default-scheduler\",result=\"scheduled\"",
-                self.scheduled.get(),
-            ),
-            (
-                "profile=\"default-scheduler\",result=\"unschedulable\"",
-                self.unschedulable.get(),
-            ),
-            (
-                "profile=\"default-scheduler\",result=\"error\"",
-                self.errors.get(),
-            ),
+            ("scheduled", &self.scheduled),
+            ("unschedulable", &self.unschedulable),
+            ("error", &self.errors),
         ];
-        let help = "Attempts to place pods, by result.";
-        page.counter("scheduler_schedule_attempts_total", help, &attempts);
+        let attempts = attempts.map(|(result, count)| {
+            let labels = format!("profile=\"default-scheduler\",result=\"{result}\"");
+            (labels, count.get())
+        });
+        page.rows(&ATTEMPTS, attempts);
         let pending = [
             ("queue=\"active\"", self.active.get()),
             ("queue=\"unschedulable\"", self.waiting.get()),
             ("queue=\"gated\"", self.gated.get()),
         ];
-        page.gauge(
-            "scheduler_pending_pods",
-            "Pods that wait for a node.",
-            &pending,
-        );
-        let help = "How often pods were evicted for a more important one.";
-        let preemptions = [("", self.preemptions.get())];
-        page.counter("scheduler_preemption_attempts_total", help, &preemptions);
-        let help = "Pods that were evicted for more important ones.";
-        let victims = [("", self.victims.get())];
-        page.counter("kennel_scheduler_victims_total", help, &victims);
+        page.rows(&PENDING, pending);
+        page.number(&PREEMPTIONS, self.preemptions.get());
+        page.number(&VICTIMS, self.victims.get());
     }
 }
 

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::informers::Informers;
 use controller::Controller;
-pub use metrics::Metrics;
+pub use metrics::{METRICS, Metrics};
 
 /// The scheduler whose pods these are, and the source that events name.
 const NAME: &str = "default-scheduler";

@@ -5,7 +5,10 @@
 
 mod commands;
 mod completions;
+mod errors;
+mod events;
 mod markdown;
+mod metrics;
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +19,7 @@ use crate::args::Args;
 
 pub(crate) use completions::{CompletionsArgs, print};
 
-/// The first line of every generated page, after its path.
+/// The first line of every generated page.
 const MARK: &str =
     "<!-- Written by `kennel generate reference`; change the program, not this page. -->";
 
@@ -63,7 +66,12 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<()> {
 /// The pages of the reference: file names, and what is in them.
 fn pages() -> Vec<(&'static str, String)> {
     let page = |text: String| format!("{MARK}\n\n{text}");
-    vec![("commands.md", page(commands::page(Args::command())))]
+    vec![
+        ("commands.md", page(commands::page(Args::command()))),
+        ("metrics.md", page(metrics::page())),
+        ("events.md", page(events::page())),
+        ("errors.md", page(errors::page())),
+    ]
 }
 
 fn write(dir: &Path, name: &str, text: &str) -> Result<()> {

@@ -34,6 +34,14 @@ const OPERATIONS: [&str; 15] = [
     "reopen_container_log",
 ];
 
+kennel_core::metrics! {
+    pub METRICS;
+    Counter ASKED = "kubelet_runtime_operations_total" ["operation_type"]
+        "What the runtime was asked for, by operation.";
+    Counter FAILED = "kubelet_runtime_operations_errors_total" ["operation_type"]
+        "What it failed to do, by operation.";
+}
+
 /// See the [module](self).
 pub struct Counted {
     runtime: Arc<dyn Runtime>,
@@ -70,20 +78,14 @@ impl Counted {
 
 impl Observed for Counted {
     fn show(&self, page: &mut Page) {
-        let labels = OPERATIONS.map(|operation| format!("operation_type=\"{operation}\""));
-        let rows = |counters: &[Counter]| -> Vec<(&str, u64)> {
-            let rows = labels
-                .iter()
-                .zip(counters)
-                .filter(|(_, count)| count.get() > 0);
-            rows.map(|(labels, count)| (labels.as_str(), count.get()))
-                .collect()
-        };
-        let (asked, failed) = (rows(&self.asked), rows(&self.failed));
-        let help = "What the runtime was asked for, by operation.";
-        page.counter("kubelet_runtime_operations_total", help, &asked);
-        let help = "What it failed to do, by operation.";
-        page.counter("kubelet_runtime_operations_errors_total", help, &failed);
+        for (metric, counters) in [(&ASKED, &self.asked), (&FAILED, &self.failed)] {
+            let counts = OPERATIONS.iter().zip(counters);
+            let counts = counts.filter(|(_, count)| count.get() > 0);
+            let row = |(operation, count): (&&str, &Counter)| {
+                (format!("operation_type=\"{operation}\""), count.get())
+            };
+            page.rows(metric, counts.map(row));
+        }
     }
 }
 

@@ -20,7 +20,8 @@ mod route;
 mod server;
 pub mod stream;
 
-pub use self::counted::Counted;
+pub use self::counted::{Counted, METRICS as OPERATIONS};
+pub use self::pages::METRICS;
 pub use self::server::{Rooms, serve};
 
 #[cfg(test)]

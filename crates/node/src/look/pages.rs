@@ -20,6 +20,15 @@ pub(super) fn pods(directory: &Directory) -> Value {
     json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
 }
 
+kennel_core::metrics! {
+    pub METRICS;
+    Gauge NODE = "kubelet_node_name" ["node"] "The node's name.";
+    Gauge PODS = "kubelet_running_pods" [] "Pods with something that runs.";
+    Gauge CONTAINERS = "kubelet_running_containers" ["container_state"] "Containers, by state.";
+    Counter RESTARTS = "kennel_container_restarts_total" ["namespace" "pod" "container"]
+        "How often containers were started again.";
+}
+
 /// The text of `/metrics`.
 pub(super) fn metrics(rooms: &Rooms) -> String {
     let own = Own {
@@ -39,14 +48,10 @@ struct Own<'a> {
 impl Observed for Own<'_> {
     fn show(&self, page: &mut Page) {
         let node = format!("node={:?}", self.node);
-        page.gauge("kubelet_node_name", "The node's name.", &[(&node, 1)]);
+        page.rows(&NODE, [(node, 1)]);
         let running = |view: &&std::sync::Arc<View>| view.observed.alive().next().is_some();
         let pods = count(self.views.iter().filter(running).count());
-        page.gauge(
-            "kubelet_running_pods",
-            "Pods with something that runs.",
-            &[("", pods)],
-        );
+        page.number(&PODS, pods);
         let runs = || self.views.iter().flat_map(|view| &view.observed.runs);
         let of = |wanted: &str| count(runs().filter(|run| state(&run.state) == wanted).count());
         let rows = [
@@ -54,7 +59,7 @@ impl Observed for Own<'_> {
             ("container_state=\"exited\"", of("exited")),
             ("container_state=\"running\"", of("running")),
         ];
-        page.gauge("kubelet_running_containers", "Containers, by state.", &rows);
+        page.rows(&CONTAINERS, rows);
         self.restarts(page);
     }
 }
@@ -73,12 +78,7 @@ impl Own<'_> {
                 rows.push((labels, status["restartCount"].as_u64().unwrap_or(0)));
             }
         }
-        let rows: Vec<(&str, u64)> = rows
-            .iter()
-            .map(|(labels, n)| (labels.as_str(), *n))
-            .collect();
-        let name = "kennel_container_restarts_total";
-        page.counter(name, "How often containers were started again.", &rows);
+        page.rows(&RESTARTS, rows);
     }
 }
 

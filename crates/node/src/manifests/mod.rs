@@ -69,6 +69,15 @@ pub struct Manifests {
     pub shown: Option<mpsc::Sender<Change>>,
 }
 
+kennel_core::metrics! {
+    pub METRICS;
+    Gauge PODS = "kennel_static_pods" [] "Pods that files on this machine ask for.";
+    Gauge UNUSABLE = "kennel_static_pod_files_unusable" []
+        "Files in the directory of static pods that make no sense.";
+    Counter FAILURES = "kennel_static_pod_failures_total" []
+        "How often a file made no sense when it appeared or changed.";
+}
+
 /// Numbers about static pods.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -79,21 +88,9 @@ pub struct Metrics {
 
 impl Observed for Metrics {
     fn show(&self, page: &mut Page) {
-        page.gauge(
-            "kennel_static_pods",
-            "Pods that files on this machine ask for.",
-            &[("", self.pods.get())],
-        );
-        page.gauge(
-            "kennel_static_pod_files_unusable",
-            "Files in the directory of static pods that make no sense.",
-            &[("", self.unusable.get())],
-        );
-        page.counter(
-            "kennel_static_pod_failures_total",
-            "How often a file made no sense when it appeared or changed.",
-            &[("", self.failures.get())],
-        );
+        page.number(&PODS, self.pods.get());
+        page.number(&UNUSABLE, self.unusable.get());
+        page.number(&FAILURES, self.failures.get());
     }
 }
 

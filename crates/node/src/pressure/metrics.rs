@@ -5,6 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use kennel_client::metrics::{Observed, Page};
 
+kennel_core::metrics! {
+    pub METRICS;
+    Counter EVICTIONS = "kubelet_evictions" ["eviction_signal"]
+        "Pods that had to go, by what the machine was short of.";
+}
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<BTreeMap<&'static str, u64>>);
@@ -20,17 +26,8 @@ impl Metrics {
 impl Observed for Metrics {
     fn show(&self, page: &mut Page) {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let label = |signal: &&str| format!("eviction_signal=\"{signal}\"");
-        let labels: Vec<String> = counts.keys().map(label).collect();
-        let rows: Vec<(&str, u64)> = labels
-            .iter()
-            .map(String::as_str)
-            .zip(counts.values().copied())
-            .collect();
-        page.counter(
-            "kubelet_evictions",
-            "Pods that had to go, by what the machine was short of.",
-            &rows,
-        );
+        let rows = counts.iter();
+        let rows = rows.map(|(signal, count)| (format!("eviction_signal=\"{signal}\""), count));
+        page.rows(&EVICTIONS, rows);
     }
 }

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 pub use kennel_core::pod::evict::{BadThreshold, Signal, Threshold};
 
 pub use self::machine::Machine;
-pub use self::metrics::Metrics;
+pub use self::metrics::{METRICS, Metrics};
 use crate::pods::{Directory, Order, Orders, Origin, View};
 
 /// What must be kept free, if nobody says otherwise and as flags say it.
