@@ -4,6 +4,7 @@
 
 mod bench;
 mod codegen;
+mod picture;
 
 use std::env;
 
@@ -15,6 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo xtask <task>
   codegen         write the schema table from its facts
+  picture         draw docs/rollout.svg from a rolling update by the kennel beside this program
   bench [PHASE…]  measure target/release/kennel; phases: planner idle creates watches latency rights list
                   full cluster heartbeats agent; by its name only: growth";
 
@@ -22,6 +24,7 @@ fn main() -> Result<()> {
     let task = env::args().nth(1).unwrap_or_default();
     match task.as_str() {
         "codegen" => codegen::run(),
+        "picture" => picture::run(),
         "events" => {
             let number = |at| env::args().nth(at).and_then(|text| text.parse().ok());
             bench::planner::events(number(2).unwrap_or(1_000), number(3).unwrap_or(1_000));

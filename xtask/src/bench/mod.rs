@@ -14,7 +14,7 @@ mod plot;
 mod pod;
 mod report;
 mod rights;
-mod server;
+pub(super) mod server;
 mod watches;
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ const STOP: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(10);
 
 /// A running `kennel server` or `kennel up`.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     /// Kept open: a server whose output nobody takes would not be the one people run.
     _stdout: BufReader<ChildStdout>,
@@ -44,6 +44,13 @@ impl Server {
         // This machine is not to be a node: it would count what it runs.
         let alone = ["--nodes", "0"].map(str::to_owned);
         Self::launch(binary, data, "up", alone.to_vec())
+    }
+
+    /// The same with further options, which may name files in its data directory.
+    pub(crate) fn up_with(options: impl FnOnce(&Path) -> Result<Vec<String>>) -> Result<Self> {
+        let (binary, data) = prepare()?;
+        let options = options(data.path())?;
+        Self::launch(binary, data, "up", options)
     }
 
     /// Starts it with further options, which may name files in its data directory.
@@ -99,7 +106,7 @@ impl Server {
     }
 
     /// Its data directory.
-    pub(super) fn data_dir(&self) -> &Path {
+    pub(crate) fn data_dir(&self) -> &Path {
         self.data.path()
     }
 

@@ -1,0 +1,258 @@
+//! Lives of pods as bars: a row for each node, time to the right. Pure.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::lives::Life;
+
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 24.0;
+const TOP: f64 = 78.0;
+const ROW: f64 = 21.0;
+const BAR: f64 = 13.0;
+/// The strip that counts nodes without a ready pod.
+const STRIP: f64 = 30.0;
+
+/// Readable on light and on dark pages: the drawing brings its own paper.
+const STYLE: &str = "<style>
+  .paper{fill:#fff;stroke:#d1d9e0} .text{fill:#1f2328} .faint{fill:#59636e} .grid{stroke:#d1d9e0}
+  .old{fill:#6e7781} .new{fill:#1a7f37} .none{fill:#bf3989} .limit{stroke:#bf3989}
+  .wait{fill:none;stroke:#1a7f37}
+  @media (prefers-color-scheme: dark) {
+    .paper{fill:#0d1117;stroke:#3d444d} .text{fill:#f0f6fc} .faint{fill:#9198a1} .grid{stroke:#30363d}
+    .old{fill:#8b949e} .new{fill:#3fb950} .none{fill:#db61a2} .limit{stroke:#db61a2}
+    .wait{stroke:#3fb950}
+  }
+  .mono{font-family:ui-monospace,monospace} .stopping{opacity:.35} .strip{opacity:.75}
+</style>
+";
+
+/// What is drawn.
+pub(super) struct Drawing<'a> {
+    pub(super) lives: &'a [Life],
+    /// The first second that is shown.
+    pub(super) from: f64,
+    /// How long the update took.
+    pub(super) took: f64,
+    /// The last second that is shown.
+    pub(super) to: f64,
+    pub(super) max_unavailable: u32,
+}
+
+impl Drawing<'_> {
+    /// The drawing itself.
+    pub(super) fn svg(&self) -> String {
+        let nodes = self.nodes();
+        let rows_end = nodes.iter().fold(TOP, |y, _| y + ROW);
+        let height = rows_end + STRIP + 74.0;
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+             font-family=\"sans-serif\" font-size=\"12\">\n{STYLE}\
+             <rect class=\"paper\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"8\"/>\n",
+            WIDTH - 1.0,
+            height - 1.0
+        );
+        self.head(&mut out, nodes.len());
+        self.grid(&mut out, rows_end + STRIP + 20.0);
+        for (node, y) in nodes.iter().zip(rows()) {
+            self.row(&mut out, node, y);
+        }
+        self.strip(&mut out, &nodes, rows_end + 18.0);
+        out.push_str("</svg>\n");
+        out
+    }
+
+    /// The nodes, in the order in which they were updated.
+    fn nodes(&self) -> Vec<&str> {
+        let names: BTreeSet<&str> = self.lives.iter().map(|life| &*life.node).collect();
+        let mut names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        let updated = |name: &str| {
+            let of = self.lives.iter().filter(|life| life.node == name);
+            of.filter_map(|life| life.deleted.or(life.gone))
+                .fold(f64::INFINITY, f64::min)
+        };
+        names.sort_by(|a, b| updated(a).total_cmp(&updated(b)));
+        names
+    }
+
+    fn x(&self, at: f64) -> f64 {
+        let part = (at.clamp(self.from, self.to) - self.from) / (self.to - self.from);
+        LEFT + part * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn head(&self, out: &mut String, nodes: usize) {
+        let most = self.most();
+        let _infallible = write!(
+            out,
+            "<text class=\"text mono\" x=\"20\" y=\"28\" font-size=\"13\">$ kubectl set image ds/agent agent=agent:2</text>\n\
+             <text class=\"faint\" x=\"20\" y=\"48\">{nodes} nodes, maxUnavailable: {} · all replaced after {:.1} s · \
+             never more than {most} without a ready daemon</text>\n",
+            self.max_unavailable, self.took
+        );
+        let keys = [
+            ("old", "", "agent:1 ready"),
+            ("old stopping", "", "stopping"),
+            ("wait", " stroke-dasharray=\"3 3\"", "starting"),
+            ("new", "", "agent:2 ready"),
+        ];
+        let mut x = WIDTH - 400.0;
+        for (class, more, words) in keys {
+            let _infallible = write!(
+                out,
+                "<rect class=\"{class}\" x=\"{x}\" y=\"58\" width=\"14\" height=\"9\" rx=\"2\"{more}/>\
+                 <text class=\"faint\" x=\"{}\" y=\"66.5\" font-size=\"11\">{words}</text>\n",
+                x + 19.0
+            );
+            x += if words.len() > 9 { 108.0 } else { 82.0 };
+        }
+    }
+
+    fn grid(&self, out: &mut String, bottom: f64) {
+        let step = if self.to - self.from > 30.0 {
+            10.0
+        } else {
+            5.0
+        };
+        let mut at = 0.0;
+        while at <= self.to {
+            let x = self.x(at);
+            let _infallible = write!(
+                out,
+                "<path class=\"grid\" d=\"M{x:.1} {}V{bottom:.1}\"/>\
+                 <text class=\"faint\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{at} s</text>\n",
+                TOP - 4.0,
+                bottom + 16.0
+            );
+            at += step;
+        }
+    }
+
+    fn row(&self, out: &mut String, node: &str, y: f64) {
+        let _infallible = writeln!(
+            out,
+            "<text class=\"text mono\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"11\">{node}</text>",
+            LEFT - 10.0,
+            y + BAR - 3.0
+        );
+        for life in self.lives.iter().filter(|life| life.node == node) {
+            let version = if life.image.ends_with(":1") {
+                "old"
+            } else {
+                "new"
+            };
+            let stopped = life.deleted.or(life.gone).unwrap_or(self.to);
+            let ready = life.ready.unwrap_or(stopped);
+            let wait = "wait\" stroke-dasharray=\"3 3";
+            self.bar(out, wait, (life.created, ready), y);
+            self.bar(out, version, (ready, stopped), y);
+            let gone = life.gone.unwrap_or(self.to);
+            self.bar(out, &format!("{version} stopping"), (stopped, gone), y);
+        }
+    }
+
+    fn bar(&self, out: &mut String, class: &str, (from, to): (f64, f64), y: f64) {
+        let (left, right) = (self.x(from), self.x(to));
+        if right - left >= 0.5 {
+            let _infallible = writeln!(
+                out,
+                "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\" rx=\"2\"/>",
+                right - left
+            );
+        }
+    }
+
+    /// How many nodes have no ready pod, over time; the line is what is allowed.
+    fn strip(&self, out: &mut String, nodes: &[&str], y: f64) {
+        let bottom = y + STRIP;
+        let height = |count: u32| STRIP * f64::from(count) / f64::from(self.max_unavailable + 1);
+        let mut path = format!("M{:.1} {bottom:.1}", self.x(self.from));
+        let moments = self.moments();
+        for (at, next) in moments.iter().zip(&moments[1..]) {
+            let top = bottom - height(self.without(nodes, *at));
+            let (left, right) = (self.x(*at), self.x(*next));
+            let _infallible = write!(path, "L{left:.1} {top:.1}L{right:.1} {top:.1}");
+        }
+        let limit = bottom - height(self.max_unavailable);
+        let _infallible = write!(
+            out,
+            "<path class=\"none strip\" d=\"{path}L{:.1} {bottom:.1}Z\"/>\n\
+             <path class=\"limit\" d=\"M{LEFT} {limit:.1}H{:.1}\" stroke-dasharray=\"2 3\"/>\n\
+             <text class=\"faint\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"11\">without</text>\n",
+            self.x(self.to),
+            WIDTH - RIGHT,
+            LEFT - 10.0,
+            bottom - STRIP / 3.0
+        );
+    }
+
+    /// When something changed.
+    fn moments(&self) -> Vec<f64> {
+        let of = |life: &Life| [life.ready, life.deleted, life.gone];
+        let mut moments: Vec<f64> = self.lives.iter().flat_map(of).flatten().collect();
+        moments.extend([self.from, self.to]);
+        moments.retain(|at| (self.from..=self.to).contains(at));
+        moments.sort_by(f64::total_cmp);
+        moments
+    }
+
+    fn without(&self, nodes: &[&str], at: f64) -> u32 {
+        let ready = |node: &&&str| {
+            let mut lives = self.lives.iter().filter(|life| life.node == **node);
+            !lives.any(|life| life.is_ready(at))
+        };
+        u32::try_from(nodes.iter().filter(ready).count()).unwrap_or(u32::MAX)
+    }
+
+    /// The most nodes that were without a ready pod at a time.
+    fn most(&self) -> u32 {
+        let nodes = self.nodes();
+        let counts = self.moments().into_iter();
+        counts.map(|at| self.without(&nodes, at)).max().unwrap_or(0)
+    }
+}
+
+/// Where rows begin.
+fn rows() -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(TOP), |y| Some(y + ROW))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(node: &str, image: &str, [created, ready, deleted]: [f64; 3]) -> Life {
+        Life {
+            node: node.to_owned(),
+            image: image.to_owned(),
+            created,
+            ready: Some(ready),
+            deleted: Some(deleted),
+            gone: Some(deleted + 1.0),
+        }
+    }
+
+    #[test]
+    fn nodes_stand_in_the_order_of_their_update_and_gaps_are_counted() {
+        let lives = [
+            life("a", "i:1", [-9.0, -8.0, 3.0]),
+            life("b", "i:1", [-9.0, -8.0, 1.0]),
+            life("b", "i:2", [2.0, 2.5, 99.0]),
+            life("a", "i:2", [4.0, 5.0, 99.0]),
+        ];
+        let drawing = Drawing {
+            lives: &lives,
+            from: -1.0,
+            took: 6.0,
+            to: 8.0,
+            max_unavailable: 1,
+        };
+        assert_eq!(drawing.nodes(), ["b", "a"]);
+        assert_eq!(drawing.most(), 1);
+        let svg = drawing.svg();
+        assert!(svg.contains("never more than 1 without"), "{svg}");
+        for class in ["\"old\"", "\"new\"", "\"old stopping\"", "\"wait\""] {
+            assert!(svg.contains(class), "{class}");
+        }
+    }
+}
