@@ -23,83 +23,40 @@ const fn known(code: u16, reason: &'static str, when: &'static str) -> Known {
 }
 
 /// All of them, by code.
+#[rustfmt::skip] // a table reads best with a line for each
 pub static ALL: &[Known] = &[
-    known(
-        400,
-        "BadRequest",
-        "The request makes no sense: a body that is no object or of another kind, a query that cannot be read, an object in another namespace than its path.",
-    ),
-    known(
-        401,
-        "Unauthorized",
-        "Credentials were given, and they are wrong or have expired.",
-    ),
-    known(
-        403,
-        "Forbidden",
-        "The user has no right to do this, and the message says to what; or a rule forbids it to everyone: admission, a quota, a namespace that is being deleted.",
-    ),
-    known(
-        404,
-        "NotFound",
-        "There is no such object, or no such resource on this server.",
-    ),
-    known(
-        405,
-        "MethodNotAllowed",
-        "The resource is there and does not know this verb.",
-    ),
-    known(
-        406,
-        "NotAcceptable",
-        "The client accepts only formats that this server does not write; it writes JSON.",
-    ),
+    known(400, "BadRequest",
+        "The request makes no sense: a body that is no object or of another kind, a query that cannot be read, an \
+         object in another namespace than its path."),
+    known(401, "Unauthorized", "Credentials were given, and they are wrong or have expired."),
+    known(403, "Forbidden",
+        "The user has no right to do this, and the message says to what; or a rule forbids it to everyone: \
+         admission, a namespace that is being deleted."),
+    known(404, "NotFound", "There is no such object, or no such resource on this server."),
+    known(405, "MethodNotAllowed", "The resource is there and does not know this verb."),
+    known(406, "NotAcceptable", "The client accepts only formats that this server does not write; it writes JSON."),
     known(409, "AlreadyExists", "The name is taken."),
-    known(
-        409,
-        "Conflict",
-        "The object is not as the client believes: it was changed since it was read, has another UID, or is in a state that does not allow this. Read it again, and try again.",
-    ),
-    known(
-        410,
-        "Expired",
-        "A list or watch wants to go on from where it is too old to go on from. List again; the answer may have a token to go on with.",
-    ),
-    known(
-        413,
-        "RequestEntityTooLarge",
-        "The body is larger than the server takes, or asks for more than one request may.",
-    ),
-    known(
-        415,
-        "UnsupportedMediaType",
-        "The body is in a format that is not read here; the message lists those that are.",
-    ),
-    known(
-        422,
-        "Invalid",
-        "The object breaks rules of its kind; `details.causes` has one entry for each mistake, by field. Or a patch does not apply.",
-    ),
-    known(
-        429,
-        "TooManyRequests",
-        "All seats are taken. Come back after `Retry-After`, as client libraries do by themselves.",
-    ),
-    known(
-        500,
-        "InternalError",
-        "The server's fault; its log has more.",
-    ),
-    known(
-        503,
-        "ServiceUnavailable",
-        "Not now: the server starts or stops, or a node's agent cannot serve. Try again.",
-    ),
-    known(
-        504,
-        "Timeout",
-        "The client has seen a revision that this server has not reached: a server that was restored from a backup, say.",
-    ),
+    known(409, "Conflict",
+        "The object is not as the client believes: it was changed since it was read, has another UID, or is in a \
+         state that does not allow this. Read it again, and try again."),
+    known(410, "Expired",
+        "A list or watch wants to go on from where it is too old to go on from. List again; the answer may have a \
+         token to go on with."),
+    known(413, "RequestEntityTooLarge",
+        "The body is larger than the server takes, or asks for more than one request may."),
+    known(415, "UnsupportedMediaType",
+        "The body is in a format that is not read here; the message lists those that are."),
+    known(422, "Invalid",
+        "The object breaks rules of its kind; `details.causes` has one entry for each mistake, by field. Or a patch \
+         does not apply."),
+    known(429, "TooManyRequests",
+        "All seats are taken. Come back after `Retry-After`, as client libraries do by themselves."),
+    known(500, "InternalError", "The server's fault; its log has more."),
+    known(503, "ServiceUnavailable",
+        "Not now: the server starts or stops, or a node's agent cannot serve. Try again."),
+    known(504, "Timeout",
+        "The client has seen a revision that this server has not reached: a server that was restored from a backup, \
+         say."),
 ];
 
 #[cfg(test)]
