@@ -45,7 +45,7 @@ impl Drawing<'_> {
     pub(super) fn svg(&self) -> String {
         let nodes = self.nodes();
         let rows_end = nodes.iter().fold(TOP, |y, _| y + ROW);
-        let height = rows_end + STRIP + 74.0;
+        let height = rows_end + STRIP + 54.0;
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
              font-family=\"sans-serif\" font-size=\"12\">\n{STYLE}\
@@ -178,11 +178,13 @@ impl Drawing<'_> {
             out,
             "<path class=\"none strip\" d=\"{path}L{:.1} {bottom:.1}Z\"/>\n\
              <path class=\"limit\" d=\"M{LEFT} {limit:.1}H{:.1}\" stroke-dasharray=\"2 3\"/>\n\
-             <text class=\"faint\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"11\">without</text>\n",
+             <text class=\"faint\" x=\"{x}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"11\">nodes</text>\n\
+             <text class=\"faint\" x=\"{x}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"11\">without</text>\n",
             self.x(self.to),
             WIDTH - RIGHT,
-            LEFT - 10.0,
-            bottom - STRIP / 3.0
+            bottom - 15.0,
+            bottom - 2.0,
+            x = LEFT - 10.0
         );
     }
 

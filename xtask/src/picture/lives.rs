@@ -36,6 +36,8 @@ impl Life {
 pub(super) fn of(seen: &[Seen]) -> Vec<Life> {
     let mut lives: BTreeMap<String, Life> = BTreeMap::new();
     for (at, event) in seen {
+        // What was there when the watch began has been there for long.
+        let at = if *at < 0.0 { &f64::NEG_INFINITY } else { at };
         let (kind, pod) = (&event["type"], &event["object"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let life = lives.entry(text(&pod["metadata"]["name"]));
@@ -104,7 +106,7 @@ mod tests {
         let expected = Life {
             node: "n".to_owned(),
             image: "i:1".to_owned(),
-            created: -1.0,
+            created: f64::NEG_INFINITY,
             ready: Some(1.0),
             deleted: Some(2.0),
             gone: Some(3.0),
