@@ -1,4 +1,4 @@
-.PHONY: help run test bench fix
+.PHONY: help run test bench deb image fix
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -12,6 +12,14 @@ test: ## format check, lints, all tests; ends with "N passed, N failed"
 bench: ## measure a release build (takes minutes; prints a table)
 	cargo build --locked --release -p kennel -p xtask
 	target/release/xtask bench
+
+deb: ## build a release, and a Debian package of it in target/packages
+	cargo build --locked --release -p kennel -p xtask
+	target/release/xtask package deb
+
+image: ## build a release, and an OCI image of it in target/packages (IMAGE=registry/name:tag)
+	cargo build --locked --release -p kennel -p xtask
+	target/release/xtask package image $(if $(IMAGE),--name $(IMAGE))
 
 fix: ## repair format and simple lints
 	@scripts/fix.sh

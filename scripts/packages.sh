@@ -23,8 +23,12 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2"
 #   busybox-static   what the images of the tests are made of
 #   libfaketime      a clock that the tests of the agent can set
 #   iptables         host ports of pods, by the portmap plugin
+#   systemd          judges the units of the package, and runs them on machines of the tests
+#   procps           pgrep, to see what runs there
+#   adduser          what the package depends on, to be installed in the tests
+#   groff-base       sets the manual pages
 TEST="strace diffutils bind9-dnsutils sqlite3 curl containerd runc containernetworking-plugins busybox-static libfaketime
-iptables"
+iptables systemd procps adduser groff-base"
 
 case ${1:-test} in
 build) PACKAGES=$BUILD ;;

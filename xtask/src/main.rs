@@ -4,6 +4,7 @@
 
 mod bench;
 mod codegen;
+mod package;
 mod picture;
 
 use std::env;
@@ -18,7 +19,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   codegen         write the schema table from its facts
   picture         draw docs/rollout.svg from a rolling update by the kennel beside this program
   bench [PHASE…]  measure target/release/kennel; phases: planner idle creates watches latency rights list
-                  full cluster heartbeats agent; by its name only: growth";
+                  full cluster heartbeats agent; by its name only: growth
+  package (deb | image)  a Debian package or an OCI image of target/release/kennel";
 
 fn main() -> Result<()> {
     let task = env::args().nth(1).unwrap_or_default();
@@ -30,6 +32,7 @@ fn main() -> Result<()> {
             bench::planner::events(number(2).unwrap_or(1_000), number(3).unwrap_or(1_000));
             Ok(())
         }
+        "package" => package::run(&env::args().skip(2).collect::<Vec<_>>()),
         "bench" => bench::run(&env::args().skip(2).collect::<Vec<_>>()),
         _ => bail!("{USAGE}"),
     }

@@ -13,6 +13,7 @@ mod inprocess;
 mod logging;
 mod memory;
 mod node_args;
+mod notify;
 mod observe;
 mod parts;
 mod patience;

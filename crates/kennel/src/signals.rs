@@ -3,6 +3,8 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::notify;
+
 /// Does this work until it ends, or until a signal asks us to stop; then the work is told, and finishes
 /// what it has begun.
 pub(crate) async fn until_told<F>(work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
@@ -36,11 +38,12 @@ impl Signals {
         })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of them, and lets a service manager know that it was heard.
     pub(crate) async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+        notify::stopping();
     }
 }

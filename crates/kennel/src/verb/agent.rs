@@ -13,12 +13,14 @@ use kennel_node::scenario::Scenario;
 use kennel_node::simulated::{self, Clients, Simulation};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::node::{self, Place};
 use crate::args::ScenarioArgs;
 use crate::cluster;
 use crate::node_args::{AgentArgs, RuntimeKind, SimulatedArgs};
+use crate::notify;
 use crate::signals::until_told;
 
 /// Runs until told to stop.
@@ -46,6 +48,7 @@ async fn simulate(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()
         .prefix(node_prefix)
         .scenario(scenario(&fates)?, fates.seed);
     let client = cluster::client(args.kubeconfig.as_deref()).await?;
+    notify::ready(&format!("Playing {count} nodes"));
     Ok(simulated::run(Clients::shared(client), simulation, stop).await?)
 }
 
@@ -55,6 +58,7 @@ async fn be_a_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resu
     let machine = Machine::look(&args.data_dir);
     let name = node::name(&args.node, &machine)?;
     let listener = node::listen(args.listen, "--listen").await?;
+    notify::waiting("Waiting for the server");
     let joining = joined(&args, &name, &stop);
     let membership = tokio::select! {
         membership = joining => membership?,
@@ -68,16 +72,26 @@ async fn be_a_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Resu
         listen: listener.local_addr()?,
         cluster_domain: args.cluster_domain.clone(),
     };
-    let settings = node::settings(&args.node, name, addresses, place)?;
+    let settings = node::settings(&args.node, name.clone(), addresses, place)?;
     let runtime = node::runtime(&args.node, &args.data_dir).await?;
+    let (begun, has_begun) = oneshot::channel();
     let start = Start {
         settings: Arc::new(settings),
         machine,
         runtime,
         cluster: membership.map(|member| member.cluster),
         listener: Some(listener),
+        begun: Some(begun),
     };
+    tokio::spawn(tell_begun(name, has_begun));
     Ok(start::run(start, stop).await?)
+}
+
+/// Tells a service manager when the node looks after its pods. One that never does has said why it ends.
+async fn tell_begun(node: String, begun: oneshot::Receiver<()>) {
+    if begun.await.is_ok() {
+        notify::ready(&format!("Looking after the pods of node {node}"));
+    }
 }
 
 /// What belonging to a cluster brings.

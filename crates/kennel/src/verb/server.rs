@@ -10,6 +10,7 @@ use kennel_server::http::limits::Patience;
 use kennel_server::server::{Config, Server};
 
 use crate::args::{AuditArgs, ServerArgs};
+use crate::notify;
 use crate::signals::Signals;
 
 /// Serves until told to stop.
@@ -61,7 +62,7 @@ fn audit(args: &AuditArgs, data_dir: &Path) -> AuditOptions {
     }
 }
 
-/// The three lines that say how to reach it. A reader who leaves after the first one
+/// Says that it serves: to a service manager, and to people how to reach it, in three lines. A reader who leaves after the first one
 /// (`kennel server | head -n 1`) is no reason to end.
 pub(crate) fn announce(server: &Server, first_command: &str) {
     let (url, kubeconfig) = (server.url(), server.kubeconfig.display());
@@ -72,4 +73,5 @@ pub(crate) fn announce(server: &Server, first_command: &str) {
     );
     let mut out = std::io::stdout().lock();
     let _unheard = out.write_all(words.as_bytes()).and_then(|()| out.flush());
+    notify::ready(&format!("Serving the Kubernetes API at {url}"));
 }

@@ -145,6 +145,7 @@ impl OwnNode {
                 runtime,
                 cluster: Some(cluster),
                 listener: Some(listener.and_then(TcpListener::from_std)?),
+                begun: None,
             };
             Ok(start::run(start, stop).await?)
         }

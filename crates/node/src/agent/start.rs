@@ -25,7 +25,7 @@ use kube::client::Body;
 use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -66,6 +66,8 @@ pub struct Start {
     pub cluster: Option<Cluster>,
     /// Where it answers the server.
     pub listener: Option<TcpListener>,
+    /// Told when the node looks after its pods. It does so, too, while the server is away.
+    pub begun: Option<oneshot::Sender<()>>,
 }
 
 /// The cluster that a node belongs to.
@@ -171,6 +173,7 @@ impl Assembly {
             self.keep_pods(heard, nobody(), None, vec![Origin::File]);
             self.run_files(None, None);
             self.stay_alive(None);
+            tell(start.begun);
             self.stop.cancelled().await;
             return Ok(());
         };
@@ -186,6 +189,7 @@ impl Assembly {
         self.run_files(Some(recorder.clone()), Some(mirrored.statics));
         self.stay_alive(Some(recorder.clone()));
         self.look(start.listener, &cluster)?;
+        tell(start.begun);
         if !known {
             claim(&lease, &self.stop).await?;
         }
@@ -377,6 +381,14 @@ impl Assembly {
 struct Heard {
     changes: mpsc::Receiver<Change>,
     ordered: mpsc::Receiver<Order>,
+}
+
+/// Says that the node has begun, if somebody waits for that.
+fn tell(begun: Option<oneshot::Sender<()>>) {
+    if let Some(begun) = begun {
+        // Who went away need not know.
+        let _unheard = begun.send(());
+    }
 }
 
 /// A client of no API at all, for static pods alone.

@@ -1,14 +1,13 @@
 //! Images made on the spot: Debian's static busybox, and what a test adds.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use kennel_packages::tar::Tree;
+use kennel_packages::{libraries, oci};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::run;
@@ -117,87 +116,40 @@ impl Image {
         self
     }
 
-    /// Packs it as `docker save` does, into a file of this directory.
+    /// Packs it, into a file of this directory.
     pub(super) fn pack(&self, directory: &TempDir) -> PathBuf {
-        let layer = directory.path().join("layer");
-        self.write_files(&layer);
-        let in_order = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner"];
-        run(tar(directory, "layer.tar")
-            .args(in_order)
-            .arg("-C")
-            .arg(&layer)
-            .arg("."));
-        let bytes = fs::read(directory.path().join("layer.tar")).expect("tar wrote it");
-        let config = json!({
-            "architecture": architecture(), "os": "linux", "config": self.config,
-            "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", hex(&bytes))]},
-        });
-        let manifest =
-            json!([{"Config": "config.json", "RepoTags": [self.name], "Layers": ["layer.tar"]}]);
-        for (name, value) in [("config.json", &config), ("manifest.json", &manifest)] {
-            fs::write(directory.path().join(name), value.to_string()).expect("it can be written");
-        }
-        let parts = ["manifest.json", "config.json", "layer.tar"];
-        run(tar(directory, "image.tar").args(parts));
-        directory.path().join("image.tar")
+        let path = directory.path().join("image.tar");
+        let mut file = File::create(&path).expect("it can be made");
+        self.packed().write(&mut file).expect("it can be written");
+        path
     }
 
-    fn write_files(&self, layer: &Path) {
-        for directory in ["bin", "etc", "tmp", "proc", "sys", "dev", "run", "var"] {
-            fs::create_dir_all(layer.join(directory)).expect("it can be made");
+    /// All of it.
+    pub(super) fn packed(&self) -> oci::Image {
+        oci::Image {
+            name: self.name.clone(),
+            files: self.tree(),
+            config: json!(self.config),
+            compressed: false,
+            time: 0,
         }
-        let open = fs::Permissions::from_mode(0o1777);
-        fs::set_permissions(layer.join("tmp"), open).expect("it is ours");
-        fs::copy(BUSYBOX, layer.join("bin/busybox")).expect("busybox-static is installed");
+    }
+
+    fn tree(&self) -> Tree {
+        let mut tree = Tree::default();
+        for directory in ["bin", "etc", "proc", "sys", "dev", "run", "var"] {
+            tree.directory(directory, 0o755);
+        }
+        tree.directory("tmp", 0o1777);
+        let busybox = fs::read(BUSYBOX).expect("busybox-static is installed");
         for applet in run(Command::new(BUSYBOX).arg("--list")).lines() {
-            if applet != "busybox" {
-                symlink("busybox", layer.join("bin").join(applet)).expect("names are told once");
-            }
+            tree.link(&format!("bin/{applet}"), "busybox");
         }
+        tree.file("bin/busybox", busybox, 0o755);
+        // What a link of busybox's stood for is replaced.
         for (path, (content, mode)) in &self.files {
-            let path = layer.join(path.trim_start_matches('/'));
-            let parent = path.parent().expect("it is in the layer");
-            fs::create_dir_all(parent).expect("it can be made");
-            // What a link of busybox's stood for is replaced, not written through.
-            let _absent = fs::remove_file(&path);
-            fs::write(&path, content).expect("it can be written");
-            fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).expect("it is ours");
+            tree.file(path, content.clone(), *mode);
         }
+        tree
     }
-}
-
-fn tar(directory: &TempDir, file: &str) -> Command {
-    let mut command = Command::new("tar");
-    command.current_dir(directory.path()).args(["-cf", file]);
-    command
-}
-
-/// The SHA-256 of some bytes, as images name them.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in Sha256::digest(bytes) {
-        write!(text, "{byte:02x}").expect("text can be written to");
-    }
-    text
-}
-
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
-/// The libraries of a program and what loads them; none if it is static.
-fn libraries(program: &Path) -> Vec<PathBuf> {
-    let output = Command::new("ldd").arg(program).output();
-    let output = output.expect("ldd can be run");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let path = |line: &str| {
-        let after = line.rsplit("=>").next()?.trim();
-        let path = after.split_whitespace().next()?;
-        path.starts_with('/').then(|| PathBuf::from(path))
-    };
-    text.lines().filter_map(path).collect()
 }

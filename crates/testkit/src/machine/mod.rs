@@ -4,7 +4,7 @@
 //! ```text
 //!   Network     a network namespace, and an address of it that the test reaches
 //!   Containerd  root, state, socket, CNI configuration; runs in a Network
-//!   Image       busybox and what a test adds, packed as `docker save` does
+//!   Image       busybox and what a test adds, packed as container engines load it
 //!   Registry    where a containerd pulls images from, with a password or without
 //!   Lan         machines that see each other, for guides
 //! ```

@@ -4,7 +4,6 @@
 //! It listens in the test's own network; [`super::Containerd::trust`] tells a containerd that it speaks no TLS.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,15 +12,9 @@ use std::thread::JoinHandle;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
-use tempfile::TempDir;
+use kennel_packages::oci::digest;
 
 use super::Image;
-use super::image::hex;
-
-const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
-const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// See the [module](self). Dropping it closes it.
 #[derive(Debug)]
@@ -79,26 +72,17 @@ impl Registry {
     /// Makes an image, puts it on the shelf, and says its whole name: `app:1` becomes
     /// `10.213.0.1:40123/app:1`. One of the same name is replaced.
     pub fn serve(&self, image: &Image) -> String {
-        let directory = TempDir::new().expect("a temporary directory can be made");
-        image.pack(&directory);
-        let read = |name: &str| fs::read(directory.path().join(name)).expect("it was packed");
-        let (config, layer) = (read("config.json"), read("layer.tar"));
-        let part = |kind: &str, bytes: &[u8]| json!({"mediaType": kind, "digest": digest(bytes), "size": bytes.len()});
-        let manifest = json!({
-            "schemaVersion": 2,
-            "mediaType": MANIFEST,
-            "config": part(CONFIG, &config),
-            "layers": [part(LAYER, &layer)],
-        });
-        let manifest = manifest.to_string().into_bytes();
+        let parts = image.packed().parts().expect("images fit their form");
         let (name, tag) = image.name().split_once(':').expect("images have tags");
         let mut things = self.shelf.lock(&self.shelf.things);
-        for (kind, bytes) in [(CONFIG, config), (LAYER, layer)] {
-            things.insert(format!("{name}/blobs/{}", digest(&bytes)), (kind, bytes));
+        for blob in [parts.config, parts.layer] {
+            let path = format!("{name}/blobs/{}", blob.digest);
+            things.insert(path, (blob.kind, blob.content));
         }
-        for reference in [tag, &digest(&manifest)] {
+        let manifest = parts.manifest;
+        for reference in [tag, &manifest.digest] {
             let path = format!("{name}/manifests/{reference}");
-            things.insert(path, (MANIFEST, manifest.clone()));
+            things.insert(path, (manifest.kind, manifest.content.clone()));
         }
         format!("{}/{name}:{tag}", self.name())
     }
@@ -195,8 +179,4 @@ fn head(mut socket: &TcpStream, status: &str, more: &[&str], length: usize) -> i
 fn reply(mut socket: &TcpStream, status: &str, more: &[&str], body: &[u8]) -> io::Result<()> {
     head(socket, status, more, body.len())?;
     socket.write_all(body)
-}
-
-fn digest(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(bytes))
 }
