@@ -114,7 +114,7 @@ fn program(stage: &Stage, binary: &Path) -> Result<()> {
     let generate = |what: &str| {
         let directory = pages.path().join(what);
         run(Command::new(binary)
-            .args(["generate", what])
+            .args(["generate", what, "--out"])
             .arg(&directory))?;
         stage::files_of(&directory)
     };
