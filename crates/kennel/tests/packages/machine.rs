@@ -75,7 +75,7 @@ impl Machine {
     pub(crate) fn try_to(&self, script: &str) -> Output {
         let of = |namespace: &str| format!("/proc/{}/ns/{namespace}", self.pid);
         Command::new("nsenter")
-            .args(["--target", &self.pid, "--root", "--wd"])
+            .args(["--target", &self.pid, "--root"])
             .arg(format!("--mount={}", of("mnt")))
             .arg(format!("--net={}", of("net")))
             .arg(format!("--uts={}", of("uts")))

@@ -51,7 +51,6 @@ pivot_root . old
 umount -l /old
 rmdir /old
 ip link set lo up
-hostname machine
 
 # Images for containers tell maintainer scripts to start nothing; machines do not.
 rm -f /usr/sbin/policy-rc.d
