@@ -1,6 +1,7 @@
 //! The Debian package: installed, used, upgraded, removed, purged.
 
 use std::path::Path;
+use std::process::Command;
 
 use kennel_packages::deb;
 use kennel_testkit::machine;
@@ -29,16 +30,25 @@ spec:
         command: [sleep, "86461"]
 "#;
 
-/// A package of a version, in a directory.
-fn package(version: &str, directory: &Path) -> String {
+/// The package, and the same with a higher version, as the machine finds them.
+fn packages(directory: &Path) -> (String, String) {
     let plan = deb::Plan {
         binary: Path::new(BINARY),
-        version,
+        version: &deb::version(),
         compression: "none",
     };
-    let file = deb::build(&plan, directory).unwrap();
-    let name = file.file_name().unwrap().to_str().unwrap();
-    format!("/packages/{name}")
+    let old = deb::build(&plan, directory).unwrap();
+    let again = "dpkg-deb -R \"$0\" tree && sed -i 's/^Version: .*/Version: 99-1/' tree/DEBIAN/control && \
+                 dpkg-deb -Znone -b tree new.deb && rm -r tree";
+    let made = Command::new("sh")
+        .args(["-c", again])
+        .arg(&old)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let name = old.file_name().unwrap().to_str().unwrap();
+    (format!("/packages/{name}"), "/packages/new.deb".to_owned())
 }
 
 /// The daemon's process.
@@ -81,16 +91,16 @@ fn service(machine: &Machine, name: &str) -> String {
 }
 
 #[test]
-fn daemons_do_not_notice_upgrades_and_removals() {
+fn it_is_installed_upgraded_and_removed_and_daemons_do_not_notice() {
     if !machine::possible() {
         return;
     }
-    let packages = TempDir::new().unwrap();
-    let old = package("0.1.0-1", packages.path());
-    let new = package("0.1.1-1", packages.path());
-    let machine = Machine::new(packages.path());
+    let directory = TempDir::new().unwrap();
+    let (old, new) = packages(directory.path());
+    let machine = Machine::new(directory.path());
 
     machine.run(&format!("dpkg -i {old}"));
+    is_sound(&machine);
     for name in ["kennel-server", "kennel-agent"] {
         assert_eq!(service(&machine, name), "inactive 0\n", "{name}");
     }
@@ -127,15 +137,8 @@ fn daemons_do_not_notice_upgrades_and_removals() {
     assert_eq!(machine.run("ls -A /var/lib/kennel"), "");
 }
 
-#[test]
-fn what_is_installed_is_sound() {
-    if !machine::possible() {
-        return;
-    }
-    let packages = TempDir::new().unwrap();
-    let package = package("0.1.0-1", packages.path());
-    let machine = Machine::new(packages.path());
-    machine.run(&format!("dpkg -i {package}"));
+/// Files, user, units, pages and completions are as they should be.
+fn is_sound(machine: &Machine) {
     let said = machine.run("kennel --version && kubectl-kennel --version");
     assert!(said.contains(kennel_packages::VERSION), "{said}");
     assert_eq!(machine.run("dpkg --verify kennel && dpkg --audit"), "");
@@ -153,7 +156,7 @@ fn what_is_installed_is_sound() {
     let user = machine.run(again);
     assert!(user.contains(":/var/lib/kennel/server:"), "{user}");
 
-    units_are_sound(&machine);
+    units_are_sound(machine);
 
     // groff complains of what it cannot set.
     let pages = machine.run("ls /usr/share/man/man1/kennel*.1.gz");

@@ -52,8 +52,8 @@ umount -l /old
 rmdir /old
 ip link set lo up
 
-# Images for containers tell maintainer scripts to start nothing; machines do not.
-rm -f /usr/sbin/policy-rc.d
+# Images for containers tell maintainer scripts to start nothing, and dpkg to leave pages out; machines do not.
+rm -rf /usr/sbin/policy-rc.d /etc/dpkg/dpkg.cfg.d/*
 # None of this machine's services are the other's.
 rm -rf /etc/systemd/system/*.wants /etc/systemd/system/*.requires /etc/machine-id
 : >/etc/fstab
