@@ -161,7 +161,9 @@ fn is_sound(machine: &Machine) {
     // groff complains of what it cannot set.
     let pages = machine.run("ls /usr/share/man/man1/kennel*.1.gz");
     for page in pages.lines() {
-        let set = format!("zcat {page} | groff -man -Tutf8 -ww 2>&1 >/dev/null");
+        let set = format!(
+            "zcat {page} | groff -K utf8 -man -Tutf8 -wmac -wsyntax -wescape -wchar 2>&1 >/dev/null"
+        );
         assert_eq!(machine.run(&set), "", "{page}");
     }
     assert!(pages.contains("/kennel-agent.1.gz"), "{pages}");
