@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use kennel_packages::image;
 use kennel_testkit::machine::{self, Containerd};
 use kennel_testkit::{Deadline, Kennel, eventually};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{BINARY, PATIENCE};
@@ -107,9 +108,18 @@ fn controller_starts(containerd: &Containerd, image: &str, dir: &Path) {
         .spawn()
         .unwrap();
     let admin = kennel_testkit::Kubectl::new(kennel_testkit::Version::V1_32, &server.kubeconfig());
-    let set = "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, \
-               template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}";
-    admin.run_with_input(&["apply", "-f", "-"], set).ok();
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    });
+    let set = set.to_string();
+    admin.run_with_input(&["apply", "-f", "-"], &set).ok();
     let path = ["get", "ds", "d", "-o", "jsonpath={.status.numberReady}"];
     eventually(Deadline::seconds(PATIENCE), || {
         let ready = admin.run(&path).ok();
