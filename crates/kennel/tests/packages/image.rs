@@ -94,6 +94,7 @@ fn controller_starts(containerd: &Containerd, image: &str, dir: &Path) {
         "type=bind,src={},dst=/kubeconfig,options=rbind:ro",
         shared.display()
     );
+    let log = dir.join("log");
     let mut controller = containerd
         .network()
         .command("ctr")
@@ -104,7 +105,7 @@ fn controller_starts(containerd: &Containerd, image: &str, dir: &Path) {
         .args(["/usr/bin/kennel", "controller", "--kubeconfig=/kubeconfig"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(fs::File::create(&log).unwrap())
         .spawn()
         .unwrap();
     let admin = kennel_testkit::Kubectl::new(kennel_testkit::Version::V1_32, &server.kubeconfig());
@@ -123,7 +124,8 @@ fn controller_starts(containerd: &Containerd, image: &str, dir: &Path) {
     let path = ["get", "ds", "d", "-o", "jsonpath={.status.numberReady}"];
     eventually(Deadline::seconds(PATIENCE), || {
         let ready = admin.run(&path).ok();
-        (ready == "2").then_some(()).ok_or(ready)
+        let said = || fs::read_to_string(&log).unwrap();
+        (ready == "2").then_some(()).ok_or_else(said)
     });
     run(containerd
         .ctr()
