@@ -14,10 +14,12 @@ bench: ## measure a release build (takes minutes; prints a table)
 	target/release/xtask bench
 
 deb: ## build a release, and a Debian package of it in target/packages
+	@scripts/packages.sh build
 	cargo build --locked --release -p kennel -p xtask
 	target/release/xtask package deb
 
 image: ## build a release, and an OCI image of it in target/packages (IMAGE=registry/name:tag)
+	@scripts/packages.sh build
 	cargo build --locked --release -p kennel -p xtask
 	target/release/xtask package image $(if $(IMAGE),--name $(IMAGE))
 
