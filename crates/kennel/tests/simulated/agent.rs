@@ -1,13 +1,13 @@
 //! The pods of one node that is looked after by the agent itself, on a runtime that runs nothing, against a real
 //! API: what it writes, and what the API makes of it.
 
-use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::write::Call;
 use kennel_core::pod::evict::Pressures;
-use kennel_node::agent::{Paths, Settings};
+use kennel_node::agent::Settings;
 use kennel_node::inputs::Inputs;
 use kennel_node::pods::{Change, Orders, Origin, Parts, keeper, source};
 use kennel_node::probes::Prober;
@@ -30,29 +30,10 @@ struct Node {
     _dir: TempDir,
 }
 
-fn settings(dir: &TempDir) -> Settings {
-    Settings {
-        node_name: "one".to_owned(),
-        addresses: vec!["192.0.2.1".parse().unwrap()],
-        paths: Paths {
-            data: dir.path().join("data"),
-            logs: dir.path().join("logs"),
-        },
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        listen: "127.0.0.1:0".parse().unwrap(),
-        cluster_dns: Vec::new(),
-        cluster_domain: "cluster.local".to_owned(),
-        api: None,
-        manifest_dir: None,
-        max_pods: 110,
-        eviction_hard: Vec::new(),
-    }
-}
-
 fn start(world: &World, runtime: &Simulated) -> Node {
     let dir = TempDir::new().unwrap();
-    let settings = Arc::new(settings(&dir));
+    let settings = Settings::plain("one", IpAddr::from([192, 0, 2, 1]), dir.path());
+    let settings = Arc::new(settings);
     let client = world.client("system:node:one");
     let allocatable = json!({"cpu": "4", "memory": "8Gi", "pods": "110"});
     let node = json!({"metadata": {"name": "one"}, "status": {"allocatable": allocatable}});

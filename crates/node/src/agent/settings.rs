@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kennel_core::pod::evict::Threshold;
@@ -43,13 +43,12 @@ pub struct Settings {
     pub eviction_max_pod_grace: Duration,
 }
 
-#[cfg(test)]
 impl Settings {
-    /// A node of tests that keeps its things in `dir`.
-    pub(crate) fn for_tests(dir: &std::path::Path) -> Self {
+    /// A node of which nothing special is said, that keeps its things in `dir` and is reached by nobody else.
+    pub fn plain(node_name: &str, address: IpAddr, dir: &Path) -> Self {
         Self {
-            node_name: "n1".to_owned(),
-            addresses: vec![IpAddr::from([10, 0, 0, 1])],
+            node_name: node_name.to_owned(),
+            addresses: vec![address],
             paths: Paths {
                 data: dir.join("data"),
                 logs: dir.join("logs"),

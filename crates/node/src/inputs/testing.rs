@@ -1,6 +1,7 @@
 //! What tests of this room share: a pod, settings, a node with an API of its own.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,7 +33,7 @@ pub(super) fn settings(dir: &Path) -> Settings {
             host: "192.0.2.5".into(),
             port: 6443,
         }),
-        ..Settings::for_tests(dir)
+        ..Settings::plain("n1", IpAddr::from([10, 0, 0, 1]), dir)
     }
 }
 

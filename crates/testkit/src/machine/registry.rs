@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use base64::Engine as _;
@@ -74,7 +74,7 @@ impl Registry {
     pub fn serve(&self, image: &Image) -> String {
         let parts = image.packed().parts().expect("images fit their form");
         let (name, tag) = image.name().split_once(':').expect("images have tags");
-        let mut things = self.shelf.lock(&self.shelf.things);
+        let mut things = lock(&self.shelf.things);
         for blob in [parts.config, parts.layer] {
             let path = format!("{name}/blobs/{}", blob.digest);
             things.insert(path, (blob.kind, blob.content));
@@ -92,7 +92,7 @@ impl Registry {
         let own = format!("{}/", self.name());
         let rest = image.strip_prefix(&own).expect("it is one of ours");
         let path = rest.replace(':', "/manifests/");
-        let given = self.shelf.lock(&self.shelf.given);
+        let given = lock(&self.shelf.given);
         given.iter().filter(|line| line.ends_with(&path)).count()
     }
 }
@@ -109,10 +109,6 @@ impl Drop for Registry {
 }
 
 impl Shelf {
-    fn lock<'a, T>(&self, what: &'a Mutex<T>) -> std::sync::MutexGuard<'a, T> {
-        what.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn serve(self: Arc<Self>, listener: &TcpListener) {
         for socket in listener.incoming() {
             if self.closed.load(Ordering::Acquire) {
@@ -152,12 +148,12 @@ impl Shelf {
         }
         let path = path.trim_start_matches("/v2/");
         let path = path.split('?').next().unwrap_or_default();
-        let found = self.lock(&self.things).get(path).cloned();
+        let found = lock(&self.things).get(path).cloned();
         let Some((kind, bytes)) = found else {
             let words = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#;
             return reply(socket, "404 Not Found", &[], words.as_bytes());
         };
-        self.lock(&self.given).push(format!("{method} {path}"));
+        lock(&self.given).push(format!("{method} {path}"));
         let digest = format!("Docker-Content-Digest: {}", digest(&bytes));
         let kind = format!("Content-Type: {kind}");
         head(socket, "200 OK", &[&kind, &digest], bytes.len())?;
@@ -166,6 +162,10 @@ impl Shelf {
         }
         socket.write_all(&bytes)
     }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn head(mut socket: &TcpStream, status: &str, more: &[&str], length: usize) -> io::Result<()> {

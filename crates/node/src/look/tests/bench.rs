@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -130,6 +132,10 @@ fn api(reviews: Arc<AtomicUsize>) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
+fn settings(dir: &Path) -> Settings {
+    Settings::plain("n1", IpAddr::from([10, 0, 0, 1]), dir)
+}
+
 /// The pod `ns/p`: container `c` runs for the second time, `w` waits.
 pub(super) fn view() -> View {
     let object = json!({
@@ -182,7 +188,7 @@ impl Bench {
         let rooms = Rooms {
             runtime: Arc::clone(&runtime) as _,
             directory: Arc::clone(&directory),
-            settings: Arc::new(Settings::for_tests(dir.path())),
+            settings: Arc::new(settings(dir.path())),
             client: Some(api(Arc::clone(&reviews))),
             metrics: Vec::new(),
         };
@@ -203,9 +209,7 @@ impl Bench {
     /// Writes lines of a run's log.
     pub(super) fn log(&self, attempt: u32, text: &str) {
         let view = view();
-        let log = Settings::for_tests(self.dir.path())
-            .paths
-            .pod_logs(&view.pod.id);
+        let log = settings(self.dir.path()).paths.pod_logs(&view.pod.id);
         let log = log.join(Paths::log("c", attempt));
         fs::create_dir_all(log.parent().unwrap()).unwrap();
         let mut file = fs::File::options()

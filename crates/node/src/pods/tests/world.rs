@@ -1,5 +1,6 @@
 //! A node to try pods out on: a simulated runtime, an API that remembers, and a keeper that can be killed.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -253,11 +254,8 @@ fn node() -> Value {
 }
 
 fn settings() -> Settings {
-    Settings {
-        node_name: "n".to_owned(),
-        addresses: vec!["192.0.2.1".parse().unwrap()],
-        ..Settings::for_tests(Path::new("/nonexistent/kennel"))
-    }
+    let nowhere = Path::new("/nonexistent/kennel");
+    Settings::plain("n", IpAddr::from([192, 0, 2, 1]), nowhere)
 }
 
 fn client(api: &Arc<Mutex<Store>>) -> kube::Client {
