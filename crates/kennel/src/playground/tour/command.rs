@@ -67,6 +67,8 @@ impl Shell {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
+            // Ctrl-C is for us, who end it then.
+            .process_group(0)
             .spawn()
             .with_context(|| format!("cannot run {}", program.display()))?;
         let mut output = Output::new(screen, whole);

@@ -49,7 +49,7 @@ metadata:
 spec:
   selector:
     matchLabels: {{app: {NAME}}}
-  minReadySeconds: 1         # ready for so long is available
+  minReadySeconds: 2         # a pod that has been ready for so long is available
   updateStrategy:
     rollingUpdate:
       maxUnavailable: {max_unavailable}
@@ -63,9 +63,9 @@ spec:
         let tail = format!(
             "      hostNetwork: true
       terminationGracePeriodSeconds: 5
-      containers:
+      containers:            # here, images are only names: nothing is pulled
       - name: {NAME}
-        image: {NAME}:{version}   # only a name here: nothing is pulled
+        image: {NAME}:{version}
         env:
         - name: NODE
           valueFrom: {{fieldRef: {{fieldPath: spec.nodeName}}}}

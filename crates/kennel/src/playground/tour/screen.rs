@@ -115,6 +115,8 @@ pub(super) struct Output {
     screen: Screen,
     shown: usize,
     hidden: usize,
+    /// Empty lines that are shown if something follows.
+    blank: usize,
     whole: bool,
 }
 
@@ -125,18 +127,27 @@ impl Output {
             screen,
             shown: 0,
             hidden: 0,
+            blank: 0,
             whole,
         }
     }
 
     /// One line more.
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
-        if self.whole || self.shown < LINES {
-            self.shown += 1;
-            return self.screen.line(Style::Plain, text);
+        if text.is_empty() {
+            self.blank += 1;
+            return Ok(());
         }
-        self.hidden += 1;
-        Ok(())
+        let blank = std::mem::take(&mut self.blank);
+        if !self.whole && self.shown >= LINES {
+            self.hidden += 1;
+            return Ok(());
+        }
+        self.shown += 1;
+        for _ in 0..blank {
+            self.screen.gap()?;
+        }
+        self.screen.line(Style::Plain, text)
     }
 
     /// The command has ended.

@@ -92,6 +92,11 @@ pub(super) fn steps(stage: &Stage, root: bool) -> Vec<Step> {
 }
 
 impl Plan<'_> {
+    /// Whether there is only one node.
+    fn alone(&self) -> bool {
+        self.stage.nodes.len() == 1
+    }
+
     /// The node that is labelled first, and out again.
     fn chosen(&self) -> &str {
         self.stage.nodes.last().map_or("", String::as_str)
@@ -126,7 +131,7 @@ impl Plan<'_> {
     fn look_around(&self) -> Step {
         let taint = match &self.stage.tainted {
             Some(node) => format!(
-                "{node} plays the control plane. As all control planes it carries the taint\n\
+                "{node} plays the control plane. Like all control planes it carries the taint\n\
                  {TAINT}:NoSchedule, which keeps pods away."
             ),
             None => "None of them is tainted: pods may go anywhere.\n\
@@ -144,7 +149,7 @@ impl Plan<'_> {
         };
         Step {
             title: "Look around",
-            lead: format!("This is a cluster with {count}. {}", "Here they are."),
+            lead: format!("This is a cluster with {count}."),
             acts: vec![showing("kubectl get nodes", self.stage.nodes.clone())],
             told: format!("{nodes}\n{taint}"),
         }
@@ -164,6 +169,10 @@ impl Plan<'_> {
                 run("kubectl get pods -o wide"),
             ],
             told: match tainted {
+                Some(node) if self.alone() => format!(
+                    "No pod at all: {node} is the only node, and nothing in the file tolerates its taint.\n\
+                     DESIRED is the number of nodes that it fits. Nobody has to keep it up to date."
+                ),
                 Some(node) => format!(
                     "One pod on every node, without a number of replicas to keep up to date.\n\
                      {node} has none: nothing in the file tolerates its taint."
@@ -189,10 +198,17 @@ impl Plan<'_> {
                 "Daemons often belong on control planes, too. {node} wants to be tolerated."
             ),
             acts: vec![self.edit(), apply(), self.runs_everywhere(false)],
-            told: format!(
-                "{node} has its pod. Tolerations are part of the pod template, so this was a rollout:\n\
+            told: if self.alone() {
+                format!(
+                    "{node} has its pod. Tolerations allow, they do not attract: what brings the pod there\n\
+                     is the DaemonSet, which wants one on every node that it fits."
+                )
+            } else {
+                format!(
+                    "{node} has its pod. Tolerations are part of the pod template, so this was a rollout:\n\
                  the other pods were replaced as well, never more than maxUnavailable at once."
-            ),
+                )
+            },
         }
     }
 
@@ -211,10 +227,17 @@ impl Plan<'_> {
                 apply(),
                 self.runs_on(|node| node == chosen, false),
             ],
-            told: format!(
-                "The pods on nodes without the label ended at once; they are not wanted there any more.\n\
-                 On {chosen} the pod was replaced: the template is another one."
-            ),
+            told: if self.alone() {
+                format!(
+                    "On {chosen} the pod was replaced: the template is another one.\n\
+                     On nodes without the label, pods would have ended at once."
+                )
+            } else {
+                format!(
+                    "The pods on nodes without the label ended at once; they are not wanted there any more.\n\
+                     On {chosen} the pod was replaced: the template is another one."
+                )
+            },
         }
     }
 
@@ -284,8 +307,8 @@ impl Plan<'_> {
                     vec!["successfully rolled out".to_owned()],
                 ),
             ],
-            told: "The old pod ends, the new one starts, and only when it has been ready for a second\n\
-                   (minReadySeconds) is it the next node's turn: maxUnavailable is the budget."
+            told: "The old pod ends, the new one starts, and only when that has been ready for two seconds\n\
+                   (minReadySeconds) it is the next node's turn: maxUnavailable is the budget."
                 .to_owned(),
         }
     }
@@ -321,8 +344,8 @@ impl Plan<'_> {
                       one, the others would have kept version 2.0: maxUnavailable stops the rollout."
                     .to_owned(),
                 others => format!(
-                    "The new pods never become available, so the rollout stops at maxUnavailable:\n\
-                     {fails} without a working log shipper, {others} still on version 2.0."
+                    "A pod that crashes is never ready for two seconds, so the rollout stops at maxUnavailable:\n\
+                     without a log shipper: {fails}; still on version 2.0, as if nothing had happened: {others}."
                 ),
             },
         }

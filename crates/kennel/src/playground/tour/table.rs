@@ -13,6 +13,8 @@ const COLUMNS: usize = 6;
 const LINES: u32 = 16;
 /// The widest state of a node.
 const CELL: usize = "3.0 starts".len();
+/// The same for a column that counts.
+const COUNT: usize = "100×1.0 100×2.0".len();
 /// Between columns.
 const BETWEEN: usize = 3;
 
@@ -30,34 +32,36 @@ pub(super) struct Table<'a> {
 type Cell = (String, Style);
 
 impl<'a> Table<'a> {
-    /// A table of these nodes, with its head.
-    pub(super) fn begin(screen: Screen, nodes: &'a [String]) -> io::Result<Self> {
-        let table = Self {
+    /// A table of these nodes.
+    pub(super) fn new(screen: Screen, nodes: &'a [String]) -> Self {
+        Self {
             screen,
             nodes,
             begun: Instant::now(),
             last: None,
             last_line: Instant::now(),
             pace: Duration::ZERO,
-        };
-        let head = if table.counts() {
-            ["without", "starting", "running", "failing", "ending"]
-                .map(str::to_owned)
-                .to_vec()
+        }
+    }
+
+    fn head(&self) -> io::Result<()> {
+        let names = if self.counts() {
+            let states = ["without", "starting", "running", "failing", "ending"];
+            states.map(str::to_owned).to_vec()
         } else {
-            nodes.to_vec()
+            self.nodes.to_vec()
         };
-        let head: Vec<_> = head.into_iter().map(|name| (name, Style::Dim)).collect();
-        screen.gap()?;
-        table.write("", &head)?;
-        Ok(table)
+        let head: Vec<_> = names.into_iter().map(|name| (name, Style::Dim)).collect();
+        self.screen.gap()?;
+        self.write("", &head)
     }
 
     fn counts(&self) -> bool {
         self.nodes.len() > COLUMNS
     }
 
-    /// Writes a line if this look differs from the last. The last line of a table is never left out.
+    /// Writes a line if this look differs from the last. The last line of a table is never left out, unless
+    /// it would be the only one: where nothing moves, there is nothing to watch.
     pub(super) fn show(&mut self, seen: &Seen, last: bool) -> io::Result<()> {
         let cells = if self.counts() {
             counted(seen, self.nodes)
@@ -66,8 +70,11 @@ impl<'a> Table<'a> {
             self.nodes.iter().map(cell).collect()
         };
         let soon = self.last.is_some() && self.last_line.elapsed() < self.pace;
-        if self.last.as_ref() == Some(&cells) || soon && !last {
+        if self.last.as_ref() == Some(&cells) || soon && !last || self.last.is_none() && last {
             return Ok(());
+        }
+        if self.last.is_none() {
+            self.head()?;
         }
         let since = self.begun.elapsed();
         if self.counts() {
@@ -82,8 +89,10 @@ impl<'a> Table<'a> {
 
     fn write(&self, time: &str, cells: &[Cell]) -> io::Result<()> {
         let names = self.nodes.iter().map(String::len);
-        let widest = names.max().filter(|_| !self.counts());
-        let width = widest.unwrap_or(0).max(CELL) + BETWEEN;
+        let width = match self.counts() {
+            true => COUNT,
+            false => names.max().unwrap_or(0).max(CELL),
+        } + BETWEEN;
         let mut line = self.screen.paint(Style::Dim, &format!("{time:>8}   "));
         for (text, style) in cells {
             line += &self.screen.paint(*style, &format!("{text:<width$}"));

@@ -147,6 +147,8 @@ impl<'a> Walk<'a> {
     }
 
     async fn step(&mut self, client: &Client, step: &Step) -> Result<()> {
+        // Somebody may have played with it since the last one.
+        self.seen = Seen::look(client, NAME).await?;
         for act in &step.acts {
             match act {
                 Act::Edit(manifest) => self.edit(manifest).await?,
@@ -207,13 +209,12 @@ impl<'a> Walk<'a> {
         let patience = PATIENCE + PATIENCE_PER_NODE * u32::try_from(nodes.len())?;
         let begun = Instant::now();
         let before = std::mem::take(&mut self.seen);
-        let mut table = Table::begin(self.screen, nodes)?;
+        let mut table = Table::new(self.screen, nodes);
         loop {
             let looked = Instant::now();
-            let seen = Seen::look(client, NAME).await?;
-            let kept = promise.kept(&before, &seen);
-            table.show(&seen, kept)?;
-            self.seen = seen;
+            self.seen = Seen::look(client, NAME).await?;
+            let kept = promise.kept(&before, &self.seen);
+            table.show(&self.seen, kept)?;
             if kept {
                 return Ok(());
             }
