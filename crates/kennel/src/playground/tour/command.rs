@@ -10,6 +10,9 @@ use tokio::process::Command;
 
 use super::screen::{Output, Screen};
 
+/// So many lines of a command's output are repeated where it is told what went wrong.
+const LAST_WORDS: usize = 3;
+
 /// How a command ended.
 #[derive(Debug)]
 pub(super) struct Ended {
@@ -17,6 +20,14 @@ pub(super) struct Ended {
     pub(super) code: Option<i32>,
     /// All that it said.
     pub(super) said: String,
+}
+
+impl Ended {
+    /// The end of what it said; all of it was shown already.
+    pub(super) fn last_words(&self) -> String {
+        let lines: Vec<_> = self.said.lines().collect();
+        lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n")
+    }
 }
 
 /// Where and how commands run.

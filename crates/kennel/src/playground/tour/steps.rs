@@ -248,7 +248,7 @@ impl Plan<'_> {
             lead: "From here on, a label decides. First all nodes in, then one out, and in again."
                 .to_owned(),
             acts: vec![
-                run("kubectl label nodes --all logs=ship"),
+                run("kubectl label nodes --all logs=ship --overwrite"),
                 self.runs_everywhere(true),
                 run(format!("kubectl label node {chosen} logs-")),
                 self.runs_on(|node| node != chosen, false),
@@ -343,10 +343,16 @@ impl Plan<'_> {
                 0 => "The pod crashes and is started again, after ever longer pauses. With more nodes than\n\
                       one, the others would have kept version 2.0: maxUnavailable stops the rollout."
                     .to_owned(),
-                others => format!(
-                    "A pod that crashes is never ready for two seconds, so the rollout stops at maxUnavailable:\n\
-                     without a log shipper: {fails}; still on version 2.0, as if nothing had happened: {others}."
-                ),
+                others => {
+                    let without = match fails {
+                        1 => "one node is".to_owned(),
+                        many => format!("{many} nodes are"),
+                    };
+                    format!(
+                        "A pod that crashes is never ready for two seconds, so the rollout stops at maxUnavailable:\n\
+                         {without} without a log shipper, the other {others} run version 2.0 as if nothing had happened."
+                    )
+                }
             },
         }
     }

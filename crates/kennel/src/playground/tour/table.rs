@@ -14,7 +14,7 @@ const LINES: u32 = 16;
 /// The widest state of a node.
 const CELL: usize = "3.0 starts".len();
 /// The same for a column that counts.
-const COUNT: usize = "100×1.0 100×2.0".len();
+const COUNT: usize = "25×1.0 25×2.0".len();
 /// Between columns.
 const BETWEEN: usize = 3;
 

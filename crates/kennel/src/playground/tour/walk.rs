@@ -103,26 +103,13 @@ impl<'a> Walk<'a> {
     }
 
     fn welcome(&self, of: usize) -> Result<()> {
-        self.screen.gap()?;
-        self.screen.prose(
-            Style::Plain,
-            &format!(
-                "A tour of DaemonSets in {of} steps. All commands are real, and run as you see them.\n\
-                 To try things at any time, in another terminal:"
-            ),
-        )?;
-        self.reach()
-    }
-
-    fn reach(&self) -> Result<()> {
-        let kubeconfig = self.way.stage.kubeconfig.display();
         let directory = self.way.directory.display();
         self.screen.gap()?;
-        self.screen
-            .line(Style::Bold, &format!("    export KUBECONFIG={kubeconfig}"))?;
-        Ok(self
-            .screen
-            .line(Style::Bold, &format!("    cd {directory}"))?)
+        let words = format!(
+            "A tour of DaemonSets in {of} steps. Every command is real, and runs as you see it, in\n\
+             {directory}."
+        );
+        Ok(self.screen.prose(Style::Plain, &words)?)
     }
 
     fn farewell(&self) -> Result<()> {
@@ -187,16 +174,16 @@ impl<'a> Walk<'a> {
         self.screen.command(&line)?;
         let ended = self.way.shell.run(self.screen, &line, false).await?;
         if ended.code != Some(run.code) {
-            let said = ended.said.trim_end();
+            let said = ended.last_words();
             match ended.code {
                 Some(code) => bail!("`{line}` ended with code {code}: {said}"),
                 None => bail!("`{line}` was killed: {said}"),
             }
         }
         for words in &run.shows {
-            let said = ended.said.trim_end();
+            let said = ended.last_words();
             ensure!(
-                said.contains(words),
+                ended.said.contains(words),
                 "`{line}` was to say {words:?}, and said: {said}"
             );
         }
