@@ -40,7 +40,7 @@ fn walked(kubectl: &Path, arguments: &[&str]) -> Output {
     let mut command = playground(&directory, kubectl, arguments);
     let output = command.arg("--auto").output().unwrap();
     let left = directory.path().join("data");
-    assert!(!left.exists(), "{} is left behind", left.display());
+    assert!(!left.exists(), "files are left behind: {output:?}");
     output
 }
 

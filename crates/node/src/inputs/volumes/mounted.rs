@@ -9,7 +9,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 /// The mount points at or below a directory, in the order they were made. The path must be free of links.
 pub(super) fn below(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let list = std::fs::read("/proc/self/mountinfo")?;
+    // The thread's, not the process's: several nodes in one process have mounts of their own.
+    let list = std::fs::read("/proc/thread-self/mountinfo")?;
     let points = list.split(|byte| *byte == b'\n').filter_map(point);
     Ok(points.filter(|point| point.starts_with(dir)).collect())
 }
