@@ -20,13 +20,16 @@ fn images_are_pulled_with_and_without_secrets() {
     let locked = Registry::locked(gateway, USER, PASSWORD);
     containerd.trust(&open);
     containerd.trust(&locked);
-    let private = locked.serve(&Image::new("team/private:1").file("/who", "private"));
-    // What waits longest is begun first.
+    let private = locked.serve(&Image::new("team/private:1"));
+    // All that waits is begun first and looked at last.
     begin_with_wrong_secrets(&fleet, &locked, &private);
+    begin_with_a_secret_that_is_mended(&fleet, &locked);
     policies_are_kept(&fleet, &open);
     wrong_secrets_are_told(&fleet, &locked, &private);
     right_secrets_open(&fleet, &locked, &private);
-    a_secret_that_is_mended_opens(&fleet, &locked);
+    // The image is there now, and whoever was told never to pull it has it.
+    fleet.pod("never", is_ready);
+    fleet.pod("late", is_ready);
 }
 
 /// A pod of one image, with a secret if it is named.
@@ -61,8 +64,6 @@ fn policies_are_kept(fleet: &Fleet, open: &Registry) {
     has_event(fleet, "first", "spec.containers{c}");
     let asked = open.asked(&image);
     assert!(asked > 0);
-    // It is there now, and whoever was told never to pull it has it.
-    fleet.pod("never", is_ready);
 
     fleet.apply(&pod("second", &image, "IfNotPresent", ""));
     fleet.pod("second", is_ready);
@@ -81,7 +82,7 @@ fn policies_are_kept(fleet: &Fleet, open: &Registry) {
     assert_eq!(fleet.kubectl.run(&content).ok(), "new");
 }
 
-fn create_secret(fleet: &Fleet, name: &str, registry: &Registry, password: &str) -> String {
+fn create_secret(fleet: &Fleet, name: &str, registry: &Registry, password: &str) {
     let server = format!("--docker-server={}", registry.name());
     let user = format!("--docker-username={USER}");
     let password = format!("--docker-password={password}");
@@ -99,7 +100,6 @@ fn create_secret(fleet: &Fleet, name: &str, registry: &Registry, password: &str)
     ];
     let secret = fleet.kubectl.run(&create).ok();
     fleet.apply(&secret);
-    secret
 }
 
 fn begin_with_wrong_secrets(fleet: &Fleet, locked: &Registry, image: &str) {
@@ -144,11 +144,10 @@ fn right_secrets_open(fleet: &Fleet, locked: &Registry, image: &str) {
     assert!(locked.asked(image) > before);
 }
 
-fn a_secret_that_is_mended_opens(fleet: &Fleet, locked: &Registry) {
+fn begin_with_a_secret_that_is_mended(fleet: &Fleet, locked: &Registry) {
     let other = locked.serve(&Image::new("team/other:1"));
     create_secret(fleet, "late", locked, "a guess");
     fleet.apply(&pod("late", &other, "IfNotPresent", "late"));
     fleet.pod("late", waits("ImagePullBackOff"));
     create_secret(fleet, "late", locked, PASSWORD);
-    fleet.pod("late", is_ready);
 }
