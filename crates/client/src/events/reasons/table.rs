@@ -87,6 +87,8 @@ pub static ALL: &[Known] = &[
     warning(AGENT, "Pod", "FailedMount", "A volume cannot be set up."),
     warning(AGENT, "Pod", "FailedCreatePodSandBox", "What the containers are to live in cannot be made."),
     warning(AGENT, "Pod", "FailedToMakePodDataDirectories", "The pod's own directories cannot be made."),
+    warning(AGENT, "Pod", "MissingClusterDNS",
+        "The pod asks for the cluster's names and the agent knows no server for them: it gets those of the machine."),
     warning(AGENT, "Pod", "DNSConfigForming", "The pod's name servers or search domains are more than it can have."),
     warning(AGENT, "Pod", "Unhealthy", "A probe failed."),
     warning(AGENT, "Pod", "FailedPostStartHook", "A postStart hook failed: the container is stopped."),
