@@ -25,9 +25,9 @@ use kennel_testkit::{Kennel, Version};
 const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 
 /// `kennel` as it is, but for this: machines that build have full disks, which is not what guides are about.
-const PROGRAM: &str = r#"case "$1 $*" in
-*eviction-hard*|*-h*) exec "$KENNEL" "$@" ;;
-agent*|up*) exec "$KENNEL" "$@" --eviction-hard='memory.available<1Mi' ;;
+const PROGRAM: &str = r#"case " $* " in
+*eviction-hard*|*" --help "*) exec "$KENNEL" "$@" ;;
+" agent "*|" up "*) exec "$KENNEL" "$@" --eviction-hard='memory.available<1Mi' ;;
 *) exec "$KENNEL" "$@" ;;
 esac"#;
 
