@@ -32,10 +32,13 @@ impl Network {
             ip("-4 route show table all")?,
             ip("-4 -oneline addr show")?
         );
-        let [first, second, third, ..] = *uuid::Uuid::new_v4().as_bytes();
-        let range = Range::free(&used, first);
+        let mut bridge = bridge();
+        while is_there(&bridge) {
+            bridge = self::bridge();
+        }
+        let range = Range::free(&used, uuid::Uuid::new_v4().as_bytes()[0]);
         Ok(Self {
-            bridge: format!("kennel-{second:02x}{third:02x}"),
+            bridge,
             range: range.context("all of 10.87.0.0/16 is in use on this machine")?,
         })
     }
@@ -116,6 +119,12 @@ pub(super) fn remove(ledger: &Ledger) -> Vec<String> {
     stays
         .map(|link| format!("network interface {link}"))
         .collect()
+}
+
+/// A name that hardly anybody else has.
+fn bridge() -> String {
+    let [first, second, ..] = *uuid::Uuid::new_v4().as_bytes();
+    format!("kennel-{first:02x}{second:02x}")
 }
 
 /// The name of the line to a node; the kernel allows 15 letters.

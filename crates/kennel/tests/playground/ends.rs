@@ -3,7 +3,7 @@
 use kennel_testkit::machine::possible;
 use rustix::process::Signal;
 
-use crate::ground::{Ground, processes};
+use crate::ground::{Ground, nap, processes};
 
 /// A daemon that does not end when it is asked to, with a secret and a volume of its own.
 const STUBBORN: &str = r#"
@@ -20,11 +20,10 @@ spec:
       containers:
       - name: stubborn
         image: none
-        command: [sh, -c, "trap '' TERM; while true; do sleep 817263544; done"]
+        command: [sh, -c, "trap '' TERM; while true; do sleep MARK; done"]
         volumeMounts: [{name: memory, mountPath: /memory}]
       volumes: [{name: memory, emptyDir: {medium: Memory}}]
 "#;
-const MARK: &str = "sleep 817263544";
 
 #[test]
 fn what_a_killed_playground_left_is_taken_away_by_the_next() {
@@ -34,7 +33,9 @@ fn what_a_killed_playground_left_is_taken_away_by_the_next() {
     let words = ["--nodes=2", "--no-tour"];
     let mut ground = Ground::start(&words);
     let kubectl = ground.kubectl();
-    kubectl.run_with_input(&["apply", "-f-"], STUBBORN).ok();
+    let nap = nap();
+    let stubborn = STUBBORN.replace("MARK", &nap);
+    kubectl.run_with_input(&["apply", "-f-"], &stubborn).ok();
     let status = ["rollout", "status", "ds/stubborn", "--timeout=60s"];
     kubectl.run(&status).ok();
 
@@ -48,7 +49,7 @@ fn what_a_killed_playground_left_is_taken_away_by_the_next() {
 
     let bridge = ground.bridge();
     ground.kill();
-    assert!(!processes(MARK).is_empty() && bridge.exists());
+    assert!(!processes(&nap).is_empty() && bridge.exists());
     ground.start_again(&words);
     assert!(
         ground
@@ -57,7 +58,7 @@ fn what_a_killed_playground_left_is_taken_away_by_the_next() {
         "{}",
         ground.said()
     );
-    assert_eq!(processes(MARK), [] as [String; 0]);
+    assert_eq!(processes(&nap), [] as [String; 0]);
     assert!(!bridge.exists());
     // A new cluster, not the old one.
     let found = ground.kubectl().run(&["get", "daemonsets", "-oname"]).ok();

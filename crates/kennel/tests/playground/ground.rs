@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kennel_testkit::{Deadline, Kubectl, Version};
@@ -176,6 +177,13 @@ fn launch(place: &Path, words: &[&str], who: As) -> Child {
         .stderr(said.unwrap())
         .spawn()
         .unwrap()
+}
+
+/// A number of seconds that no other process sleeps for.
+pub(crate) fn nap() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("9{:07}{number}", std::process::id())
 }
 
 /// The command lines of processes that have these words in them, except for those of tests.

@@ -6,7 +6,7 @@ use kennel_testkit::Kubectl;
 use kennel_testkit::machine::possible;
 use rustix::process::Signal;
 
-use crate::ground::{Ground, fetch, processes};
+use crate::ground::{Ground, fetch, nap, processes};
 
 /// A web server on the same port of each node, which says what the node is called.
 const WEB: &str = r#"
@@ -50,7 +50,7 @@ spec:
       hostPID: true
       automountServiceAccountToken: false
       containers:
-      - {name: modest, image: none, command: [sh, -c, "id -u; exec sleep 918273645"]}
+      - {name: modest, image: none, command: [sh, -c, "id -u; exec sleep MARK"]}
 "#;
 
 #[test]
@@ -143,14 +143,15 @@ fn without_root_the_nodes_share_the_machine() {
         ground.said()
     );
     let kubectl = ground.kubectl();
-    apply(&kubectl, MODEST);
+    let nap = nap();
+    apply(&kubectl, &MODEST.replace("MARK", &nap));
     rolled_out(&kubectl, "modest");
-    assert_eq!(processes("sleep 918273645").len(), 2);
+    assert_eq!(processes(&nap).len(), 2);
     let logs = kubectl.run(&["logs", "-l", "app=modest"]).ok();
     assert_eq!(logs, "65534\n65534\n");
     assert!(ground.end(Signal::TERM).success(), "{}", ground.said());
     ground.assert_gone();
-    assert_eq!(processes("sleep 918273645"), [] as [String; 0]);
+    assert_eq!(processes(&nap), [] as [String; 0]);
 }
 
 /// A machine that lacks `ip` is told so, and still is a playground.
