@@ -123,7 +123,7 @@ async fn ground(
             Ok((Some(network), rooms))
         }
         Err(error) => {
-            step.failed();
+            drop(step);
             say::line(format_args!(
                 "  All nodes share this machine's network, and two pods cannot have the same host port: {error:#}"
             ));
@@ -207,8 +207,11 @@ async fn show(plan: &Plan, stage: Stage, stop: &CancellationToken) -> anyhow::Re
             if let Err(error) = tour::walk(&stage, Pace::Step, stop).await {
                 say::line(format_args!("The tour ended early: {error:#}"));
             }
+            if stop.is_cancelled() {
+                return Ok(());
+            }
             say::use_it(format_args!(
-                "The cluster is yours. In another terminal:  export KUBECONFIG={}",
+                "\nThe cluster is yours. In another terminal:  export KUBECONFIG={}",
                 stage.kubeconfig.display()
             ));
         }

@@ -17,23 +17,34 @@ pub(super) fn use_it(words: impl Display) {
 }
 
 /// A step that takes a moment: said when it begins, with what it took when it is done.
-pub(super) struct Step(Instant);
+pub(super) struct Step {
+    began: Instant,
+    over: bool,
+}
 
 impl Step {
     /// Says what begins.
     pub(super) fn begin(words: impl Display) -> Self {
         let mut err = std::io::stderr().lock();
         let _unheard = write!(err, "  {words} … ").and_then(|()| err.flush());
-        Self(Instant::now())
+        Self {
+            began: Instant::now(),
+            over: false,
+        }
     }
 
     /// Says that it is done.
-    pub(super) fn done(self) {
-        line(format_args!("{:.1} s", self.0.elapsed().as_secs_f32()));
+    pub(super) fn done(mut self) {
+        self.over = true;
+        line(format_args!("{:.1} s", self.began.elapsed().as_secs_f32()));
     }
+}
 
-    /// Says that it came to nothing.
-    pub(super) fn failed(self) {
-        line("no");
+impl Drop for Step {
+    /// One that came to nothing says so, and leaves the line to others.
+    fn drop(&mut self) {
+        if !self.over {
+            line("not done");
+        }
     }
 }
