@@ -84,10 +84,8 @@ pub fn build(plan: &Plan<'_>, directory: &Path) -> Result<PathBuf> {
     let sums = stage.sums()?;
     stage.file("DEBIAN/control", about.text(), 0o644)?;
     stage.file("DEBIAN/md5sums", sums, 0o644)?;
-    let conffiles: String = CONFFILES
-        .iter()
-        .map(|(path, ..)| format!("/{path}\n"))
-        .collect();
+    let conffiles = CONFFILES.map(|(path, ..)| ["/", path, "\n"].concat());
+    let conffiles = conffiles.concat();
     stage.file("DEBIAN/conffiles", conffiles, 0o644)?;
     for (name, text) in SCRIPTS {
         stage.file(&format!("DEBIAN/{name}"), text, 0o755)?;
