@@ -24,11 +24,21 @@ struct Term {
     fields: Vec<FieldRequirement>,
 }
 
+/// What one term asks of a node's fields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct FieldRequirement {
+pub struct FieldRequirement {
     key: String,
     value: String,
     negated: bool,
+}
+
+/// One thing that a term asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Of a label.
+    Label(&'a Requirement),
+    /// Of a field.
+    Field(&'a FieldRequirement),
 }
 
 impl NodeSelector {
@@ -43,6 +53,16 @@ impl NodeSelector {
     /// Does a node of this name with these labels match?
     pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         self.terms.iter().any(|term| term.matches(name, labels))
+    }
+
+    /// What each term misses in a node of this name with these labels: nothing in one that matches.
+    pub fn unmet<'a>(
+        &'a self,
+        name: &'a str,
+        labels: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = Vec<Part<'a>>> {
+        let of = |term: &'a Term| term.unmet(name, labels).collect();
+        self.terms.iter().map(of)
     }
 
     /// The keys of the labels that the terms read.
@@ -120,13 +140,38 @@ impl Term {
     }
 
     fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.unmet(name, labels).next().is_none()
+    }
+
+    fn unmet<'a>(
+        &'a self,
+        name: &'a str,
+        labels: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = Part<'a>> {
         let label = |key: &str| labels.get(key).map(String::as_str);
-        self.labels.iter().all(|r| r.accepts(label(r.key())))
-            && self.fields.iter().all(|f| f.accepts(name))
+        let refuses = move |r: &&Requirement| !r.accepts(label(r.key()));
+        let labels = self.labels.iter().filter(refuses).map(Part::Label);
+        let fields = self.fields.iter().filter(move |f| !f.accepts(name));
+        labels.chain(fields.map(Part::Field))
     }
 }
 
 impl FieldRequirement {
+    /// The field's name.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What it must be, or must not be.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Must it be something else?
+    pub fn negated(&self) -> bool {
+        self.negated
+    }
+
     fn accepts(&self, name: &str) -> bool {
         let found = if self.key == NAME_FIELD { name } else { "" };
         (found == self.value) != self.negated

@@ -15,6 +15,8 @@
 //!   certificate request ─▶ certificates ─▶ approve, sign, refuse
 //!
 //!   numbers ─▶ metric ─▶ the text of /metrics
+//!
+//!   everything about one DaemonSet, at one moment ─▶ why ─▶ what is wrong where, and what would help
 //! ```
 //!
 //! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
@@ -35,3 +37,4 @@ pub mod schedule;
 pub mod selector;
 pub mod spread;
 pub mod taint;
+pub mod why;

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
+use clap::{Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
@@ -12,6 +13,7 @@ use crate::generate::{CompletionsArgs, GenerateArgs};
 use crate::node_args::{AgentArgs, NodeArgs, TokenArgs};
 use crate::patience::LifecycleArgs;
 use crate::playground::PlaygroundArgs;
+use crate::why::WhyArgs;
 use kennel_server::audit;
 
 /// One daemon on every node: the Kubernetes DaemonSet, whole and small.
@@ -24,6 +26,23 @@ pub(crate) struct Args {
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// The name under which kubectl finds this program as a plug-in.
+const PLUG_IN: &str = "kubectl-kennel";
+
+impl Args {
+    /// What was said. Under the name of a plug-in, help says how it is called as one.
+    pub(crate) fn from_command_line() -> Self {
+        let mut words = std::env::args_os();
+        let called = words.next().map(PathBuf::from).unwrap_or_default();
+        if called.file_name().is_none_or(|name| name != PLUG_IN) {
+            return Self::parse();
+        }
+        let mut command = Self::command().bin_name("kubectl kennel");
+        let matches = command.get_matches_mut();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    }
 }
 
 /// The verbs.
@@ -108,6 +127,23 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Dns(DnsArgs),
 
+    /// Say why a DaemonSet's pod runs on a node, or does not
+    ///
+    /// Asks the cluster of --kubeconfig, of $KUBECONFIG or ~/.kube/config, changes nothing, and judges
+    /// every node by the DaemonSet controller's and the scheduler's own rules: where a pod runs; where
+    /// one should and does not, with the first cause; where none belongs, with the label or toleration
+    /// that would change that; and where one runs that should not. Ends with 0 if all is as it should
+    /// be, with 1 if not, with 2 if it could not find out. Try:
+    ///
+    ///   kennel why ds/agent -n monitoring
+    ///   kennel why ds/agent --node worker-7
+    ///   kennel why ds/agent -o json | jq '.nodes[] | select(.verdict == "missing")'
+    ///
+    /// As a link named kubectl-kennel on the PATH it is also `kubectl kennel why ds/agent`. See
+    /// docs/guides/find-out-why.md.
+    #[command(verbatim_doc_comment)]
+    Why(WhyArgs),
+
     /// Measure what a cluster takes for a DaemonSet on many nodes
     ///
     /// Brings simulated nodes to the cluster of --kubeconfig, whose pods are ready at once and gone at
@@ -164,7 +200,7 @@ impl Verb {
     pub(crate) fn usual_log(&self) -> &'static str {
         match self {
             Self::Playground(_) => "error",
-            Self::Token(_) => "warn",
+            Self::Token(_) | Self::Why(_) => "warn",
             _ => "info",
         }
     }

@@ -14,15 +14,30 @@ pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> 
 
 /// How to reach the cluster that [`client`] finds.
 pub(crate) async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
-    match kubeconfig {
-        Some(path) => {
+    config_of(kubeconfig, None).await
+}
+
+/// As [`config`], with another context than the current one.
+pub(crate) async fn config_of(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> anyhow::Result<Config> {
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    match (kubeconfig, context) {
+        (Some(path), _) => {
             let file = Kubeconfig::read_from(path);
             let file = file.with_context(|| format!("cannot read {}", path.display()))?;
-            let options = KubeConfigOptions::default();
             let config = Config::from_custom_kubeconfig(file, &options).await;
             config.with_context(|| format!("cannot use {}", path.display()))
         }
-        None => Config::infer().await.context(
+        (None, Some(_)) => {
+            let config = Config::from_kubeconfig(&options).await;
+            config.context("cannot use $KUBECONFIG or ~/.kube/config")
+        }
+        (None, None) => Config::infer().await.context(
             "no cluster is known: give --kubeconfig, set $KUBECONFIG, or run in a cluster's pod",
         ),
     }

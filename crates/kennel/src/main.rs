@@ -20,10 +20,9 @@ mod patience;
 mod playground;
 mod signals;
 mod verb;
+mod why;
 
 use std::process::ExitCode;
-
-use clap::Parser as _;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
         return kennel_node::runtime::process::stage::main(words);
     }
     memory::small_pages();
-    let args = args::Args::parse();
+    let args = args::Args::from_command_line();
     logging::start(args.log.as_deref().unwrap_or(args.verb.usual_log()));
     match verb::run(args) {
         Ok(code) => code,

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::informers::Informers;
 use controller::Controller;
 pub use metrics::{METRICS, Metrics};
+pub use seen::demand;
 
 /// The scheduler whose pods these are, and the source that events name.
 const NAME: &str = "default-scheduler";

@@ -105,11 +105,12 @@ fn place(pod: &Pod) -> Option<Place> {
     ours.then_some(place)
 }
 
-fn pod_view(pod: &Pod, place: Place) -> PodView {
-    let (meta, spec, status) = (&pod.metadata, &pod.spec, &pod.status);
+/// What a pod asks of a node, and the node that it is pinned to.
+pub fn demand(pod: &Pod) -> (Demand, Option<Arc<str>>) {
+    let (meta, spec) = (&pod.metadata, &pod.spec);
     let containers: Vec<Container<'_>> = spec.containers.iter().map(container).collect();
     let init_containers: Vec<Container<'_>> = spec.init_containers.iter().map(container).collect();
-    let (demand, pin) = Demand::compile(Asked {
+    Demand::compile(Asked {
         namespace: meta.namespace.as_deref().unwrap_or_default(),
         labels: meta.labels.as_ref(),
         rules: pod.rules(),
@@ -120,7 +121,12 @@ fn pod_view(pod: &Pod, place: Place) -> PodView {
         whole: &spec.resources.requests,
         priority: spec.priority,
         preempts: spec.preemption_policy.as_deref() != Some("Never"),
-    });
+    })
+}
+
+fn pod_view(pod: &Pod, place: Place) -> PodView {
+    let (meta, status) = (&pod.metadata, &pod.status);
+    let (demand, pin) = demand(pod);
     let Identity {
         namespace,
         name,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::view::NodeView;
 use crate::affinity::NodeSelector;
-use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Toleration, first_untolerated};
+use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration};
 
 /// The answer for one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,26 @@ pub struct Fit {
     pub run: bool,
     /// A pod that runs there may stay.
     pub keep: bool,
+}
+
+/// One thing that is asked of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule<'a> {
+    /// Its name is this.
+    Name(&'a str),
+    /// It has this label.
+    Label(&'a str, &'a str),
+    /// Required affinity matches it.
+    Affinity(&'a NodeSelector),
+    /// This taint of it is tolerated.
+    Taint(&'a Taint),
+}
+
+impl Rule<'_> {
+    /// May a pod that runs stay where this does not hold?
+    pub fn spares_running_pods(&self) -> bool {
+        matches!(self, Self::Taint(taint) if taint.effect == NO_SCHEDULE)
+    }
 }
 
 /// What a pod spec asks of its node.
@@ -92,26 +112,46 @@ impl Rules {
 
     /// Do node name, node selector and required affinity allow this node?
     pub fn selects(&self, node: &NodeView) -> bool {
-        let named = self.node_name.as_deref().is_none_or(|n| n == &*node.name);
-        let labelled = self
-            .node_selector
-            .iter()
-            .all(|(key, value)| node.labels.get(key) == Some(value));
-        let affine = |s: &NodeSelector| s.matches(&node.name, &node.labels);
-        named && labelled && self.required.as_ref().is_none_or(affine)
+        self.selecting(node).all(|(_, holds)| holds)
+    }
+
+    /// Each thing that is asked of this node, in the order of rule 2.2, and whether it holds.
+    pub fn checks<'a>(&'a self, node: &'a NodeView) -> impl Iterator<Item = (Rule<'a>, bool)> {
+        self.selecting(node).chain(self.bearing(node))
+    }
+
+    fn selecting<'a>(&'a self, node: &'a NodeView) -> impl Iterator<Item = (Rule<'a>, bool)> {
+        let name = self.node_name.iter();
+        let name = name.map(|name| (Rule::Name(name), **name == *node.name));
+        let labels = self.node_selector.iter().map(|(key, value)| {
+            let holds = node.labels.get(key) == Some(value);
+            (Rule::Label(key, value), holds)
+        });
+        let required = self.required.iter();
+        let affinity = required.map(|s| (Rule::Affinity(s), s.matches(&node.name, &node.labels)));
+        name.chain(labels).chain(affinity)
+    }
+
+    fn bearing<'a>(&'a self, node: &'a NodeView) -> impl Iterator<Item = (Rule<'a>, bool)> {
+        let repels = |t: &&Taint| t.effect == NO_SCHEDULE || t.effect == NO_EXECUTE;
+        let borne = |taint: &Taint| self.tolerations.iter().any(|t| t.tolerates(taint));
+        let taints = node.taints.iter().filter(repels);
+        taints.map(move |taint| (Rule::Taint(taint), borne(taint)))
     }
 
     /// Rule 2.2.
     pub fn judge(&self, node: &NodeView) -> Fit {
-        if !self.selects(node) {
-            return Fit::default();
-        }
-        let bears = |effects: &[&str]| {
-            first_untolerated(&node.taints, &self.tolerations, effects).is_none()
+        let mut fit = Fit {
+            run: true,
+            keep: true,
         };
-        let run = bears(&[NO_SCHEDULE, NO_EXECUTE]);
-        let keep = run || bears(&[NO_EXECUTE]);
-        Fit { run, keep }
+        for (rule, _) in self.checks(node).filter(|(_, holds)| !holds) {
+            fit.run = false;
+            if !rule.spares_running_pods() {
+                return Fit::default();
+            }
+        }
+        fit
     }
 }
 
@@ -167,7 +207,6 @@ pub fn daemon_tolerations(spec: &Value) -> Vec<Toleration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::taint::Taint;
     use serde_json::json;
 
     const BOTH: (bool, bool) = (true, true);

@@ -9,6 +9,7 @@
 //!   pod (the pod to create)                 ─▶ status (what does it count for?)
 //!
 //!   wait, backoff, throttle: when to ask (again)       view: what is read of objects
+//!   survey: the same rules over a snapshot, for those who explain
 //! ```
 
 mod backoff;
@@ -26,6 +27,7 @@ pub mod planner;
 pub mod pod;
 mod rollout;
 pub mod status;
+pub mod survey;
 mod throttle;
 pub mod view;
 mod wait;

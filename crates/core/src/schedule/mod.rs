@@ -14,7 +14,7 @@
 //! `demand` is what a pod asks for, `node` what a node has and who takes it, `filter` whether the two go
 //! together, `relations` who must be near whom, `score` where is best, `preempt` who must go, `refusal` how
 //! it is told; `state` and `accounts` keep the books, `wait` the pods that wait, `wake` says whose turn it is,
-//! `look` looks at nodes for them, and `decide` brings it all together.
+//! `look` looks at nodes for them, and `decide` brings it all together. `explain` says the same of one node to people.
 //!
 //! Not weighed: volumes, topology spread constraints, resource claims, disruption budgets, images that are
 //! already there.
@@ -22,6 +22,7 @@
 mod accounts;
 mod decide;
 mod demand;
+mod explain;
 mod filter;
 mod look;
 mod node;
@@ -42,6 +43,7 @@ mod tests;
 use std::sync::Arc;
 
 pub use demand::{Asked, Container, Demand};
+pub use explain::{Obstacle, obstacles};
 pub use node::Machine;
 pub use ports::HostPort;
 pub use resources::Resources;

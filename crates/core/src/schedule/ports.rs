@@ -22,6 +22,11 @@ impl HostPort {
         }
     }
 
+    /// Its number.
+    pub fn number(&self) -> i64 {
+        self.port
+    }
+
     /// Can the two not be had at once?
     pub fn conflicts(&self, other: &Self) -> bool {
         self.port == other.port

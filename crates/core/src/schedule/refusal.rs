@@ -44,12 +44,19 @@ const TEXTS: [&str; 11] = [
     "Preemption is not helpful for scheduling",
 ];
 
+impl Reason {
+    /// For people.
+    pub(super) fn text(self) -> &'static str {
+        TEXTS[self as usize]
+    }
+}
+
 /// Why one node does not take a pod: the reasons of the first filter that refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    reason: Option<Reason>,
+    pub(super) reason: Option<Reason>,
     /// Resources that are not left in sufficient amounts.
-    lacking: Vec<Arc<str>>,
+    pub(super) lacking: Vec<Arc<str>>,
     /// Would it help if pods went away?
     pub(super) resolvable: bool,
 }

@@ -9,6 +9,8 @@ pub(crate) mod server;
 mod token;
 mod up;
 pub(crate) mod up_node;
+mod up_node;
+mod why;
 
 use std::process::ExitCode;
 
@@ -39,6 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Completions(args) => generate::print(&args),
             Verb::Generate(args) => generate::run(&args),
             Verb::Playground(args) => playground::run(args).await,
+            Verb::Why(args) => return Ok(why::run(args).await),
         }?;
         Ok(ExitCode::SUCCESS)
     });

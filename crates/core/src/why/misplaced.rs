@@ -1,0 +1,317 @@
+//! Nodes that do not belong: which rule says so, and what would change it.
+
+use std::fmt::Write as _;
+
+use super::answer::{Cause, Check, Finding, Verdict};
+use super::{Case, pod};
+use crate::affinity::{NodeSelector, Part};
+use crate::daemonset::NodeView;
+use crate::daemonset::fit::{Fit, Rule, Rules};
+use crate::selector::{Operator, Requirement};
+use crate::taint::{NO_SCHEDULE, Taint, Toleration};
+
+/// Taints that say that a node is not ready.
+const SILENCE: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
+
+/// Every rule, in the order they are looked at.
+pub(super) fn checks(rules: &Rules, node: &NodeView) -> Vec<Check> {
+    let check = |(rule, holds): (Rule<'_>, bool)| Check {
+        rule: asked(&rule),
+        holds,
+        found: found(&rule, node, rules),
+    };
+    rules.checks(node).map(check).collect()
+}
+
+/// A node that should not run a pod, with or without one.
+pub(super) fn find(case: &Case<'_>, fit: Fit) -> Finding {
+    let Some(node) = case.node() else {
+        return Finding::missing(Cause::NodeGone, "there is no such node");
+    };
+    let view = &node.view;
+    let refused: Vec<Rule<'_>> = case
+        .rules
+        .checks(view)
+        .filter_map(|(rule, holds)| (!holds).then_some(rule))
+        .collect();
+    let silent = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if SILENCE.contains(&t.key.as_str()) && t.effect == NO_SCHEDULE);
+    let has_pods = !case.place.pods.is_empty();
+    if refused.iter().all(silent) {
+        return not_ready(case, has_pods);
+    }
+    // The first that would remain once the node is ready again.
+    let first = refused.iter().find(|rule| !silent(rule));
+    let Some(first) = first else {
+        return Finding::missing(Cause::NodeNotReady, "the node is not ready");
+    };
+    let others = refused.iter().filter(|rule| !silent(rule)).count() - 1;
+    let mut message = told(first, view);
+    match others {
+        0 => {}
+        1 => message.push_str(" (and one more rule)"),
+        n => write!(message, " (and {n} more rules)").expect("a String takes every write"),
+    }
+    let remedy = remedies(&refused, view);
+    let cause = cause(first);
+    if !has_pods {
+        return Finding::new(Verdict::Excluded, cause, message).remedy(remedy);
+    }
+    let (message, remedy) = lingering(case, fit, &message, remedy);
+    Finding::new(Verdict::Lingers, cause, message).remedy(remedy)
+}
+
+fn lingering(case: &Case<'_>, fit: Fit, message: &str, to_belong: String) -> (String, String) {
+    if fit.keep {
+        let delete = case.foremost().map(|standing| {
+            let name = &standing.pod.name;
+            let namespace = &case.snapshot.daemon_set.namespace;
+            format!(
+                "# to remove it:\nkubectl delete pod -n {namespace} {name}\n# to let it belong:\n"
+            )
+        });
+        return (
+            format!("{message}; NoSchedule keeps new pods away and leaves running ones alone"),
+            format!("{}{to_belong}", delete.unwrap_or_default()),
+        );
+    }
+    let leaving = case.place.pods.iter().all(super::Standing::leaves);
+    let end = if leaving {
+        "its pod is being deleted"
+    } else {
+        "the controller deletes its pod"
+    };
+    (format!("{message}; {end}"), to_belong)
+}
+
+/// A node that would belong if it were ready.
+fn not_ready(case: &Case<'_>, has_pods: bool) -> Finding {
+    let unready = case.node().and_then(super::Node::unready);
+    let since = unready.as_ref().and_then(super::seen::Condition::since);
+    let why = unready.map_or_else(|| "its taint says so".to_owned(), |c| pod::reason(&c));
+    let finding = if has_pods {
+        let message = format!(
+            "the node is not ready ({why}): what it last ran may run on, but counts for nothing"
+        );
+        Finding::new(Verdict::Lingers, Cause::NodeNotReady, message)
+    } else {
+        let message = format!("the node is not ready ({why}): it gets its pod when it is");
+        Finding::missing(Cause::NodeNotReady, message)
+    };
+    finding
+        .since(since)
+        .remedy(format!("kubectl describe node {}", case.name))
+}
+
+fn cause(rule: &Rule<'_>) -> Cause {
+    match rule {
+        Rule::Name(_) => Cause::NodeName,
+        Rule::Label(..) => Cause::NodeSelector,
+        Rule::Affinity(_) => Cause::NodeAffinity,
+        Rule::Taint(_) => Cause::Taint,
+    }
+}
+
+fn asked(rule: &Rule<'_>) -> String {
+    match rule {
+        Rule::Name(name) => format!("spec.nodeName is {name}"),
+        Rule::Label(key, value) => format!("nodeSelector {key}={value}"),
+        Rule::Affinity(_) => "required node affinity".to_owned(),
+        Rule::Taint(taint) => format!("taint {}", taint_text(taint)),
+    }
+}
+
+fn found(rule: &Rule<'_>, node: &NodeView, rules: &Rules) -> String {
+    match rule {
+        Rule::Name(_) => format!("the node is {}", node.name),
+        Rule::Label(key, _) => has(node, key),
+        Rule::Affinity(selector) if selector.matches(&node.name, &node.labels) => {
+            "a term matches".to_owned()
+        }
+        Rule::Affinity(selector) => terms(selector, node),
+        Rule::Taint(taint) => {
+            let by = rules.tolerations().iter().find(|t| t.tolerates(taint));
+            by.map_or_else(
+                || "not tolerated".to_owned(),
+                |t| format!("tolerated by {}", toleration_text(t)),
+            )
+        }
+    }
+}
+
+fn told(rule: &Rule<'_>, node: &NodeView) -> String {
+    match rule {
+        Rule::Name(name) => format!("spec.nodeName of the template is {name}"),
+        Rule::Label(key, value) => {
+            format!("nodeSelector wants {key}={value}, {}", has(node, key))
+        }
+        Rule::Affinity(selector) => {
+            format!(
+                "required node affinity does not match: {}",
+                terms(selector, node)
+            )
+        }
+        Rule::Taint(taint) => format!("taint {} is not tolerated", taint_text(taint)),
+    }
+}
+
+fn has(node: &NodeView, key: &str) -> String {
+    match node.labels.get(key) {
+        Some(value) => format!("the node has {key}={value}"),
+        None => format!("the node has no label {key}"),
+    }
+}
+
+/// What each term of required affinity misses.
+fn terms(selector: &NodeSelector, node: &NodeView) -> String {
+    let all: Vec<Vec<Part<'_>>> = selector.unmet(&node.name, &node.labels).collect();
+    let several = all.len() > 1;
+    let texts = all.iter().enumerate().map(|(index, parts)| {
+        let parts: Vec<String> = parts.iter().map(|part| part_text(part, node)).collect();
+        let parts = parts.join(", and ");
+        if several {
+            format!("term {} {parts}", index + 1)
+        } else {
+            parts
+        }
+    });
+    let texts: Vec<String> = texts.collect();
+    if texts.is_empty() {
+        return "it has no term that could match".to_owned();
+    }
+    texts.join("; ")
+}
+
+fn part_text(part: &Part<'_>, node: &NodeView) -> String {
+    match part {
+        Part::Label(requirement) => {
+            let key = requirement.key();
+            format!(
+                "wants {}, {}",
+                requirement_text(requirement),
+                has(node, key)
+            )
+        }
+        Part::Field(field) => {
+            let relation = if field.negated() { "is not" } else { "is" };
+            format!("wants that {} {relation} {}", field.key(), field.value())
+        }
+    }
+}
+
+fn requirement_text(requirement: &Requirement) -> String {
+    let key = requirement.key();
+    let values = requirement.values().join(", ");
+    match requirement.operator() {
+        Operator::In => format!("{key} in ({values})"),
+        Operator::NotIn => format!("{key} not in ({values})"),
+        Operator::Exists => format!("a label {key}"),
+        Operator::DoesNotExist => format!("no label {key}"),
+        Operator::GreaterThan => format!("{key} above {values}"),
+        Operator::LessThan => format!("{key} below {values}"),
+        _ => format!("{key} as {values}"),
+    }
+}
+
+/// What would let this node belong: every refusing rule needs one.
+fn remedies(refused: &[Rule<'_>], node: &NodeView) -> String {
+    let mut commands: Vec<String> = Vec::new();
+    let mut labels: Vec<String> = Vec::new();
+    let mut tolerations = String::new();
+    for rule in refused {
+        match rule {
+            Rule::Name(_) => commands.push("# take spec.template.spec.nodeName out".to_owned()),
+            Rule::Label(key, value) => labels.push(format!("{key}={value}")),
+            Rule::Affinity(selector) => match affinity_labels(selector, node) {
+                Some(more) => labels.extend(more),
+                None => commands.push(
+                    "# change required node affinity in spec.template.spec.affinity".to_owned(),
+                ),
+            },
+            Rule::Taint(taint) if SILENCE.contains(&taint.key.as_str()) => {}
+            Rule::Taint(taint) => tolerations.push_str(&toleration_yaml(taint)),
+        }
+    }
+    if !labels.is_empty() {
+        let overwrite = labels.iter().any(|label| {
+            let key = label.split('=').next().unwrap_or_default();
+            label.contains('=') && node.labels.contains_key(key)
+        });
+        let overwrite = if overwrite { " --overwrite" } else { "" };
+        commands.push(format!(
+            "kubectl label node {} {}{overwrite}",
+            node.name,
+            labels.join(" ")
+        ));
+    }
+    if !tolerations.is_empty() {
+        commands.push(format!(
+            "# add to spec.template.spec:\ntolerations:\n{}",
+            tolerations.trim_end()
+        ));
+    }
+    commands.join("\n")
+}
+
+/// The labels that would let the term match that misses least; nothing if labels alone cannot.
+fn affinity_labels(selector: &NodeSelector, node: &NodeView) -> Option<Vec<String>> {
+    let terms = selector.unmet(&node.name, &node.labels);
+    let labels = terms.filter_map(|parts| parts.iter().map(label_for).collect::<Option<Vec<_>>>());
+    labels.min_by_key(Vec::len)
+}
+
+fn label_for(part: &Part<'_>) -> Option<String> {
+    let Part::Label(requirement) = part else {
+        return None;
+    };
+    let key = requirement.key();
+    let first = requirement.values().first();
+    match requirement.operator() {
+        Operator::In => first.map(|value| format!("{key}={value}")),
+        Operator::Exists => Some(format!("{key}=")),
+        Operator::NotIn | Operator::DoesNotExist => Some(format!("{key}-")),
+        Operator::GreaterThan => first?
+            .parse::<i64>()
+            .ok()
+            .map(|n| format!("{key}={}", n + 1)),
+        Operator::LessThan => first?
+            .parse::<i64>()
+            .ok()
+            .map(|n| format!("{key}={}", n - 1)),
+        _ => None,
+    }
+}
+
+fn taint_text(taint: &Taint) -> String {
+    match taint.value.as_str() {
+        "" => format!("{}:{}", taint.key, taint.effect),
+        value => format!("{}={value}:{}", taint.key, taint.effect),
+    }
+}
+
+fn toleration_text(toleration: &Toleration) -> String {
+    let key = match toleration.key.as_str() {
+        "" => "any key",
+        key => key,
+    };
+    let effect = match toleration.effect.as_str() {
+        "" => "any effect",
+        effect => effect,
+    };
+    if toleration.operator == "Exists" {
+        format!("{key} ({effect})")
+    } else {
+        format!("{key}={} ({effect})", toleration.value)
+    }
+}
+
+/// One item of `tolerations` that covers just this taint.
+fn toleration_yaml(taint: &Taint) -> String {
+    let how = match taint.value.as_str() {
+        "" => "  operator: Exists\n".to_owned(),
+        value => format!("  operator: Equal\n  value: \"{value}\"\n"),
+    };
+    format!("- key: {}\n{how}  effect: {}\n", taint.key, taint.effect)
+}

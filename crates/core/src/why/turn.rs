@@ -1,0 +1,107 @@
+//! Nodes whose pod works: of the present template or of an old one, and what an old one waits for.
+
+use super::answer::{Cause, Finding, Note, Verdict};
+use super::{Case, Snapshot, Standing, pod};
+use crate::daemonset::survey::{Survey, Turn};
+use crate::daemonset::view::Strategy;
+
+/// How many nodes are named as those that hold a rollout up.
+const NAMED: usize = 3;
+
+/// A node with a pod that works.
+pub(super) fn find(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
+    let mut finding = age(case, standing);
+    finding.pod = Some(standing.pod.name.to_string());
+    finding
+}
+
+fn age(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
+    let runs = |cause, message: String| Finding::new(Verdict::Runs, cause, message);
+    if standing.updated {
+        return runs(Cause::UpToDate, "runs".to_owned());
+    }
+    let new = case.place.pods.iter().find(|s| s.updated && !s.leaves());
+    if let Some(new) = new {
+        let why = pod::find(case, new);
+        let message = format!(
+            "runs the old template; the new pod beside it is not available: {}",
+            why.message
+        );
+        let finding = runs(Cause::NewPodNotAvailable, message);
+        return match why.remedy {
+            Some(remedy) => finding.remedy(remedy),
+            None => finding,
+        };
+    }
+    let set = &case.snapshot.daemon_set;
+    if set.strategy == Strategy::OnDelete {
+        let message = "runs the old template, until its pod is deleted (updateStrategy OnDelete)";
+        let (namespace, name) = (&standing.pod.namespace, &standing.pod.name);
+        return runs(Cause::OldTemplate, message.to_owned())
+            .remedy(format!("kubectl delete pod -n {namespace} {name}"));
+    }
+    match case.survey.budget {
+        None => runs(
+            Cause::RolloutStopped,
+            "runs the old template; maxUnavailable or maxSurge cannot be read, so nothing is rolled out"
+                .to_owned(),
+        ),
+        Some(budget) => waiting(case, budget),
+    }
+}
+
+fn waiting(case: &Case<'_>, (unavailable, surge): (i64, i64)) -> Finding {
+    let surges = case.snapshot.daemon_set.strategy.surges();
+    let counts = |place: &super::Place<'_>| {
+        if surges {
+            place.counts_surge
+        } else {
+            place.counts_unavailable
+        }
+    };
+    let busy = case.survey.places.iter().filter(|(_, place)| counts(place));
+    let busy: Vec<&str> = busy.map(|(name, _)| &**name).collect();
+    let (allowed, limit, what) = if surges {
+        (surge, "maxSurge", "with a new pod beside the old one")
+    } else {
+        (unavailable, "maxUnavailable", "without an available pod")
+    };
+    let count = i64::try_from(busy.len()).unwrap_or(i64::MAX);
+    let message = if case.place.turn == Turn::Waits && count >= allowed {
+        format!(
+            "runs the old template and waits for its turn: {limit} allows {allowed} {} {what}, \
+             and that is {}",
+            if allowed == 1 { "node" } else { "nodes" },
+            names(&busy)
+        )
+    } else {
+        "runs the old template; its turn comes next".to_owned()
+    };
+    Finding::new(Verdict::Runs, Cause::WaitsForBudget, message)
+}
+
+fn names(busy: &[&str]) -> String {
+    let first = busy[..busy.len().min(NAMED)].join(", ");
+    match busy.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// What concerns the whole rollout.
+pub(super) fn notes(snapshot: &Snapshot, survey: &Survey<'_>) -> Vec<Note> {
+    let counters = &survey.counters;
+    let old = counters.current - counters.updated;
+    if old <= 0 || snapshot.daemon_set.terminating {
+        return Vec::new();
+    }
+    let how = match snapshot.daemon_set.strategy {
+        Strategy::OnDelete => "OnDelete: each stays until it is deleted",
+        Strategy::RollingUpdate { .. } => "RollingUpdate",
+    };
+    let message = format!(
+        "{} of {} nodes have a pod of the present template ({how})",
+        counters.updated, counters.desired
+    );
+    vec![Note::new("rollout", message)]
+}

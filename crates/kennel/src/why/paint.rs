@@ -1,0 +1,46 @@
+//! Colour, where it is wanted: on a terminal, unless `NO_COLOR` says otherwise.
+
+use std::io::IsTerminal as _;
+
+/// Whether to use colour.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint(bool);
+
+impl Paint {
+    /// As stdout can take it.
+    pub(super) fn of_stdout() -> Self {
+        Self(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+    }
+
+    #[cfg(test)]
+    pub(super) fn none() -> Self {
+        Self(false)
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        match self.0 {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    pub(super) fn red(self, text: &str) -> String {
+        self.with("1;31", text)
+    }
+
+    pub(super) fn yellow(self, text: &str) -> String {
+        self.with("1;33", text)
+    }
+
+    pub(super) fn green(self, text: &str) -> String {
+        self.with("1;32", text)
+    }
+
+    pub(super) fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    pub(super) fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+}
