@@ -169,17 +169,17 @@ fn crashed(pod: &Pod, vessel: &Vessel<'_>, ended: &Terminated, events: &[&Event]
     Finding::missing(Cause::CrashLoop, message).remedy(logs(pod, vessel, true))
 }
 
-/// `exited with code 1 (Error)`.
+/// `exited with code 137 (OOMKilled)`.
 pub(super) fn exit_text(ended: &Terminated) -> String {
-    let mut text = match (ended.exit_code, ended.signal) {
+    let text = match (ended.exit_code, ended.signal) {
         (0, 0) => "ended with success".to_owned(),
         (code, 0) => format!("exited with code {code}"),
         (_, signal) => format!("was ended by signal {signal}"),
     };
-    if !matches!(ended.reason.as_str(), "" | "Error" | "Completed") {
-        text.push_str(&format!(" ({})", ended.reason));
+    match ended.reason.as_str() {
+        "" | "Error" | "Completed" => text,
+        reason => format!("{text} ({reason})"),
     }
-    text
 }
 
 fn logs(pod: &Pod, vessel: &Vessel<'_>, previous: bool) -> String {

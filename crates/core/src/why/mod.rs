@@ -3,7 +3,7 @@
 //! ```text
 //!   Snapshot ─▶ daemonset::survey (the planner's rules) ─▶ per node ─▶ Answer
 //!                                                           │
-//!     misplaced (does not belong) · absent (no pod) · pod, container (a pod that does not work)
+//!     misplaced, remedy (does not belong) · absent (no pod) · pod, container (a pod that does not work)
 //!     unplaced (no room) · turn (old or new)
 //! ```
 //!
@@ -16,6 +16,7 @@ mod container;
 mod misplaced;
 mod pod;
 mod probe;
+mod remedy;
 mod seen;
 mod span;
 #[cfg(test)]

@@ -147,7 +147,7 @@ pub(super) fn describe(case: &Case<'_>, standing: &Standing<'_>) -> PodAnswer {
 }
 
 fn state_text(state: &State, last: &State, now: i64) -> String {
-    let mut text = if let Some(waiting) = &state.waiting {
+    let text = if let Some(waiting) = &state.waiting {
         format!("waiting ({})", waiting.reason)
     } else if let Some(running) = &state.running {
         let since = running.started_at.as_deref().and_then(seconds);
@@ -158,12 +158,11 @@ fn state_text(state: &State, last: &State, now: i64) -> String {
     } else {
         "not started".to_owned()
     };
-    if let Some(ended) = &last.terminated {
-        text.push_str("; before that ");
-        text.push_str(&container::exit_text(ended));
-        if let Some(at) = ended.finished_at.as_deref().and_then(seconds) {
-            text.push_str(&format!(" {} ago", span(now - at)));
-        }
-    }
-    text
+    let Some(ended) = &last.terminated else {
+        return text;
+    };
+    let at = ended.finished_at.as_deref().and_then(seconds);
+    let ago = at.map(|at| format!(" {} ago", span(now - at)));
+    let before = container::exit_text(ended);
+    format!("{text}; before that {before}{}", ago.unwrap_or_default())
 }

@@ -9,7 +9,6 @@ pub(crate) mod server;
 mod token;
 mod up;
 pub(crate) mod up_node;
-mod up_node;
 mod why;
 
 use std::process::ExitCode;

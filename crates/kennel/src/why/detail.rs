@@ -13,86 +13,80 @@ pub(super) fn text(snapshot: &Snapshot, answer: &Answer, paint: Paint) -> String
     let Some(node) = answer.nodes.first() else {
         return String::new();
     };
-    let set = format!("{}/{}", answer.namespace, answer.name);
-    let mut text = format!(
-        "Node {}, DaemonSet {}: {}\n",
-        paint.bold(&node.node),
-        paint.bold(&set),
-        title(node.verdict, paint).to_lowercase()
-    );
-    text.push_str(&verdict(snapshot, node, paint));
-    for note in &answer.notes {
-        text.push_str(&format!("  note     {}\n", note.message));
-    }
-    if !node.checks.is_empty() {
-        text.push_str(&format!("\n{}\n", paint.bold("Rules of placing, in order")));
-        for check in &node.checks {
-            let mark = if check.holds {
-                paint.green("yes")
-            } else {
-                paint.red("no ")
-            };
-            text.push_str(&format!("  {mark}  {}: {}\n", check.rule, check.found));
-        }
-    } else if snapshot.nodes.iter().any(|n| *n.view.name == *node.node) {
-        text.push_str("\nThe template asks nothing of its nodes, and this one has no taints.\n");
-    }
+    let set = paint.bold(&format!("{}/{}", answer.namespace, answer.name));
+    let name = paint.bold(&node.node);
+    let title = title(node.verdict, paint).to_lowercase();
+    let mut lines = vec![format!("Node {name}, DaemonSet {set}: {title}")];
+    lines.extend(verdict(snapshot, node, paint));
+    let notes = answer.notes.iter();
+    lines.extend(notes.map(|note| format!("  note     {}", note.message)));
+    lines.extend(rules(snapshot, node, paint));
     if !node.pods.is_empty() {
-        text.push_str(&format!("\n{}\n", paint.bold("Pods")));
-        for pod in &node.pods {
-            text.push_str(&pod_text(pod, snapshot.now));
-        }
+        lines.extend([String::new(), paint.bold("Pods")]);
+        let pods = node.pods.iter();
+        lines.extend(pods.flat_map(|pod| pod_lines(pod, snapshot.now)));
     }
-    text.push_str(&events_text(snapshot, node, paint));
-    text
+    lines.extend(events(snapshot, node, paint));
+    lines.join("\n") + "\n"
 }
 
-fn verdict(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> String {
-    let since = node
-        .since
-        .map(|since| format!(", for {}", span(snapshot.now - since)));
-    let mut text = format!(
-        "  cause    {}{}\n  because  {}\n",
-        node.cause.word(),
-        since.unwrap_or_default(),
-        node.message
+fn verdict(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
+    let since = node.since;
+    let since = since.map(|since| format!(", for {}", span(snapshot.now - since)));
+    let cause = node.cause.word() + &since.unwrap_or_default();
+    let mut lines = vec![format!("  cause    {cause}")];
+    lines.push(format!("  because  {}", node.message));
+    lines.extend(
+        node.remarks
+            .iter()
+            .map(|remark| format!("  also     {remark}")),
     );
-    for remark in &node.remarks {
-        text.push_str(&format!("  also     {remark}\n"));
-    }
-    for (index, line) in node
-        .remedy
-        .iter()
-        .flat_map(|remedy| remedy.lines())
-        .enumerate()
-    {
+    let remedy = node.remedy.iter().flat_map(|remedy| remedy.lines());
+    lines.extend(remedy.enumerate().map(|(index, line)| {
         let label = if index == 0 { "try" } else { "" };
-        text.push_str(&format!("  {label:<8} {}\n", paint.bold(line)));
-    }
-    text
+        format!("  {label:<8} {}", paint.bold(line))
+    }));
+    lines
 }
 
-fn pod_text(pod: &PodAnswer, now: i64) -> String {
-    let mut words = vec![pod.phase.clone()];
-    words.push(if pod.ready { "ready" } else { "not ready" }.to_owned());
-    if pod.ready && !pod.available {
-        words.push("not available yet".to_owned());
+fn rules(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
+    if node.checks.is_empty() {
+        let known = snapshot.nodes.iter().any(|n| *n.view.name == *node.node);
+        let text = "The template asks nothing of its nodes, and this one has no taints.";
+        return match known {
+            true => vec![String::new(), text.to_owned()],
+            false => Vec::new(),
+        };
     }
-    words.push(
-        if pod.updated {
+    let mut lines = vec![String::new(), paint.bold("Rules of placing, in order")];
+    lines.extend(node.checks.iter().map(|check| {
+        let mark = if check.holds {
+            paint.green("yes")
+        } else {
+            paint.red("no ")
+        };
+        format!("  {mark}  {}: {}", check.rule, check.found)
+    }));
+    lines
+}
+
+fn pod_lines(pod: &PodAnswer, now: i64) -> Vec<String> {
+    let age = format!("made {} ago", span(now - pod.created));
+    let words = [
+        (!pod.phase.is_empty()).then_some(pod.phase.as_str()),
+        Some(if pod.ready { "ready" } else { "not ready" }),
+        (pod.ready && !pod.available).then_some("not available yet"),
+        Some(if pod.updated {
             "present template"
         } else {
             "old template"
-        }
-        .to_owned(),
-    );
-    if pod.terminating {
-        words.push("being deleted".to_owned());
-    }
-    words.push(format!("made {} ago", span(now - pod.created)));
-    words.retain(|word| !word.is_empty());
-    let mut text = format!("  {}: {}\n", pod.name, words.join(", "));
-    for container in &pod.containers {
+        }),
+        pod.terminating.then_some("being deleted"),
+        Some(&age),
+    ];
+    let words: Vec<&str> = words.into_iter().flatten().collect();
+    let mut lines = vec![format!("  {}: {}", pod.name, words.join(", "))];
+    lines.extend(pod.containers.iter().map(|container| {
         let kind = if container.init {
             "init container"
         } else {
@@ -103,20 +97,20 @@ fn pod_text(pod: &PodAnswer, now: i64) -> String {
             1 => ", 1 restart".to_owned(),
             n => format!(", {n} restarts"),
         };
-        let name = &container.name;
-        text.push_str(&format!(
-            "    {kind} {name}: {}{restarts}\n",
-            container.state
-        ));
-    }
-    text
+        format!(
+            "    {kind} {}: {}{restarts}",
+            container.name, container.state
+        )
+    }));
+    lines
 }
 
-fn events_text(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> String {
+fn events(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
     let here = |name: &str| node.pods.iter().any(|pod| pod.name == name);
-    let uids = snapshot.pods.iter().filter(|pod| here(&pod.view.name));
-    let uids = uids.map(|pod| &*pod.view.uid);
-    let mut events: Vec<&Event> = uids.flat_map(|uid| snapshot.events_of(uid)).collect();
+    let pods = snapshot.pods.iter().filter(|pod| here(&pod.view.name));
+    let mut events: Vec<&Event> = pods
+        .flat_map(|pod| snapshot.events_of(&pod.view.uid))
+        .collect();
     let title = if events.is_empty() {
         events = snapshot.events_of(&snapshot.daemon_set.uid);
         "Last events of the DaemonSet"
@@ -125,24 +119,21 @@ fn events_text(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> String {
         "Last events of its pods"
     };
     if events.is_empty() {
-        return String::new();
+        return Vec::new();
     }
-    let mut text = format!("\n{}\n", paint.bold(title));
-    for event in events.into_iter().take(EVENTS_MAX) {
-        let ago = span(snapshot.now - event.last());
-        let times = match event.times() {
-            1 => String::new(),
-            n => format!(" (x{n})"),
-        };
-        let message = event
-            .message
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
-        let (kind, reason) = (&event.r#type, &event.reason);
-        text.push_str(&format!(
-            "  {ago:>6} ago  {kind:<7}  {reason}: {message}{times}\n"
-        ));
-    }
-    text
+    let mut lines = vec![String::new(), paint.bold(title)];
+    let events = events.into_iter().take(EVENTS_MAX);
+    lines.extend(events.map(|event| event_line(event, snapshot.now)));
+    lines
+}
+
+fn event_line(event: &Event, now: i64) -> String {
+    let ago = span(now - event.last());
+    let times = match event.times() {
+        1 => String::new(),
+        n => format!(" (x{n})"),
+    };
+    let words: Vec<&str> = event.message.split_whitespace().collect();
+    let (kind, reason, message) = (&event.r#type, &event.reason, words.join(" "));
+    format!("  {ago:>6} ago  {kind:<7}  {reason}: {message}{times}")
 }

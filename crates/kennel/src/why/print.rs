@@ -15,38 +15,44 @@ const WIDTH: usize = 96;
 
 /// The text.
 pub(super) fn text(snapshot: &Snapshot, answer: &Answer, all: bool, paint: Paint) -> String {
-    let mut text = heading(answer, paint);
-    for note in &answer.notes {
-        text.push_str(&format!("Note: {}.\n", note.message.trim_end_matches('.')));
-    }
+    let mut lines = vec![heading(answer, paint)];
+    let notes = answer.notes.iter().map(|note| note.message.as_str());
+    lines.extend(notes.map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
     for verdict in [
         Verdict::Missing,
         Verdict::Lingers,
         Verdict::Excluded,
         Verdict::Runs,
     ] {
-        let nodes = answer.nodes.iter().filter(|node| node.verdict == verdict);
-        let groups = groups(nodes);
-        if groups.is_empty() {
-            continue;
-        }
-        let count = groups.iter().map(Vec::len).sum();
-        text.push_str(&format!(
-            "\n{}: {}\n",
-            title(verdict, paint),
-            nodes_text(count)
-        ));
-        let shown = if all { groups.len() } else { GROUPS_MAX };
-        for group in groups.iter().take(shown) {
-            text.push_str(&group_text(snapshot, group, all, paint));
-        }
-        if let Some(rest) = groups.get(shown..).filter(|rest| !rest.is_empty()) {
-            let nodes = nodes_text(rest.iter().map(Vec::len).sum());
-            let more = format!("  and {nodes} for other causes: --all tells them");
-            text.push_str(&(paint.dim(&more) + "\n"));
-        }
+        lines.extend(chapter(snapshot, answer, verdict, all, paint));
     }
-    text
+    lines.join("\n") + "\n"
+}
+
+/// All nodes of one verdict.
+fn chapter(
+    snapshot: &Snapshot,
+    answer: &Answer,
+    verdict: Verdict,
+    all: bool,
+    paint: Paint,
+) -> Vec<String> {
+    let groups = groups(answer.nodes.iter().filter(|node| node.verdict == verdict));
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let count = groups.iter().map(Vec::len).sum();
+    let title = format!("{}: {}", title(verdict, paint), nodes_text(count));
+    let mut lines = vec![String::new(), title];
+    let shown = if all { groups.len() } else { GROUPS_MAX };
+    for group in groups.iter().take(shown) {
+        lines.extend(group_lines(snapshot, group, all, paint));
+    }
+    if let Some(rest) = groups.get(shown..).filter(|rest| !rest.is_empty()) {
+        let nodes = nodes_text(rest.iter().map(Vec::len).sum());
+        lines.push(paint.dim(&format!("  and {nodes} for other causes: --all tells them")));
+    }
+    lines
 }
 
 fn heading(answer: &Answer, paint: Paint) -> String {
@@ -69,7 +75,7 @@ fn heading(answer: &Answer, paint: Paint) -> String {
             format!("of {wanted} that should run it, {running} {do_it}")
         }
     };
-    format!("DaemonSet {name}: {what}.\n")
+    format!("DaemonSet {name}: {what}.")
 }
 
 pub(super) fn title(verdict: Verdict, paint: Paint) -> String {
@@ -94,48 +100,49 @@ fn groups<'a>(nodes: impl Iterator<Item = &'a NodeAnswer>) -> Vec<Vec<&'a NodeAn
     groups
 }
 
-fn group_text(snapshot: &Snapshot, group: &[&NodeAnswer], all: bool, paint: Paint) -> String {
+fn group_lines(snapshot: &Snapshot, group: &[&NodeAnswer], all: bool, paint: Paint) -> Vec<String> {
     let Some(first) = group.first() else {
-        return String::new();
+        return Vec::new();
     };
-    let mut text = names(group, all);
-    if let ([_], Some(since)) = (group, first.since) {
-        text.push_str(&format!(", for {}", span(snapshot.now - since)));
+    let mut lines = names(group, all);
+    if let ([_], Some(since), Some(last)) = (group, first.since, lines.last_mut()) {
+        last.push_str(", for ");
+        last.push_str(&span(snapshot.now - since));
     }
-    text.push('\n');
     if first.cause != Cause::UpToDate {
-        text.push_str(&format!("    {}\n", first.message));
+        lines.push(format!("    {}", first.message));
     }
-    for remark in &first.remarks {
-        text.push_str(&format!("    {remark}\n"));
-    }
-    for line in first.remedy.iter().flat_map(|remedy| remedy.lines()) {
-        text.push_str(&format!("      {}\n", paint.dim(line)));
-    }
-    text
+    lines.extend(first.remarks.iter().map(|remark| format!("    {remark}")));
+    let remedy = first.remedy.iter().flat_map(|remedy| remedy.lines());
+    lines.extend(remedy.map(|line| format!("      {}", paint.dim(line))));
+    lines
 }
 
-fn names(group: &[&NodeAnswer], all: bool) -> String {
+/// The names of a group's nodes, in lines that are not too long.
+fn names(group: &[&NodeAnswer], all: bool) -> Vec<String> {
     let shown = if all || group.len() <= NAMED_MAX + 1 {
         group.len()
     } else {
         NAMED_MAX
     };
-    let mut text = String::from(" ");
-    let mut column = 1;
+    let mut lines = Vec::new();
+    let mut line = String::from(" ");
     for (index, node) in group.iter().take(shown).enumerate() {
-        let comma = if index + 1 < shown { "," } else { "" };
-        if column + node.node.len() > WIDTH {
-            text.push_str("\n ");
-            column = 1;
+        if index > 0 {
+            line.push(',');
         }
-        text.push_str(&format!(" {}{comma}", node.node));
-        column += node.node.len() + 2;
+        if index > 0 && line.len() + node.node.len() > WIDTH {
+            lines.push(std::mem::replace(&mut line, String::from(" ")));
+        }
+        line.push(' ');
+        line.push_str(&node.node);
     }
-    match group.len() - shown {
-        0 => text,
-        more => format!("{text} and {} more (--all names them)", number(more)),
-    }
+    let more = group.len() - shown;
+    lines.push(match more {
+        0 => line,
+        more => format!("{line} and {} more (--all names them)", number(more)),
+    });
+    lines
 }
 
 fn nodes_text(count: usize) -> String {
