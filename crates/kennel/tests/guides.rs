@@ -93,6 +93,7 @@ pages!(
     daemonsets: "docs/guides/daemonsets.md",
     encryption_at_rest: "docs/guides/encryption-at-rest.md",
     existing_cluster: "docs/guides/existing-cluster.md",
+    find_out_why: "docs/guides/find-out-why.md",
     join: "docs/guides/join.md",
     names: "docs/guides/names.md",
     readme: "README.md",

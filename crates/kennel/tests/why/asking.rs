@@ -28,8 +28,8 @@ Node sim-1, DaemonSet default/agent: does not belong
              effect: NoSchedule
 
 Rules of placing, in order
-  no   taint node-role.kubernetes.io/control-plane:NoSchedule: not tolerated
   yes  taint dedicated=db:NoSchedule: tolerated by dedicated (any effect)
+  no   taint node-role.kubernetes.io/control-plane:NoSchedule: not tolerated
 
 Last events of the DaemonSet
   [..] ago  Normal   SuccessfulCreate: Created pod: agent-[..]
