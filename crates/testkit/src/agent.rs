@@ -137,7 +137,9 @@ fn launch(plan: &AgentPlan, dir: &Path, network: Option<&Network>) -> Child {
         ("--log-dir", "log"),
         ("--manifest-dir", "manifests"),
     ] {
-        command.arg(flag).arg(dir.join(name));
+        if !plan.arguments.iter().any(|told| told.starts_with(flag)) {
+            command.arg(flag).arg(dir.join(name));
+        }
     }
     command
         .args(&plan.arguments)

@@ -126,6 +126,22 @@ impl Kennel {
         self.data_dir().join("admin.kubeconfig")
     }
 
+    /// What `kennel token create` prints, without the address: that differs from machine to machine.
+    pub fn join_flags(&self) -> Vec<String> {
+        let mut command = Command::new(&self.binary);
+        command.args(["token", "create", "--data-dir"]);
+        let line = crate::machine::run(command.arg(self.data_dir()));
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let flag = |name: &str| {
+            let mut pairs = words.windows(2);
+            let pair = pairs.find(|pair| pair[0] == name);
+            pair.unwrap_or_else(|| panic!("no {name} in {line}"))
+                .iter()
+                .map(ToString::to_string)
+        };
+        flag("--token").chain(flag("--ca-hash")).collect()
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()

@@ -1,13 +1,10 @@
 //! A server and a few machines that have joined it with a token, as the guide says.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 use kennel_testkit::machine::{Containerd, Image, Network};
-use kennel_testkit::{Agent, AgentPlan, Deadline, Kennel, Kubectl, Version, eventually};
+use kennel_testkit::{Agent, AgentPlan, Deadline, Kennel, Kubectl, Version, eventually, fetch};
 use serde_json::Value;
 
 const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
@@ -80,24 +77,6 @@ impl Machine {
     }
 }
 
-/// What answers to a GET.
-pub(crate) fn fetch(address: SocketAddr, path: &str) -> std::io::Result<String> {
-    let within = Duration::from_secs(2);
-    let mut socket = TcpStream::connect_timeout(&address, within)?;
-    socket.set_read_timeout(Some(within))?;
-    write!(
-        socket,
-        "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"
-    )?;
-    let mut answer = Vec::new();
-    socket.read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    if answer.starts_with("HTTP/1.1 200") {
-        return Ok(answer);
-    }
-    Err(std::io::Error::other(answer))
-}
-
 impl Fleet {
     /// So many machines whose nodes are ready. Images are given to each that can have them.
     pub(crate) fn new(engine: Engine, count: usize, images: &[Image]) -> Self {
@@ -128,7 +107,7 @@ impl Fleet {
         }
         let server = Kennel::start_at(KENNEL, &arguments, "0.0.0.0:0");
         let port = server.address().port();
-        let token = join_flags(&server);
+        let token = server.join_flags();
         let start = |(number, engine): (usize, Home)| {
             let gateway = engine.network().gateway();
             let mut arguments = vec!["--server".to_owned(), format!("https://{gateway}:{port}")];
@@ -266,23 +245,4 @@ impl Home {
             ],
         }
     }
-}
-
-/// The flags that `kennel token create` prints, without the address: that differs from machine to machine.
-fn join_flags(server: &Kennel) -> Vec<String> {
-    let output = Command::new(KENNEL)
-        .args(["token", "create", "--kubeconfig"])
-        .arg(server.kubeconfig())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    let line = String::from_utf8(output.stdout).unwrap();
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let flag = |name: &str| {
-        let at = words.iter().position(|word| *word == name);
-        let at = at.unwrap_or_else(|| panic!("no {name} in {line}"));
-        [name.to_owned(), words[at + 1].to_owned()]
-    };
-    [flag("--token"), flag("--ca-hash")].concat()
 }

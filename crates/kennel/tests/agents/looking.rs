@@ -6,9 +6,9 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
 use kennel_testkit::machine::Image;
-use kennel_testkit::{Answer, Deadline, Kubectl, Version, eventually};
+use kennel_testkit::{Answer, Deadline, Kubectl, Version, eventually, fetch};
 
-use super::fleet::{Engine, Fleet, PATIENCE, fetch, is_ready};
+use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
 
 #[test]
 fn looking_into_containers() {

@@ -18,11 +18,14 @@ const START_SECONDS: u64 = 30;
 const PAUSE: &str = "kennel.test/pause:1";
 /// Debian's place for CNI plugins.
 const CNI_PLUGINS: &str = "/usr/lib/cni";
+/// Everybody else's place for CNI plugins, and for what says which of them to use.
+const USUAL_CNI: (&str, &str) = ("/opt/cni/bin", "/etc/cni/net.d");
 
 /// How a containerd is to be.
 #[derive(Debug)]
 pub struct Builder {
     pod_network: bool,
+    usual_cni: bool,
     network: Option<Network>,
 }
 
@@ -50,6 +53,14 @@ impl Builder {
         self
     }
 
+    /// Pods get the network that somebody sets up in the usual places, `/etc/cni/net.d` and `/opt/cni/bin`: only
+    /// in a network with a disk of its own. The plugins that everybody has are there already.
+    #[must_use]
+    pub fn with_usual_cni(mut self) -> Self {
+        (self.pod_network, self.usual_cni) = (false, true);
+        self
+    }
+
     /// Runs it in this network, not in a new one.
     #[must_use]
     pub fn in_network(mut self, network: Network) -> Self {
@@ -68,7 +79,13 @@ impl Builder {
             directory,
             network,
         };
-        containerd.write_configuration();
+        let own = containerd.directory.join("cni").display().to_string();
+        if self.usual_cni {
+            containerd.give_usual_plugins();
+            containerd.write_configuration(USUAL_CNI.0, USUAL_CNI.1);
+        } else {
+            containerd.write_configuration(CNI_PLUGINS, &own);
+        }
         if self.pod_network {
             containerd.add_pod_network();
         }
@@ -88,6 +105,7 @@ impl Containerd {
     pub fn builder() -> Builder {
         Builder {
             pod_network: true,
+            usual_cni: false,
             network: None,
         }
     }
@@ -192,7 +210,17 @@ impl Containerd {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_configuration(&self) {
+    /// As an operator does who installs the package of plugins.
+    fn give_usual_plugins(&self) {
+        let script = r#"rm -rf "$2" "$3" && mkdir -p "$2" "$3" && cp "$1"/* "$2""#;
+        run(self
+            .network
+            .command("sh")
+            .args(["-ec", script, "sh", CNI_PLUGINS])
+            .args([USUAL_CNI.0, USUAL_CNI.1]));
+    }
+
+    fn write_configuration(&self, plugins: &str, networks: &str) {
         let directory = self.directory.display();
         let address = self.address();
         // Scores below ours need a capability that tests in containers have not.
@@ -208,8 +236,8 @@ sandbox_image = "{PAUSE}"
 netns_mounts_under_state_dir = true
 stream_server_address = "{address}"
 [plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "{CNI_PLUGINS}"
-conf_dir = "{directory}/cni"
+bin_dir = "{plugins}"
+conf_dir = "{networks}"
 [plugins."io.containerd.grpc.v1.cri".registry]
 config_path = "{directory}/registries"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]

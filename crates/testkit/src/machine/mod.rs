@@ -2,7 +2,7 @@
 //! the spot. Nothing is fetched, and nothing of the real machine's containerd is touched.
 //!
 //! ```text
-//!   Network     a network namespace, and an address of it that the test reaches
+//!   Network     a network namespace, and an address of it that the test reaches; a disk of its own on request
 //!   Containerd  root, state, socket, CNI configuration; runs in a Network
 //!   Image       busybox and what a test adds, packed as container engines load it
 //!   Registry    where a containerd pulls images from, with a password or without
@@ -13,6 +13,7 @@
 //! test process ends in any other way: statics that many tests share leave nothing behind.
 
 mod containerd;
+mod disk;
 mod image;
 mod lan;
 mod network;

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::disk::Disk;
 use super::reaper::Reaper;
 use super::run;
 
@@ -21,6 +22,7 @@ pub struct Network {
     address: Ipv4Addr,
     /// The test's address, as it sees it.
     gateway: Ipv4Addr,
+    disk: Option<Disk>,
     _reaper: Reaper,
 }
 
@@ -37,7 +39,17 @@ impl Network {
             name,
             address,
             gateway,
+            disk: None,
             _reaper: reaper,
+        }
+    }
+
+    /// Makes one with a [`Disk`] of its own: what is written there to `/etc`, `/opt`, `/run`, `/usr` and `/var`, and
+    /// whatever is mounted, is seen there alone, and goes with it.
+    pub fn with_disk() -> Self {
+        Self {
+            disk: Some(Disk::new()),
+            ..Self::new()
         }
     }
 
@@ -56,11 +68,12 @@ impl Network {
         self.gateway
     }
 
-    /// A command that will run in it. Files and processes are the test's.
+    /// A command that will run in it. Processes are the test's, and files are unless it has a disk.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         // Not `ip netns exec`: that puts a new /sys over the one with the control groups.
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.name));
+        command.args(self.disk.as_ref().map(Disk::flag));
         command.arg("--").arg(program);
         command
     }

@@ -1,0 +1,52 @@
+//! The node exporter, a real one: it sees the machine, not its container, and is found at the node's address.
+
+use super::world::{World, wait};
+
+const NAME: &str = "node-exporter";
+const NAMESPACE: &str = "monitoring";
+const PORT: u16 = 9100;
+
+pub(crate) fn check(world: &World) {
+    world.apply(NAME);
+    world.rolled_out(NAME, NAMESPACE);
+    let metrics = world.fetch(PORT, "/metrics").unwrap();
+    for name in ["node_load1 ", "node_memory_MemTotal_bytes ", "node_cpu_"] {
+        assert!(metrics.contains(name), "no {name} in {metrics}");
+    }
+    sees_the_machine(world, &metrics);
+    let pod = world.pod(NAME, NAMESPACE);
+    let user = world.inside(&pod, NAMESPACE, "id -u; touch /x 2>&1");
+    assert!(user.starts_with("65534\n"), "{user}");
+    assert!(user.contains("Read-only file system"), "{user}");
+    is_found_by_the_service(world);
+    world.delete(NAME);
+    assert!(world.fetch(PORT, "/metrics").is_err(), "it still runs");
+}
+
+/// Its network and its mounts: a container's own would be others. What the exclusion names is left out.
+fn sees_the_machine(world: &World, metrics: &str) {
+    let network = "node_network_info{address=";
+    let of_the_machine = metrics
+        .lines()
+        .any(|line| line.starts_with(network) && line.contains("device=\"cni0\""));
+    assert!(of_the_machine, "the bridge of the pods is not seen");
+    let root = metrics.lines().any(|line| {
+        line.starts_with("node_filesystem_size_bytes") && line.contains("mountpoint=\"/\"")
+    });
+    assert!(root, "the machine's root is not seen: {metrics}");
+    assert!(!metrics.contains("mountpoint=\"/run\""), "{metrics}");
+    let mounted = world.on_machine("grep -c ' /run ' /proc/self/mounts");
+    assert_ne!(mounted.unwrap(), "0", "there is such a mount to leave out");
+}
+
+fn is_found_by_the_service(world: &World) {
+    let address = world.machine.address().to_string();
+    let label = "kubernetes.io/service-name=node-exporter";
+    wait(|| {
+        let slices = world.get(&["endpointslices", "-n", NAMESPACE, "-l", label])?;
+        let said = slices.to_string();
+        (said.contains(&address) && said.contains("9100"))
+            .then_some(())
+            .ok_or(said)
+    });
+}
