@@ -212,6 +212,10 @@ impl Containerd {
 
     /// As an operator does who installs the package of plugins.
     fn give_usual_plugins(&self) {
+        assert!(
+            self.network.has_disk(),
+            "the real machine's plugins are not ours to replace"
+        );
         let script = r#"rm -rf "$2" "$3" && mkdir -p "$2" "$3" && cp "$1"/* "$2""#;
         run(self
             .network

@@ -53,6 +53,11 @@ impl Network {
         }
     }
 
+    /// Was it made by [`Self::with_disk`]?
+    pub fn has_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
     /// What `ip netns` calls it.
     pub fn name(&self) -> &str {
         &self.name
