@@ -23,9 +23,12 @@ use std::collections::BTreeSet;
 
 use world::{World, directory};
 
+/// An example, and what checks it.
+type Check = (&'static str, fn(&World));
+
 /// What checks each example on a machine with containers, beside nodes that are simulated. The network comes
 /// first: the pods of the others live in it.
-const ON_A_MACHINE: &[(&str, fn(&World))] = &[
+const ON_A_MACHINE: &[Check] = &[
     ("network-plugin", network_plugin::check),
     ("log-collector", log_collector::check),
     ("node-cache", node_cache::check),
@@ -46,7 +49,7 @@ fn examples_on_a_machine() {
     let ((_, network), others) = ON_A_MACHINE.split_first().unwrap();
     network(&world);
     std::thread::scope(|scope| {
-        let check = |(name, check): &'static (&str, fn(&World))| {
+        let check = |(name, check): &'static Check| {
             let world = &world;
             let named = std::thread::Builder::new().name((*name).to_owned());
             named.spawn_scoped(scope, move || check(world)).unwrap();
