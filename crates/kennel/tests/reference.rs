@@ -72,6 +72,8 @@ fn every_verb_has_a_man_page() {
         let page = page.unwrap_or_else(|error| panic!("no page for {verb}: {error}"));
         assert!(page.contains(".TH kennel-"), "{page}");
     }
+    let page = fs::read_to_string(dir.path().join("kennel-server.1")).unwrap();
+    assert!(page.contains("KENNEL_DATA_DIR"), "{page}");
     assert!(names(dir.path()).contains("kennel.1"));
     assert!(!names(dir.path()).contains("kennel-generate.1"));
 }

@@ -7,6 +7,7 @@ mod commands;
 mod completions;
 mod errors;
 mod events;
+mod man;
 mod markdown;
 mod metrics;
 
@@ -57,8 +58,7 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<()> {
             }
             Ok(())
         }
-        What::Man => clap_mangen::generate_to(Args::command(), dir)
-            .with_context(|| format!("cannot write man pages into {}", dir.display())),
+        What::Man => man::write_all(dir),
         What::Completions => completions::write_all(dir),
     }
 }
