@@ -98,10 +98,10 @@ impl Drawing<'_> {
         ];
         let mut x = WIDTH - 400.0;
         for (class, more, words) in keys {
-            let _infallible = write!(
+            let _infallible = writeln!(
                 out,
                 "<rect class=\"{class}\" x=\"{x}\" y=\"58\" width=\"14\" height=\"9\" rx=\"2\"{more}/>\
-                 <text class=\"faint\" x=\"{}\" y=\"66.5\" font-size=\"11\">{words}</text>\n",
+                 <text class=\"faint\" x=\"{}\" y=\"66.5\" font-size=\"11\">{words}</text>",
                 x + 19.0
             );
             x += if words.len() > 9 { 108.0 } else { 82.0 };
@@ -117,10 +117,10 @@ impl Drawing<'_> {
         let mut at = 0.0;
         while at <= self.to {
             let x = self.x(at);
-            let _infallible = write!(
+            let _infallible = writeln!(
                 out,
                 "<path class=\"grid\" d=\"M{x:.1} {}V{bottom:.1}\"/>\
-                 <text class=\"faint\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{at} s</text>\n",
+                 <text class=\"faint\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{at} s</text>",
                 TOP - 4.0,
                 bottom + 16.0
             );

@@ -111,7 +111,7 @@ mod tests {
             deleted: Some(2.0),
             gone: Some(3.0),
         };
-        assert_eq!(of(&seen), [expected.clone()]);
+        assert_eq!(of(&seen), std::slice::from_ref(&expected));
         let check = |at, ready| assert_eq!(expected.is_ready(at), ready, "{at}");
         check(0.5, false);
         check(1.5, true);
