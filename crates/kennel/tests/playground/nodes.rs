@@ -92,6 +92,7 @@ fn each_node_runs_processes_and_has_its_own_ports() {
     let answers: Vec<String> = answers.collect();
     assert_eq!(answers, ["kennel-1", "kennel-2", "kennel-3"]);
     looks_in(&kubectl);
+    restarts_pods(&kubectl);
     let bridge = ground.bridge();
     assert!(bridge.exists());
     assert!(ground.end(Signal::TERM).success(), "{}", ground.said());
@@ -116,6 +117,20 @@ fn looks_in(kubectl: &Kubectl) {
                   busybox nc $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null && echo reached";
     let answer = kubectl.run(&["exec", &pod, "--", "sh", "-c", script]);
     assert_eq!(answer.ok(), "kennel-3\nreached\n");
+}
+
+/// Pods with mounts are taken away and made anew, on all nodes.
+fn restarts_pods(kubectl: &Kubectl) {
+    let before = kubectl.run(&["get", "pods", "-oname"]).ok();
+    let delete = ["delete", "pods", "--all", "--timeout=60s"];
+    kubectl.run(&delete).ok();
+    rolled_out(kubectl, "web");
+    let after = kubectl.run(&["get", "pods", "-oname"]).ok();
+    assert_eq!(after.lines().count(), 3, "{after}");
+    assert!(
+        after.lines().all(|pod| !before.contains(pod)),
+        "{before}{after}"
+    );
 }
 
 #[test]
