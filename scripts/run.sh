@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 say() { echo "run: $*" >&2; }
 
 # Prints a kubectl for the tour: this machine's, or the one that the tests use.
-kubectl() {
+find_kubectl() {
     command -v kubectl && return
     [ -x .tools/kubectl-1.32 ] || {
         say "no kubectl on PATH: fetching one into .tools (nothing is installed)"
@@ -33,7 +33,7 @@ else
     say "no Debian: a C compiler and iproute2 must be there"
 fi
 say "2/4 looking for kubectl"
-KUBECTL=$(kubectl)
+KUBECTL=$(find_kubectl)
 say "3/4 building (the first time takes some minutes)"
 cargo build --locked -p kennel
 BINARY=${CARGO_TARGET_DIR:-target}/debug/kennel

@@ -107,6 +107,12 @@ impl Plan {
         })
     }
 
+    /// What people type to run kubectl: its name if that is enough.
+    pub(super) fn kubectl_word(&self) -> String {
+        let given = self.kubectl.as_ref().filter(|_| on_path().is_none());
+        given.map_or("kubectl".to_owned(), |path| path.display().to_string())
+    }
+
     /// The names of all nodes.
     pub(super) fn names(&self) -> Vec<String> {
         (1..=self.real + self.simulated).map(name).collect()
@@ -146,9 +152,7 @@ fn kubectl(given: Option<PathBuf>, needed: bool) -> anyhow::Result<Option<PathBu
         );
         return Ok(Some(absolute(&given)));
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut found = std::env::split_paths(&path).map(|dir| dir.join("kubectl"));
-    let found = found.find(|file| is_program(file));
+    let found = on_path();
     anyhow::ensure!(
         found.is_some() || !needed,
         "kubectl is not on PATH, and the tour is made of its commands; install it (Debian 13: apt-get install \
@@ -156,6 +160,12 @@ fn kubectl(given: Option<PathBuf>, needed: bool) -> anyhow::Result<Option<PathBu
          --kubectl, or leave the tour out with --no-tour"
     );
     Ok(found)
+}
+
+fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|dir| dir.join("kubectl"));
+    files.find(|file| is_program(file))
 }
 
 fn is_program(file: &Path) -> bool {

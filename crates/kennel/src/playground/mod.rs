@@ -183,7 +183,7 @@ fn introduce(plan: &Plan, world: &World, network: Option<&Network>, began: Insta
             plan.data.display()
         ));
     }
-    announce(&world.server, "kubectl get nodes");
+    announce(&world.server, &format!("{} get nodes", plan.kubectl_word()));
     Stage {
         kubectl: plan.kubectl.clone().unwrap_or_else(|| "kubectl".into()),
         kubeconfig: world.server.kubeconfig.clone(),
