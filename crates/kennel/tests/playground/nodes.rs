@@ -19,6 +19,7 @@ spec:
     metadata: {labels: {app: web}}
     spec:
       hostNetwork: true
+      terminationGracePeriodSeconds: 1
       tolerations: [{operator: Exists}]
       containers:
       - name: web
