@@ -145,9 +145,8 @@ pub struct PodAnswer {
     pub updated: bool,
     /// Being deleted.
     pub terminating: bool,
-    /// When it was created, in seconds since the epoch. Told as a time.
-    #[serde(serialize_with = "time")]
-    pub created: i64,
+    /// When it was created.
+    pub created: Time,
     /// How its containers are, those that run first included.
     pub containers: Vec<ContainerAnswer>,
 }
@@ -168,15 +167,17 @@ pub struct ContainerAnswer {
     pub restarts: i64,
 }
 
-fn time<S: Serializer>(seconds: &i64, serializer: S) -> Result<S::Ok, S::Error> {
-    let time = jiff::Timestamp::from_second(*seconds).unwrap_or_default();
-    serializer.collect_str(&time)
-}
+/// A time as API objects carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(
+    /// In seconds since the epoch.
+    pub i64,
+);
 
-fn time_or_none<S: Serializer>(seconds: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match seconds {
-        Some(seconds) => time(seconds, serializer),
-        None => serializer.serialize_none(),
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let time = jiff::Timestamp::from_second(self.0).unwrap_or_default();
+        serializer.collect_str(&time)
     }
 }
 
@@ -195,12 +196,9 @@ pub struct NodeAnswer {
     /// What would change it, if that is known: a command, or YAML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// Since when, in seconds since the epoch, where that is known. Told as a time.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time_or_none"
-    )]
-    pub since: Option<i64>,
+    /// Since when, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
     /// The pod that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
@@ -223,7 +221,7 @@ impl NodeAnswer {
             cause: finding.cause,
             message: finding.message,
             remedy: finding.remedy,
-            since: finding.since,
+            since: finding.since.map(Time),
             pod: finding.pod,
             remarks: Vec::new(),
             checks: Vec::new(),

@@ -24,7 +24,7 @@ mod tests;
 mod turn;
 mod unplaced;
 
-pub use answer::{Answer, Cause, Check, NodeAnswer, Note, PodAnswer, Verdict};
+pub use answer::{Answer, Cause, Check, NodeAnswer, Note, PodAnswer, Time, Verdict};
 pub use seen::{Event, Node, Pod, PodFacts, Snapshot};
 pub use span::span;
 pub use unplaced::{Crowd, Neighbour};
@@ -41,6 +41,8 @@ struct Case<'a> {
     snapshot: &'a Snapshot,
     survey: &'a Survey<'a>,
     rules: &'a Rules,
+    /// The nodes that hold the rollout up.
+    busy: &'a [&'a str],
     name: &'a str,
     place: &'a Place<'a>,
 }
@@ -81,11 +83,13 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
     }
     let rules = Rules::of_template(&snapshot.daemon_set.template);
     let asked = |name: &&Arc<str>| snapshot.only.as_deref().is_none_or(|only| only == &***name);
+    let busy = turn::busy(snapshot, &survey);
     let nodes = survey.places.keys().filter(asked).map(|name| {
         let case = Case {
             snapshot,
             survey: &survey,
             rules: &rules,
+            busy: &busy,
             name,
             place: &survey.places[name],
         };

@@ -3,7 +3,7 @@
 //! Going away, without a node, ended, on a node that is silent, not taken up, then its containers
 //! ([`container`]), and at last what is asked beyond them.
 
-use super::answer::{Cause, ContainerAnswer, Finding, PodAnswer};
+use super::answer::{Cause, ContainerAnswer, Finding, PodAnswer, Time};
 use super::seen::{Condition, ContainerStatus, Pod, State};
 use super::span::{seconds, span};
 use super::{Case, Standing, container, unplaced};
@@ -141,7 +141,7 @@ pub(super) fn describe(case: &Case<'_>, standing: &Standing<'_>) -> PodAnswer {
         available: standing.available,
         updated: standing.updated,
         terminating: standing.leaves(),
-        created: pod.view.created,
+        created: Time(pod.view.created),
         containers: containers.collect(),
     }
 }

@@ -50,8 +50,9 @@ fn age(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
     }
 }
 
-fn waiting(case: &Case<'_>, (unavailable, surge): (i64, i64)) -> Finding {
-    let surges = case.snapshot.daemon_set.strategy.surges();
+/// The nodes that use up what a rollout may have under way at once.
+pub(super) fn busy<'a>(snapshot: &Snapshot, survey: &'a Survey<'_>) -> Vec<&'a str> {
+    let surges = snapshot.daemon_set.strategy.surges();
     let counts = |place: &super::Place<'_>| {
         if surges {
             place.counts_surge
@@ -59,20 +60,23 @@ fn waiting(case: &Case<'_>, (unavailable, surge): (i64, i64)) -> Finding {
             place.counts_unavailable
         }
     };
-    let busy = case.survey.places.iter().filter(|(_, place)| counts(place));
-    let busy: Vec<&str> = busy.map(|(name, _)| &**name).collect();
-    let (allowed, limit, what) = if surges {
+    let busy = survey.places.iter().filter(|(_, place)| counts(place));
+    busy.map(|(name, _)| &**name).collect()
+}
+
+fn waiting(case: &Case<'_>, (unavailable, surge): (i64, i64)) -> Finding {
+    let (allowed, limit, what) = if case.snapshot.daemon_set.strategy.surges() {
         (surge, "maxSurge", "with a new pod beside the old one")
     } else {
         (unavailable, "maxUnavailable", "without an available pod")
     };
-    let count = i64::try_from(busy.len()).unwrap_or(i64::MAX);
+    let count = i64::try_from(case.busy.len()).unwrap_or(i64::MAX);
     let message = if case.place.turn == Turn::Waits && count >= allowed {
         format!(
             "runs the old template and waits for its turn: {limit} allows {allowed} {} {what}, \
              and that is {}",
             if allowed == 1 { "node" } else { "nodes" },
-            names(&busy)
+            names(case.busy)
         )
     } else {
         "runs the old template; its turn comes next".to_owned()

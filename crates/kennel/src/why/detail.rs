@@ -32,7 +32,7 @@ pub(super) fn text(snapshot: &Snapshot, answer: &Answer, paint: Paint) -> String
 
 fn verdict(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
     let since = node.since;
-    let since = since.map(|since| format!(", for {}", span(snapshot.now - since)));
+    let since = since.map(|since| format!(", for {}", span(snapshot.now - since.0)));
     let cause = node.cause.word() + &since.unwrap_or_default();
     let mut lines = vec![format!("  cause    {cause}")];
     lines.push(format!("  because  {}", node.message));
@@ -53,10 +53,8 @@ fn rules(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
     if node.checks.is_empty() {
         let known = snapshot.nodes.iter().any(|n| *n.view.name == *node.node);
         let text = "The template asks nothing of its nodes, and this one has no taints.";
-        return match known {
-            true => vec![String::new(), text.to_owned()],
-            false => Vec::new(),
-        };
+        let lines = known.then(|| vec![String::new(), text.to_owned()]);
+        return lines.unwrap_or_default();
     }
     let mut lines = vec![String::new(), paint.bold("Rules of placing, in order")];
     lines.extend(node.checks.iter().map(|check| {
@@ -71,7 +69,7 @@ fn rules(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
 }
 
 fn pod_lines(pod: &PodAnswer, now: i64) -> Vec<String> {
-    let age = format!("made {} ago", span(now - pod.created));
+    let age = format!("made {} ago", span(now - pod.created.0));
     let words = [
         (!pod.phase.is_empty()).then_some(pod.phase.as_str()),
         Some(if pod.ready { "ready" } else { "not ready" }),

@@ -12,15 +12,11 @@ impl Paint {
         Self(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
     }
 
-    #[cfg(test)]
-    pub(super) fn none() -> Self {
-        Self(false)
-    }
-
     fn with(self, code: &str, text: &str) -> String {
-        match self.0 {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
+        if self.0 {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
         }
     }
 

@@ -107,7 +107,7 @@ fn group_lines(snapshot: &Snapshot, group: &[&NodeAnswer], all: bool, paint: Pai
     let mut lines = names(group, all);
     if let ([_], Some(since), Some(last)) = (group, first.since, lines.last_mut()) {
         last.push_str(", for ");
-        last.push_str(&span(snapshot.now - since));
+        last.push_str(&span(snapshot.now - since.0));
     }
     if first.cause != Cause::UpToDate {
         lines.push(format!("    {}", first.message));

@@ -8,7 +8,7 @@ use super::world::{KENNEL, World};
 /// Disks of machines that build are full, and that is not what this is about.
 const CALM: &str = "--eviction-hard=memory.available<1Mi";
 
-fn shell(script: &str, more: Value) -> Value {
+fn shell(script: &str, more: &Value) -> Value {
     let mut container = json!({"name": "main", "image": "kennel/none",
         "command": ["/bin/sh", "-c", script]});
     container
@@ -34,19 +34,19 @@ fn real_processes_fail_their_probes_crash_and_miss_their_settings() {
     let _agent = Agent::start(plan, None);
     let probe = json!({"readinessProbe": {"exec": {"command": ["/bin/sh", "-c", "echo no disk; exit 1"]},
         "periodSeconds": 1, "failureThreshold": 1}});
-    world.apply(json!({}), shell("exec sleep 1000", probe));
+    world.apply(json!({}), shell("exec sleep 1000", &probe));
     let found = world.verdict_with("real", "missing", "probe", "no disk");
     assert_eq!(
         found["message"],
         "container main runs and its readiness probe fails: no disk"
     );
     let last_words = json!({"terminationMessagePolicy": "FallbackToLogsOnError"});
-    world.apply(json!({}), shell("echo no licence; exit 7", last_words));
+    world.apply(json!({}), shell("echo no licence; exit 7", &last_words));
     let found = world.verdict_with("real", "missing", "crash-loop", "no licence");
     let message = "container main does not stay up: exited with code 7: no licence";
     assert_eq!(found["message"], message);
     let settings = json!({"envFrom": [{"configMapRef": {"name": "settings"}}]});
-    world.apply(json!({}), shell("exec sleep 1000", settings));
+    world.apply(json!({}), shell("exec sleep 1000", &settings));
     let found = world.verdict_with("real", "missing", "container-config", "settings");
     let message = found["message"].as_str().unwrap();
     assert!(

@@ -63,8 +63,8 @@ impl World {
             let answer = self.why(&["ds/agent", "-o", "json"]);
             let all: Value = serde_json::from_str(&answer.stdout)
                 .map_err(|error| format!("{error}: {}{}", answer.stdout, answer.stderr))?;
-            let nodes = all["nodes"].as_array().into_iter().flatten();
-            let found = nodes.cloned().find(|found| found["node"] == node);
+            let mut nodes = all["nodes"].as_array().into_iter().flatten();
+            let found = nodes.find(|found| found["node"] == node);
             let found = found.ok_or_else(|| all.to_string())?;
             let says = found["message"].as_str().is_some_and(|m| m.contains(said));
             let right = found["verdict"] == verdict && found["cause"] == cause && says;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Cause, Verdict};
+use super::super::{Cause, Time, Verdict};
 use super::world::{World, ready};
 
 const EXCLUDED: Verdict = Verdict::Excluded;
@@ -186,7 +186,7 @@ fn a_pod_on_a_silent_node_counts_for_nothing() {
     let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
                    what it last ran may run on, but counts for nothing";
     let answer = world.check(LINGERS, Cause::NodeNotReady, message);
-    assert_eq!(answer.since, Some(super::world::NOW - 300));
+    assert_eq!(answer.since, Some(Time(super::world::NOW - 300)));
 }
 
 #[test]

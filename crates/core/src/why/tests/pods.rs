@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{Cause, Verdict};
+use super::super::{Cause, Time, Verdict};
 use super::world::{NOW, World, asked, pending, pod, ready, time};
 
 #[test]
@@ -105,7 +105,7 @@ fn it_is_ready_and_not_for_long_enough() {
         .set(|set| set.min_ready_seconds = 90);
     let message = "it is ready and counts as available once it has been for minReadySeconds (90s)";
     let answer = world.missing(Cause::MinReadySeconds, message);
-    assert_eq!(answer.since, Some(NOW - 60));
+    assert_eq!(answer.since, Some(Time(NOW - 60)));
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! A small cluster for the situations: three plain nodes, one DaemonSet, and what a test adds.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "what is written as json!(…) is handed over"
+)]
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
