@@ -40,7 +40,7 @@ pub(crate) struct PlaygroundArgs {
     kubectl: Option<PathBuf>,
 
     /// Where to keep everything; removed at the end
-    /// [default: kennel/playground in $XDG_STATE_HOME or ~/.local/state]
+    /// [default: kennel/playground in `XDG_STATE_HOME`, usually ~/.local/state]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 

@@ -29,18 +29,17 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         server = server::start(args.server.clone()) => server?,
         () = signals.stop() => return Ok(()),
     };
-    let own = match args.real_nodes() {
-        0 => None,
-        _ => {
-            let plan = NodePlan {
-                node: args.node.clone(),
-                data,
-                listen: args.node_listen,
-                api_host: None,
-                cluster_domain: args.names.cluster_domain.clone(),
-            };
-            Some(OwnNode::prepare(plan, ServerSide::of(&server)).await?)
-        }
+    let own = if args.real_nodes() > 0 {
+        let plan = NodePlan {
+            node: args.node.clone(),
+            data,
+            listen: args.node_listen,
+            api_host: None,
+            cluster_domain: args.names.cluster_domain.clone(),
+        };
+        Some(OwnNode::prepare(plan, ServerSide::of(&server)).await?)
+    } else {
+        None
     };
     server::announce(&server, "kubectl get nodes");
     let mut parts = Parts::new(inprocess::informers(&server.api));
