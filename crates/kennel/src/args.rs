@@ -10,10 +10,11 @@ use kennel_server::admit::service::Cidr;
 use crate::bench::BenchArgs;
 use crate::controllers::{self, Selection};
 use crate::generate::{CompletionsArgs, GenerateArgs};
-use crate::node_args::{AgentArgs, NodeArgs, TokenArgs};
 use crate::patience::LifecycleArgs;
 use crate::playground::PlaygroundArgs;
+use crate::token_args::TokenArgs;
 use crate::why::WhyArgs;
+use kennel_agent::args::{AgentArgs, NodeArgs, ScenarioArgs};
 use kennel_server::audit;
 
 /// One daemon on every node: the Kubernetes DaemonSet, whole and small.
@@ -201,7 +202,7 @@ impl Verb {
         match self {
             Self::Playground(_) => "error",
             Self::Token(_) | Self::Why(_) => "warn",
-            _ => "info",
+            _ => kennel_agent::logging::USUAL,
         }
     }
 }
@@ -410,19 +411,6 @@ pub(crate) enum Placement {
     Scheduler,
     /// The pod is created with spec.nodeName: no scheduler is needed
     Direct,
-}
-
-/// What happens to simulated nodes.
-#[derive(Clone, Debug, ClapArgs)]
-pub(crate) struct ScenarioArgs {
-    /// A YAML file that says what happens to simulated nodes and their pods; see
-    /// docs/reference/simulation.md [default: every pod is ready at once]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) scenario: Option<PathBuf>,
-
-    /// Decides what the scenario leaves to chance: the same seed, the same fates
-    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
-    pub(crate) seed: u64,
 }
 
 fn real_nodes(text: &str) -> Result<u32, String> {

@@ -2,27 +2,24 @@
 
 mod args;
 mod bench;
-mod cluster;
+mod carried;
 mod control;
 mod control_plane;
 mod controllers;
 mod counts;
-mod descriptors;
 mod generate;
 mod inprocess;
-mod logging;
-mod memory;
-mod node_args;
-mod notify;
 mod observe;
 mod parts;
 mod patience;
 mod playground;
-mod signals;
+mod token_args;
 mod verb;
 mod why;
 
 use std::process::ExitCode;
+
+use kennel_agent::{cluster, descriptors, logging, memory, notify, signals};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -36,6 +33,11 @@ fn main() -> ExitCode {
     memory::small_pages();
     let args = args::Args::from_command_line();
     logging::start(args.log.as_deref().unwrap_or(args.verb.usual_log()));
+    if let args::Verb::Agent(agent) = &args.verb
+        && !agent.plays_many()
+    {
+        carried::become_agent(&agent.data_dir);
+    }
     match verb::run(args) {
         Ok(code) => code,
         Err(error) => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::verb::node::absolute;
+use kennel_agent::node::absolute;
 
 /// So many real nodes unless somebody says otherwise.
 const NODES: u32 = 3;

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::ledger::{Claim, Ledger};
 use super::network;
-use crate::verb::node::own_binary;
+use kennel_agent::node::own_binary;
 
 /// What a pod's processes get to end by themselves.
 const GRACE: Duration = Duration::from_secs(2);

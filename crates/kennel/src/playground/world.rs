@@ -21,10 +21,10 @@ use crate::args::UpArgs;
 use crate::control;
 use crate::control_plane::ROLE;
 use crate::inprocess;
-use crate::node_args::{RuntimeKind, Taint, Thresholds};
 use crate::parts::{Parts, Running};
 use crate::verb::up_node::{NodePlan, OwnNode, ServerSide};
 use crate::verb::{dns, server};
+use kennel_agent::args::{RuntimeKind, Taint, Thresholds};
 
 /// The port that clusters are expected at.
 const PORT: u16 = 6443;

@@ -1,10 +1,8 @@
 //! One file per verb.
 
-mod agent;
 mod bench;
 mod controller;
 pub(crate) mod dns;
-pub(crate) mod node;
 pub(crate) mod server;
 mod token;
 mod up;
@@ -16,15 +14,11 @@ use std::process::ExitCode;
 use crate::args::{Args, Verb};
 use crate::{generate, playground};
 
-/// The threads of an agent.
-const AGENT_THREADS: usize = 2;
-
 /// Runs the verb that was asked for, and says how the program is to end.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if matches!(args.verb, Verb::Agent(_)) {
-        // A guest on somebody's machine keeps small.
-        builder.worker_threads(AGENT_THREADS);
+        builder.worker_threads(kennel_agent::THREADS);
     }
     let waits_for_enter = matches!(args.verb, Verb::Playground(_));
     let runtime = builder.enable_all().build()?;
@@ -32,7 +26,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         match args.verb {
             Verb::Server(args) => server::run(args).await,
             Verb::Up(args) => up::run(*args).await,
-            Verb::Agent(args) => agent::run(*args).await,
+            Verb::Agent(args) => kennel_agent::run(*args).await,
             Verb::Token(args) => token::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
             Verb::Dns(args) => dns::run(args).await,

@@ -17,7 +17,7 @@ use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 
 use crate::cluster;
-use crate::node_args::{TokenArgs, TokenVerb};
+use crate::token_args::{TokenArgs, TokenVerb};
 
 const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
 const PREFIX: &str = "bootstrap-token-";

@@ -7,11 +7,12 @@ use std::time::Duration;
 use kennel_node::simulated::Simulation;
 
 use super::up_node::{NodePlan, OwnNode, ServerSide};
-use super::{agent, dns, node, server};
+use super::{dns, server};
 use crate::args::UpArgs;
 use crate::parts::Parts;
 use crate::signals::Signals;
 use crate::{control, inprocess};
+use kennel_agent::node;
 
 /// What the parts get to finish what they are at; the server is there for them until then.
 const PARTS_END: Duration = Duration::from_secs(10);
@@ -19,7 +20,7 @@ const PARTS_END: Duration = Duration::from_secs(10);
 /// Runs everything until told to stop.
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let scenario = agent::scenario(&args.scenario)?;
+    let scenario = kennel_agent::scenario(&args.scenario)?;
     let names = match args.dns_listen {
         Some(listen) => Some(dns::bind(listen, args.names.clone()).await?),
         None => None,

@@ -21,9 +21,9 @@ use rustls::pki_types::pem::PemObject as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::node::{self, Place};
 use crate::inprocess;
-use crate::node_args::NodeArgs;
+use kennel_agent::args::NodeArgs;
+use kennel_agent::node::{self, Place};
 
 /// The port that clusters expect a node at.
 const PORT: u16 = 10250;

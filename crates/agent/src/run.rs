@@ -16,20 +16,16 @@ use rustls::pki_types::pem::PemObject as _;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::node::{self, Place};
-use crate::args::ScenarioArgs;
+use crate::args::{AgentArgs, ScenarioArgs, SimulatedArgs};
 use crate::cluster;
-use crate::node_args::{AgentArgs, RuntimeKind, SimulatedArgs};
+use crate::node::{self, Place};
 use crate::notify;
 use crate::signals::until_told;
 
 /// Runs until told to stop.
-pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
+pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     crate::descriptors::raise_limit();
-    let many = args.node.runtime == RuntimeKind::Simulated
-        && args.node.node_name.is_none()
-        && args.server.is_none();
-    if many {
+    if args.plays_many() {
         until_told(|stop| simulate(args, stop)).await
     } else {
         until_told(|stop| be_a_node(args, stop)).await
@@ -179,7 +175,7 @@ async fn by_kubeconfig(kubeconfig: &Path, pki: &Path) -> anyhow::Result<Membersh
 }
 
 /// What is to happen to simulated nodes.
-pub(super) fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
+pub fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
     let Some(path) = &args.scenario else {
         return Ok(Scenario::default());
     };

@@ -1,86 +1,84 @@
-//! What can be said on the command line about a real node, whether it has a process of its own (`kennel agent`) or
-//! not (`kennel up`), and about the tokens that machines join with.
+//! What can be said on the command line about a node, whether it has a process of its own (`kennel agent`) or not
+//! (`kennel up`).
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use kennel_node::pressure::{BadThreshold, Signal, Threshold, thresholds};
 use kennel_node::scenario::duration;
 use serde_json::{Value, json};
 
-use crate::args::ScenarioArgs;
-
 /// How to run a node.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The node")]
-pub(crate) struct NodeArgs {
+pub struct NodeArgs {
     /// What runs the pods
     #[arg(long, value_enum, default_value_t, value_name = "RUNTIME")]
-    pub(crate) runtime: RuntimeKind,
+    pub runtime: RuntimeKind,
 
     /// The socket of a container runtime that speaks CRI v1
     /// [default: /run/containerd/containerd.sock, if it is there]
     #[arg(long, value_name = "PATH")]
-    pub(crate) cri_socket: Option<String>,
+    pub cri_socket: Option<String>,
 
     /// The node's name [default: the host name, in small letters]
     #[arg(long, value_name = "NAME")]
-    pub(crate) node_name: Option<String>,
+    pub node_name: Option<String>,
 
     /// The node's addresses, the one that the server reaches it at first
     /// [default: the address that this machine sends from]
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
-    pub(crate) node_ip: Vec<IpAddr>,
+    pub node_ip: Vec<IpAddr>,
 
     /// Labels of the node, such as `rack=12,disk=ssd`
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE", value_parser = label)]
-    pub(crate) node_labels: Vec<(String, String)>,
+    pub node_labels: Vec<(String, String)>,
 
     /// Taints to register a new node with, such as `dedicated=logs:NoSchedule`
     #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE:EFFECT", value_parser = taint)]
-    pub(crate) register_with_taints: Vec<Taint>,
+    pub register_with_taints: Vec<Taint>,
 
     /// How many pods the node takes
     #[arg(long, default_value_t = 110, value_name = "PODS")]
-    pub(crate) max_pods: u32,
+    pub max_pods: u32,
 
     /// What must be kept free on this machine before pods are evicted; nothing but what is named here is watched
     #[arg(long, default_value_t, value_name = "SIGNAL<AMOUNT,…", value_parser = kept_free)]
-    pub(crate) eviction_hard: Thresholds,
+    pub eviction_hard: Thresholds,
 
     /// The same with patience: pods are evicted when less was free for as long as `--eviction-soft-grace-period` says
     #[arg(long, value_name = "SIGNAL<AMOUNT,…", value_parser = kept_free, requires = "eviction_soft_grace_period")]
-    pub(crate) eviction_soft: Option<Thresholds>,
+    pub eviction_soft: Option<Thresholds>,
 
     /// How long less may be free, for each signal of `--eviction-soft`: `memory.available=90s,nodefs.available=2m`
     #[arg(long, value_delimiter = ',', value_name = "SIGNAL=TIME", value_parser = patience)]
-    pub(crate) eviction_soft_grace_period: Vec<(Signal, Duration)>,
+    pub eviction_soft_grace_period: Vec<(Signal, Duration)>,
 
     /// The most seconds that a pod gets to end when `--eviction-soft` evicts it
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
-    pub(crate) eviction_max_pod_grace_period: u32,
+    pub eviction_max_pod_grace_period: u32,
 
     /// The directory of static pods: a pod for each file, with or without a server
     /// [default: /etc/kennel/manifests]
     #[arg(long, value_name = "DIR")]
-    pub(crate) manifest_dir: Option<PathBuf>,
+    pub manifest_dir: Option<PathBuf>,
 
     /// Where the logs of containers go, below `pods` and `containers` [default: /var/log for root, else `logs` in
     /// the data directory]
     #[arg(long, value_name = "DIR")]
-    pub(crate) log_dir: Option<PathBuf>,
+    pub log_dir: Option<PathBuf>,
 
     /// The name servers of pods that ask for the cluster's
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
-    pub(crate) cluster_dns: Vec<IpAddr>,
+    pub cluster_dns: Vec<IpAddr>,
 }
 
 /// What runs the pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RuntimeKind {
+pub enum RuntimeKind {
     /// `cri` if a container runtime's socket is found, else `process`
     #[default]
     Auto,
@@ -94,7 +92,7 @@ pub(crate) enum RuntimeKind {
 
 /// What must be kept free.
 #[derive(Clone, Debug)]
-pub(crate) struct Thresholds(pub(crate) Vec<Threshold>);
+pub struct Thresholds(pub Vec<Threshold>);
 
 impl Default for Thresholds {
     fn default() -> Self {
@@ -122,7 +120,7 @@ fn patience(text: &str) -> Result<(Signal, Duration), String> {
 
 /// A taint, as the API has it.
 #[derive(Clone, Debug)]
-pub(crate) struct Taint(pub(crate) Value);
+pub struct Taint(pub Value);
 
 fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("this is no KEY=VALUE")?;
@@ -145,10 +143,10 @@ fn taint(text: &str) -> Result<Taint, String> {
 
 /// How to run an agent.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct AgentArgs {
+pub struct AgentArgs {
     /// The server to join, as `kennel token create` prints it; remembered after the first time
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
-    pub(crate) server: Option<String>,
+    pub server: Option<String>,
 
     /// The token to join with; not needed any more once the node has its certificate
     #[arg(
@@ -157,125 +155,80 @@ pub(crate) struct AgentArgs {
         hide_env_values = true,
         value_name = "TOKEN"
     )]
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
 
     /// The hash of the certificate authority that the server must have, `sha256:…`
     #[arg(long, value_name = "HASH")]
-    pub(crate) ca_hash: Option<String>,
+    pub ca_hash: Option<String>,
 
     /// A kubeconfig instead, of any Kubernetes API; its current context is used
     #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
+    pub kubeconfig: Option<PathBuf>,
 
     /// Where the agent keeps its certificates, and the volumes of pods
     #[arg(long, default_value = "/var/lib/kennel/agent", value_name = "DIR")]
-    pub(crate) data_dir: PathBuf,
+    pub data_dir: PathBuf,
 
     /// Where to answer the server (logs, exec and the like); port 0 chooses a free one
     #[arg(long, default_value = "0.0.0.0:10250", value_name = "ADDRESS")]
-    pub(crate) listen: SocketAddr,
+    pub listen: SocketAddr,
 
     /// The domain of services' names
     #[arg(long, default_value = "cluster.local", value_name = "DOMAIN")]
-    pub(crate) cluster_domain: String,
+    pub cluster_domain: String,
 
+    /// The node
     #[command(flatten)]
-    pub(crate) node: NodeArgs,
+    pub node: NodeArgs,
 
+    /// Many nodes
     #[command(flatten)]
-    pub(crate) simulated: SimulatedArgs,
+    pub simulated: SimulatedArgs,
+}
+
+impl AgentArgs {
+    /// Whether many nodes are played, instead of this machine being one.
+    pub fn plays_many(&self) -> bool {
+        self.node.runtime == RuntimeKind::Simulated
+            && self.node.node_name.is_none()
+            && self.server.is_none()
+    }
 }
 
 /// Which nodes to play, with `--runtime=simulated` and no `--node-name`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Many simulated nodes (--runtime=simulated)")]
-pub(crate) struct SimulatedArgs {
+pub struct SimulatedArgs {
     /// How many nodes to play
     #[arg(long, default_value_t = 1, value_name = "NODES",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
-    pub(crate) count: u32,
+    pub count: u32,
 
     /// What the nodes' names begin with; their number follows
     #[arg(long, default_value = "sim-", value_name = "PREFIX")]
-    pub(crate) node_prefix: String,
+    pub node_prefix: String,
 
     /// The number of the first node, for more than one agent in a cluster: it decides addresses, too
     #[arg(long, default_value_t = 1, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
-    pub(crate) first: u32,
+    pub first: u32,
 
+    /// What happens to them
     #[command(flatten)]
-    pub(crate) scenario: ScenarioArgs,
+    pub scenario: ScenarioArgs,
 }
 
-/// What to do with tokens.
+/// What happens to simulated nodes.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct TokenArgs {
-    #[command(subcommand)]
-    pub(crate) what: TokenVerb,
+pub struct ScenarioArgs {
+    /// A YAML file that says what happens to simulated nodes and their pods; see
+    /// docs/reference/simulation.md [default: every pod is ready at once]
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
 
-    /// The administrator's kubeconfig [default: admin.kubeconfig in the data directory]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// The server's data directory
-    #[arg(
-        long,
-        global = true,
-        env = "KENNEL_DATA_DIR",
-        default_value = "kennel-data",
-        value_name = "DIR"
-    )]
-    pub(crate) data_dir: PathBuf,
-}
-
-/// The verbs of tokens.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum TokenVerb {
-    /// Make a token, and print the line to run on a machine that is to join
-    Create {
-        /// How long it lives: 90m, 24h, 7d; 0 for ever
-        #[arg(long, default_value = "24h", value_name = "TIME", value_parser = lifetime)]
-        ttl: Duration,
-
-        /// The server's URL as the machines reach it [default: the kubeconfig's; this machine's address instead of
-        /// the loopback one, if the server answers there]
-        #[arg(long, value_name = "URL")]
-        server: Option<String>,
-
-        /// What it is for, for `kennel token list`
-        #[arg(long, default_value = "", value_name = "WORDS")]
-        description: String,
-    },
-
-    /// Show all tokens, without their secrets
-    List,
-
-    /// Delete a token: who has not joined with it yet cannot any more
-    Delete {
-        /// The part before the dot, or all of it
-        token: String,
-    },
-}
-
-/// A time such as `90m`, `24h`, `7d` or `0`.
-fn lifetime(text: &str) -> Result<Duration, String> {
-    const WRONG: &str = "this is no time such as 90m, 24h or 7d";
-    // Nobody means more than a thousand years.
-    const MAX: u64 = 366 * 1000 * 86_400;
-    let split = text.find(|one: char| !one.is_ascii_digit());
-    let (number, unit) = text.split_at(split.unwrap_or(text.len()));
-    let number: u64 = number.parse().map_err(|_| WRONG)?;
-    let seconds = match unit {
-        "" if number == 0 => 0,
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(WRONG.to_owned()),
-    };
-    let seconds = number.checked_mul(seconds).filter(|all| *all <= MAX);
-    Ok(Duration::from_secs(seconds.ok_or(WRONG)?))
+    /// Decides what the scenario leaves to chance: the same seed, the same fates
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    pub seed: u64,
 }
 
 #[cfg(test)]
@@ -309,22 +262,5 @@ mod tests {
         check("memory.available=1m30s", Ok((Signal::Memory, 90)));
         let wrong = "this is no time such as 90s or 1m30s";
         check("memory.available=soon", Err(wrong));
-    }
-
-    #[test]
-    fn lifetimes_are_read() {
-        let check = |text: &str, expected: Option<u64>| {
-            let expected = expected.map(Duration::from_secs);
-            assert_eq!(lifetime(text).ok(), expected, "{text}");
-        };
-        check("0", Some(0));
-        check("90m", Some(5400));
-        check("24h", Some(86_400));
-        check("7d", Some(604_800));
-        check("5", None);
-        check("h", None);
-        check("1w", None);
-        check("99999999999999999999d", None);
-        check("18446744073709551615d", None);
     }
 }

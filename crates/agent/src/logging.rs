@@ -4,8 +4,11 @@ use std::io::{IsTerminal as _, Write as _};
 
 use tracing_subscriber::EnvFilter;
 
+/// What people want to see of a server.
+pub const USUAL: &str = "info";
+
 /// Starts logging what the filter lets through.
-pub(crate) fn start(filter: &str) {
+pub fn start(filter: &str) {
     let filter = EnvFilter::builder().parse_lossy(filter);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()
@@ -18,7 +21,7 @@ pub(crate) fn start(filter: &str) {
 }
 
 /// Tells why the program ends, with all its reasons.
-pub(crate) fn complain(error: &anyhow::Error) {
+pub fn complain(error: &anyhow::Error) {
     let mut stderr = std::io::stderr().lock();
     // Where nobody listens any more, the exit code has to say it.
     let _unheard = writeln!(stderr, "error: {error}");

@@ -16,7 +16,7 @@ use kennel_node::runtime::process::{self, Process};
 use kennel_node::runtime::simulated::Simulated;
 use tokio::net::TcpListener;
 
-use crate::node_args::{NodeArgs, RuntimeKind};
+use crate::args::{NodeArgs, RuntimeKind};
 
 /// Where static pods are unless somebody says otherwise.
 const MANIFESTS: &str = "/etc/kennel/manifests";
@@ -27,19 +27,19 @@ const LOGS: &str = "/var/log";
 const RUNTIME_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// What is known of a node before its flags are read.
-pub(super) struct Place {
+pub struct Place {
     /// Where it keeps its things.
-    pub(super) data: PathBuf,
+    pub data: PathBuf,
     /// Where the API is.
-    pub(super) api: Option<ApiAddress>,
+    pub api: Option<ApiAddress>,
     /// Where it answers.
-    pub(super) listen: SocketAddr,
+    pub listen: SocketAddr,
     /// The domain of services' names.
-    pub(super) cluster_domain: String,
+    pub cluster_domain: String,
 }
 
 /// The node's name.
-pub(super) fn name(args: &NodeArgs, machine: &Machine) -> anyhow::Result<String> {
+pub fn name(args: &NodeArgs, machine: &Machine) -> anyhow::Result<String> {
     let name = args.node_name.clone();
     let name = name.unwrap_or_else(|| machine.node_name());
     let allowed = |one: char| matches!(one, 'a'..='z' | '0'..='9' | '-' | '.');
@@ -56,7 +56,7 @@ pub(super) fn name(args: &NodeArgs, machine: &Machine) -> anyhow::Result<String>
 }
 
 /// The node's addresses.
-pub(super) async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr> {
+pub async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr> {
     if !args.node_ip.is_empty() {
         return args.node_ip.clone();
     }
@@ -71,7 +71,7 @@ pub(super) async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<
 }
 
 /// How the node is to be run.
-pub(super) fn settings(
+pub fn settings(
     args: &NodeArgs,
     name: String,
     addresses: Vec<IpAddr>,
@@ -109,7 +109,7 @@ fn manifests(args: &NodeArgs) -> PathBuf {
 }
 
 /// What containers and their shims are told must not depend on where we were started.
-pub(crate) fn absolute(path: &Path) -> PathBuf {
+pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -125,7 +125,7 @@ fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
 }
 
 /// Opens the runtime that was asked for, or that there is, and says which.
-pub(super) async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     let asked = match args.runtime {
         RuntimeKind::Auto => Asked::Auto,
         RuntimeKind::Cri => Asked::Cri,
@@ -160,7 +160,7 @@ async fn open(kind: &Kind, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
 }
 
 /// Where our own program is, which containers are started with: the one that took its place if it was upgraded.
-pub(crate) fn own_binary() -> anyhow::Result<PathBuf> {
+pub fn own_binary() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe().context("where this program is cannot be told")?;
     let text = path.to_string_lossy();
     Ok(text
@@ -184,7 +184,7 @@ async fn container_runtime(socket: &Path) -> Cri {
 }
 
 /// Listens for the server.
-pub(super) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+pub async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     let words = || format!("cannot listen on {address}; choose another address with {flag}");
     TcpListener::bind(address).await.with_context(words)
 }

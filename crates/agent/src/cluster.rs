@@ -8,20 +8,17 @@ use kube::{Client, Config};
 
 /// A client of the cluster of this kubeconfig, of `$KUBECONFIG` or `~/.kube/config`, or of the pod that
 /// we run in, whichever is found first.
-pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     of(config(kubeconfig).await?)
 }
 
 /// How to reach the cluster that [`client`] finds.
-pub(crate) async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+pub async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
     config_of(kubeconfig, None).await
 }
 
 /// As [`config`], with another context than the current one.
-pub(crate) async fn config_of(
-    kubeconfig: Option<&Path>,
-    context: Option<&str>,
-) -> anyhow::Result<Config> {
+pub async fn config_of(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Result<Config> {
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
@@ -44,7 +41,7 @@ pub(crate) async fn config_of(
 }
 
 /// A client of a cluster that can be reached so.
-pub(crate) fn of(mut config: Config) -> anyhow::Result<Client> {
+pub fn of(mut config: Config) -> anyhow::Result<Client> {
     // Repeating a write whose answer got lost is ours to decide: it may have been carried out.
     config.default_retry = false;
     tracing::info!("using the API at {}", config.cluster_url);

@@ -7,7 +7,7 @@ use crate::notify;
 
 /// Does this work until it ends, or until a signal asks us to stop; then the work is told, and finishes
 /// what it has begun.
-pub(crate) async fn until_told<F>(work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
+pub async fn until_told<F>(work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
 where
     F: Future<Output = anyhow::Result<()>>,
 {
@@ -24,14 +24,14 @@ where
 }
 
 /// SIGTERM and Ctrl-C, heard from the moment this is made.
-pub(crate) struct Signals {
+pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
     /// Begins to listen. From here on, these signals no longer end the process by themselves.
-    pub(crate) fn listen() -> std::io::Result<Self> {
+    pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -39,7 +39,7 @@ impl Signals {
     }
 
     /// Waits for one of them, and lets a service manager know that it was heard.
-    pub(crate) async fn stop(&mut self) {
+    pub async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

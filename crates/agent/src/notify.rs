@@ -13,17 +13,17 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 const SOCKET: &str = "NOTIFY_SOCKET";
 
 /// What we are for is being done, from now on. The words are what `systemctl status` shows.
-pub(crate) fn ready(status: &str) {
+pub fn ready(status: &str) {
     tell(&format!("READY=1\nSTATUS={status}\n"));
 }
 
 /// We were asked to end, and are about to.
-pub(crate) fn stopping() {
+pub fn stopping() {
     tell("STOPPING=1\nSTATUS=Stopping\n");
 }
 
 /// Not there yet, and why.
-pub(crate) fn waiting(status: &str) {
+pub fn waiting(status: &str) {
     tell(&format!("STATUS={status}\n"));
 }
 

@@ -3,7 +3,7 @@
 /// Takes memory from the kernel in small pages. The allocator asks for transparent huge ones, of two
 /// megabytes each: with several threads that each keep blocks of several sizes, an idle server then holds
 /// ten megabytes that nobody uses.
-pub(crate) fn small_pages() {
+pub fn small_pages() {
     // A kernel that does not know huge pages gives none.
     let _unknown = rustix::thread::disable_transparent_huge_pages(true);
 }
