@@ -177,7 +177,9 @@ mod tests {
     #[test]
     fn points_of_mounts_are_read_as_the_kernel_writes_them() {
         assert_eq!(plain("/a\\040b\\134c"), "/a b\\c");
-        assert_eq!(mounts_below(Path::new("/proc/")), [PathBuf::from("/proc")]);
+        let found = mounts_below(Path::new("/proc/"));
+        assert_eq!(found.first(), Some(&PathBuf::from("/proc")));
+        assert!(found.iter().all(|point| point.starts_with("/proc")));
     }
 
     #[test]
