@@ -128,7 +128,7 @@ fn a_step_that_fails_is_named_and_ends_it() {
     let kubectl = tools.path().join("kubectl");
     let real = Version::V1_32.path();
     let script = format!(
-        "#!/bin/sh\ncase \"$*\" in *undo*) echo not today >&2; exit 3;; esac\nexec {} \"$@\"\n",
+        "#!/bin/sh\ncase \"$*\" in *\"label node\"*) echo not today >&2; exit 3;; esac\nexec {} \"$@\"\n",
         real.display()
     );
     std::fs::write(&kubectl, script).unwrap();
@@ -140,12 +140,12 @@ fn a_step_that_fails_is_named_and_ends_it() {
         &said,
         &[
             "error: the tour failed",
-            "step 9, Undo",
-            "`kubectl rollout undo daemonset/log-shipper` ended with code 3: not today",
+            "step 4, Choose nodes by label",
+            "`kubectl label node kennel-3 logs=ship` ended with code 3: not today",
         ],
     );
     let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(!shown.contains("Orphan and adopt"), "{shown}");
+    assert!(!shown.contains("Label nodes in and out"), "{shown}");
 }
 
 /// A playground on a terminal.

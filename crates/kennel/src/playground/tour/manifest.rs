@@ -98,7 +98,8 @@ spec:
         }
         if self.tolerates {
             lines += "      tolerations:\n";
-            lines += &format!("      - key: {TAINT}\n");
+            lines.extend(["      - key: ", TAINT, "\n"]);
+            lines += "        operator: Exists\n";
             lines += "        effect: NoSchedule\n";
         }
         if self.unprivileged {

@@ -89,10 +89,12 @@ impl<'a> Table<'a> {
 
     fn write(&self, time: &str, cells: &[Cell]) -> io::Result<()> {
         let names = self.nodes.iter().map(String::len);
-        let width = match self.counts() {
-            true => COUNT,
-            false => names.max().unwrap_or(0).max(CELL),
-        } + BETWEEN;
+        let widest = if self.counts() {
+            COUNT
+        } else {
+            names.max().unwrap_or(0).max(CELL)
+        };
+        let width = widest + BETWEEN;
         let mut line = self.screen.paint(Style::Dim, &format!("{time:>8}   "));
         for (text, style) in cells {
             line += &self.screen.paint(*style, &format!("{text:<width$}"));

@@ -20,7 +20,7 @@ use super::table::Table;
 use crate::cluster;
 
 /// How long a promise may take, and what each node adds to that.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const PATIENCE_PER_NODE: Duration = Duration::from_millis(200);
 
 /// How often the cluster is looked at. A look at a large one takes long itself, and gets longer pauses.
