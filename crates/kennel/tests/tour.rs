@@ -64,16 +64,20 @@ fn in_order(text: &str, parts: &[&str]) {
     }
 }
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 18] = [
     "\n$ kubectl get nodes\n",
     "\n$ cat log-shipper.yaml\n",
     "\n$ kubectl apply -f log-shipper.yaml\ndaemonset.apps/log-shipper created\n",
+    "\n$ kennel why ds/log-shipper\n",
+    "is not tolerated",
     "\n    +       tolerations:\n",
     "\n$ kubectl apply -f log-shipper.yaml\ndaemonset.apps/log-shipper configured\n",
     "\n    +       nodeSelector: {logs: ship}\n",
     "\n$ kubectl label nodes --all logs=ship --overwrite\n",
     "\n$ kubectl rollout status daemonset/log-shipper\ndaemon set \"log-shipper\" successfully rolled out\n",
     "CrashLoopBackOff",
+    "\n$ kennel why ds/log-shipper\n",
+    "Should run it and does not",
     "\n$ kubectl rollout history daemonset/log-shipper\n",
     "\n$ kubectl rollout undo daemonset/log-shipper\n",
     "\n$ kubectl delete daemonset log-shipper --cascade=orphan\n",

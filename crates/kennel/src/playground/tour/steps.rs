@@ -4,7 +4,7 @@ mod changing;
 mod placing;
 
 use super::super::stage::Stage;
-use super::manifest::{FILE, Manifest};
+use super::manifest::{FILE, Manifest, NAME};
 use super::promise::Promise;
 
 /// With more nodes than this, a quarter of them is updated at a time: one by one would take too long.
@@ -52,6 +52,16 @@ fn run(line: impl Into<String>) -> Act {
 fn showing(line: impl Into<String>, shows: Vec<String>) -> Act {
     let (line, code) = (line.into(), 0);
     Act::Run(Run { line, code, shows })
+}
+
+/// The answer to why pods are where they are, and that it says this; `kennel why` fails where a node should
+/// run a pod and does not.
+fn why(fails: bool, shows: &str) -> Act {
+    Act::Run(Run {
+        line: format!("kennel why ds/{NAME}"),
+        code: i32::from(fails),
+        shows: vec![shows.to_owned()],
+    })
 }
 
 fn apply() -> Act {

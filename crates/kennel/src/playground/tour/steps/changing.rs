@@ -2,7 +2,7 @@
 
 use super::super::manifest::{BROKEN, FILE, NAME};
 use super::super::promise::Promise;
-use super::{Act, Plan, Step, apply, run, showing};
+use super::{Act, Plan, Step, apply, run, showing, why};
 
 impl Plan<'_> {
     pub(super) fn roll_out(&mut self) -> Step {
@@ -46,6 +46,7 @@ impl Plan<'_> {
                 of,
             }),
             showing("kubectl get pods", vec!["CrashLoopBackOff".to_owned()]),
+            why(true, "Should run it and does not"),
         ];
         if self.stage.runs_processes {
             let shows = vec!["ship-logs".to_owned()];

@@ -1,7 +1,7 @@
 //! The steps that bring pods to nodes: the first half of the tour.
 
 use super::super::manifest::{NAME, TAINT};
-use super::{Plan, Step, apply, left_out, run, showing};
+use super::{Plan, Step, apply, left_out, run, showing, why};
 
 impl Plan<'_> {
     pub(super) fn look_around(&self) -> Step {
@@ -33,17 +33,21 @@ impl Plan<'_> {
 
     pub(super) fn apply(&self) -> Step {
         let tainted = self.stage.tainted.as_ref();
+        let mut acts = vec![
+            self.edit(),
+            apply(),
+            self.runs_on(|node| Some(node) != tainted, false),
+            showing("kubectl get daemonsets", vec![NAME.to_owned()]),
+            run("kubectl get pods -o wide"),
+        ];
+        if tainted.is_some() {
+            acts.push(why(false, "is not tolerated"));
+        }
         Step {
             title: "Apply a DaemonSet",
             lead: "A DaemonSet keeps one pod on every node: a log shipper, an exporter, a network plug-in."
                 .to_owned(),
-            acts: vec![
-                self.edit(),
-                apply(),
-                self.runs_on(|node| Some(node) != tainted, false),
-                showing("kubectl get daemonsets", vec![NAME.to_owned()]),
-                run("kubectl get pods -o wide"),
-            ],
+            acts,
             told: match tainted {
                 Some(node) if self.alone() => format!(
                     "No pod at all: {node} is the only node, and nothing in the file tolerates its taint.\n\
@@ -51,7 +55,7 @@ impl Plan<'_> {
                 ),
                 Some(node) => format!(
                     "One pod on every node, without a number of replicas to keep up to date.\n\
-                     {node} has none: nothing in the file tolerates its taint."
+                     {node} has none, and `kennel why` says what would change that."
                 ),
                 None => "One pod on every node, without a number of replicas to keep up to date.\n\
                          A node that joins later gets its own by itself."
