@@ -11,11 +11,17 @@ const SCRIPT: &str = r#"
 set -e
 layers=$(mktemp -d)
 mount -t tmpfs layers "$layers"
-for directory in etc opt run usr var; do
+mkdir "$layers/devices"
+mount --rbind /dev "$layers/devices"
+for directory in dev etc opt run usr var; do
     mkdir -p "/$directory" "$layers/$directory/upper" "$layers/$directory/work"
     chmod --reference="/$directory" "$layers/$directory/upper"
     mount -t overlay -o "lowerdir=/$directory,upperdir=$layers/$directory/upper,workdir=$layers/$directory/work" \
         overlay "/$directory"
+done
+# Layers do not show what is mounted below.
+for mounted in pts shm; do
+    mount --rbind "$layers/devices/$mounted" "/dev/$mounted"
 done
 mount --make-rshared /
 echo ready

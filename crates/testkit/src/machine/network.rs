@@ -44,8 +44,8 @@ impl Network {
         }
     }
 
-    /// Makes one with a [`Disk`] of its own: what is written there to `/etc`, `/opt`, `/run`, `/usr` and `/var`, and
-    /// whatever is mounted, is seen there alone, and goes with it.
+    /// Makes one with a [`Disk`] of its own: what is written there to `/dev`, `/etc`, `/opt`, `/run`, `/usr` and `/var`,
+    /// and whatever is mounted, is seen there alone, and goes with it.
     pub fn with_disk() -> Self {
         Self {
             disk: Some(Disk::new()),
