@@ -6,7 +6,11 @@ use std::time::Duration;
 
 /// What answers to a GET, head and body. Anything but a 200 within moments is an error.
 pub fn fetch(address: SocketAddr, path: &str) -> std::io::Result<String> {
-    let within = Duration::from_secs(2);
+    fetch_within(address, path, Duration::from_secs(2))
+}
+
+/// As [`fetch`], for an answer that may take its time, and that must come at the first asking.
+pub fn fetch_within(address: SocketAddr, path: &str, within: Duration) -> std::io::Result<String> {
     let mut socket = TcpStream::connect_timeout(&address, within)?;
     socket.set_read_timeout(Some(within))?;
     write!(

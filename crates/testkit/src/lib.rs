@@ -26,7 +26,7 @@ mod wire;
 pub use agent::{Agent, AgentPlan};
 pub use controller::Controller;
 pub use eventually::{Deadline, eventually};
-pub use fetch::fetch;
+pub use fetch::{fetch, fetch_within};
 pub use kubectl::{Answer, Kubectl, Version};
 pub use process::Kennel;
 pub use wire::{Access, Reply, Wire};

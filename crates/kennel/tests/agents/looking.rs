@@ -4,9 +4,10 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use kennel_testkit::machine::Image;
-use kennel_testkit::{Answer, Deadline, Kubectl, Version, eventually, fetch};
+use kennel_testkit::{Answer, Deadline, Kubectl, Version, eventually, fetch, fetch_within};
 
 use super::fleet::{Engine, Fleet, PATIENCE, is_ready};
 
@@ -230,7 +231,8 @@ fn forwards_ports(kubectl: &Kubectl) {
         assert!(answer.ends_with("here I am\n"), "{answer}");
     }
     std::thread::scope(|scope| {
-        let ask = |_| scope.spawn(move || fetch(address, "/").unwrap());
+        let within = Duration::from_secs(PATIENCE);
+        let ask = |_| scope.spawn(move || fetch_within(address, "/", within).unwrap());
         for asked in (0..8).map(ask).collect::<Vec<_>>() {
             assert!(asked.join().unwrap().ends_with("here I am\n"));
         }
