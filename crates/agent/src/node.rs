@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -160,13 +160,18 @@ async fn open(kind: &Kind, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
 }
 
 /// Where our own program is, which containers are started with: the one that took its place if it was upgraded.
+/// Found out once: below another root, threads with mounts of their own are told a path that leads nowhere.
 pub fn own_binary() -> anyhow::Result<PathBuf> {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(path) = FOUND.get() {
+        return Ok(path.clone());
+    }
     let path = std::env::current_exe().context("where this program is cannot be told")?;
     let text = path.to_string_lossy();
-    Ok(text
+    let path = text
         .strip_suffix(" (deleted)")
-        .map(PathBuf::from)
-        .unwrap_or(path.clone()))
+        .map_or(path.clone(), PathBuf::from);
+    Ok(FOUND.get_or_init(|| path).clone())
 }
 
 /// Connects to a container runtime, and waits for one that is not there yet: on a machine that boots, it may start

@@ -23,6 +23,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
+use kennel_agent::node::own_binary;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +45,8 @@ const DISK_SHORT: u64 = 256 << 20;
 
 /// Plays until the tour has ended, or until told to stop; then takes everything away.
 pub(crate) async fn run(args: PlaygroundArgs) -> anyhow::Result<()> {
+    // Before there are threads that would be told another place.
+    own_binary()?;
     let mut told = Told::listen()?;
     let plan = Plan::of(args)?;
     let (claim, left) = Claim::take(&plan.data)?;

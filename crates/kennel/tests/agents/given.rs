@@ -117,9 +117,11 @@ struct Inside<'a> {
 
 impl Inside<'_> {
     fn says(&self, pod: &str, script: &str) -> String {
-        let exec = ["exec", pod, "--", "sh", "-c", script];
-        let answer = self.fleet.kubectl.run(&exec);
-        format!("{}{}", answer.stdout, answer.stderr)
+        // Errors by way of stdout: what kubectl itself complains of (its 1.32 may hear of a stream before it knows
+        // it, and says so) is none of the pod's.
+        let script = format!("exec 2>&1\n{script}");
+        let exec = ["exec", pod, "--", "sh", "-c", &script];
+        self.fleet.kubectl.run(&exec).stdout
     }
 
     #[track_caller]

@@ -207,11 +207,14 @@ impl<'a> Walk<'a> {
             if kept {
                 return Ok(());
             }
-            ensure!(
-                begun.elapsed() < patience,
-                "it was to show {promise}, and did not within {} seconds",
-                patience.as_secs()
-            );
+            if begun.elapsed() >= patience {
+                // Whoever sees this wants to know why.
+                let line = format!("kennel why ds/{NAME}");
+                self.screen.command(&line)?;
+                self.way.shell.run(self.screen, &line, true).await?;
+                let seconds = patience.as_secs();
+                bail!("it was to show {promise}, and did not within {seconds} seconds");
+            }
             tokio::time::sleep(LOOK_EVERY.max(looked.elapsed() * PAUSE_PER_LOOK)).await;
         }
     }
