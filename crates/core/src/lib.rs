@@ -12,6 +12,8 @@
 //!
 //!   node, lease, pod changed · time passes ─▶ lifecycle ─▶ conditions, taints, evictions
 //!
+//!   a pod, and what runs of it · time passes ─▶ pod ─▶ start, stop, its status
+//!
 //!   certificate request ─▶ certificates ─▶ approve, sign, refuse
 //!
 //!   numbers ─▶ metric ─▶ the text of /metrics
