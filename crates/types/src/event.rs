@@ -1,0 +1,67 @@
+//! Events (`v1`), as far as people are shown them.
+
+use serde::Deserialize;
+
+use crate::meta::null_as_default;
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Event {
+    /// `Normal` or `Warning`.
+    #[serde(deserialize_with = "null_as_default")]
+    pub r#type: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub reason: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub message: String,
+    pub count: Option<i64>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub involved_object: ObjectReference,
+    pub first_timestamp: Option<Timestamp>,
+    pub last_timestamp: Option<Timestamp>,
+    /// Set instead of the timestamps by clients of `events.k8s.io`.
+    pub event_time: Option<Timestamp>,
+    pub series: Option<EventSeries>,
+    pub metadata: EventMetadata,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ObjectReference {
+    pub uid: String,
+    pub name: String,
+    pub field_path: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EventSeries {
+    pub count: i64,
+    pub last_observed_time: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EventMetadata {
+    pub creation_timestamp: Option<Timestamp>,
+}
+
+impl Event {
+    /// When it happened last; the epoch when it does not say.
+    pub fn last_seen(&self) -> Timestamp {
+        let series = self.series.as_ref();
+        series
+            .and_then(|series| series.last_observed_time)
+            .or(self.last_timestamp)
+            .or(self.event_time)
+            .or(self.metadata.creation_timestamp)
+            .unwrap_or_default()
+    }
+
+    /// How often it happened: at least once.
+    pub fn occurrences(&self) -> i64 {
+        let series = self.series.as_ref().map(|series| series.count);
+        series.or(self.count).unwrap_or(1).max(1)
+    }
+}

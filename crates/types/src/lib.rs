@@ -1,0 +1,30 @@
+//! Partial Kubernetes API types: the fields of pods, nodes and DaemonSets that some crate reads, and the
+//! enums (verbs, status reasons, pod phases, condition types) and time types that all of them share.
+//!
+//! A reader that needs another field adds it here. Types that only one crate writes stay in that crate.
+//! Absent and `null` fields decode to their default; unknown fields are skipped without allocating.
+//!
+//! This crate holds data only: no rules, no I/O, no clock.
+
+pub mod condition;
+pub mod daemonset;
+pub mod event;
+pub mod lease;
+pub mod meta;
+pub mod node;
+pub mod pod;
+pub mod reason;
+#[cfg(feature = "client")]
+mod resource;
+pub mod time;
+pub mod verb;
+
+pub use condition::{Condition, ConditionStatus, ConditionType};
+pub use daemonset::{DaemonSet, DaemonSetStatus};
+pub use lease::{Lease, LeaseSpec};
+pub use meta::Namespace;
+pub use node::{Node, NodeSpec, NodeStatus, Taint};
+pub use pod::{Container, ContainerStatus, Pod, PodPhase, PodSpec, PodStatus, RestartPolicy};
+pub use reason::Reason;
+pub use time::{Monotonic, Timestamp};
+pub use verb::Verb;

@@ -1,0 +1,107 @@
+//! Object metadata, and how absent and `null` fields are decoded.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use serde::{Deserialize, Deserializer};
+
+/// Decodes `null` like an absent field.
+pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Implements `Deserialize` by `From<&str>`, without allocating.
+macro_rules! deserialize_from_str {
+    ($($type:ty),*) => {$(
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl serde::de::Visitor<'_> for Text {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("a string")
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        Ok(<$type>::from(text))
+                    }
+                }
+                deserializer.deserialize_str(Text)
+            }
+        }
+    )*};
+}
+pub(crate) use deserialize_from_str;
+
+/// Namespaces: only metadata is read.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Namespace {
+    #[serde(deserialize_with = "metadata")]
+    pub metadata: ObjectMeta,
+}
+
+/// Decodes metadata without annotations and managed fields, which are most of its bytes.
+pub fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Metadata {
+        name: Option<String>,
+        namespace: Option<String>,
+        uid: Option<String>,
+        resource_version: Option<String>,
+        generation: Option<i64>,
+        creation_timestamp: Option<Time>,
+        deletion_timestamp: Option<Time>,
+        deletion_grace_period_seconds: Option<i64>,
+        labels: Option<BTreeMap<String, String>>,
+        owner_references: Option<Vec<OwnerReference>>,
+        finalizers: Option<Vec<String>>,
+    }
+    let read = Option::<Metadata>::deserialize(deserializer)?.unwrap_or_default();
+    Ok(ObjectMeta {
+        name: read.name,
+        namespace: read.namespace,
+        uid: read.uid,
+        resource_version: read.resource_version,
+        generation: read.generation,
+        creation_timestamp: read.creation_timestamp,
+        deletion_timestamp: read.deletion_timestamp,
+        deletion_grace_period_seconds: read.deletion_grace_period_seconds,
+        labels: read.labels,
+        owner_references: read.owner_references,
+        finalizers: read.finalizers,
+        ..ObjectMeta::default()
+    })
+}
+
+/// Decodes only what identifies an object: leases are renewed a thousand times a second.
+pub fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Identity {
+        name: Option<String>,
+        namespace: Option<String>,
+        uid: Option<String>,
+        resource_version: Option<String>,
+    }
+    let read = Option::<Identity>::deserialize(deserializer)?.unwrap_or_default();
+    Ok(ObjectMeta {
+        name: read.name,
+        namespace: read.namespace,
+        uid: read.uid,
+        resource_version: read.resource_version,
+        ..ObjectMeta::default()
+    })
+}
+
+/// The owner that manages the object, if it has one.
+pub fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true))
+}

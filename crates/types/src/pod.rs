@@ -1,0 +1,351 @@
+//! Pods.
+//!
+//! [`Pod`] is generic over what is decoded of a container's status: controllers, which never read it, use
+//! [`serde::de::IgnoredAny`], so that the pod events of a rollout allocate nothing for it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::condition::{self, Condition, ConditionType};
+use crate::meta::null_as_default;
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, bound(deserialize = "C: Deserialize<'de>"))]
+pub struct Pod<C = ContainerStatus> {
+    #[serde(deserialize_with = "crate::meta::metadata")]
+    pub metadata: ObjectMeta,
+    pub spec: PodSpec,
+    pub status: PodStatus<C>,
+}
+
+/// Not derived: that would ask for `C: Default`.
+impl<C> Default for Pod<C> {
+    fn default() -> Self {
+        Self {
+            metadata: ObjectMeta::default(),
+            spec: PodSpec::default(),
+            status: PodStatus::default(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodSpec {
+    /// The node it is bound to.
+    pub node_name: Option<String>,
+    pub scheduler_name: Option<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub scheduling_gates: Vec<SchedulingGate>,
+    pub node_selector: Value,
+    pub affinity: Value,
+    pub tolerations: Value,
+    pub host_network: bool,
+    pub hostname: Option<String>,
+    /// The headless Service that gives the pod its DNS name.
+    pub subdomain: Option<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub containers: Vec<Container>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub init_containers: Vec<Container>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub ephemeral_containers: Vec<Container>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub readiness_gates: Vec<ReadinessGate>,
+    pub restart_policy: RestartPolicy,
+    /// Quantities by resource name, unparsed.
+    pub overhead: BTreeMap<String, Value>,
+    /// Requests of the pod as a whole.
+    pub resources: ResourceRequirements,
+    pub priority: i32,
+    /// `Never`, or `PreemptLowerPriority` when absent.
+    pub preemption_policy: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SchedulingGate {
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ReadinessGate {
+    pub condition_type: ConditionType,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ResourceRequirements {
+    /// Quantities by resource name, unparsed.
+    #[serde(deserialize_with = "null_as_default")]
+    pub requests: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Container {
+    pub name: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub image: String,
+    /// Of init containers: `Always` makes a sidecar.
+    pub restart_policy: Option<RestartPolicy>,
+    pub resources: ResourceRequirements,
+    #[serde(deserialize_with = "null_as_default")]
+    pub ports: Vec<ContainerPort>,
+    pub readiness_probe: Option<Value>,
+    pub liveness_probe: Option<Value>,
+    pub startup_probe: Option<Value>,
+}
+
+impl Container {
+    /// Of init containers: starts before the main containers and keeps running.
+    pub fn is_sidecar(&self) -> bool {
+        self.restart_policy == Some(RestartPolicy::Always)
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerPort {
+    pub name: Option<String>,
+    pub container_port: u16,
+    /// `TCP` when absent.
+    pub protocol: Option<String>,
+    /// 0 for none.
+    pub host_port: u16,
+    #[serde(rename = "hostIP")]
+    pub host_ip: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RestartPolicy {
+    #[default]
+    Always,
+    OnFailure,
+    Never,
+}
+
+impl From<&str> for RestartPolicy {
+    fn from(text: &str) -> Self {
+        match text {
+            "OnFailure" => Self::OnFailure,
+            "Never" => Self::Never,
+            _ => Self::Always,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    default,
+    rename_all = "camelCase",
+    bound(deserialize = "C: Deserialize<'de>")
+)]
+pub struct PodStatus<C = ContainerStatus> {
+    pub phase: PodPhase,
+    #[serde(deserialize_with = "null_as_default")]
+    pub reason: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub message: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub conditions: Vec<Condition>,
+    /// The node where lower-priority pods were preempted for this one.
+    pub nominated_node_name: Option<String>,
+    #[serde(rename = "podIP")]
+    pub pod_ip: Option<String>,
+    /// One per address family.
+    #[serde(rename = "podIPs", deserialize_with = "null_as_default")]
+    pub pod_ips: Vec<PodIp>,
+    #[serde(rename = "hostIP")]
+    pub host_ip: Option<String>,
+    pub start_time: Option<Timestamp>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub container_statuses: Vec<C>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub init_container_statuses: Vec<C>,
+}
+
+/// Not derived: that would ask for `C: Default`.
+impl<C> Default for PodStatus<C> {
+    fn default() -> Self {
+        Self {
+            phase: PodPhase::default(),
+            reason: String::new(),
+            message: String::new(),
+            conditions: Vec::new(),
+            nominated_node_name: None,
+            pod_ip: None,
+            pod_ips: Vec::new(),
+            host_ip: None,
+            start_time: None,
+            container_statuses: Vec::new(),
+            init_container_statuses: Vec::new(),
+        }
+    }
+}
+
+impl<C> PodStatus<C> {
+    pub fn condition(&self, r#type: &ConditionType) -> Option<&Condition> {
+        condition::find(&self.conditions, r#type)
+    }
+
+    /// Whether the condition `Ready` is `True`.
+    pub fn is_ready(&self) -> bool {
+        self.condition(&ConditionType::Ready)
+            .is_some_and(Condition::is_true)
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodIp {
+    pub ip: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PodPhase {
+    /// Also when the status has no phase yet.
+    #[default]
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+    /// Also for phases that Kubernetes does not define.
+    Unknown,
+}
+
+impl PodPhase {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// Whether all containers have terminated and none will restart.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+impl From<&str> for PodPhase {
+    fn from(text: &str) -> Self {
+        match text {
+            "Pending" | "" => Self::Pending,
+            "Running" => Self::Running,
+            "Succeeded" => Self::Succeeded,
+            "Failed" => Self::Failed,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for PodPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+crate::meta::deserialize_from_str!(PodPhase, RestartPolicy);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerStatus {
+    pub name: String,
+    pub ready: bool,
+    pub started: Option<bool>,
+    pub restart_count: u32,
+    #[serde(rename = "containerID", deserialize_with = "null_as_default")]
+    pub container_id: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub state: ContainerState,
+    #[serde(deserialize_with = "null_as_default")]
+    pub last_state: ContainerState,
+}
+
+/// At most one member is set.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    pub waiting: Option<ContainerStateWaiting>,
+    pub running: Option<ContainerStateRunning>,
+    pub terminated: Option<ContainerStateTerminated>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerStateWaiting {
+    #[serde(deserialize_with = "null_as_default")]
+    pub reason: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub message: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerStateRunning {
+    pub started_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerStateTerminated {
+    pub exit_code: i32,
+    pub signal: i32,
+    #[serde(deserialize_with = "null_as_default")]
+    pub reason: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub message: String,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IgnoredAny;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_pod_decodes_and_unread_fields_are_skipped() {
+        let pod: Pod<IgnoredAny> = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"a": "b"},
+                "creationTimestamp": "1970-01-01T00:00:07Z", "managedFields": [{"manager": "m"}],
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d",
+                                     "uid": "du", "controller": true}]},
+            "spec": {"nodeName": "x", "containers": [{"name": "c"}], "nodeSelector": {"k": "v"}},
+            "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [{"name": "c"}],
+                "conditions": [{"type": "Ready", "status": "True", "lastProbeTime": null}]}}))
+        .unwrap();
+        assert_eq!(pod.metadata.uid.as_deref(), Some("u"));
+        assert!(pod.metadata.managed_fields.is_none());
+        assert_eq!(crate::meta::controller(&pod.metadata).unwrap().uid, "du");
+        assert_eq!(pod.spec.node_name.as_deref(), Some("x"));
+        assert_eq!(pod.status.phase, PodPhase::Running);
+        assert!(pod.status.is_ready());
+        assert_eq!(pod.status.pod_ip.as_deref(), Some("10.0.0.1"));
+        assert_eq!(pod.status.container_statuses.len(), 1);
+    }
+
+    #[test]
+    fn null_reads_like_an_absent_field() {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"creationTimestamp": null},
+            "spec": {"containers": null, "tolerations": null},
+            "status": {"conditions": null, "message": null}}))
+        .unwrap();
+        assert!(pod.spec.containers.is_empty());
+        assert_eq!(pod.status.phase, PodPhase::Pending);
+    }
+}
