@@ -3,8 +3,8 @@
 /// What a page says of its tests.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The world that it declares, `<!-- tested: WORLD -->`, if it does.
-    pub world: Option<String>,
+    /// The environment that it declares, `<!-- tested: ENVIRONMENT -->`, if it does.
+    pub environment: Option<String>,
     /// Its blocks of the kind `console` and its files, as one session; all other lines are empty, so that
     /// places are the page's.
     pub session: String,
@@ -29,7 +29,7 @@ const END: &str = "THEENDOFTHEFILE";
 /// Reads a page. A block with two words, such as `yaml web.yaml`, is a file that the commands after it find.
 pub fn read(text: &str) -> Page {
     let mut page = Page {
-        world: None,
+        environment: None,
         session: String::new(),
         blocks: 0,
     };
@@ -46,7 +46,7 @@ pub fn read(text: &str) -> Page {
                 (place, shown)
             }
             (Place::Prose, None) => {
-                page.world = page.world.or_else(|| world(line));
+                page.environment = page.environment.or_else(|| environment(line));
                 (Place::Prose, String::new())
             }
             (Place::File(_), Some(_)) => (Place::Prose, END.to_owned()),
@@ -74,7 +74,7 @@ fn open(about: &str, indentation: usize) -> (Place, String) {
     }
 }
 
-fn world(line: &str) -> Option<String> {
+fn environment(line: &str) -> Option<String> {
     let declared = line.strip_prefix("<!-- tested:")?.strip_suffix("-->")?;
     Some(declared.trim().to_owned())
 }
@@ -93,7 +93,7 @@ mod tests {
         let text = "# Title\n<!-- tested: kennel up -->\n\n```yaml web.yaml\na:\n  b\n```\n\n1. Do\n\n   \
                     ```console\n   $ cat web.yaml\n   a:\n     b\n   ```\n\n```sh\nrm -rf\n```\n";
         let page = read(text);
-        assert_eq!(page.world.as_deref(), Some("kennel up"));
+        assert_eq!(page.environment.as_deref(), Some("kennel up"));
         assert_eq!(page.blocks, 2);
         let lines: Vec<&str> = page.session.lines().collect();
         assert_eq!(lines[3], "$ cat > web.yaml <<'THEENDOFTHEFILE'");
@@ -105,6 +105,6 @@ mod tests {
     #[test]
     fn a_page_without_commands_has_none() {
         let page = read("# Title\n\n```sh\nmake\n```\n");
-        assert_eq!((page.world, page.blocks), (None, 0));
+        assert_eq!((page.environment, page.blocks), (None, 0));
     }
 }

@@ -1,0 +1,9 @@
+//! A whole cluster in one process through what clusters go through: crashes, races, many ends at once, and a
+//! restart. Afterwards nothing has leaked, nothing is stuck, and nothing is gone that had a living owner.
+
+mod crashes;
+mod ends;
+mod fixture;
+mod races;
+mod restarts;
+mod silence;

@@ -1,0 +1,130 @@
+//! Two controllers at once: with a lease, and, by mistake, without.
+
+use std::time::{Duration, Instant};
+
+use kennel_client::fence::Fence;
+use kennel_client::lease::{Elector, Lease, Timing};
+use kennel_client::write::Writer;
+use kennel_testkit::faulty::Faults;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::daemonset_controller::fixture::{Fixture, run};
+
+const NODES: u16 = 12;
+
+/// As patient as others, but in less time.
+const TIMING: Timing = Timing {
+    duration: Duration::from_secs(2),
+    renew_deadline: Duration::from_millis(1200),
+    retry: Duration::from_millis(200),
+};
+
+/// A controller that takes part in an election.
+fn candidate(
+    fixture: &Fixture,
+    identity: &str,
+    faults: &Faults,
+    stop: &CancellationToken,
+) -> JoinHandle<()> {
+    let client = faults.client(fixture.server.api(), "controller");
+    let lease = Lease {
+        namespace: "kube-system".into(),
+        name: "daemonset-controller".into(),
+        identity: identity.into(),
+        timing: TIMING,
+    };
+    let fence = Fence::closed();
+    let writer = Writer::new(client.clone(), Fence::open());
+    let elector = Elector::new(lease, writer, fence.clone());
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        let term = || Box::pin(run(client.clone(), fence.clone(), stop.clone()));
+        elector.lead(&stop, term).await;
+    })
+}
+
+/// When a controller wrote anything but its lease: first and last.
+fn wrote(faults: &Faults) -> Option<(Instant, Instant)> {
+    let written = faults.written().into_iter();
+    let mut written = written.filter(|written| !written.path.contains("/leases"));
+    let first = written.next()?;
+    let last = written.next_back().map_or(first.at, |last| last.at);
+    Some((first.at, last))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_loses_the_lease_has_stopped_writing_when_the_next_begins() {
+    let fixture = Fixture::new(NODES).await;
+    let (one, two) = (Faults::none(), Faults::none());
+    let stop = CancellationToken::new();
+    fixture.create("zero").await;
+    let first = candidate(&fixture, "one", &one, &stop);
+    fixture.settled("zero").await;
+    let second = candidate(&fixture, "two", &two, &stop);
+    // The first one can do everything but renew its lease; and there is work all the time.
+    one.cut_off("/leases");
+    let mut round = 0;
+    while wrote(&two).is_none() {
+        fixture.set_image(&format!("image-{round}")).await;
+        round += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(round < 3000, "nobody takes over");
+    }
+    fixture.set_image("last").await;
+    fixture.settled("last").await;
+    let (_, last) = wrote(&one).unwrap();
+    let (begun, _) = wrote(&two).unwrap();
+    assert!(last < begun, "both wrote for {:?}", last - begun);
+    assert!(
+        begun - last > Duration::from_millis(500),
+        "what had begun had time to end"
+    );
+    assert_eq!(fixture.ledger.crowded(), 1);
+    stop.cancel();
+    first.await.unwrap();
+    second.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_stopped_hands_over_at_once() {
+    let fixture = Fixture::new(NODES).await;
+    let (one, two) = (Faults::none(), Faults::none());
+    let (stop_one, stop_two) = (CancellationToken::new(), CancellationToken::new());
+    fixture.create("one").await;
+    let first = candidate(&fixture, "one", &one, &stop_one);
+    fixture.settled("one").await;
+    let second = candidate(&fixture, "two", &two, &stop_two);
+    stop_one.cancel();
+    first.await.unwrap();
+    fixture.set_image("two").await;
+    fixture.settled("two").await;
+    assert!(wrote(&one).unwrap().1 < wrote(&two).unwrap().0);
+    assert_eq!(fixture.ledger.ever("two"), usize::from(NODES));
+    stop_two.cancel();
+    second.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_without_a_lease_come_to_rest_all_the_same() {
+    let fixture = Fixture::new(NODES).await;
+    let (one, two) = (Faults::none(), Faults::none());
+    let controllers = [&one, &two].map(|faults| fixture.controller(faults, &Fence::open()));
+    fixture.create("one").await;
+    fixture.settled("one").await;
+    fixture.set_image("two").await;
+    fixture.settled("two").await;
+    // At rest: neither undoes what the other has done, for ever.
+    let writes = || one.written().len() + two.written().len();
+    fixture
+        .until(|| async {
+            let before = writes();
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            (writes() != before).then(|| "they do not come to rest".to_owned())
+        })
+        .await;
+    fixture.settled("two").await;
+    for controller in controllers {
+        controller.abort();
+    }
+}

@@ -1,0 +1,26 @@
+//! The control plane in the real binary or in the test's own process, with simulated nodes: what kubectl, kube-rs and
+//! operators see, and what faults do to it. Needs no root.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a failed unwrap fails the test that called it"
+)]
+
+mod audit_and_encryption;
+mod bad_manifests;
+mod bench;
+mod bootstrap;
+mod cluster_faults;
+mod daemonset_controller;
+mod dns;
+mod garbage_collection;
+mod identities;
+mod kube_rs;
+mod kube_rs_restart;
+mod node_lifecycle;
+mod server_faults;
+mod server_lifecycle;
+mod sessions;
+mod simulation;
+mod unauthorized_clients;
+mod why;

@@ -1,0 +1,12 @@
+//! What a server does when its clients, its disk or its end are not as they should be: over real
+//! sockets, against the real binary. Every refusal is a proper Status, nothing that was acknowledged is
+//! lost, and afterwards all goes on as before.
+
+mod clients;
+mod disk;
+mod ends;
+mod fixture;
+mod flood;
+mod input;
+mod starts;
+mod traces;

@@ -1,0 +1,77 @@
+//! The terminal sessions in `sessions/`, each run with each kubectl against a Kennel of its own with
+//! three simulated nodes. `crates/testkit/src/session/mod.rs` says how to read and write them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use kennel_testkit::{Kennel, Version, session};
+
+fn sessions() -> &'static Path {
+    Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/control_plane/sessions"
+    ))
+}
+
+fn check(name: &str, version: Version) {
+    let kennel = Kennel::up(env!("CARGO_BIN_EXE_kennel"), 3);
+    session::run(
+        &sessions().join(name).with_extension("session"),
+        version,
+        &kennel.kubeconfig(),
+    );
+}
+
+/// Two tests per session, and the list of all of them.
+macro_rules! sessions {
+    ($($name:ident),* $(,)?) => {
+        $(mod $name {
+            #[test]
+            fn with_kubectl_1_20() {
+                super::check(stringify!($name), kennel_testkit::Version::V1_20);
+            }
+
+            #[test]
+            fn with_kubectl_1_32() {
+                super::check(stringify!($name), kennel_testkit::Version::V1_32);
+            }
+        })*
+
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+sessions!(
+    access,
+    adoption,
+    cascades,
+    certificates,
+    cluster,
+    configmaps,
+    daemonsets,
+    drain,
+    endpoints,
+    generators,
+    identity,
+    namespaces,
+    nodes,
+    placement,
+    pods,
+    rollouts,
+    scheduling,
+    secrets,
+    services,
+);
+
+#[test]
+fn every_session_is_run() {
+    let files = std::fs::read_dir(sessions()).unwrap().map(|entry| {
+        let path = entry.unwrap().path();
+        path.file_stem().unwrap().to_str().unwrap().to_owned()
+    });
+    let named = NAMES.iter().map(ToString::to_string);
+    assert_eq!(
+        files.collect::<BTreeSet<_>>(),
+        named.collect::<BTreeSet<_>>()
+    );
+}

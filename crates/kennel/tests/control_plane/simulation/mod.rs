@@ -1,0 +1,9 @@
+//! Simulated nodes: what scenarios do to pods and nodes, in the test's own process under a paused clock;
+//! the pods of one node that is looked after by the agent itself;
+//! and `kennel agent` as a process beside a cluster.
+
+mod agent;
+mod fixture;
+mod lives;
+mod nodes;
+mod processes;

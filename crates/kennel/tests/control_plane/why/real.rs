@@ -1,0 +1,62 @@
+//! Pods that really run, as plain processes: what crashes says why, and probes are asked.
+
+use kennel_testkit::{Agent, AgentPlan};
+use serde_json::{Value, json};
+
+use super::fixture::{Fixture, KENNEL};
+
+/// Disks of machines that build are full, and that is not what this is about.
+const CALM: &str = "--eviction-hard=memory.available<1Mi";
+
+fn shell(script: &str, more: &Value) -> Value {
+    let mut container = json!({"name": "main", "image": "kennel/none",
+        "command": ["/bin/sh", "-c", script]});
+    container
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    json!({"hostNetwork": true, "hostPID": true, "automountServiceAccountToken": false, "containers": [container]})
+}
+
+#[test]
+fn real_processes_fail_their_probes_crash_and_miss_their_settings() {
+    let fixture = Fixture::with("", &["--nodes", "0"]);
+    let kubeconfig = fixture.kennel.kubeconfig();
+    let plan = AgentPlan {
+        binary: KENNEL.into(),
+        node: "real".to_owned(),
+        arguments: vec![
+            "--runtime=process".to_owned(),
+            CALM.to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+        ],
+    };
+    let _agent = Agent::start(plan, None);
+    let probe = json!({"readinessProbe": {"exec": {"command": ["/bin/sh", "-c", "echo no disk; exit 1"]},
+        "periodSeconds": 1, "failureThreshold": 1}});
+    fixture.apply(json!({}), shell("exec sleep 1000", &probe));
+    let found = fixture.verdict_with("real", "missing", "probe", "no disk");
+    assert_eq!(
+        found["message"],
+        "container main runs and its readiness probe fails: no disk"
+    );
+    let last_words = json!({"terminationMessagePolicy": "FallbackToLogsOnError"});
+    fixture.apply(json!({}), shell("echo no licence; exit 7", &last_words));
+    let found = fixture.verdict_with("real", "missing", "crash-loop", "no licence");
+    let message = "container main does not stay up: exited with code 7: no licence";
+    assert_eq!(found["message"], message);
+    let settings = json!({"envFrom": [{"configMapRef": {"name": "settings"}}]});
+    fixture.apply(json!({}), shell("exec sleep 1000", &settings));
+    let found = fixture.verdict_with("real", "missing", "container-config", "settings");
+    let message = found["message"].as_str().unwrap();
+    assert!(
+        message.contains("configmap \"settings\" not found"),
+        "{message}"
+    );
+    fixture
+        .kubectl
+        .run(&["create", "configmap", "settings", "--from-literal=a=b"])
+        .ok();
+    fixture.verdict("real", "runs", "up-to-date");
+    assert_eq!(fixture.why(&["ds/agent", "--node", "real"]).code, 0);
+}

@@ -1,0 +1,158 @@
+//! Documents hold together: links lead somewhere, all pages are in the index, and the two READMEs say the same.
+
+use std::path::{Path, PathBuf};
+
+use kennel_testkit::session::page;
+
+/// Places that have no documents of ours.
+const ASIDE: &[&str] = &[".git", ".tools", "target", "fuzz"];
+
+fn root() -> PathBuf {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    root.canonicalize().unwrap()
+}
+
+/// All pages below a directory.
+fn pages(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let path = entry.path();
+        let name = entry.file_name();
+        if entry.file_type().unwrap().is_dir() {
+            if !ASIDE.iter().any(|aside| name == *aside) {
+                found.extend(pages(&path));
+            }
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The lines of a page that are no code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut code = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        !code && !fence
+    })
+}
+
+/// Where a page's links lead: `](target)`. A link may be broken over two lines, but never within its target.
+fn links(text: &str) -> Vec<String> {
+    let prose: Vec<&str> = prose(text).collect();
+    let prose = prose.join("\n");
+    let starts = prose.match_indices("](").map(|(at, mark)| at + mark.len());
+    let target = |at: usize| prose[at..].split(')').next().unwrap_or_default();
+    starts.map(|at| target(at).to_owned()).collect()
+}
+
+/// What a heading is called in links, as GitHub has it.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let text: String = text.chars().filter(kept).collect();
+    text.replace(' ', "-")
+}
+
+fn anchors(page: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(page).unwrap();
+    let headings = prose(&text).filter(|line| line.starts_with('#'));
+    headings.map(anchor).collect()
+}
+
+/// What is wrong with a link, if something is.
+fn fault(page: &Path, link: &str) -> Option<String> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (file, place) = link.split_once('#').unwrap_or((link, ""));
+    let target = match file {
+        "" => page.to_owned(),
+        file => page.parent()?.join(file),
+    };
+    if !target.exists() {
+        return Some(format!("{}: {link} is not there", page.display()));
+    }
+    let is_page = target
+        .extension()
+        .is_some_and(|extension| extension == "md");
+    if place.is_empty() || !is_page || anchors(&target).iter().any(|known| known == place) {
+        return None;
+    }
+    Some(format!("{}: {link} has no such heading", page.display()))
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut faults = Vec::new();
+    let mut count = 0;
+    for page in pages(&root()) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let links = links(&text);
+        count += links.len();
+        faults.extend(links.iter().filter_map(|link| fault(&page, link)));
+    }
+    assert!(count > 50, "only {count} links were found");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn links_and_headings_are_read_as_github_does() {
+    let text = "See [a](b.md#c) and [d\ne](f).\n```\n[no](code)\n```\n";
+    assert_eq!(links(text), ["b.md#c", "f"]);
+    assert_eq!(anchor("## 8. The end, with `x`"), "8-the-end-with-x");
+}
+
+#[test]
+fn the_index_names_every_page() {
+    let index = std::fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let linked = links(&index);
+    for directory in ["guides", "reference"] {
+        for page in pages(&root().join("docs").join(directory)) {
+            let name = page.file_name().unwrap().to_str().unwrap();
+            let expected = format!("{directory}/{name}");
+            assert!(
+                linked.contains(&expected),
+                "docs/README.md lacks {expected}"
+            );
+        }
+    }
+}
+
+/// The rows of all tables, and what is in them that needs no translation: the number of columns, and whether the
+/// answer is no.
+fn rows(text: &str) -> Vec<(usize, bool)> {
+    let rows = prose(text).filter(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let no = line.contains("**no**") || line.contains("**不支持**");
+        (line.matches('|').count(), no)
+    };
+    rows.map(row).collect()
+}
+
+/// Commands without what is said beside them.
+fn commands(text: &str) -> Vec<String> {
+    let session = page::read(text).session;
+    let make = text.lines().filter(|line| line.starts_with("make "));
+    let make = make.map(|line| line.split('#').next().unwrap_or_default());
+    let lines = session.lines().filter(|line| !line.is_empty());
+    lines.chain(make).map(str::to_owned).collect()
+}
+
+#[test]
+fn both_readmes_say_the_same() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let (english, chinese) = (read("README.md"), read("README.zh.md"));
+    assert_eq!(rows(&english), rows(&chinese));
+    assert!(rows(&english).len() > 10);
+    assert_eq!(commands(&english), commands(&chinese));
+    let (mut ours, mut theirs) = (links(&english), links(&chinese));
+    let other = |link: &String| !link.starts_with("README");
+    ours.retain(other);
+    theirs.retain(other);
+    assert_eq!(ours, theirs);
+}

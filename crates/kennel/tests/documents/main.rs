@@ -1,0 +1,10 @@
+//! The documentation agrees with itself and with the program.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a failed unwrap fails the test that called it"
+)]
+
+mod api_reference;
+mod links;
+mod reference;

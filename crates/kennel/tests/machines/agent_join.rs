@@ -1,0 +1,450 @@
+//! `kennel token` and `kennel agent` as people use them: a line is printed on the server and pasted on a machine,
+//! which becomes a node and stays one. And who does not become one, and why.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use kennel_testkit::{Access, Deadline, Kennel, eventually};
+use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+
+/// A cluster without nodes.
+struct Cluster {
+    kennel: Kennel,
+    admin: Access,
+}
+
+fn cluster(more: &[&str]) -> Cluster {
+    let arguments: Vec<&str> = ["up", "--nodes", "0"].iter().chain(more).copied().collect();
+    let kennel = Kennel::start(BINARY, &arguments);
+    let admin = Access::admin(kennel.address(), &kennel.data_dir());
+    Cluster { kennel, admin }
+}
+
+impl Cluster {
+    fn token(&self, arguments: &[&str]) -> String {
+        let output = Command::new(BINARY)
+            .arg("token")
+            .args(arguments)
+            .arg("--data-dir")
+            .arg(self.kennel.data_dir())
+            .output()
+            .unwrap();
+        let heard = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{heard}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What is to be run on a machine, without the program's name.
+    fn invitation(&self) -> Vec<String> {
+        let line = self.token(&["create"]);
+        let mut words = line.split_whitespace().map(str::to_owned);
+        assert_eq!(words.next().as_deref(), Some("kennel"), "{line}");
+        words.collect()
+    }
+
+    fn get(&self, path: &str) -> Value {
+        self.admin.ask("GET", path, b"").json()
+    }
+
+    fn is_ready(&self, node: &str) {
+        eventually(Deadline::seconds(60), || {
+            let node = self.get(&format!("/api/v1/nodes/{node}"));
+            let conditions = node["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            let ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
+            ready.then_some(()).ok_or(node)
+        });
+    }
+
+    /// The node renews its lease again from now on.
+    fn renews(&self, node: &str) {
+        let renewed = || self.get(&format!("{LEASES}/{node}"))["spec"]["renewTime"].clone();
+        let before = renewed();
+        eventually(Deadline::seconds(60), || {
+            let now = renewed();
+            (now.is_string() && now != before).then_some(()).ok_or(now)
+        });
+    }
+}
+
+/// A machine: a directory, and an agent that runs in it or not.
+struct Machine {
+    dir: TempDir,
+    agent: Option<Child>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        Self { dir, agent: None }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.path().join("agent")
+    }
+
+    fn command<S: AsRef<str>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(BINARY);
+        for argument in arguments {
+            command.arg(argument.as_ref());
+        }
+        command
+            .args(["--runtime=simulated", "--listen=127.0.0.1:0"])
+            .arg("--data-dir")
+            .arg(self.data())
+            .arg("--log-dir")
+            .arg(self.dir.path().join("logs"))
+            .arg("--manifest-dir")
+            .arg(self.dir.path().join("manifests"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn start<S: AsRef<str>>(&mut self, arguments: &[S], node: &str) {
+        let path = self.dir.path().join("log");
+        let log = File::options().create(true).append(true).open(path);
+        let mut command = self.command(arguments);
+        command
+            .args(["--node-name", node])
+            .stdout(Stdio::null())
+            .stderr(log.unwrap());
+        self.agent = Some(command.spawn().unwrap());
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut agent) = self.agent.take() {
+            agent.kill().unwrap();
+            agent.wait().unwrap();
+        }
+    }
+
+    fn stop(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        kill_process(Pid::from_child(&agent), Signal::TERM).unwrap();
+        let ended = eventually(Deadline::seconds(30), || {
+            agent.try_wait().unwrap().ok_or("still running")
+        });
+        assert!(ended.success(), "{ended}: {}", self.log());
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
+    fn says(&self, words: &str) {
+        eventually(Deadline::seconds(60), || {
+            let log = self.log();
+            log.contains(words).then_some(()).ok_or(log)
+        });
+    }
+
+    /// An agent that must not start; says why not.
+    fn refused<S: AsRef<str>>(&self, arguments: &[S], node: &str) -> String {
+        let mut command = self.command(arguments);
+        let output = command.args(["--node-name", node]).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn check_private(dir: &Path) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
+    }
+}
+
+#[test]
+fn a_machine_joins_with_one_line_and_comes_back_without_it() {
+    let cluster = cluster(&[]);
+    let invitation = cluster.invitation();
+    let mut machine = Machine::new();
+    let labels = [
+        "--node-labels=rack=12",
+        "--register-with-taints=a=b:NoSchedule",
+    ];
+    let more = labels.iter().map(ToString::to_string);
+    let line: Vec<String> = invitation.iter().cloned().chain(more).collect();
+    machine.start(&line, "n1");
+    cluster.is_ready("n1");
+    let node = cluster.get("/api/v1/nodes/n1");
+    assert_eq!(node["metadata"]["labels"]["rack"], "12");
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/hostname"], "n1");
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/os"], "linux");
+    let given = node["spec"]["taints"].as_array().unwrap();
+    assert!(given.iter().any(|taint| taint["key"] == "a"), "{node}");
+    let status = &node["status"];
+    assert!(status["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64() > Some(0));
+    assert_eq!(status["capacity"]["pods"], "110");
+    assert_eq!(
+        status["addresses"][1],
+        json!({"type": "Hostname", "address": "n1"})
+    );
+    // Its own certificate to serve with, by rule, though it is on the server's machine.
+    machine.says("got a new serving certificate");
+    check_private(&machine.data().join("pki"));
+    let lease = cluster.get(&format!("{LEASES}/n1"));
+    assert_eq!(lease["spec"]["holderIdentity"], "n1");
+    assert_eq!(lease["spec"]["leaseDurationSeconds"], 40);
+    assert_eq!(
+        lease["metadata"]["ownerReferences"][0]["uid"],
+        node["metadata"]["uid"]
+    );
+    // Killed, it comes back at once, with nothing but what it kept.
+    machine.kill();
+    machine.start(&["agent"], "n1");
+    cluster.renews("n1");
+    assert_eq!(
+        cluster.get("/api/v1/nodes/n1")["metadata"]["uid"],
+        node["metadata"]["uid"]
+    );
+    machine.stop();
+    let requests = cluster.get(REQUESTS);
+    assert_eq!(requests["items"].as_array().unwrap().len(), 2, "{requests}");
+}
+
+#[test]
+fn who_does_not_join_is_told_why() {
+    let cluster = cluster(&[]);
+    let machine = Machine::new();
+    let line = cluster.invitation();
+    let at = |flag: &str| line.iter().position(|word| word == flag).unwrap() + 1;
+    let with = |flag: &str, value: &str| {
+        let mut line = line.clone();
+        line[at(flag)] = value.to_owned();
+        line
+    };
+    let check = |line: &[String], words: &[&str]| {
+        let heard = machine.refused(line, "n1");
+        for word in words {
+            assert!(heard.contains(word), "{word} is missing in: {heard}");
+        }
+    };
+    let hash = &line[at("--ca-hash")];
+    let wrong = format!("sha256:{}", "0".repeat(64));
+    check(
+        &with("--ca-hash", &wrong),
+        &["is not the one that was meant", hash, &wrong],
+    );
+    check(&line[..at("--ca-hash") - 1], &["--ca-hash is missing"]);
+    let stranger = "abcxyz.0123456789abcdef";
+    check(
+        &with("--token", stranger),
+        &["abcxyz", "kennel token create"],
+    );
+    // A token that is deleted is good for nobody.
+    let token = line[at("--token")].clone();
+    let id = token.split('.').next().unwrap();
+    let shown = cluster.token(&["list"]);
+    assert!(shown.contains(id) && !shown.contains(&token), "{shown}");
+    assert_eq!(
+        cluster.token(&["delete", id]),
+        format!("token {id} deleted\n")
+    );
+    assert!(!cluster.token(&["list"]).contains(id));
+    check(&line, &["does not take the token", id]);
+    // Nothing to join with at all; a directory of manifests alone would be enough, so none is given.
+    let output = Command::new(BINARY)
+        .args([
+            "agent",
+            "--listen=127.0.0.1:0",
+            "--node-name=n1",
+            "--data-dir",
+        ])
+        .arg(machine.data())
+        .output()
+        .unwrap();
+    let heard = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        heard.contains("no node yet") && heard.contains("--kubeconfig"),
+        "{heard}"
+    );
+    assert_eq!(cluster.get("/api/v1/nodes")["items"], json!([]));
+}
+
+#[test]
+fn a_machine_that_waits_for_approval_says_what_to_do_and_goes_on_after_a_crash() {
+    let without = "--controllers=*,-certificatesigningrequest-approving-controller";
+    let cluster = cluster(&[without]);
+    let mut machine = Machine::new();
+    let line = cluster.invitation();
+    machine.start(&line, "n1");
+    machine.says("kubectl certificate approve node-client-");
+    machine.kill();
+    machine.start(&line, "n1");
+    let requests = cluster.get(REQUESTS);
+    let [request] = &requests["items"].as_array().unwrap()[..] else {
+        panic!("one request: {requests}");
+    };
+    let mut approved = request.clone();
+    approved["status"]["conditions"] = json!([{"type": "Approved", "status": "True",
+        "reason": "KubectlApprove", "message": "This CSR was approved by kubectl certificate approve."}]);
+    let name = request["metadata"]["name"].as_str().unwrap();
+    let path = format!("{REQUESTS}/{name}/approval");
+    let answer = cluster
+        .admin
+        .ask("PUT", &path, approved.to_string().as_bytes());
+    assert_eq!(answer.code, 200, "{}", answer.text());
+    cluster.is_ready("n1");
+}
+
+#[test]
+fn one_agent_speaks_for_a_node() {
+    let cluster = cluster(&[]);
+    let line = cluster.invitation();
+    let (mut first, second) = (Machine::new(), Machine::new());
+    first.start(&line, "n1");
+    cluster.is_ready("n1");
+    cluster.renews("n1");
+    // In the same directory, and in another one of the same machine.
+    let heard = first.refused(&line, "n1");
+    assert!(heard.contains("another agent, process"), "{heard}");
+    let heard = second.refused(&line, "n1");
+    assert!(heard.contains("is already node n1"), "{heard}");
+    first.kill();
+    // On another machine: its lease is fresh.
+    let path = format!("{LEASES}/n1");
+    let holder = |renewed: &str| {
+        let mut lease = cluster.get(&path);
+        lease["metadata"]["annotations"]["kennel.dev/agent"] = "other.boot.1.1".into();
+        lease["spec"]["renewTime"] = renewed.into();
+        let answer = cluster
+            .admin
+            .ask("PUT", &path, lease.to_string().as_bytes());
+        assert_eq!(answer.code, 200, "{}", answer.text());
+    };
+    let lease = cluster.get(&path);
+    holder(lease["spec"]["renewTime"].as_str().unwrap());
+    let heard = second.refused(&line, "n1");
+    assert!(
+        heard.contains("an agent on another machine is already node n1"),
+        "{heard}"
+    );
+    // Until it has been silent for long enough.
+    holder("2020-01-01T00:00:00.000000Z");
+    first.start(&["agent"], "n1");
+    cluster.renews("n1");
+}
+
+#[test]
+fn a_cluster_on_one_machine_has_that_machine_as_its_node() {
+    let manifests = TempDir::new().unwrap();
+    let manifests = manifests.path().display().to_string();
+    let more = [
+        "--nodes=1",
+        "--node-name=own",
+        "--runtime=simulated",
+        "--log-dir",
+    ];
+    let more = [
+        &["up"],
+        &more[..],
+        &[&manifests, "--manifest-dir", &manifests],
+    ]
+    .concat();
+    let kennel = Kennel::start(BINARY, &more);
+    let admin = Access::admin(kennel.address(), &kennel.data_dir());
+    let cluster = Cluster { kennel, admin };
+    cluster.is_ready("own");
+    // Its certificate is signed on the spot: nobody is asked.
+    eventually(Deadline::seconds(30), || {
+        let log = cluster.kennel.log();
+        let got = log.contains("got a new serving certificate");
+        got.then_some(()).ok_or(log)
+    });
+    assert_eq!(cluster.get(REQUESTS)["items"], json!([]));
+    // It comes back at once, as the same node.
+    let uid = cluster.get("/api/v1/nodes/own")["metadata"]["uid"].clone();
+    let kennel = cluster.kennel.restart();
+    let admin = Access::admin(kennel.address(), &kennel.data_dir());
+    let cluster = Cluster { kennel, admin };
+    cluster.renews("own");
+    assert_eq!(cluster.get("/api/v1/nodes/own")["metadata"]["uid"], uid);
+    let output = Command::new(BINARY)
+        .args(["up", "--nodes", "2"])
+        .output()
+        .unwrap();
+    let heard = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        heard.contains("share its ports") && heard.contains("token create"),
+        "{heard}"
+    );
+}
+
+/// A node's certificate of this cluster that began and ends so many seconds from now.
+fn certificate(cluster: &Cluster, node: &str, from: i64, to: i64) -> String {
+    let pki = cluster.kennel.data_dir().join("pki");
+    let read = |name: &str| fs::read_to_string(pki.join(name)).unwrap();
+    let authority = KeyPair::from_pem(&read("ca.key")).unwrap();
+    let authority = Issuer::from_ca_cert_pem(&read("ca.crt"), authority).unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    let subject = &mut params.distinguished_name;
+    subject.push(DnType::OrganizationName, "system:nodes");
+    subject.push(DnType::CommonName, format!("system:node:{node}"));
+    let now = std::time::SystemTime::now();
+    let at = |seconds: i64| {
+        let by = std::time::Duration::from_secs(seconds.unsigned_abs());
+        (if seconds < 0 { now - by } else { now + by }).into()
+    };
+    (params.not_before, params.not_after) = (at(from), at(to));
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate().unwrap();
+    let signed = params.signed_by(&key, &authority).unwrap();
+    format!("{}{}", signed.pem(), key.serialize_pem())
+}
+
+#[test]
+fn a_certificate_is_replaced_before_it_ends_and_nobody_notices() {
+    let cluster = cluster(&[]);
+    let line = cluster.invitation();
+    let mut machine = Machine::new();
+    machine.start(&line, "n1");
+    cluster.is_ready("n1");
+    machine.stop();
+    let file = machine.data().join("pki/client.pem");
+    // Two thirds of its life are over: it is replaced within the next few seconds, while the agent runs.
+    let short = certificate(&cluster, "n1", -36, 18);
+    fs::write(&file, &short).unwrap();
+    machine.start(&["agent"], "n1");
+    eventually(Deadline::seconds(30), || {
+        let now = fs::read_to_string(&file).unwrap();
+        (now != short).then_some(()).ok_or("still the old one")
+    });
+    machine.says("got a new client certificate");
+    // With the old one it could not renew its lease from some time on.
+    for _ in 0..3 {
+        cluster.renews("n1");
+    }
+    machine.stop();
+    // One that has ended is good for nothing; only a token helps.
+    fs::write(&file, certificate(&cluster, "n1", -60, -1)).unwrap();
+    let heard = machine.refused(&["agent"], "n1");
+    assert!(
+        heard.contains("ended at") && heard.contains("kennel token create"),
+        "{heard}"
+    );
+    // And the directory stays that node's.
+    fs::write(&file, &short).unwrap();
+    let heard = machine.refused(&["agent"], "n2");
+    assert!(heard.contains("belongs to system:node:n1"), "{heard}");
+    machine.start(&line, "n1");
+    cluster.renews("n1");
+}

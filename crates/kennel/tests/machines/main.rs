@@ -1,0 +1,17 @@
+//! Real nodes: machines with networks of their own, containerd and the process runtime, packages, the playground,
+//! and the guides whose commands are run. Needs root; see `kennel_testkit::machine`.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a failed unwrap fails the test that called it"
+)]
+
+mod agent_join;
+mod agents;
+mod examples;
+mod guides;
+mod packages;
+mod playground;
+mod process_runtime;
+mod static_pods;
+mod tour;

@@ -1,0 +1,135 @@
+//! The image: loaded into a real containerd, and run there.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use kennel_packages::image;
+use kennel_testkit::machine::{self, Containerd};
+use kennel_testkit::{Deadline, Kennel, eventually};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::packages::{BINARY, PATIENCE};
+
+fn build(binary: &str, file: &Path) -> String {
+    let plan = image::Plan {
+        binary: Path::new(binary),
+        name: &image::name(),
+        compressed: false,
+    };
+    image::build(&plan, file).unwrap()
+}
+
+/// What a command says, which must succeed.
+fn run(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_same_program_is_the_same_image() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    // Any program will do, and a small one is quicker.
+    assert_eq!(build("/usr/bin/env", &one), build("/usr/bin/env", &two));
+    assert!(fs::read(one).unwrap() == fs::read(two).unwrap());
+}
+
+#[test]
+fn the_deployment_names_the_image_that_is_built() {
+    let deployment = include_str!("../../../../../deploy/kubernetes/daemonset-controller.yaml");
+    assert!(deployment.contains(&format!("image: {}\n", image::name())));
+}
+
+#[test]
+fn containerd_runs_the_controller_of_the_image() {
+    if !machine::possible() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("kennel.tar");
+    let digest = build(BINARY, &file);
+    let containerd = Containerd::builder().without_pod_network().start();
+    run(containerd.ctr().args(["images", "import"]).arg(&file));
+    let name = image::name();
+    let listed = run(containerd.ctr().args(["images", "list"]));
+    assert!(
+        listed.contains(&name) && listed.contains(&digest),
+        "{listed}"
+    );
+
+    let once = ["run", "--rm", "--read-only", &name];
+    let version = run(containerd
+        .ctr()
+        .args(once)
+        .args(["once", "/usr/bin/kennel", "--version"]));
+    assert_eq!(
+        version.trim(),
+        format!("kennel {}", kennel_packages::VERSION)
+    );
+    controller_starts(&containerd, &name, dir.path());
+}
+
+/// The controller works in a container, as the user of the image, against a server outside.
+fn controller_starts(containerd: &Containerd, image: &str, dir: &Path) {
+    let gateway = containerd.network().gateway().to_string();
+    let arguments = ["up", "--simulate", "2", "--tls-san", &gateway];
+    let server = Kennel::start_at(
+        BINARY,
+        &[&arguments[..], &["--controllers=*,-daemonset-controller"]].concat(),
+        "0.0.0.0:0",
+    );
+    let port = server.address().port();
+    let kubeconfig = fs::read_to_string(server.kubeconfig()).unwrap();
+    let (_, here) = kubeconfig.split_once("https://").unwrap();
+    let (here, _) = here.split_once(['"', '\n']).unwrap();
+    let kubeconfig = kubeconfig.replace(here, &format!("{gateway}:{port}"));
+    // Anybody may read it: the image's user is nobody.
+    let shared = dir.join("kubeconfig");
+    fs::write(&shared, kubeconfig).unwrap();
+    let mount = format!(
+        "type=bind,src={},dst=/kubeconfig,options=rbind:ro",
+        shared.display()
+    );
+    let log = dir.join("log");
+    let mut controller = containerd
+        .network()
+        .command("ctr")
+        .arg("--address")
+        .arg(containerd.socket())
+        .args(["--namespace", "k8s.io", "run", "--net-host", "--read-only"])
+        .args(["--mount", &mount, image, "controller"])
+        .args(["/usr/bin/kennel", "controller", "--kubeconfig=/kubeconfig"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let admin = kennel_testkit::Kubectl::new(kennel_testkit::Version::V1_32, &server.kubeconfig());
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    });
+    let set = set.to_string();
+    admin.run_with_input(&["apply", "-f", "-"], &set).ok();
+    let path = ["get", "ds", "d", "-o", "jsonpath={.status.numberReady}"];
+    eventually(Deadline::seconds(PATIENCE), || {
+        let ready = admin.run(&path).ok();
+        let said = || fs::read_to_string(&log).unwrap();
+        (ready == "2").then_some(()).ok_or_else(said)
+    });
+    run(containerd
+        .ctr()
+        .args(["tasks", "kill", "--signal", "SIGTERM", "controller"]));
+    let ended = controller.wait().unwrap();
+    assert!(ended.success(), "{ended}");
+}
