@@ -33,8 +33,8 @@ pub(crate) fn of(user: &str) -> Arc<Sent> {
 
 kennel_core::metrics! {
     pub(crate) METRICS;
-    Counter SENT = "kennel_part_requests_total" ["user" "code"]
-        "Requests of the parts of this process, by who sent them.";
+    Counter SENT = "kennel_component_requests_total" ["user" "code"]
+        "In-process requests of the components, by user and class of status code.";
 }
 
 /// All of them, to be shown.
@@ -66,9 +66,9 @@ mod tests {
         of("test:two").count(200);
         let page = Page::of([&Counts as &dyn Observed]);
         let has = |line: &str| assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
-        has("kennel_part_requests_total{user=\"test:one\",code=\"2xx\"} 2");
-        has("kennel_part_requests_total{user=\"test:one\",code=\"4xx\"} 2");
-        has("kennel_part_requests_total{user=\"test:one\",code=\"5xx\"} 1");
-        has("kennel_part_requests_total{user=\"test:two\",code=\"2xx\"} 1");
+        has("kennel_component_requests_total{user=\"test:one\",code=\"2xx\"} 2");
+        has("kennel_component_requests_total{user=\"test:one\",code=\"4xx\"} 2");
+        has("kennel_component_requests_total{user=\"test:one\",code=\"5xx\"} 1");
+        has("kennel_component_requests_total{user=\"test:two\",code=\"2xx\"} 1");
     }
 }

@@ -36,10 +36,10 @@ pub(crate) struct Parts {
 
 kennel_core::metrics! {
     pub(crate) METRICS;
-    Counter STARTS = "kennel_part_starts_total" ["part"]
-        "How often a part of this process was started.";
-    Counter FAILURES = "kennel_part_failures_total" ["part"]
-        "How often a part of this process panicked or gave up.";
+    Counter STARTS = "kennel_component_starts_total" ["component"]
+        "Starts of a component of this process.";
+    Counter FAILURES = "kennel_component_failures_total" ["component"]
+        "Panics and errors that ended a component of this process.";
 }
 
 /// How often each part was started, and how often it failed.
@@ -69,7 +69,7 @@ impl Observed for History {
     fn show(&self, page: &mut Page) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let row =
-            |lives: &Lives, count: &Counter| (format!("part=\"{}\"", lives.name), count.get());
+            |lives: &Lives, count: &Counter| (format!("component=\"{}\"", lives.name), count.get());
         page.rows(&STARTS, all.iter().map(|lives| row(lives, &lives.starts)));
         page.rows(
             &FAILURES,

@@ -16,21 +16,25 @@ const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 kennel_core::metrics! {
     pub METRICS;
-    Counter REQUESTS = "kennel_requests_total" ["method" "code"] "Requests answered.";
-    Counter TIME = "kennel_request_microseconds_total" ["method"] "Time to the start of answers.";
-    Gauge WATCHES = "kennel_watches" [] "Watches under way.";
-    Gauge SEATS = "kennel_flight_seats_taken" ["lane"] "Seats taken.";
-    Gauge WAITING = "kennel_flight_waiting" ["lane"] "Waiting for seats.";
-    Counter REFUSED = "kennel_flight_refused_total" ["lane"] "Refused because there were no seats.";
-    Counter REVISION = "kennel_store_revision" [] "The store's revision.";
-    Counter DECISIONS = "kennel_authorization_decisions_total" [] "Requests that were decided about.";
-    Counter DECIDING = "kennel_authorization_nanoseconds_total" [] "Time that decisions took.";
-    Counter LOST = "kennel_audit_lost_total" [] "Lines that are missing in the audit log.";
-    Counter WRITES = "kennel_store_writes_total" [] "Writes accepted.";
+    Counter REQUESTS = "kennel_requests_total" ["method" "code"] "Requests served, by method and class of status code.";
+    Counter REQUEST_SECONDS = "kennel_request_duration_seconds_total" ["method"]
+        "Time from reading a request to sending its response headers.";
+    Gauge WATCHES = "kennel_watches" [] "Open watches.";
+    Gauge INFLIGHT = "kennel_inflight_requests" ["lane"] "Requests being executed.";
+    Gauge QUEUED = "kennel_inflight_queued_requests" ["lane"] "Requests queued for a free seat.";
+    Counter REJECTED = "kennel_inflight_rejected_requests_total" ["lane"]
+        "Requests rejected with 429 because no seat became free.";
+    Counter REVISION = "kennel_store_revision" [] "Current revision of the store.";
+    Counter DECISIONS = "kennel_authorization_decisions_total" [] "Authorization decisions.";
+    Counter DECISION_SECONDS = "kennel_authorization_duration_seconds_total" []
+        "Time spent on authorization decisions.";
+    Counter AUDIT_DROPPED = "kennel_audit_dropped_events_total" []
+        "Audit events that could not be written to the audit log.";
+    Counter WRITES = "kennel_store_writes_total" [] "Writes committed.";
     Counter BATCHES = "kennel_store_batches_total" [] "Transactions committed.";
-    Counter SYNCS = "kennel_store_syncs_total" [] "Syncs asked of the disk.";
+    Counter SYNCS = "kennel_store_syncs_total" [] "Calls of fsync.";
     Counter CHECKPOINTS = "kennel_store_checkpoints_total" []
-        "Times the log was copied into the file.";
+        "Checkpoints of the write-ahead log into the database.";
 }
 
 /// What is counted.
@@ -87,8 +91,12 @@ impl Observed for Shown<'_> {
         page.number(&REVISION, api.store.revision());
         let spent = &api.authorizer.spent;
         page.number(&DECISIONS, spent.decisions.load(Ordering::Relaxed));
-        page.number(&DECIDING, spent.nanoseconds.load(Ordering::Relaxed));
-        page.number(&LOST, api.settings.audit.lost());
+        let nanoseconds = spent.nanoseconds.load(Ordering::Relaxed);
+        page.number(
+            &DECISION_SECONDS,
+            seconds(Duration::from_nanos(nanoseconds)),
+        );
+        page.number(&AUDIT_DROPPED, api.settings.audit.lost());
         if let Some(stats) = api.store.stats() {
             page.number(&WRITES, stats.writes);
             page.number(&BATCHES, stats.batches);
@@ -107,29 +115,34 @@ impl Metrics {
                 let labels = format!("method=\"{method}\",code=\"{class}\"");
                 requests.push((labels, count.load(Ordering::Relaxed)));
             }
-            let sum = self.microseconds[m].load(Ordering::Relaxed);
-            time.push((format!("method=\"{method}\""), sum));
+            let sum = Duration::from_micros(self.microseconds[m].load(Ordering::Relaxed));
+            time.push((format!("method=\"{method}\""), seconds(sum)));
         }
         page.rows(
             &REQUESTS,
             requests.into_iter().filter(|(_, count)| *count > 0),
         );
-        page.rows(&TIME, time);
+        page.rows(&REQUEST_SECONDS, time);
     }
 }
 
 fn show_flight(page: &mut Page, flight: &Flight) {
     let lanes = Lane::ALL.map(|lane| (format!("lane=\"{}\"", lane.name()), flight.figures(lane)));
     page.rows(
-        &SEATS,
+        &INFLIGHT,
         lanes.iter().map(|(lane, figures)| (lane, figures.taken)),
     );
     page.rows(
-        &WAITING,
+        &QUEUED,
         lanes.iter().map(|(lane, figures)| (lane, figures.waiting)),
     );
     page.rows(
-        &REFUSED,
+        &REJECTED,
         lanes.iter().map(|(lane, figures)| (lane, figures.refused)),
     );
+}
+
+/// Seconds as Prometheus reads them, without the rounding of a conversion to floating point.
+fn seconds(duration: Duration) -> String {
+    format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos())
 }

@@ -5,14 +5,14 @@ use anyhow::{Context as _, Result};
 use super::client::Http1;
 
 /// The server's counters at one moment, or what was added between two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Counters {
     pub(super) writes: u64,
     pub(super) batches: u64,
     pub(super) syncs: u64,
     pub(super) revision: u64,
     pub(super) decisions: u64,
-    pub(super) deciding_nanoseconds: u64,
+    pub(super) deciding_seconds: f64,
 }
 
 impl Counters {
@@ -23,11 +23,19 @@ impl Counters {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let number = |name: &str| {
+        let value = |name: &str| {
             let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
             let found = pairs.find(|(key, _)| *key == name);
-            let value = found.and_then(|(_, value)| value.trim().parse().ok());
-            value.with_context(|| format!("no {name} in /metrics"))
+            found.map(|(_, value)| value.trim())
+        };
+        let missing = |name: &str| format!("no {name} in /metrics");
+        let number = |name: &str| {
+            let value = value(name).and_then(|value| value.parse().ok());
+            value.with_context(|| missing(name))
+        };
+        let seconds = |name: &str| {
+            let value = value(name).and_then(|value| value.parse().ok());
+            value.with_context(|| missing(name))
         };
         Ok(Self {
             writes: number("kennel_store_writes_total")?,
@@ -35,7 +43,7 @@ impl Counters {
             syncs: number("kennel_store_syncs_total")?,
             revision: number("kennel_store_revision")?,
             decisions: number("kennel_authorization_decisions_total")?,
-            deciding_nanoseconds: number("kennel_authorization_nanoseconds_total")?,
+            deciding_seconds: seconds("kennel_authorization_duration_seconds_total")?,
         })
     }
 
@@ -47,7 +55,7 @@ impl Counters {
             syncs: self.syncs - earlier.syncs,
             revision: self.revision - earlier.revision,
             decisions: self.decisions - earlier.decisions,
-            deciding_nanoseconds: self.deciding_nanoseconds - earlier.deciding_nanoseconds,
+            deciding_seconds: self.deciding_seconds - earlier.deciding_seconds,
         }
     }
 }
@@ -61,7 +69,7 @@ mod tests {
         let text = "# HELP x\nkennel_store_writes_total 7\nkennel_store_batches_total 2\n\
                     kennel_store_syncs_total 3\nkennel_store_revision 9\n\
                     kennel_authorization_decisions_total 4\n\
-                    kennel_authorization_nanoseconds_total 5\n";
+                    kennel_authorization_duration_seconds_total 0.000000005\n";
         let counters = Counters::parse(text).unwrap();
         assert_eq!(
             (counters.writes, counters.batches, counters.syncs),

@@ -48,7 +48,7 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
         asking.get_with(ASKED, TOKEN).await?;
     }
     let spent = Counters::read(&mut connection).await?.since(before);
-    let microseconds = ratio(spent.deciding_nanoseconds, spent.decisions) / 1_000.0;
+    let microseconds = spent.deciding_seconds * 1e6 / ratio(spent.decisions, 1);
     say(format_args!(
         "{} decisions, {GROUPS} groups, {:.0} bindings a group: {microseconds:.2} µs each",
         spent.decisions,

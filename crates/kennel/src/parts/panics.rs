@@ -100,14 +100,14 @@ async fn a_controller_that_panics_ends_its_work_in_its_next_life() {
     available(&admin, NODES).await;
     let page = Page::of([&history as &dyn Observed]);
     let has = |line: &str| assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
-    has("kennel_part_failures_total{part=\"daemonset controller\"} 1");
-    has("kennel_part_starts_total{part=\"daemonset controller\"} 2");
+    has("kennel_component_failures_total{component=\"daemonset controller\"} 1");
+    has("kennel_component_starts_total{component=\"daemonset controller\"} 2");
     for unharmed in ["scheduler", "simulated nodes"] {
         has(&format!(
-            "kennel_part_failures_total{{part=\"{unharmed}\"}} 0"
+            "kennel_component_failures_total{{component=\"{unharmed}\"}} 0"
         ));
         has(&format!(
-            "kennel_part_starts_total{{part=\"{unharmed}\"}} 1"
+            "kennel_component_starts_total{{component=\"{unharmed}\"}} 1"
         ));
     }
     let pods: Api<Pod> = Api::default_namespaced(admin);

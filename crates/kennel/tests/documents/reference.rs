@@ -233,7 +233,7 @@ fn what_a_cluster_shows_is_in_the_reference() {
     look_up_events(&cluster.events());
     let server = [
         "kennel_requests_total",
-        "kennel_part_requests_total",
+        "kennel_component_requests_total",
         "kennel_daemonset_syncs_total",
         "scheduler_schedule_attempts_total",
     ];

@@ -67,7 +67,9 @@ fn check(path: &str) {
             terminal.program("ssh", &lan.ssh());
             terminal.play(Path::new(path), &page.session);
         }
-        _ => panic!("{path} does not declare its test environment: <!-- tested: … --> {environment:?}"),
+        _ => panic!(
+            "{path} does not declare its test environment: <!-- tested: … --> {environment:?}"
+        ),
     }
 }
 

@@ -192,7 +192,7 @@ fn lost(server: &Keeper) -> u64 {
     let metrics = server.admin.ask("GET", "/metrics", b"").text();
     let line = metrics
         .lines()
-        .find_map(|line| line.strip_prefix("kennel_audit_lost_total "));
+        .find_map(|line| line.strip_prefix("kennel_audit_dropped_events_total "));
     line.expect("it is counted").parse().unwrap()
 }
 

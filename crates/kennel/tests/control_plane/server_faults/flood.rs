@@ -81,7 +81,7 @@ impl Town {
     /// What `/metrics` says of a lane.
     fn figure(&self, name: &str, lane: &str) -> usize {
         let text = self.server.admin.ask("GET", "/metrics", b"").text();
-        let start = format!("kennel_flight_{name}{{lane=\"{lane}\"}} ");
+        let start = format!("kennel_inflight_{name}{{lane=\"{lane}\"}} ");
         let line = text.lines().find_map(|line| line.strip_prefix(&start));
         line.expect("there is such a figure").parse().unwrap()
     }
@@ -122,10 +122,10 @@ impl Flood {
     fn over(town: &Town) -> Self {
         let mallory = town.citizen("mallory", "citizens");
         let mut held: Vec<Wire> = (0..SHARE).map(|_| slow_body(&mallory)).collect();
-        town.until("seats_taken", "mutating", |taken| taken == SHARE);
+        town.until("requests", "mutating", |taken| taken == SHARE);
         // The next ones wait, and those after them are told to come back later.
         held.extend((0..QUEUE).map(|_| slow_body(&mallory)));
-        town.until("waiting", "mutating", |waiting| waiting == QUEUE);
+        town.until("queued_requests", "mutating", |waiting| waiting == QUEUE);
         for _ in 0..10 {
             is_too_many(&slow_body(&mallory).reply().unwrap());
         }
@@ -247,15 +247,15 @@ fn a_flood_from_one_client_is_not_noticed_by_the_others() {
     });
     assert!(started.elapsed() < DONE_BY, "{:?}", started.elapsed());
     // All the while it was flooded.
-    assert_eq!(town.figure("seats_taken", "mutating"), SHARE);
+    assert_eq!(town.figure("requests", "mutating"), SHARE);
     assert!(flood.end() > 0, "nothing was refused while it hammered");
     // It is gone, and so is all that it held.
     for lane in ["reading", "mutating", "watches"] {
         // The one who looks takes a seat as well.
-        town.until("seats_taken", lane, |taken| {
+        town.until("requests", lane, |taken| {
             taken == usize::from(lane == "reading")
         });
-        town.until("waiting", lane, |waiting| waiting == 0);
+        town.until("queued_requests", lane, |waiting| waiting == 0);
     }
     town.server.is_well("a flood");
 }
@@ -268,11 +268,11 @@ fn a_crowd_at_the_door_keeps_nobody_out() {
     let crowd: Vec<_> = (0..140)
         .map(|_| std::net::TcpStream::connect(address).unwrap())
         .collect();
-    town.until("seats_taken", "handshakes", |taken| taken >= 140);
+    town.until("requests", "handshakes", |taken| taken >= 140);
     let reader = town.citizen("reader", "citizens");
     for _ in 0..20 {
         assert_eq!(reader.ask("GET", "/api/v1/nodes", b"").code, 200);
     }
     drop(crowd);
-    town.until("seats_taken", "handshakes", |taken| taken == 0);
+    town.until("requests", "handshakes", |taken| taken == 0);
 }
