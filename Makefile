@@ -6,7 +6,7 @@ help: ## show this list
 run: ## build, and start a playground: three nodes on this machine, and a tour (ARGS=--auto runs through it)
 	@scripts/run.sh $(ARGS)
 
-test: ## format check, lints, all tests; ends with "N passed, N failed"
+test: ## format, lints, dependencies, documentation, all tests; ends with "N passed, N failed, N skipped"
 	@scripts/test.sh
 
 bench: ## measure a release build (takes minutes; prints a table)
