@@ -5,6 +5,7 @@
 mod correlate;
 pub mod reasons;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +104,7 @@ pub struct Note {
     /// A `Warning`, not `Normal`.
     pub warning: bool,
     /// One word, for machines.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// For people.
     pub message: String,
 }

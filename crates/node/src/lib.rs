@@ -24,3 +24,4 @@ pub mod runtime;
 pub mod scenario;
 pub mod simulated;
 pub mod stages;
+mod unverified_tls;

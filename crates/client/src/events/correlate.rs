@@ -216,7 +216,7 @@ mod tests {
     fn note(message: &str) -> Note {
         Note {
             warning: false,
-            reason: "SuccessfulCreate",
+            reason: "SuccessfulCreate".into(),
             message: message.to_owned(),
         }
     }

@@ -30,7 +30,7 @@ pub fn knows(component: &str, about: &str, note: &Note) -> bool {
         known.component == component
             && (known.about == about || known.about.is_empty())
             && known.warning == note.warning
-            && known.says(note.reason)
+            && known.says(&note.reason)
     })
 }
 
@@ -53,7 +53,7 @@ mod tests {
         let message = String::new();
         let note = Note {
             warning,
-            reason,
+            reason: reason.into(),
             message,
         };
         assert_eq!(knows(component, about, &note), expected, "{reason}");

@@ -50,7 +50,7 @@ fn emit(recorder: &Recorder, message: &str) {
     };
     let note = Note {
         warning: true,
-        reason: "FailedCreate",
+        reason: "FailedCreate".into(),
         message: message.to_owned(),
     };
     recorder.emit(about, note);

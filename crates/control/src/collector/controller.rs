@@ -230,7 +230,7 @@ impl Controller {
         };
         let note = Note {
             warning: true,
-            reason: "OwnerRefInvalidNamespace",
+            reason: "OwnerRefInvalidNamespace".into(),
             message: format!(
                 "ownerRef [{}/{}, namespace: {ns}, name: {}, uid: {}] does not exist in namespace {ns:?}",
                 owner.api_version,

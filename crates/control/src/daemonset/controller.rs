@@ -324,7 +324,7 @@ impl Controller {
         } = note;
         let note = events::Note {
             warning,
-            reason,
+            reason: reason.into(),
             message,
         };
         self.recorder.emit(about, note);

@@ -165,7 +165,7 @@ pub(super) fn tell(recorder: &Recorder, name: &str, uid: &str, news: News) {
     };
     let note = Note {
         warning: false,
-        reason,
+        reason: reason.into(),
         message,
     };
     recorder.emit(about, note);

@@ -161,7 +161,7 @@ async fn evict(writer: &Writer, recorder: &Recorder, pod: PodName) -> Ended {
 fn tell(recorder: &Recorder, pod: &PodName, what: &str) {
     let note = Note {
         warning: false,
-        reason: "TaintManagerEviction",
+        reason: "TaintManagerEviction".into(),
         message: format!("{what} {}/{}", pod.namespace, pod.name),
     };
     act::tell_of_pod(recorder, pod, note);

@@ -253,7 +253,7 @@ async fn mark(writer: &Writer, recorder: &Recorder, pod: PodName) -> Ended {
             if marked {
                 let note = Note {
                     warning: true,
-                    reason: "NodeNotReady",
+                    reason: "NodeNotReady".into(),
                     message: "Node is not ready".to_owned(),
                 };
                 act::tell_of_pod(recorder, &pod, note);

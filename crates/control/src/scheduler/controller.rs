@@ -275,7 +275,7 @@ impl Controller {
 fn note(warning: bool, reason: &'static str, message: String) -> Note {
     Note {
         warning,
-        reason,
+        reason: reason.into(),
         message,
     }
 }

@@ -99,7 +99,7 @@ impl Heartbeat {
 
     fn say(&self, notes: Vec<Note>) {
         for note in notes {
-            tracing::debug!(reason = note.reason, "{}", note.message);
+            tracing::debug!(reason = %note.reason, "{}", note.message);
             self.recorder.emit(Reference::own_node(self.name()), note);
         }
     }

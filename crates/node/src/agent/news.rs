@@ -8,7 +8,7 @@ use super::node::{self, Condition};
 fn normal(reason: &'static str, message: String) -> Note {
     Note {
         warning: false,
-        reason,
+        reason: reason.into(),
         message,
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn of_boot(name: &str, boot_id: &str, stored: &Value) -> Vec<Note> {
     let booted = before.is_some_and(|before| !before.is_empty() && before != boot_id);
     let note = || Note {
         warning: true,
-        reason: "Rebooted",
+        reason: "Rebooted".into(),
         message: format!("Node {name} has been rebooted, boot id: {boot_id}"),
     };
     booted.then(note).into_iter().collect()

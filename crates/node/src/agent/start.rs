@@ -42,7 +42,9 @@ use crate::inputs::Inputs;
 use crate::look::{self, Counted, Rooms};
 use crate::manifests::mirror::{self, Mirror};
 use crate::manifests::{self, Manifests};
-use crate::pods::{Change, Directory, Order, Orders, Origin, Parts, View, keeper, source};
+use crate::pods::{
+    CachedPod, Command, CommandSender, Dependencies, Origin, PodCache, PodUpdate, manager, source,
+};
 use crate::pressure::{self, Pressure};
 use crate::probes::Prober;
 use crate::runtime::Runtime;
@@ -111,7 +113,7 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     if tokio::time::timeout(END, tasks.wait()).await.is_err() {
         tracing::warn!("some parts of the node did not end in time");
     }
-    let alive = |view: &&Arc<View>| view.observed.alive().next().is_some();
+    let alive = |view: &&Arc<CachedPod>| view.observed.alive().next().is_some();
     let left = directory.all().iter().filter(alive).count();
     if left > 0 {
         tracing::info!("{left} pods keep running; the next agent takes them up again");
@@ -125,11 +127,11 @@ struct Assembly {
     runtime: Arc<dyn Runtime>,
     /// Numbers about the runtime.
     operations: Arc<Counted>,
-    directory: Arc<Directory>,
+    directory: Arc<PodCache>,
     /// The node's own object, as far as it is known.
     node: watch::Sender<Arc<Value>>,
-    pods: mpsc::Sender<Change>,
-    orders: Orders,
+    pods: mpsc::Sender<PodUpdate>,
+    orders: CommandSender,
     showcase: Arc<Showcase>,
     /// What the machine lacks.
     pressures: watch::Sender<Pressures>,
@@ -147,7 +149,7 @@ impl Assembly {
         let status = node::status(settings, &start.machine, &start.runtime.about());
         let object = node::object(settings, &node::labels(settings), &status);
         let (pods, changes) = mpsc::channel(WAITING);
-        let (orders, ordered) = Orders::channel();
+        let (orders, ordered) = CommandSender::channel();
         let heard = Heard { changes, ordered };
         let operations = Arc::new(Counted::new(Arc::clone(&start.runtime)));
         let assembly = Self {
@@ -216,18 +218,23 @@ impl Assembly {
         if let Some(recorder) = recorder {
             inputs.set_recorder(recorder.clone());
         }
-        let parts = Parts {
+        let dependencies = Dependencies {
             runtime: Arc::clone(&self.runtime),
-            supplies: Arc::new(inputs),
+            inputs: Arc::new(inputs),
             probes: Arc::new(Prober::new(Arc::clone(&self.runtime))),
             settings: Arc::clone(&self.settings),
             client,
-            directory: Arc::clone(&self.directory),
+            cache: Arc::clone(&self.directory),
             node: self.node.subscribe(),
             pressures: self.pressures.subscribe(),
             sources,
         };
-        let keeping = keeper::run(parts, heard.changes, heard.ordered, self.stop.clone());
+        let keeping = manager::run(
+            dependencies,
+            heard.changes,
+            heard.ordered,
+            self.stop.clone(),
+        );
         self.tasks.spawn(keeping);
         let (runtime, directory) = (Arc::clone(&self.runtime), Arc::clone(&self.directory));
         let paths = self.settings.paths.clone();
@@ -268,7 +275,7 @@ impl Assembly {
     }
 
     /// Static pods.
-    fn run_files(&self, events: Option<Recorder>, shown: Option<mpsc::Sender<Change>>) {
+    fn run_files(&self, events: Option<Recorder>, shown: Option<mpsc::Sender<PodUpdate>>) {
         let Some(dir) = &self.settings.manifest_dir else {
             return;
         };
@@ -342,7 +349,12 @@ impl Assembly {
     }
 
     /// Becomes a node of the cluster: registers, hears of pods, gets its certificate.
-    async fn join(&self, cluster: &Cluster, heartbeat: Heartbeat, mirrors: mpsc::Sender<Change>) {
+    async fn join(
+        &self,
+        cluster: &Cluster,
+        heartbeat: Heartbeat,
+        mirrors: mpsc::Sender<PodUpdate>,
+    ) {
         let (registered, mut is_registered) = watch::channel(false);
         self.tasks
             .spawn(heartbeat.run(registered, self.stop.clone()));
@@ -379,8 +391,8 @@ impl Assembly {
 
 /// What the keeper of pods hears.
 struct Heard {
-    changes: mpsc::Receiver<Change>,
-    ordered: mpsc::Receiver<Order>,
+    changes: mpsc::Receiver<PodUpdate>,
+    ordered: mpsc::Receiver<Command>,
 }
 
 /// Says that the node has begun, if somebody waits for that.
@@ -402,9 +414,9 @@ fn nobody() -> Client {
 /// Where to tell what the API shows of static pods, or should.
 struct Mirrored {
     /// The files' pods.
-    statics: mpsc::Sender<Change>,
+    statics: mpsc::Sender<PodUpdate>,
     /// What the API has of them.
-    mirrors: mpsc::Sender<Change>,
+    mirrors: mpsc::Sender<PodUpdate>,
 }
 
 /// Waits until it is sure that nobody else speaks for the node.

@@ -50,7 +50,7 @@ use self::objects::Objects;
 use self::tokens::Tokens;
 use self::turn::Turn;
 use crate::agent::Settings;
-use crate::pods::{Pod, Supplies};
+use crate::pods::{Pod, PodInputs};
 use crate::runtime::{About, ContainerConfig, Image, RegistryLogin, SandboxConfig};
 
 /// See the [module](self).
@@ -120,16 +120,16 @@ impl Inputs {
 }
 
 #[async_trait]
-impl Supplies for Inputs {
+impl PodInputs for Inputs {
     async fn prepare(&self, pod: &Pod) -> Result<(), Trouble> {
         self.shared.prepare(pod, &self.turn(&pod.id.uid)).await
     }
 
-    async fn sandbox(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble> {
+    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble> {
         self.shared.sandbox(pod, attempt).await
     }
 
-    async fn container(
+    async fn container_config(
         &self,
         pod: &Pod,
         name: &str,
@@ -147,15 +147,21 @@ impl Supplies for Inputs {
         self.shared.container(pod, &run, &turn).await
     }
 
-    async fn logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin> {
+    async fn registry_logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin> {
         self.shared.logins(pod, image).await
     }
 
-    async fn last_words(&self, pod: &Pod, name: &str, attempt: u32, failed: bool) -> String {
+    async fn termination_message(
+        &self,
+        pod: &Pod,
+        name: &str,
+        attempt: u32,
+        failed: bool,
+    ) -> String {
         self.shared.last_words(pod, name, attempt, failed)
     }
 
-    fn follow(&self, pod: &Arc<Pod>) {
+    fn keep_fresh(&self, pod: &Arc<Pod>) {
         let mut pods = self.pods();
         let kept = pods.entry(pod.id.uid.clone()).or_default();
         match &kept.follower {
@@ -171,7 +177,7 @@ impl Supplies for Inputs {
         self.shared.remove(uid, end).await
     }
 
-    async fn kept(&self) -> io::Result<Vec<String>> {
+    async fn list(&self) -> io::Result<Vec<String>> {
         let dir = self.shared.settings.paths.data.join("pods");
         let entries = match std::fs::read_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -223,7 +229,7 @@ impl Shared {
         };
         let note = Note {
             warning: true,
-            reason,
+            reason: reason.into(),
             message,
         };
         recorder.emit(about, note);

@@ -17,7 +17,7 @@ use super::pages;
 use super::route::{Container, Query, Route};
 use super::server::Rooms;
 use super::stream::{self, Begin, Ports, Upgrade, Use};
-use crate::pods::View;
+use crate::pods::CachedPod;
 use crate::runtime::{Attachment, ExecRequest};
 
 /// Pieces of a log that wait to be read.
@@ -66,9 +66,9 @@ impl Desk {
         answer.unwrap_or_else(Answer::from)
     }
 
-    fn pod(&self, namespace: &str, name: &str, uid: &str) -> Option<Arc<View>> {
+    fn pod(&self, namespace: &str, name: &str, uid: &str) -> Option<Arc<CachedPod>> {
         let found = self.rooms.directory.by_name(namespace, name);
-        let meant = |view: &Arc<View>| uid.is_empty() || view.pod.id.uid == uid;
+        let meant = |view: &Arc<CachedPod>| uid.is_empty() || view.pod.id.uid == uid;
         found
             .filter(meant)
             .or_else(|| self.rooms.directory.by_uid(uid))

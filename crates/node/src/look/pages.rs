@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::answer::{self, Answer, Refusal};
 use super::server::Rooms;
-use crate::pods::{Directory, View};
+use crate::pods::{CachedPod, PodCache};
 
 /// All pods, each with the status that was last worked out.
-pub(super) fn pods(directory: &Directory) -> Value {
+pub(super) fn pods(directory: &PodCache) -> Value {
     let pods = directory.all().into_iter().map(|view| {
         let mut pod = view.pod.object.clone();
         pod["status"] = view.status.clone();
@@ -41,7 +41,7 @@ pub(super) fn metrics(rooms: &Rooms) -> String {
 
 /// Numbers that are counted when somebody asks.
 struct Own<'a> {
-    views: Vec<std::sync::Arc<View>>,
+    views: Vec<std::sync::Arc<CachedPod>>,
     node: &'a str,
 }
 
@@ -49,7 +49,7 @@ impl Observed for Own<'_> {
     fn show(&self, page: &mut Page) {
         let node = format!("node={:?}", self.node);
         page.rows(&NODE, [(node, 1)]);
-        let running = |view: &&std::sync::Arc<View>| view.observed.alive().next().is_some();
+        let running = |view: &&std::sync::Arc<CachedPod>| view.observed.alive().next().is_some();
         let pods = count(self.views.iter().filter(running).count());
         page.number(&PODS, pods);
         let runs = || self.views.iter().flat_map(|view| &view.observed.runs);

@@ -22,7 +22,7 @@ use super::desk::Desk;
 use super::gate::{self, Gate, User};
 use super::route::Route;
 use crate::agent::Settings;
-use crate::pods::Directory;
+use crate::pods::PodCache;
 use crate::runtime::Runtime;
 
 /// How many connections there may be: each is one request of the API server at a time.
@@ -43,7 +43,7 @@ pub struct Rooms {
     /// What runs the pods.
     pub runtime: Arc<dyn Runtime>,
     /// The pods.
-    pub directory: Arc<Directory>,
+    pub directory: Arc<PodCache>,
     /// How the node is run.
     pub settings: Arc<Settings>,
     /// Whom to ask who somebody is and what they may. Without, nobody may look in.

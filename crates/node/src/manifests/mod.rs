@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use self::bell::Bell;
 use self::folder::{Complaint, Folder};
 use self::gate::{Gate, Present, Step};
-use crate::pods::{Change, Directory, Origin};
+use crate::pods::{Origin, PodCache, PodUpdate};
 use crate::runtime::Runtime;
 
 /// The pods of files say where they come from with this annotation.
@@ -58,15 +58,15 @@ pub struct Manifests {
     /// What runs pods: what is left of a file's earlier pod ends before the next one starts.
     pub runtime: Arc<dyn Runtime>,
     /// The pods that are being looked after.
-    pub directory: Arc<Directory>,
+    pub directory: Arc<PodCache>,
     /// Takes events about files that make no sense; none without a server.
     pub events: Option<Recorder>,
     /// Where numbers go.
     pub metrics: Arc<Metrics>,
     /// Takes what is to run.
-    pub pods: mpsc::Sender<Change>,
+    pub pods: mpsc::Sender<PodUpdate>,
     /// Takes what is to be shown in the API ([`mirror::Mirror`]); none without a server.
-    pub shown: Option<mpsc::Sender<Change>>,
+    pub shown: Option<mpsc::Sender<PodUpdate>>,
 }
 
 kennel_core::metrics! {
@@ -148,15 +148,15 @@ impl Manifests {
         let present = Here::look(&self.runtime, &self.directory, gate.needs_runtime()).await;
         for step in gate.steps(&present) {
             let (change, keeper) = match step {
-                Step::Start(pod) => (Change::Set(pod), true),
+                Step::Start(pod) => (PodUpdate::Set(pod), true),
                 Step::End(id) => {
-                    let told = self.pods.send(Change::Gone(id)).await;
+                    let told = self.pods.send(PodUpdate::Removed(id)).await;
                     if told.is_err() {
                         return false;
                     }
                     continue;
                 }
-                Step::Over(id) => (Change::Gone(id), false),
+                Step::Over(id) => (PodUpdate::Removed(id), false),
             };
             if !self.tell(change, keeper).await {
                 return false;
@@ -165,12 +165,12 @@ impl Manifests {
         if std::mem::replace(synced, true) {
             return true;
         }
-        self.tell(Change::Synced(Origin::File), true).await
+        self.tell(PodUpdate::Synced(Origin::File), true).await
     }
 
     /// Tells whoever shows pods, after whoever keeps them if he is to know: an API that is slow is no reason to
     /// keep a pod waiting.
-    async fn tell(&self, change: Change, keeper: bool) -> bool {
+    async fn tell(&self, change: PodUpdate, keeper: bool) -> bool {
         if keeper && self.pods.send(change.clone()).await.is_err() {
             return false;
         }
@@ -209,7 +209,7 @@ impl Manifests {
                 Reference::own_node(&self.node_name),
                 Note {
                     warning: true,
-                    reason: "InvalidStaticPod",
+                    reason: "InvalidStaticPod".into(),
                     message,
                 },
             );
@@ -223,13 +223,13 @@ fn count(number: usize) -> i64 {
 
 /// What there is of pods on this machine.
 struct Here<'a> {
-    directory: &'a Directory,
+    directory: &'a PodCache,
     /// Namespace, name and uid of what the runtime has.
     runtime: Vec<crate::runtime::PodId>,
 }
 
 impl<'a> Here<'a> {
-    async fn look(runtime: &Arc<dyn Runtime>, directory: &'a Directory, needed: bool) -> Self {
+    async fn look(runtime: &Arc<dyn Runtime>, directory: &'a PodCache, needed: bool) -> Self {
         let found = if needed {
             // Without the runtime nothing starts anyway; then there is nothing to wait for.
             let listed = tokio::time::timeout(LIST, runtime.list()).await;

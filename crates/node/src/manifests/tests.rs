@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::pods::View;
+use crate::pods::CachedPod;
 use crate::runtime::simulated::Simulated;
 
 fn manifest(name: &str, image: &str) -> String {
@@ -21,9 +21,9 @@ fn manifest(name: &str, image: &str) -> String {
 /// A node that follows a directory.
 struct Node {
     dir: TempDir,
-    directory: Arc<Directory>,
+    directory: Arc<PodCache>,
     metrics: Arc<Metrics>,
-    changes: mpsc::Receiver<Change>,
+    changes: mpsc::Receiver<PodUpdate>,
     stop: CancellationToken,
 }
 
@@ -32,7 +32,7 @@ impl Node {
         let dir = TempDir::new().unwrap();
         prepare(dir.path());
         let (pods, changes) = mpsc::channel(16);
-        let directory = Arc::new(Directory::default());
+        let directory = Arc::new(PodCache::default());
         let metrics = Arc::new(Metrics::default());
         let manifests = Manifests {
             dir: dir.path().to_owned(),
@@ -60,28 +60,28 @@ impl Node {
     }
 
     /// The next change: within seconds, long before the next look.
-    async fn next(&mut self) -> Change {
+    async fn next(&mut self) -> PodUpdate {
         let next = tokio::time::timeout(Duration::from_secs(10), self.changes.recv());
         next.await.expect("something changes").unwrap()
     }
 
     async fn set(&mut self) -> Arc<Pod> {
         match self.next().await {
-            Change::Set(pod) => pod,
+            PodUpdate::Set(pod) => pod,
             other => panic!("no pod: {other:?}"),
         }
     }
 
     async fn gone(&mut self) -> String {
         match self.next().await {
-            Change::Gone(id) => id.uid,
+            PodUpdate::Removed(id) => id.uid,
             other => panic!("not gone: {other:?}"),
         }
     }
 
     async fn synced(&mut self) {
         let next = self.next().await;
-        assert!(matches!(next, Change::Synced(Origin::File)), "{next:?}");
+        assert!(matches!(next, PodUpdate::Synced(Origin::File)), "{next:?}");
     }
 }
 
@@ -143,7 +143,7 @@ async fn pods_follow_their_files() {
         .to_string(),
     );
     let first = node.set().await;
-    let view = |pod: &Arc<Pod>| View {
+    let view = |pod: &Arc<Pod>| CachedPod {
         pod: Arc::clone(pod),
         observed: kennel_core::pod::Observed::default(),
         status: Value::Null,

@@ -1,25 +1,25 @@
-//! The pods of this node: where they come from, who looks after each, what is told about them.
+//! Runs the pods that are assigned to this node.
 //!
 //! ```text
-//!   API watch ─┐                ┌▶ worker (one per pod) ─▶ inputs, probes, runtime
-//!   files ─────┴▶ source ─▶ keeper                │
-//!                                 directory ◀─────┴─▶ report ─▶ API
+//!   API watch ─┐                 ┌▶ worker (one task per pod) ─▶ inputs, probes, runtime
+//!   files ─────┴▶ source ─▶ manager                │
+//!                                  cache ◀─────────┴─▶ status ─▶ API
 //! ```
 
-pub mod directory;
-pub mod keeper;
-mod logs;
-pub mod needs;
+pub mod cache;
+mod events;
+mod log_files;
+pub mod manager;
 pub mod pod;
-mod report;
 pub mod source;
+mod status;
 #[cfg(test)]
 mod tests;
-mod voice;
+pub mod traits;
 mod worker;
 
-pub use directory::{Directory, View};
-pub use keeper::{Order, Orders, Parts};
-pub use needs::{Probes, Question, Supplies, Unwell};
+pub use cache::{CachedPod, PodCache};
+pub use manager::{Command, CommandSender, Dependencies};
 pub use pod::{Origin, Pod};
-pub use source::Change;
+pub use source::PodUpdate;
+pub use traits::{PodInputs, ProbeError, ProbeRequest, ProbeRunner};

@@ -1,45 +1,39 @@
-//! A pod that this node is to run, as its source gave it.
+//! A pod that this node runs, as its source gave it.
 
 use kennel_core::pod::Spec;
+use kennel_types::PodPhase;
 use serde_json::Value;
 
 use crate::runtime::PodId;
 
-/// Where a pod comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The API.
     Api,
-    /// A file on this machine. What the API shows of it is a mirror.
+    /// A manifest on this machine: a static pod. The API server has a mirror pod of it.
     File,
 }
 
-/// See the [module](self). Does not change; a change of the pod is another one.
+/// Immutable: each change of the pod makes a new one.
 #[derive(Clone, Debug)]
 pub struct Pod {
-    /// Which one. A pod of a file has a uid of its own, which its mirror in the API has not.
+    /// A static pod's uid differs from that of its mirror pod.
     pub id: PodId,
-    /// Where it comes from.
     pub origin: Origin,
-    /// All of it: metadata, spec and, for pods of the API, status.
+    /// The whole object: metadata, spec and, for pods of the API, status.
     pub object: Value,
-    /// What decides over its life.
     pub spec: Spec,
 }
 
-/// Why an object is no pod that could be run.
+/// Why an object is not a pod that can run.
 #[derive(Debug, thiserror::Error)]
 pub enum PodError {
-    /// No name or no uid.
     #[error("it has no {0}")]
     Missing(&'static str),
-    /// A field of the spec is not what it must be.
     #[error(transparent)]
     Spec(#[from] serde_json::Error),
 }
 
 impl Pod {
-    /// Reads a pod.
     pub fn parse(object: Value, origin: Origin) -> Result<Self, PodError> {
         let text = |key: &'static str| {
             let text = object["metadata"][key].as_str();
@@ -59,17 +53,25 @@ impl Pod {
         })
     }
 
-    /// `metadata`.
     pub fn metadata(&self) -> &Value {
         &self.object["metadata"]
     }
 
-    /// `spec`, whole.
     pub fn raw_spec(&self) -> &Value {
         &self.object["spec"]
     }
 
-    /// A container of `spec.containers` or `spec.initContainers`, whole.
+    /// The status that the API server had when it sent this pod.
+    pub fn api_status(&self) -> &Value {
+        &self.object["status"]
+    }
+
+    /// The phase in [`Self::api_status`].
+    pub fn phase(&self) -> PodPhase {
+        phase(self.api_status())
+    }
+
+    /// A container of `spec.containers` or `spec.initContainers`, as in the object.
     pub fn raw_container(&self, name: &str) -> Option<&Value> {
         let lists = ["containers", "initContainers"];
         let lists = lists
@@ -78,13 +80,17 @@ impl Pod {
         lists.flatten().find(|container| container["name"] == name)
     }
 
-    /// Has it the machine's network?
     pub fn host_network(&self) -> bool {
         self.raw_spec()["hostNetwork"] == true
     }
 
-    /// Somebody has asked for its end.
+    /// Whether it has a deletion timestamp.
     pub fn is_deleted(&self) -> bool {
         self.metadata()["deletionTimestamp"].is_string()
     }
+}
+
+/// The phase in a pod's status.
+pub fn phase(status: &Value) -> PodPhase {
+    status["phase"].as_str().unwrap_or_default().into()
 }

@@ -1,4 +1,4 @@
-//! Where pods come from. Sources say what is to run; they judge nothing and keep nothing.
+//! Watches the API server for the pods of this node.
 
 use std::sync::Arc;
 
@@ -15,49 +15,47 @@ use tokio_util::sync::CancellationToken;
 use super::{Origin, Pod};
 use crate::runtime::PodId;
 
-/// Marks what the API shows of a pod that comes from a file.
+/// The annotation that marks a mirror pod.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What a source says.
+/// What a source of pods reports.
 #[derive(Clone, Debug)]
-pub enum Change {
-    /// A pod is there, or has changed.
+pub enum PodUpdate {
+    /// Added or changed.
     Set(Arc<Pod>),
-    /// A pod is gone.
-    Gone(PodId),
-    /// All that this source has was said once.
+    Removed(PodId),
+    /// The source has reported every pod that it has at least once.
     Synced(Origin),
 }
 
-/// Tells of the API's pods for this node, by one list and one watch, until told to stop. Mirrors of static pods
-/// are told to `mirrors` alone: nobody runs them.
+/// Lists and watches this node's pods until `stop`. Mirror pods go to `mirrors` only: the node does not run them.
 pub async fn api(
     client: Client,
     node_name: &str,
-    pods: mpsc::Sender<Change>,
-    mirrors: mpsc::Sender<Change>,
+    pods: mpsc::Sender<PodUpdate>,
+    mirrors: mpsc::Sender<PodUpdate>,
     stop: CancellationToken,
 ) {
     let ours = Config::default().fields(&format!("spec.nodeName={node_name}"));
-    let mut changes = feed::watch(Api::<Whole>::all(client), ours, "the node's pods");
-    let tell_all = async {
+    let mut changes = feed::watch(Api::<WholePod>::all(client), ours, "the node's pods");
+    let forward_all = async {
         while let Some(change) = changes.next().await {
-            if !tell(change, &pods, &mirrors).await {
+            if !forward(change, &pods, &mirrors).await {
                 return;
             }
         }
     };
     tokio::select! {
         () = stop.cancelled() => {}
-        () = tell_all => {}
+        () = forward_all => {}
     }
 }
 
-/// Does anybody still listen?
-async fn tell(
-    change: feed::Change<Whole>,
-    pods: &mpsc::Sender<Change>,
-    mirrors: &mpsc::Sender<Change>,
+/// Returns false once the receiver of pods is gone.
+async fn forward(
+    change: feed::Change<WholePod>,
+    pods: &mpsc::Sender<PodUpdate>,
+    mirrors: &mpsc::Sender<PodUpdate>,
 ) -> bool {
     match change {
         feed::Change::Applied(whole) => {
@@ -65,8 +63,8 @@ async fn tell(
                 return true;
             };
             let mirror = pod.metadata()["annotations"][MIRROR].is_string();
-            let listeners = if mirror { mirrors } else { pods };
-            listeners.send(Change::Set(Arc::new(pod))).await.is_ok() || mirror
+            let receiver = if mirror { mirrors } else { pods };
+            receiver.send(PodUpdate::Set(Arc::new(pod))).await.is_ok() || mirror
         }
         feed::Change::Gone(id) => {
             let id = PodId {
@@ -74,20 +72,21 @@ async fn tell(
                 name: id.name.to_string(),
                 uid: id.uid.to_string(),
             };
-            // Of what is gone nobody knows any more which it was. Who does not know it lets it be.
-            let _nobody = mirrors.send(Change::Gone(id.clone())).await;
-            pods.send(Change::Gone(id)).await.is_ok()
+            // A delete event does not say whether the pod was a mirror pod, so notify both receivers; the wrong one
+            // ignores it.
+            let _closed = mirrors.send(PodUpdate::Removed(id.clone())).await;
+            pods.send(PodUpdate::Removed(id)).await.is_ok()
         }
         feed::Change::Synced => {
-            let _nobody = mirrors.send(Change::Synced(Origin::Api)).await;
-            pods.send(Change::Synced(Origin::Api)).await.is_ok()
+            let _closed = mirrors.send(PodUpdate::Synced(Origin::Api)).await;
+            pods.send(PodUpdate::Synced(Origin::Api)).await.is_ok()
         }
     }
 }
 
 /// A pod of the API with all its fields.
 #[derive(Clone, Debug, Deserialize)]
-struct Whole {
+struct WholePod {
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Value,
@@ -95,9 +94,15 @@ struct Whole {
     status: Value,
 }
 
-kennel_client::resource!(Whole, kube::core::NamespaceResourceScope, "", "Pod", "pods");
+kennel_client::resource!(
+    WholePod,
+    kube::core::NamespaceResourceScope,
+    "",
+    "Pod",
+    "pods"
+);
 
-impl Whole {
+impl WholePod {
     fn into_pod(mut self) -> Option<Pod> {
         self.metadata.managed_fields = None;
         let id = format!("{:?}/{:?}", self.metadata.namespace, self.metadata.name);
@@ -105,7 +110,7 @@ impl Whole {
             "spec": self.spec, "status": self.status});
         let parsed = Pod::parse(object, Origin::Api);
         parsed
-            .inspect_err(|error| tracing::error!(pod = id, "this pod cannot be read: {error}"))
+            .inspect_err(|error| tracing::error!(pod = id, "ignoring an invalid pod: {error}"))
             .ok()
     }
 }

@@ -12,7 +12,7 @@ use super::disk::{self, Taken};
 use super::{Meter, Used, memory};
 use crate::agent::Paths;
 use crate::inputs::EMPTY_DIR;
-use crate::pods::{Pod, View};
+use crate::pods::{CachedPod, Pod};
 use crate::runtime::{Found, PodId, Runtime, Usage};
 
 /// See the [module](self).
@@ -58,7 +58,7 @@ impl Meter for Machine {
         off_thread(move || measure(&data, images.as_deref())).await
     }
 
-    async fn usage(&self, pods: &[Arc<View>], disks: bool) -> BTreeMap<String, Used> {
+    async fn usage(&self, pods: &[Arc<CachedPod>], disks: bool) -> BTreeMap<String, Used> {
         let usage = match self.runtime.usage().await {
             Ok(usage) => usage,
             Err(error) => {
@@ -68,14 +68,14 @@ impl Meter for Machine {
         };
         let (pods, paths) = (pods.to_vec(), self.paths.clone());
         off_thread(move || {
-            let used = |view: &Arc<View>| used(&view.pod, &usage, disks.then_some(&paths));
-            let known = |view: &Arc<View>| Some((view.pod.id.uid.clone(), used(view)?));
+            let used = |view: &Arc<CachedPod>| used(&view.pod, &usage, disks.then_some(&paths));
+            let known = |view: &Arc<CachedPod>| Some((view.pod.id.uid.clone(), used(view)?));
             pods.iter().filter_map(known).collect()
         })
         .await
     }
 
-    async fn reclaim(&self, pods: &[Arc<View>]) {
+    async fn reclaim(&self, pods: &[Arc<CachedPod>]) {
         self.remove_old_runs().await;
         match self.runtime.remove_unused_images().await {
             Ok(0) => {}

@@ -32,7 +32,7 @@ pub use kennel_core::pod::evict::{BadThreshold, Signal, Threshold};
 
 pub use self::machine::Machine;
 pub use self::metrics::{METRICS, Metrics};
-use crate::pods::{Directory, Order, Orders, Origin, View};
+use crate::pods::{CachedPod, Command, CommandSender, Origin, PodCache};
 
 /// What must be kept free, if nobody says otherwise and as flags say it.
 pub mod thresholds {
@@ -71,10 +71,10 @@ pub trait Meter: Send + Sync + 'static {
 
     /// What these pods use, by uid, and what they keep on `disks` if that is asked for. Those that cannot be
     /// measured are left out.
-    async fn usage(&self, pods: &[Arc<View>], disks: bool) -> BTreeMap<String, Used>;
+    async fn usage(&self, pods: &[Arc<CachedPod>], disks: bool) -> BTreeMap<String, Used>;
 
     /// Throws away what nobody needs: runs that have ended, images that nobody uses, old logs.
-    async fn reclaim(&self, pods: &[Arc<View>]);
+    async fn reclaim(&self, pods: &[Arc<CachedPod>]);
 
     /// Are the layers of containers on another disk than all else?
     fn is_split(&self) -> bool;
@@ -85,9 +85,9 @@ pub struct Pressure {
     /// Measures.
     pub meter: Arc<dyn Meter>,
     /// The pods of the node.
-    pub directory: Arc<Directory>,
+    pub directory: Arc<PodCache>,
     /// Where evictions are asked for.
-    pub orders: Orders,
+    pub orders: CommandSender,
     /// The node's name.
     pub node_name: String,
     /// Takes events about the node; none without a server.
@@ -181,11 +181,11 @@ impl Guard {
     }
 
     /// The pods that something runs of, and that are not about to end anyway.
-    fn active(&mut self) -> Vec<Arc<View>> {
+    fn active(&mut self) -> Vec<Arc<CachedPod>> {
         let all = self.pressure.directory.all();
         self.evicted
             .retain(|uid| all.iter().any(|view| view.pod.id.uid == *uid));
-        let active = |view: &Arc<View>| {
+        let active = |view: &Arc<CachedPod>| {
             let runs = view.observed.alive().next().is_some();
             let ends = view.pod.is_deleted() || self.evicted.contains(&view.pod.id.uid);
             runs && !ends
@@ -194,12 +194,12 @@ impl Guard {
     }
 
     /// Evicts those that keep more on disk than they may.
-    async fn check_limits(&mut self, pods: &[Arc<View>]) -> Vec<String> {
+    async fn check_limits(&mut self, pods: &[Arc<CachedPod>]) -> Vec<String> {
         let now = Instant::now();
         if now < self.limits_due {
             return Vec::new();
         }
-        let limited = |view: &&Arc<View>| has_limits(view.pod.raw_spec());
+        let limited = |view: &&Arc<CachedPod>| has_limits(view.pod.raw_spec());
         let limited: Vec<_> = pods.iter().filter(limited).cloned().collect();
         if limited.is_empty() {
             return Vec::new();
@@ -225,7 +225,7 @@ impl Guard {
     }
 
     /// Makes room; evicts a pod if that is not enough.
-    async fn relieve(&mut self, met: Met, pods: &[Arc<View>]) -> Vec<String> {
+    async fn relieve(&mut self, met: Met, pods: &[Arc<CachedPod>]) -> Vec<String> {
         let signal = met.threshold.signal;
         let resource = signal.resource();
         self.note(
@@ -255,7 +255,11 @@ impl Guard {
         vec![view.pod.id.uid.clone()]
     }
 
-    async fn choose(&self, signal: Signal, pods: &[Arc<View>]) -> Option<(Arc<View>, Candidate)> {
+    async fn choose(
+        &self,
+        signal: Signal,
+        pods: &[Arc<CachedPod>],
+    ) -> Option<(Arc<CachedPod>, Candidate)> {
         let usage = self.pressure.meter.usage(pods, signal.is_disk()).await;
         let candidates = pods.iter().map(|view| {
             let used = usage.get(&view.pod.id.uid);
@@ -267,16 +271,16 @@ impl Guard {
         Some((Arc::clone(view), first))
     }
 
-    async fn evict(&mut self, view: &View, verdict: Verdict, grace: Duration) {
+    async fn evict(&mut self, view: &CachedPod, verdict: Verdict, grace: Duration) {
         let id = &view.pod.id;
         tracing::warn!(pod = %id.name, namespace = %id.namespace, "evicted: {}", verdict.message);
         self.evicted.insert(id.uid.clone());
-        let order = Order::Evict {
+        let order = Command::Evict {
             uid: id.uid.clone(),
             verdict,
             grace,
         };
-        self.pressure.orders.give(order).await;
+        self.pressure.orders.send(order).await;
     }
 
     /// Waits until nothing runs of these pods any more, or too long.
@@ -302,7 +306,7 @@ impl Guard {
         let about = Reference::own_node(&self.pressure.node_name);
         let note = Note {
             warning: true,
-            reason,
+            reason: reason.into(),
             message,
         };
         events.emit(about, note);
@@ -313,7 +317,7 @@ fn signals(met: &[Met]) -> BTreeSet<Signal> {
     met.iter().map(|met| met.threshold.signal).collect()
 }
 
-fn candidate(view: &View, used: Option<&Used>) -> Candidate {
+fn candidate(view: &CachedPod, used: Option<&Used>) -> Candidate {
     let is_static = view.pod.origin == Origin::File;
     let read = Candidate::read(&view.pod.object, is_static);
     match used {

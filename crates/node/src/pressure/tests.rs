@@ -24,10 +24,10 @@ impl Meter for Fake {
     async fn read(&self) -> Readings {
         self.readings.lock().unwrap().clone()
     }
-    async fn usage(&self, _: &[Arc<View>], _: bool) -> BTreeMap<String, Used> {
+    async fn usage(&self, _: &[Arc<CachedPod>], _: bool) -> BTreeMap<String, Used> {
         self.usage.lock().unwrap().clone()
     }
-    async fn reclaim(&self, _: &[Arc<View>]) {
+    async fn reclaim(&self, _: &[Arc<CachedPod>]) {
         if let Some(available) = *self.after_reclaim.lock().unwrap() {
             self.set(Signal::NodeDisk, available);
         }
@@ -51,21 +51,21 @@ impl Fake {
 
 struct Bench {
     meter: Arc<Fake>,
-    directory: Arc<Directory>,
-    ordered: mpsc::Receiver<Order>,
+    directory: Arc<PodCache>,
+    ordered: mpsc::Receiver<Command>,
     pressures: watch::Receiver<Pressures>,
     stop: CancellationToken,
 }
 
 impl Bench {
-    fn start(prepare: impl FnOnce(&Fake, &Directory)) -> Self {
+    fn start(prepare: impl FnOnce(&Fake, &PodCache)) -> Self {
         Self::over(evict::defaults(), prepare)
     }
 
-    fn over(thresholds: Vec<Threshold>, prepare: impl FnOnce(&Fake, &Directory)) -> Self {
-        let (meter, directory) = (Arc::new(Fake::default()), Arc::new(Directory::default()));
+    fn over(thresholds: Vec<Threshold>, prepare: impl FnOnce(&Fake, &PodCache)) -> Self {
+        let (meter, directory) = (Arc::new(Fake::default()), Arc::new(PodCache::default()));
         prepare(&meter, &directory);
-        let (orders, ordered) = Orders::channel();
+        let (orders, ordered) = CommandSender::channel();
         let (sender, pressures) = watch::channel(Pressures::default());
         let pressure = Pressure {
             meter: Arc::clone(&meter) as Arc<dyn Meter>,
@@ -99,7 +99,7 @@ impl Bench {
     /// The same, and how long it gets to end.
     async fn next(&mut self, within: Duration) -> Option<(String, String, Duration)> {
         match tokio::time::timeout(within, self.ordered.recv()).await {
-            Ok(Some(Order::Evict {
+            Ok(Some(Command::Evict {
                 uid,
                 verdict,
                 grace,
@@ -119,7 +119,7 @@ impl Drop for Bench {
     }
 }
 
-fn view(uid: &str, priority: i64, origin: Origin) -> View {
+fn view(uid: &str, priority: i64, origin: Origin) -> CachedPod {
     let object = json!({"metadata": {"namespace": "ns", "name": uid, "uid": uid}, "spec": {
         "priority": priority, "containers": [{"name": "c"}],
         "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}]}});
@@ -132,7 +132,7 @@ fn view(uid: &str, priority: i64, origin: Origin) -> View {
         image_id: String::new(),
         state: State::Running { since: 0 },
     };
-    View {
+    CachedPod {
         pod: Arc::new(Pod::parse(object, origin).unwrap()),
         observed: Observed {
             runs: vec![run],

@@ -1,5 +1,4 @@
-//! Connections to containers. Failures are told as upstream tells them: `dial tcp 10.0.0.7:80: connect:
-//! connection refused`.
+//! TCP connections to containers. Errors read as upstream's: `dial tcp 10.0.0.7:80: connect: connection refused`.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -7,19 +6,32 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-/// Connects within a time.
-pub(super) async fn dial(host: &str, port: u16, timeout: Duration) -> Result<TcpStream, String> {
+use super::error::DialError;
+
+pub(super) async fn connect_within(
+    host: &str,
+    port: u16,
+    timeout: Duration,
+) -> Result<TcpStream, DialError> {
     let connected = tokio::time::timeout(timeout, connect(host, port)).await;
-    connected.unwrap_or_else(|_| Err(format!("dial tcp {}: i/o timeout", join(host, port))))
+    connected.unwrap_or_else(|_| {
+        let address = join(host, port);
+        Err(DialError::Timeout { address })
+    })
 }
 
-/// Connects, however long it takes.
-pub(super) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
-    let mut failure = format!("dial tcp: lookup {host}: no such host");
+/// Has no timeout of its own.
+pub(super) async fn connect(host: &str, port: u16) -> Result<TcpStream, DialError> {
+    let mut failure = DialError::Lookup {
+        host: host.to_owned(),
+    };
     for address in addresses(host, port).await {
         match TcpStream::connect(address).await {
             Ok(stream) => return Ok(stream),
-            Err(error) => failure = format!("dial tcp {address}: connect: {}", words(&error)),
+            Err(error) => {
+                let reason = kernel_text(&error);
+                failure = DialError::Connect { address, reason };
+            }
         }
     }
     Err(failure)
@@ -33,7 +45,7 @@ async fn addresses(host: &str, port: u16) -> Vec<SocketAddr> {
     found.map(Iterator::collect).unwrap_or_default()
 }
 
-/// A host and a port in one, as URLs have them.
+/// `host:port`, with an IPv6 address in brackets.
 pub(super) fn join(host: &str, port: u16) -> String {
     if host.contains(':') {
         format!("[{host}]:{port}")
@@ -42,8 +54,8 @@ pub(super) fn join(host: &str, port: u16) -> String {
     }
 }
 
-/// The kernel's words for an error, without what Rust adds to them.
-pub(super) fn words(error: &io::Error) -> String {
+/// The kernel's text for an error, as Go prints it: in lower case, without the number that Rust adds.
+pub(super) fn kernel_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
@@ -56,10 +68,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_have_the_words_that_users_know() {
+    fn errors_read_as_go_prints_them() {
         let check = |code, expected| {
             let error = io::Error::from_raw_os_error(code);
-            assert_eq!(words(&error), expected);
+            assert_eq!(kernel_text(&error), expected);
         };
         check(111, "connection refused");
         check(113, "no route to host");
@@ -67,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_version_6_are_in_brackets() {
+    fn ipv6_addresses_are_in_brackets() {
         assert_eq!(join("10.0.0.1", 80), "10.0.0.1:80");
         assert_eq!(join("::1", 80), "[::1]:80");
     }

@@ -1,36 +1,36 @@
-//! Commands within containers.
+//! Commands in containers.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Target, Unwell};
+use super::{ProbeError, Target};
 use crate::runtime::Error;
 
-/// How much of what a command says is told.
-const TOLD: usize = 10 << 10;
+/// How much of a command's output errors hold.
+const MAX_OUTPUT_BYTES: usize = 10 << 10;
+/// How much longer than its timeout a probe waits for a runtime that does not enforce it.
+const RUNTIME_TIMEOUT_MARGIN: Duration = Duration::from_secs(1);
 
-/// A probe by command: it passes if the command returns 0.
-pub(super) async fn ask(
+/// Succeeds if the command exits with 0.
+pub(super) async fn probe(
     target: &Target<'_>,
     action: &Value,
     timeout: Duration,
-) -> Result<(), Unwell> {
+) -> Result<(), ProbeError> {
     let command = command(action);
-    let asked = target.runtime.exec(target.id, &command, timeout);
-    // A runtime that does not keep to the time must not hold up the next question.
-    let Ok(answer) = tokio::time::timeout(timeout + Duration::from_secs(1), asked).await else {
-        return Err(Unwell::Failed(timed_out(&command)));
+    let exec = target.runtime.exec(target.id, &command, timeout);
+    let Ok(result) = tokio::time::timeout(timeout + RUNTIME_TIMEOUT_MARGIN, exec).await else {
+        return Err(ProbeError::Failed(timed_out(&command)));
     };
-    match answer {
+    match result {
         Ok(output) if output.code == 0 => Ok(()),
-        Ok(output) => Err(Unwell::Failed(text(&output.text))),
-        Err(Error::TimedOut(_)) => Err(Unwell::Failed(timed_out(&command))),
-        Err(error) => Err(Unwell::Unknown(error.to_string())),
+        Ok(output) => Err(ProbeError::Failed(text(&output.text))),
+        Err(Error::TimedOut(_)) => Err(ProbeError::Failed(timed_out(&command))),
+        Err(error) => Err(ProbeError::Unknown(error.to_string())),
     }
 }
 
-/// The words of a command, from the action of a spec.
 pub(super) fn command(action: &Value) -> Vec<String> {
     let words = action["command"].as_array().into_iter().flatten();
     words
@@ -38,9 +38,9 @@ pub(super) fn command(action: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What a command has said, cut to what is told.
+/// A command's output, truncated.
 pub(super) fn text(bytes: &[u8]) -> String {
-    let bytes = bytes.get(..TOLD).unwrap_or(bytes);
+    let bytes = bytes.get(..MAX_OUTPUT_BYTES).unwrap_or(bytes);
     String::from_utf8_lossy(bytes).into_owned()
 }
 

@@ -1,71 +1,74 @@
-//! The hooks of a container's life: after its start and before its end.
+//! Lifecycle hooks of containers: `postStart` and `preStop`.
 //!
-//! A hook has no time of its own. Whoever runs it stops waiting when the container's time is over.
+//! A hook has no timeout of its own. The caller stops waiting when the container's grace period is over.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::web::Asked;
+use super::error::{HttpError, RequestError, message};
+use super::http_get::HttpGet;
 use super::{Target, exec};
+use crate::pods::traits::HookError;
 use crate::runtime::PodId;
 
-/// Runtimes want a bound for commands: longer than any grace period that somebody means.
-const LONGEST: Duration = Duration::from_hours(24);
+/// Runtimes want a timeout for commands: longer than any reasonable grace period.
+const EXEC_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// Runs a hook: `handler` is `lifecycle.postStart` or `lifecycle.preStop` of the container. `Err` says why it
-/// failed; it may hold what the command wrote, so it belongs in logs and not in events.
-pub(super) async fn hook(target: &Target<'_>, handler: &Value) -> Result<(), String> {
+/// `handler` is `lifecycle.postStart` or `lifecycle.preStop` of the container. An error may hold the command's output,
+/// so it belongs in logs and not in events.
+pub(super) async fn run(target: &Target<'_>, handler: &Value) -> Result<(), HookError> {
     if handler["exec"].is_object() {
-        command(target, &handler["exec"]).await
+        exec_command(target, &handler["exec"]).await
     } else if handler["httpGet"].is_object() {
-        request(target, &handler["httpGet"]).await
+        http_get(target, &handler["httpGet"]).await
     } else if handler["sleep"].is_object() {
         let seconds = handler["sleep"]["seconds"].as_u64().unwrap_or_default();
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         Ok(())
     } else {
-        Err(format!("Invalid handler: {handler}"))
+        Err(HookError(format!("Invalid handler: {handler}")))
     }
 }
 
-async fn command(target: &Target<'_>, action: &Value) -> Result<(), String> {
+async fn exec_command(target: &Target<'_>, action: &Value) -> Result<(), HookError> {
     let command = exec::command(action);
-    let ran = target.runtime.exec(target.id, &command, LONGEST).await;
-    let (error, said) = match ran {
+    let result = target.runtime.exec(target.id, &command, EXEC_TIMEOUT).await;
+    let command = command.join(" ");
+    let (error, output) = match result {
         Ok(output) if output.code == 0 => return Ok(()),
         Ok(output) => {
-            let said = exec::text(&output.text);
-            let command = command.join(" ");
+            let text = exec::text(&output.text);
             let code = output.code;
             (
-                format!("command '{command}' exited with {code}: {said}"),
-                said,
+                format!("command '{command}' exited with {code}: {text}"),
+                text,
             )
         }
         Err(error) => (error.to_string(), String::new()),
     };
-    let about = about(target);
-    let command = command.join(" ");
-    Err(format!(
-        "Exec lifecycle hook ([{command}]) for {about} failed - error: {error}, message: {said:?}"
-    ))
+    let about = describe(target);
+    Err(HookError(format!(
+        "Exec lifecycle hook ([{command}]) for {about} failed - error: {error}, message: {output:?}"
+    )))
 }
 
-/// Whatever the answer, the request must have got there: upstream does not look at the status.
-async fn request(target: &Target<'_>, action: &Value) -> Result<(), String> {
-    let sent = match Asked::new(target, action, "kube-lifecycle/1.36") {
-        Ok(request) => request.send().await.map(drop),
-        Err(error) => Err(error),
-    };
-    sent.map_err(|error| {
+/// Succeeds with any response: upstream does not look at the status.
+async fn http_get(target: &Target<'_>, action: &Value) -> Result<(), HookError> {
+    let failed = |error: &dyn std::error::Error| {
         let path = action["path"].as_str().unwrap_or_default();
-        let about = about(target);
-        format!("HTTP lifecycle hook ({path}) for {about} failed - error: {error}")
-    })
+        let (about, error) = (describe(target), message(error));
+        HookError(format!(
+            "HTTP lifecycle hook ({path}) for {about} failed - error: {error}"
+        ))
+    };
+    let request = HttpGet::new(target, action, "kube-lifecycle/1.36");
+    let request = request.map_err(|error: RequestError| failed(&error))?;
+    let sent = request.send().await;
+    sent.map(drop).map_err(|error: HttpError| failed(&error))
 }
 
-fn about(target: &Target<'_>) -> String {
+fn describe(target: &Target<'_>) -> String {
     let PodId {
         namespace,
         name,

@@ -1,22 +1,22 @@
-//! Asks containers how they are, and runs the hooks of their life.
+//! Runs probes and lifecycle hooks against containers.
 //!
 //! ```text
-//!   ask ──▶ exec · web ─▶ tls · tcp · grpc        one question, one answer, within its time
-//!   hook ─▶ exec · web · sleep
+//!   probe ──▶ exec · http_get · tcp · grpc
+//!   hook ───▶ exec · http_get · sleep
 //! ```
 //!
-//! When to ask and what the answers mean is decided elsewhere ([`kennel_core::pod::probe`]). Nothing here
-//! remembers anything, keeps a connection or tries a second time.
+//! [`kennel_core::pod::probe`] decides when a probe runs and what its results mean. This module keeps no state and no
+//! connections, and retries nothing.
 
 mod dial;
+mod error;
 mod exec;
 mod grpc;
 mod hook;
+mod http_get;
 mod redirect;
 #[cfg(test)]
 mod tests;
-mod tls;
-mod web;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,57 +26,55 @@ use async_trait::async_trait;
 use kennel_core::pod::Container;
 use serde_json::Value;
 
-use crate::pods::needs::{Probes, Question, Unwell};
+use crate::pods::traits::{HookError, ProbeError, ProbeRequest, ProbeRunner};
 use crate::runtime::{PodId, Runtime};
+use error::{TargetError, message};
 
-/// Asks the containers of a runtime.
 #[derive(Clone)]
 pub struct Prober(Arc<dyn Runtime>);
 
 impl Prober {
-    /// Asks what this runtime runs.
     pub fn new(runtime: Arc<dyn Runtime>) -> Self {
         Self(runtime)
     }
 }
 
 #[async_trait]
-impl Probes for Prober {
-    async fn ask(&self, question: &Question<'_>) -> Result<(), Unwell> {
-        ask(&Target::new(&*self.0, question), question.what).await
+impl ProbeRunner for Prober {
+    async fn probe(&self, request: &ProbeRequest<'_>) -> Result<(), ProbeError> {
+        probe(&Target::new(&*self.0, request), request.handler).await
     }
 
-    async fn hook(&self, question: &Question<'_>) -> Result<(), String> {
-        hook::hook(&Target::new(&*self.0, question), question.what).await
+    async fn run_hook(&self, request: &ProbeRequest<'_>) -> Result<(), HookError> {
+        hook::run(&Target::new(&*self.0, request), request.handler).await
     }
 }
 
-/// A container that runs.
+/// The container that a probe or hook runs against.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     runtime: &'a dyn Runtime,
     pod: &'a PodId,
     container: &'a Container,
-    /// What the runtime calls this run of it.
+    /// The container's id in the runtime.
     id: &'a str,
-    /// Where to reach it.
     address: Option<IpAddr>,
 }
 
-/// `probe` is the probe of a spec, whole.
-async fn ask(target: &Target<'_>, probe: &Value) -> Result<(), Unwell> {
+/// `probe` is the whole probe of the container's spec.
+async fn probe(target: &Target<'_>, probe: &Value) -> Result<(), ProbeError> {
     let timeout = timeout(probe);
     if probe["exec"].is_object() {
-        exec::ask(target, &probe["exec"], timeout).await
+        exec::probe(target, &probe["exec"], timeout).await
     } else if probe["httpGet"].is_object() {
-        web::ask(target, &probe["httpGet"], timeout).await
+        http_get::probe(target, &probe["httpGet"], timeout).await
     } else if probe["tcpSocket"].is_object() {
         tcp(target, &probe["tcpSocket"], timeout).await
     } else if probe["grpc"].is_object() {
-        grpc::ask(target, &probe["grpc"], timeout).await
+        grpc::probe(target, &probe["grpc"], timeout).await
     } else {
         let why = format!("missing probe handler for {}", target.name());
-        Err(Unwell::Unknown(why))
+        Err(ProbeError::Unknown(why))
     }
 }
 
@@ -85,21 +83,23 @@ fn timeout(probe: &Value) -> Duration {
     Duration::from_secs(seconds.max(1))
 }
 
-async fn tcp(target: &Target<'_>, action: &Value, timeout: Duration) -> Result<(), Unwell> {
-    let host = target.host(action).map_err(Unwell::Unknown)?;
-    let port = target.port(&action["port"]).map_err(Unwell::Unknown)?;
-    let connected = dial::dial(&host, port, timeout).await;
-    connected.map(drop).map_err(Unwell::Failed)
+async fn tcp(target: &Target<'_>, action: &Value, timeout: Duration) -> Result<(), ProbeError> {
+    let host = target.host(action)?;
+    let port = target.port(&action["port"])?;
+    let connected = dial::connect_within(&host, port, timeout).await;
+    connected
+        .map(drop)
+        .map_err(|error| ProbeError::Failed(message(&error)))
 }
 
 impl<'a> Target<'a> {
-    fn new(runtime: &'a dyn Runtime, question: &Question<'a>) -> Self {
+    fn new(runtime: &'a dyn Runtime, request: &ProbeRequest<'a>) -> Self {
         Self {
             runtime,
-            pod: &question.pod.id,
-            container: question.container,
-            id: question.id,
-            address: question.address,
+            pod: &request.pod.id,
+            container: request.container,
+            id: request.id,
+            address: request.address,
         }
     }
 
@@ -111,26 +111,26 @@ impl<'a> Target<'a> {
         format!("{namespace}/{name}:{}", self.container.name)
     }
 
-    /// Where to ask: where the action says, else the pod.
-    fn host(&self, action: &Value) -> Result<String, String> {
+    /// The action's host; the pod's address by default.
+    fn host(&self, action: &Value) -> Result<String, TargetError> {
         match action["host"].as_str() {
             Some(host) if !host.is_empty() => Ok(host.to_owned()),
             _ => {
                 let address = self.address.map(|address| address.to_string());
-                address.ok_or_else(|| "the pod has no address".to_owned())
+                address.ok_or(TargetError::NoAddress)
             }
         }
     }
 
     /// The number of a port that is given by number or name.
-    fn port(&self, port: &Value) -> Result<u16, String> {
+    fn port(&self, port: &Value) -> Result<u16, TargetError> {
         let found = self.container.port(port).filter(|port| *port > 0);
         found.ok_or_else(|| match port {
             Value::String(name) if name.parse::<i64>().is_err() => {
-                format!("strconv.Atoi: parsing {name:?}: invalid syntax")
+                TargetError::PortName(name.clone())
             }
-            Value::String(number) => format!("invalid port number: {number}"),
-            other => format!("invalid port number: {other}"),
+            Value::String(number) => TargetError::PortNumber(number.clone()),
+            other => TargetError::PortNumber(other.to_string()),
         })
     }
 }

@@ -1,24 +1,22 @@
-//! Where a request goes, and where an answer sends it on to. Requests never leave the host that was asked.
+//! URLs of probes and hooks, and redirects. A redirect to another host is not followed.
 
 use std::fmt::Write as _;
 
 use super::dial::join;
 
-/// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
-    /// Through TLS?
+pub(super) struct Url {
+    /// `https` rather than `http`.
     pub secure: bool,
     /// A name or an address.
     pub host: String,
-    /// Port.
     pub port: u16,
-    /// Path and query.
+    /// With the query.
     pub path: String,
 }
 
-impl Address {
-    /// For an action of a spec, whose path may be anything.
+impl Url {
+    /// `path` comes from the spec and may be anything.
     pub(super) fn new(secure: bool, host: String, port: u16, path: &str) -> Self {
         let path = path.split('#').next().unwrap_or_default();
         Self {
@@ -29,19 +27,17 @@ impl Address {
         }
     }
 
-    /// As a URL.
-    pub(super) fn url(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority(), self.path)
     }
 
-    /// Host and port.
     pub(super) fn authority(&self) -> String {
         join(&self.host, self.port)
     }
 
-    /// Where `Location` sends a request on to; nothing if that is another host or no place at all.
-    pub(super) fn follow(&self, location: &str) -> Option<Self> {
+    /// The URL that a `Location` header leads to; none if that is another host or no URL.
+    pub(super) fn redirect(&self, location: &str) -> Option<Self> {
         let location = location.split('#').next().unwrap_or_default();
         let (secure, rest) = if let Some(rest) = location.strip_prefix("https://") {
             (true, rest)
@@ -69,7 +65,7 @@ impl Address {
         })
     }
 
-    /// A path that is relative to this one.
+    /// Resolves a path relative to this URL.
     fn resolve(&self, location: &str) -> String {
         let path = self.path.split('?').next().unwrap_or_default();
         if location.starts_with('/') {
@@ -83,7 +79,7 @@ impl Address {
     }
 }
 
-/// What may not stand in a request is escaped; the path begins with a slash.
+/// Escapes characters that a request must not contain, and adds the leading slash.
 fn escape(path: &str) -> String {
     let mut escaped = String::with_capacity(path.len() + 1);
     if !path.starts_with('/') {
@@ -104,14 +100,14 @@ fn escape(path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn address(path: &str) -> Address {
-        Address::new(false, "10.0.0.7".to_owned(), 8080, path)
+    fn url(path: &str) -> Url {
+        Url::new(false, "10.0.0.7".to_owned(), 8080, path)
     }
 
     #[test]
     fn a_path_may_be_anything() {
         let check = |path, expected: &str| {
-            let url = address(path).url();
+            let url = url(path).text();
             assert_eq!(url, format!("http://10.0.0.7:8080{expected}"));
         };
         check("/healthz", "/healthz");
@@ -121,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn requests_stay_with_the_host_that_was_asked() {
+    fn redirects_stay_on_the_host_of_the_request() {
         let check = |location, expected: Option<&str>| {
-            let followed = address("/a/b?c").follow(location);
-            let url = followed.map(|address| address.url());
-            assert_eq!(url.as_deref(), expected, "{location}");
+            let redirected = url("/a/b?c").redirect(location);
+            let redirected = redirected.map(|url| url.text());
+            assert_eq!(redirected.as_deref(), expected, "{location}");
         };
         check("/x", Some("http://10.0.0.7:8080/x"));
         check("x", Some("http://10.0.0.7:8080/a/x"));

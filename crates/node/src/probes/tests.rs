@@ -1,4 +1,4 @@
-//! Probes and hooks against servers of the tests' own on the loopback, and a runtime that knows a few commands.
+//! Probes and hooks against test servers on the loopback interface, and a fake runtime that knows a few commands.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use crate::runtime::{
     PullPolicy, RegistryLogin, Result as Answer, SandboxConfig, Session, Usage,
 };
 
-/// Knows the commands `true`, `false`, `slow` and `away`, and nothing else.
-struct Commands;
+/// Runs the commands `true`, `false` and `slow down`; all others find the runtime unavailable.
+struct FakeRuntime;
 
 #[async_trait]
-impl Runtime for Commands {
+impl Runtime for FakeRuntime {
     async fn exec(&self, id: &str, command: &[String], _: Duration) -> Answer<Output> {
         assert_eq!(id, "c1");
         let answer = |code, text: &str| {
@@ -32,7 +32,7 @@ impl Runtime for Commands {
             "true" => answer(0, "fine"),
             "false" => answer(3, "no such file"),
             "slow down" => Err(Error::TimedOut("too slow".to_owned())),
-            _ => Err(Error::Unavailable("the runtime is away".to_owned())),
+            _ => Err(Error::Unavailable("the runtime is unavailable".to_owned())),
         }
     }
     fn about(&self) -> About {
@@ -103,15 +103,15 @@ fn container(port: u16) -> Container {
     Spec::parse(&spec).unwrap().containers.remove(0)
 }
 
-/// Asks a container whose port `web` is the given one.
-async fn asked(port: u16, probe: Value) -> Result<(), Unwell> {
+/// Probes a container whose port `web` is the given one.
+async fn run_probe(port: u16, probe: Value) -> Result<(), ProbeError> {
     let (pod, container) = (PodId::default(), container(port));
-    ask(&target(&pod, &container), &probe).await
+    super::probe(&target(&pod, &container), &probe).await
 }
 
 fn target<'a>(pod: &'a PodId, container: &'a Container) -> Target<'a> {
     Target {
-        runtime: &Commands,
+        runtime: &FakeRuntime,
         pod,
         container,
         id: "c1",
@@ -119,11 +119,11 @@ fn target<'a>(pod: &'a PodId, container: &'a Container) -> Target<'a> {
     }
 }
 
-fn failed(why: &str) -> Result<(), Unwell> {
-    Err(Unwell::Failed(why.to_owned()))
+fn failed(why: &str) -> Result<(), ProbeError> {
+    Err(ProbeError::Failed(why.to_owned()))
 }
 
-/// A server that answers each path in its own way, and tells what it was asked.
+/// A server whose response depends on the path. Returns its port and the requests it gets.
 async fn serve() -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -158,37 +158,36 @@ async fn serve() -> (u16, mpsc::Receiver<String>) {
     (port, receiver)
 }
 
-/// A port that nobody listens on.
-async fn nobody() -> u16 {
+async fn closed_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap().port()
 }
 
 #[tokio::test]
-async fn http_answers_count_by_their_status() {
+async fn http_probes_depend_on_the_status() {
     let (port, _requests) = serve().await;
     let get = |path: &str| json!({"httpGet": {"path": path, "port": "web"}});
-    assert_eq!(asked(port, get("/ok")).await, Ok(()));
+    assert_eq!(run_probe(port, get("/ok")).await, Ok(()));
     let busy = failed("HTTP probe failed with statuscode: 503");
-    assert_eq!(asked(port, get("/busy")).await, busy);
-    assert_eq!(asked(port, get("/near")).await, busy);
-    assert_eq!(asked(port, get("/far")).await, Ok(()));
+    assert_eq!(run_probe(port, get("/busy")).await, busy);
+    assert_eq!(run_probe(port, get("/near")).await, busy);
+    assert_eq!(run_probe(port, get("/far")).await, Ok(()));
     let cut = failed(&format!("Get \"http://127.0.0.1:{port}/cut\": EOF"));
-    assert_eq!(asked(port, get("cut")).await, cut);
+    assert_eq!(run_probe(port, get("cut")).await, cut);
     let round = format!("Get \"http://127.0.0.1:{port}/round\": stopped after 10 redirects");
-    assert_eq!(asked(port, get("/round")).await, failed(&round));
+    assert_eq!(run_probe(port, get("/round")).await, failed(&round));
     let late = format!(
         "Get \"http://127.0.0.1:{port}/never\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
     );
-    assert_eq!(asked(port, get("/never")).await, failed(&late));
+    assert_eq!(run_probe(port, get("/never")).await, failed(&late));
 }
 
 #[tokio::test]
-async fn http_requests_say_what_the_spec_says() {
+async fn http_requests_have_the_headers_of_the_spec() {
     let (port, mut requests) = serve().await;
     let headers = json!([{"name": "Host", "value": "shop"}, {"name": "X-Y", "value": "z"}]);
     let probe = json!({"httpGet": {"path": "/ok", "port": port, "httpHeaders": headers}});
-    assert_eq!(asked(1, probe).await, Ok(()));
+    assert_eq!(run_probe(1, probe).await, Ok(()));
     let request = requests.recv().await.unwrap().to_lowercase();
     for line in [
         "get /ok http/1.1",
@@ -207,15 +206,15 @@ async fn http_requests_say_what_the_spec_says() {
 }
 
 #[tokio::test]
-async fn closed_ports_are_told_in_upstream_s_words() {
-    let port = nobody().await;
+async fn closed_ports_fail_with_upstreams_messages() {
+    let port = closed_port().await;
     let refused = format!("dial tcp 127.0.0.1:{port}: connect: connection refused");
-    let tcp = asked(port, json!({"tcpSocket": {"port": "web"}})).await;
+    let tcp = run_probe(port, json!({"tcpSocket": {"port": "web"}})).await;
     assert_eq!(tcp, failed(&refused));
-    let http = asked(port, json!({"httpGet": {"port": "web"}})).await;
+    let http = run_probe(port, json!({"httpGet": {"port": "web"}})).await;
     let expected = format!("Get \"http://127.0.0.1:{port}/\": {refused}");
     assert_eq!(http, failed(&expected));
-    let grpc = asked(port, json!({"grpc": {"port": port}})).await;
+    let grpc = run_probe(port, json!({"grpc": {"port": port}})).await;
     let expected = format!(
         "timeout: failed to connect service \"127.0.0.1:{port}\" within 1s: context deadline exceeded"
     );
@@ -223,29 +222,29 @@ async fn closed_ports_are_told_in_upstream_s_words() {
 }
 
 #[tokio::test]
-async fn open_ports_are_enough_for_tcp() {
+async fn tcp_probes_need_an_open_port() {
     let (port, _requests) = serve().await;
     assert_eq!(
-        asked(port, json!({"tcpSocket": {"port": "web"}})).await,
+        run_probe(port, json!({"tcpSocket": {"port": "web"}})).await,
         Ok(())
     );
-    let unknown = Unwell::Unknown("strconv.Atoi: parsing \"db\": invalid syntax".to_owned());
+    let unknown = ProbeError::Unknown("strconv.Atoi: parsing \"db\": invalid syntax".to_owned());
     let probe = json!({"tcpSocket": {"port": "db"}});
-    assert_eq!(asked(port, probe).await, Err(unknown));
+    assert_eq!(run_probe(port, probe).await, Err(unknown));
 }
 
 #[tokio::test]
-async fn https_takes_any_certificate_and_names_plain_servers() {
+async fn https_accepts_any_certificate_and_reports_plain_servers() {
     let (port, _requests) = serve().await;
     let plain = json!({"httpGet": {"port": port, "path": "/ok", "scheme": "HTTPS"}});
     let expected = format!(
         "Get \"https://127.0.0.1:{port}/ok\": http: server gave HTTP response to HTTPS client"
     );
-    assert_eq!(asked(port, plain).await, failed(&expected));
+    assert_eq!(run_probe(port, plain).await, failed(&expected));
 
     let secure = serve_tls().await;
     let probe = json!({"httpGet": {"port": secure, "path": "/ok", "scheme": "HTTPS"}});
-    assert_eq!(asked(secure, probe).await, Ok(()));
+    assert_eq!(run_probe(secure, probe).await, Ok(()));
 }
 
 async fn serve_tls() -> u16 {
@@ -274,15 +273,15 @@ async fn serve_tls() -> u16 {
 }
 
 #[tokio::test]
-async fn commands_pass_by_what_they_return() {
+async fn exec_probes_depend_on_the_exit_code() {
     let exec = |command: &[&str]| json!({"exec": {"command": command}});
-    assert_eq!(asked(1, exec(&["true"])).await, Ok(()));
-    assert_eq!(asked(1, exec(&["false"])).await, failed("no such file"));
+    assert_eq!(run_probe(1, exec(&["true"])).await, Ok(()));
+    assert_eq!(run_probe(1, exec(&["false"])).await, failed("no such file"));
     let late = failed("command \"slow down\" timed out");
-    assert_eq!(asked(1, exec(&["slow", "down"])).await, late);
-    // A runtime that does not answer says nothing about the container.
-    let away = Err(Unwell::Unknown("the runtime is away".to_owned()));
-    assert_eq!(asked(1, exec(&["away"])).await, away);
+    assert_eq!(run_probe(1, exec(&["slow", "down"])).await, late);
+    // An unavailable runtime says nothing about the container.
+    let unavailable = Err(ProbeError::Unknown("the runtime is unavailable".to_owned()));
+    assert_eq!(run_probe(1, exec(&["away"])).await, unavailable);
 }
 
 /// A health service: `/ok` serves, `/bad` does not, others are not known.
@@ -340,18 +339,18 @@ async fn serve_grpc() -> u16 {
 }
 
 #[tokio::test]
-async fn grpc_services_say_how_they_are() {
+async fn grpc_probes_depend_on_the_reported_status() {
     let port = serve_grpc().await;
     let check = |service: &str| json!({"grpc": {"port": port, "service": service}});
-    assert_eq!(asked(port, check("")).await, Ok(()));
+    assert_eq!(run_probe(port, check("")).await, Ok(()));
     let bad = failed("service unhealthy (responded with \"NOT_SERVING\")");
-    assert_eq!(asked(port, check("bad")).await, bad);
+    assert_eq!(run_probe(port, check("bad")).await, bad);
     let other = failed("error: health rpc probe failed: rpc error: code = NotFound desc = who");
-    assert_eq!(asked(port, check("other")).await, other);
+    assert_eq!(run_probe(port, check("other")).await, other);
 }
 
 #[tokio::test]
-async fn hooks_fail_only_when_they_did_not_get_there() {
+async fn http_hooks_succeed_with_any_response() {
     let (port, mut requests) = serve().await;
     let pod = PodId {
         namespace: "ns".to_owned(),
@@ -360,7 +359,7 @@ async fn hooks_fail_only_when_they_did_not_get_there() {
     };
     let container = container(port);
     let target = target(&pod, &container);
-    let run = async |handler: Value| hook::hook(&target, &handler).await;
+    let run = async |handler: Value| hook::run(&target, &handler).await;
     assert_eq!(run(json!({"exec": {"command": ["true"]}})).await, Ok(()));
     let busy = json!({"httpGet": {"path": "/busy", "port": "web"}});
     assert_eq!(run(busy).await, Ok(()));
@@ -369,14 +368,15 @@ async fn hooks_fail_only_when_they_did_not_get_there() {
     assert_eq!(
         run(json!({"exec": {"command": ["false"]}}))
             .await
-            .unwrap_err(),
+            .unwrap_err()
+            .to_string(),
         "Exec lifecycle hook ([false]) for Container \"app\" in Pod \"pod_ns(u1)\" failed - error: \
          command 'false' exited with 3: no such file, message: \"no such file\""
     );
-    let closed = nobody().await;
+    let closed = closed_port().await;
     let error = run(json!({"httpGet": {"path": "bye", "port": closed}})).await;
     assert_eq!(
-        error.unwrap_err(),
+        error.unwrap_err().to_string(),
         format!(
             "HTTP lifecycle hook (bye) for Container \"app\" in Pod \"pod_ns(u1)\" failed - error: \
              Get \"http://127.0.0.1:{closed}/bye\": dial tcp 127.0.0.1:{closed}: connect: connection refused"
@@ -385,9 +385,9 @@ async fn hooks_fail_only_when_they_did_not_get_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_may_only_wait() {
+async fn a_hook_may_sleep() {
     let (pod, container) = (PodId::default(), container(1));
-    let began = tokio::time::Instant::now();
-    let slept = hook::hook(&target(&pod, &container), &json!({"sleep": {"seconds": 7}})).await;
-    assert_eq!((slept, began.elapsed()), (Ok(()), Duration::from_secs(7)));
+    let started = tokio::time::Instant::now();
+    let slept = hook::run(&target(&pod, &container), &json!({"sleep": {"seconds": 7}})).await;
+    assert_eq!((slept, started.elapsed()), (Ok(()), Duration::from_secs(7)));
 }

@@ -9,7 +9,7 @@ use kennel_client::write::Call;
 use kennel_core::pod::evict::Pressures;
 use kennel_node::agent::Settings;
 use kennel_node::inputs::Inputs;
-use kennel_node::pods::{Change, Orders, Origin, Parts, keeper, source};
+use kennel_node::pods::{PodUpdate, CommandSender, Origin, Dependencies, manager, source};
 use kennel_node::probes::Prober;
 use kennel_node::runtime::Runtime as _;
 use kennel_node::runtime::simulated::Simulated;
@@ -25,7 +25,7 @@ use crate::simulation::fixture::{Fixture, PODS, condition, container, is_ready};
 struct Node {
     runtime: Simulated,
     _tasks: JoinSet<()>,
-    _mirrors: mpsc::Receiver<Change>,
+    _mirrors: mpsc::Receiver<PodUpdate>,
     _object: watch::Sender<Arc<Value>>,
     _dir: TempDir,
 }
@@ -39,22 +39,22 @@ fn start(fixture: &Fixture, runtime: &Simulated) -> Node {
     let node = json!({"metadata": {"name": "one"}, "status": {"allocatable": allocatable}});
     let (node, receiver) = watch::channel(Arc::new(node));
     let about = runtime.about();
-    let parts = Parts {
+    let dependencies = Dependencies {
         runtime: Arc::new(runtime.clone()),
-        supplies: Arc::new(Inputs::new(client.clone(), Arc::clone(&settings), about)),
+        inputs: Arc::new(Inputs::new(client.clone(), Arc::clone(&settings), about)),
         probes: Arc::new(Prober::new(Arc::new(runtime.clone()))),
         settings,
         client: client.clone(),
-        directory: Arc::default(),
+        cache: Arc::default(),
         node: receiver,
         pressures: watch::channel(Pressures::default()).1,
         sources: vec![Origin::Api],
     };
     let (pods, changes) = mpsc::channel(16);
     let (mirrors, of_mirrors) = mpsc::channel(16);
-    let (stop, (_orders, ordered)) = (CancellationToken::new(), Orders::channel());
+    let (stop, (_orders, ordered)) = (CancellationToken::new(), CommandSender::channel());
     let mut tasks = JoinSet::new();
-    tasks.spawn(keeper::run(parts, changes, ordered, stop.clone()));
+    tasks.spawn(manager::run(dependencies, changes, ordered, stop.clone()));
     tasks.spawn(async move { source::api(client, "one", pods, mirrors, stop).await });
     Node {
         runtime: runtime.clone(),

@@ -3,21 +3,18 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::clock;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::{CertificateDer, ServerName};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::door::{self, Shown};
 use super::{Desk, IdentityError, Pair, Wanted, pair};
+use crate::unverified_tls;
 
 /// How long a server may take to say who it is.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -225,19 +222,11 @@ async fn chain(server: &str) -> Result<Vec<CertificateDer<'static>>, IdentityErr
     };
     let (host, port) = host_and_port(server)
         .ok_or_else(|| unreachable("this is no URL such as https://host:6443".to_owned()))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unreachable(error.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
-        .with_no_client_auth();
     let name = ServerName::try_from(host.clone());
     let name = name.map_err(|error| unreachable(error.to_string()))?;
     let connect = async {
         let socket = TcpStream::connect((host.as_str(), port)).await?;
-        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-        connector.connect(name, socket).await
+        unverified_tls::connector().connect(name, socket).await
     };
     let stream = tokio::time::timeout(ANSWER, connect).await;
     let stream = stream.map_err(|_| unreachable("no answer".to_owned()))?;
@@ -251,47 +240,6 @@ pub fn host_and_port(server: &str) -> Option<(String, u16)> {
     let url: http::Uri = server.parse().ok()?;
     let host = url.host()?.trim_matches(['[', ']']).to_owned();
     (url.scheme_str() == Some("https")).then(|| (host, url.port_u16().unwrap_or(443)))
-}
-
-/// Believes that the server has the key of the certificate it shows, and nothing else.
-#[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 #[cfg(test)]

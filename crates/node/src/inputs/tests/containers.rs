@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::inputs::testing::{World, pod, root};
-use crate::pods::{Pod, Supplies as _};
+use crate::pods::{Pod, PodInputs as _};
 use crate::runtime::{ContainerConfig, Image, Mount, Propagation};
 
 async fn made(world: &World, pod: &Pod) -> Result<ContainerConfig, String> {
@@ -18,7 +18,7 @@ async fn made(world: &World, pod: &Pod) -> Result<ContainerConfig, String> {
     let addresses = ["10.1.0.7".parse().unwrap()];
     let made = world
         .inputs
-        .container(pod, "c", 0, &image, &addresses)
+        .container_config(pod, "c", 0, &image, &addresses)
         .await;
     made.map_err(|trouble| {
         assert_eq!(trouble.reason, "CreateContainerConfigError");
@@ -137,7 +137,12 @@ async fn commands_and_files() {
     let hosts = std::fs::read_to_string(at("/etc/hosts")).unwrap();
     assert!(hosts.contains("10.1.0.7\tweb\n"), "{hosts}");
     std::fs::write(at("/dev/termination-log"), "farewell").unwrap();
-    let words = async |attempt| world.inputs.last_words(&pod, "c", attempt, true).await;
+    let words = async |attempt| {
+        world
+            .inputs
+            .termination_message(&pod, "c", attempt, true)
+            .await
+    };
     assert_eq!(words(0).await, "farewell");
     assert_eq!(words(1).await, "");
 }
@@ -283,7 +288,7 @@ async fn sandboxes_share_what_the_pod_says() {
         "initContainers": [{"name": "i", "ports": [{"containerPort": 1, "hostPort": 1}]}],
         "containers": [{"name": "c", "securityContext": {"privileged": true},
             "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 53, "protocol": "UDP"}]}]});
-    let made = world.inputs.sandbox(&pod(spec), 3).await.unwrap();
+    let made = world.inputs.sandbox_config(&pod(spec), 3).await.unwrap();
     assert_eq!(
         (made.attempt, &*made.hostname),
         (3, "h.s.shop.svc.cluster.local")
@@ -303,7 +308,11 @@ async fn sandboxes_share_what_the_pod_says() {
     assert_eq!(made.cgroup, "/kubepods/besteffort/podu1");
     assert!(made.dns.is_some());
     let refused = async |spec: Value| {
-        let trouble = world.inputs.sandbox(&pod(spec), 0).await.unwrap_err();
+        let trouble = world
+            .inputs
+            .sandbox_config(&pod(spec), 0)
+            .await
+            .unwrap_err();
         assert_eq!(trouble.reason, "FailedCreatePodSandBox");
         trouble.message
     };
@@ -327,8 +336,8 @@ async fn pull_secrets_are_logins() {
     world.add("secrets", secret).await;
     let spec = json!({"containers": [{"name": "c"}], "imagePullSecrets": [{"name": "no"}, {"name": "pull"}]});
     let pod = pod(spec);
-    let found = world.inputs.logins(&pod, "quay.io/a/b:1").await;
+    let found = world.inputs.registry_logins(&pod, "quay.io/a/b:1").await;
     assert_eq!(found.len(), 1);
     assert_eq!((&*found[0].username, &*found[0].password), ("me", "pw"));
-    assert!(world.inputs.logins(&pod, "nginx").await.is_empty());
+    assert!(world.inputs.registry_logins(&pod, "nginx").await.is_empty());
 }

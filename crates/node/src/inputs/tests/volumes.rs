@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::inputs::Inputs;
 use crate::inputs::testing::{World, about, pod, root, settings, token_api};
-use crate::pods::{Origin, Pod, Supplies as _};
+use crate::pods::{Origin, Pod, PodInputs as _};
 
 fn mode(world: &World, path: &str) -> u32 {
     let path = world.path("volumes").join(path);
@@ -36,7 +36,7 @@ async fn objects_become_files_and_changes_reach_them() {
             {"downwardAPI": {"items": [{"path": "ns", "fieldRef": {"fieldPath": "metadata.namespace"}}]}}]}},
     ]});
     let before = Arc::new(pod(spec));
-    world.inputs.follow(&before);
+    world.inputs.keep_fresh(&before);
     world.inputs.prepare(&before).await.unwrap();
     let read = |path: &str| world.read(path);
     assert_eq!(read("kubernetes.io~configmap/all/a.conf"), "one");
@@ -71,12 +71,12 @@ async fn objects_become_files_and_changes_reach_them() {
 
     let mut after = Pod::clone(&before);
     after.object["metadata"]["labels"] = json!({"app": "web"});
-    world.inputs.follow(&Arc::new(after));
+    world.inputs.keep_fresh(&Arc::new(after));
     world
         .wait_for("kubernetes.io~downward-api/self/labels", "app=\"web\"")
         .await;
     world.inputs.remove("u1").await.unwrap();
-    assert!(world.inputs.kept().await.unwrap().is_empty());
+    assert!(world.inputs.list().await.unwrap().is_empty());
 }
 
 async fn refused(world: &World, volume: Value) -> String {
@@ -277,12 +277,12 @@ async fn an_agent_that_begins_anew_goes_on() {
     world
         .patch("configmaps", "settings", json!({"data": {"a": "2"}}))
         .await;
-    assert_eq!(world.inputs.kept().await.unwrap(), ["u1"]);
-    world.inputs.follow(&pod);
+    assert_eq!(world.inputs.list().await.unwrap(), ["u1"]);
+    world.inputs.keep_fresh(&pod);
     world.wait_for("kubernetes.io~configmap/v/a", "2").await;
     world.inputs.remove("u1").await.unwrap();
     let gone = world.path("");
-    world.inputs.follow(&pod);
+    world.inputs.keep_fresh(&pod);
     assert!(!gone.exists(), "following makes nothing");
 }
 
@@ -296,7 +296,7 @@ async fn tokens_in_volumes_are_renewed() {
     let volume = json!({"name": "v", "projected": {"sources": [token]}});
     let spec = json!({"containers": [{"name": "c"}], "volumes": [volume]});
     let pod = Arc::new(pod(spec));
-    inputs.follow(&pod);
+    inputs.keep_fresh(&pod);
     inputs.prepare(&pod).await.unwrap();
     let path = dir
         .path()

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::files::{cut_off, log};
 use crate::agent::Paths;
-use crate::pods::Directory;
+use crate::pods::PodCache;
 use crate::runtime::Runtime;
 
 /// How long a log may be before it is cut.
@@ -24,7 +24,7 @@ const MEASURE_EVERY: Duration = Duration::from_secs(10);
 /// Keeps the logs of all running containers short until told to stop.
 pub async fn rotate(
     runtime: Arc<dyn Runtime>,
-    directory: Arc<Directory>,
+    directory: Arc<PodCache>,
     paths: Paths,
     stop: CancellationToken,
 ) {
@@ -42,7 +42,7 @@ pub async fn rotate(
 }
 
 /// The runs that write, and where to.
-fn running(directory: &Directory, paths: &Paths) -> Vec<(String, PathBuf)> {
+fn running(directory: &PodCache, paths: &Paths) -> Vec<(String, PathBuf)> {
     let views = directory.all();
     let runs = views.iter().flat_map(|view| {
         let pod = &view.pod.id;

@@ -4,12 +4,12 @@ use kennel_core::pod::Run;
 use serde_json::Value;
 
 use crate::look::pages::statuses;
-use crate::pods::View;
+use crate::pods::CachedPod;
 
 /// The run whose log is meant: the one that the status shows, so that what `kubectl get` and `kubectl logs` say
 /// of a container is the same run.
 pub(in crate::look) fn which<'a>(
-    view: &'a View,
+    view: &'a CachedPod,
     container: &str,
     previous: bool,
 ) -> Result<&'a Run, String> {

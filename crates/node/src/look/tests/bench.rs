@@ -27,7 +27,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::super::fake::Fake;
 use super::super::{Rooms, serve};
 use crate::agent::{Paths, Settings};
-use crate::pods::{Directory, Origin, Pod, View};
+use crate::pods::{CachedPod, Origin, Pod, PodCache};
 
 /// How long anything may take here.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(super) struct Bench {
     address: std::net::SocketAddr,
     authority: Authority,
     pub(super) runtime: Arc<Fake>,
-    pub(super) directory: Arc<Directory>,
+    pub(super) directory: Arc<PodCache>,
     /// How often the API was asked about somebody's rights.
     pub(super) reviews: Arc<AtomicUsize>,
     pub(super) stop: CancellationToken,
@@ -137,7 +137,7 @@ fn settings(dir: &Path) -> Settings {
 }
 
 /// The pod `ns/p`: container `c` runs for the second time, `w` waits.
-pub(super) fn view() -> View {
+pub(super) fn view() -> CachedPod {
     let object = json!({
         "metadata": {"namespace": "ns", "name": "p", "uid": "u"},
         "spec": {"containers": [{"name": "c", "image": "i"}, {"name": "w", "image": "i"}]},
@@ -151,7 +151,7 @@ pub(super) fn view() -> View {
         image_id: String::new(),
         state,
     };
-    View {
+    CachedPod {
         pod: Arc::new(Pod::parse(object, Origin::Api).unwrap()),
         observed: Observed {
             sandbox: Some(Sandbox {
@@ -183,7 +183,7 @@ impl Bench {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (authority, reviews) = (Authority::new(), Arc::new(AtomicUsize::new(0)));
-        let (runtime, directory) = (Arc::new(Fake::default()), Arc::new(Directory::default()));
+        let (runtime, directory) = (Arc::new(Fake::default()), Arc::new(PodCache::default()));
         directory.set(view());
         let rooms = Rooms {
             runtime: Arc::clone(&runtime) as _,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::MIRROR;
-use crate::pods::{Change, Origin, Pod};
+use crate::pods::{Origin, Pod, PodUpdate};
 use crate::runtime::PodId;
 
 /// Namespace and name.
@@ -48,26 +48,26 @@ pub(super) struct Album {
 
 impl Album {
     /// The files say something.
-    pub(super) fn has(&mut self, change: Change) {
+    pub(super) fn has(&mut self, change: PodUpdate) {
         match change {
-            Change::Set(pod) => {
+            PodUpdate::Set(pod) => {
                 self.pods.insert(key(&pod.id), pod);
             }
-            Change::Gone(id) => {
+            PodUpdate::Removed(id) => {
                 let key = key(&id);
                 if self.pods.get(&key).is_some_and(|pod| pod.id.uid == id.uid) {
                     self.pods.remove(&key);
                 }
                 self.told.remove(&id.uid);
             }
-            Change::Synced(origin) => self.files_known |= origin == Origin::File,
+            PodUpdate::Synced(origin) => self.files_known |= origin == Origin::File,
         }
     }
 
     /// The API says something.
-    pub(super) fn shows(&mut self, change: Change) {
+    pub(super) fn shows(&mut self, change: PodUpdate) {
         match change {
-            Change::Set(mirror) => {
+            PodUpdate::Set(mirror) => {
                 let hash = mirror.metadata()["annotations"][MIRROR].as_str();
                 let known = self.pictures.get(&key(&mirror.id));
                 let same = known.filter(|known| known.uid == mirror.id.uid);
@@ -79,7 +79,7 @@ impl Album {
                 };
                 self.pictures.insert(key(&mirror.id), picture);
             }
-            Change::Gone(id) => {
+            PodUpdate::Removed(id) => {
                 let key = key(&id);
                 if self
                     .pictures
@@ -89,7 +89,7 @@ impl Album {
                     self.pictures.remove(&key);
                 }
             }
-            Change::Synced(origin) => self.pictures_known |= origin == Origin::Api,
+            PodUpdate::Synced(origin) => self.pictures_known |= origin == Origin::Api,
         }
     }
 
@@ -168,12 +168,12 @@ mod tests {
 
     use super::*;
 
-    fn pod(uid: &str) -> Change {
+    fn pod(uid: &str) -> PodUpdate {
         let metadata = json!({"namespace": "ns", "name": "p", "uid": uid});
         set(&metadata, Origin::File)
     }
 
-    fn mirror(uid: &str, of: &str, deleted: bool) -> Change {
+    fn mirror(uid: &str, of: &str, deleted: bool) -> PodUpdate {
         let mut metadata = json!({"namespace": "ns", "name": "p", "uid": uid,
             "annotations": {MIRROR: of}});
         if deleted {
@@ -182,13 +182,13 @@ mod tests {
         set(&metadata, Origin::Api)
     }
 
-    fn set(metadata: &serde_json::Value, origin: Origin) -> Change {
+    fn set(metadata: &serde_json::Value, origin: Origin) -> PodUpdate {
         let object = json!({"metadata": metadata, "spec": {"containers": []}});
-        Change::Set(Arc::new(Pod::parse(object, origin).unwrap()))
+        PodUpdate::Set(Arc::new(Pod::parse(object, origin).unwrap()))
     }
 
-    fn gone(uid: &str) -> Change {
-        Change::Gone(PodId {
+    fn gone(uid: &str) -> PodUpdate {
+        PodUpdate::Removed(PodId {
             namespace: "ns".to_owned(),
             name: "p".to_owned(),
             uid: uid.to_owned(),
@@ -218,8 +218,8 @@ mod tests {
 
     fn ready() -> Album {
         let mut album = Album::default();
-        album.has(Change::Synced(Origin::File));
-        album.shows(Change::Synced(Origin::Api));
+        album.has(PodUpdate::Synced(Origin::File));
+        album.shows(PodUpdate::Synced(Origin::Api));
         album
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let mut album = Album::default();
         album.has(pod("a"));
         assert_eq!(next(&mut album), "", "the API may have it already");
-        album.shows(Change::Synced(Origin::Api));
+        album.shows(PodUpdate::Synced(Origin::Api));
         assert_eq!(next(&mut album), "create a");
         assert_eq!(next(&mut album), "a has Some(\"m9\")");
         album.shows(mirror("m9", "a", false));
@@ -263,9 +263,9 @@ mod tests {
     fn mirrors_of_nothing_go_when_the_files_are_known() {
         let mut album = Album::default();
         album.shows(mirror("m1", "a", false));
-        album.shows(Change::Synced(Origin::Api));
+        album.shows(PodUpdate::Synced(Origin::Api));
         assert_eq!(next(&mut album), "");
-        album.has(Change::Synced(Origin::File));
+        album.has(PodUpdate::Synced(Origin::File));
         assert_eq!(next(&mut album), "delete m1");
         assert_eq!(next(&mut album), "");
     }

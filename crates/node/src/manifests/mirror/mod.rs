@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::album::{Act, Album, Key};
-use crate::pods::{Change, Order, Orders, Pod};
+use crate::pods::{Command, CommandSender, Pod, PodUpdate};
 
 /// Marks a mirror; its value is the hash of the pod that it shows.
 pub const MIRROR: &str = crate::pods::source::MIRROR;
@@ -34,11 +34,11 @@ pub struct Mirror {
     /// The node's own object: mirrors belong to it, as soon as it has a uid.
     pub node: watch::Receiver<Arc<Value>>,
     /// Takes which mirror a pod has.
-    pub orders: Orders,
+    pub orders: CommandSender,
     /// The static pods: [`super::Manifests::shown`].
-    pub statics: mpsc::Receiver<Change>,
+    pub statics: mpsc::Receiver<PodUpdate>,
     /// The mirrors that the API has for this node: [`crate::pods::source::api`]'s.
-    pub mirrors: mpsc::Receiver<Change>,
+    pub mirrors: mpsc::Receiver<PodUpdate>,
 }
 
 /// Keeps mirrors, until told to stop.
@@ -59,7 +59,7 @@ pub async fn keep(mirror: Mirror, stop: CancellationToken) {
 struct Painter {
     writer: Writer,
     node: watch::Receiver<Arc<Value>>,
-    orders: Orders,
+    orders: CommandSender,
     album: Album,
     /// When to try again what failed, and how long the wait was.
     failed: BTreeMap<Key, (Instant, Duration)>,
@@ -68,8 +68,8 @@ struct Painter {
 impl Painter {
     async fn paint(
         mut self,
-        mut statics: mpsc::Receiver<Change>,
-        mut mirrors: mpsc::Receiver<Change>,
+        mut statics: mpsc::Receiver<PodUpdate>,
+        mut mirrors: mpsc::Receiver<PodUpdate>,
     ) {
         let mut registered = self.node.clone();
         loop {
@@ -132,7 +132,7 @@ impl Painter {
             },
             Act::Tell { uid, mirror } => {
                 self.album.told(&uid, mirror.as_deref());
-                self.orders.give(Order::Mirrored { uid, mirror }).await;
+                self.orders.send(Command::SetMirror { uid, mirror }).await;
             }
         }
         Ok(())

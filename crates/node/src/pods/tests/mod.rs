@@ -1,8 +1,8 @@
-//! The life of pods on a node, from their arrival to their end, with the clock in our hands.
+//! The life of pods on a node, from admission to removal, with a paused clock.
 
-mod arrivals;
-mod endings;
-mod lives;
+mod admission;
+mod fake_api;
+mod fixture;
+mod lifecycle;
 mod restarts;
-mod store;
-mod world;
+mod termination;

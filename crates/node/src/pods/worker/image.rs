@@ -1,67 +1,69 @@
-//! Gets the images of containers, and says so.
+//! Pulls the images of containers and records upstream's events about it.
 
 use std::time::Duration;
 
 use kennel_core::pod::memory::Trouble;
 use tokio::time::Instant;
 
-use super::act::{Hindrance, IMAGE_BACK_OFF, Start, Started, bounded};
+use super::start::{IMAGE_BACK_OFF, Start, StartError, with_timeout};
 use crate::runtime::{Error, Image, PullPolicy};
 
-/// How long getting an image may take.
-const PULL: Duration = Duration::from_mins(30);
+const PULL_TIMEOUT: Duration = Duration::from_mins(30);
 
 impl Start {
-    /// Sees to it that a container's image is there.
-    pub(super) async fn image(&self, name: &str) -> Started<Image> {
+    /// Makes sure that a container's image is on this machine.
+    pub(super) async fn image(&self, name: &str) -> Result<Image, StartError> {
         let raw = self.pod.raw_container(name);
         let container = self.pod.spec.container(name);
         let Some((raw, container)) = raw.zip(container) else {
-            return Err(Hindrance::Ended);
+            return Err(StartError::Terminating);
         };
         let (image, policy) = (container.image.as_str(), policy(raw));
         let runtime = self.runtime();
         if policy == PullPolicy::IfNotPresent {
-            let there = runtime.image(image, PullPolicy::Never, &[]);
-            if let Ok(there) = self.unless_ended(bounded(PULL, there)).await? {
-                self.say_of_image(format!(
+            let present = runtime.image(image, PullPolicy::Never, &[]);
+            let present = with_timeout(PULL_TIMEOUT, present);
+            if let Ok(present) = self.unless_terminating(present).await? {
+                self.record_pulled(format!(
                     "Container image \"{image}\" already present on machine and can be accessed by the pod"
                 ));
-                return Ok(there);
+                return Ok(present);
             }
         }
-        let _turn = self.turn(&self.shared.pulls).await?;
-        let logins = self.shared.parts.supplies.logins(&self.pod, image);
-        let logins = self.unless_ended(logins).await?;
+        let _permit = self.acquire(&self.shared.pulls).await?;
+        let inputs = &self.shared.dependencies.inputs;
+        let logins = inputs.registry_logins(&self.pod, image);
+        let logins = self.unless_terminating(logins).await?;
         if policy != PullPolicy::Never && runtime.about().images {
-            self.voice
-                .say("Pulling", format!("Pulling image \"{image}\""));
+            self.events
+                .normal("Pulling", format!("Pulling image \"{image}\""));
         }
-        let began = Instant::now();
+        let started = Instant::now();
         let pulled = runtime.image(image, policy, &logins);
-        match self.unless_ended(bounded(PULL, pulled)).await? {
-            Ok(got) => {
-                let took = began.elapsed().as_millis();
-                self.say_of_image(format!(
+        let pulled = with_timeout(PULL_TIMEOUT, pulled);
+        match self.unless_terminating(pulled).await? {
+            Ok(pulled) => {
+                let took = started.elapsed().as_millis();
+                self.record_pulled(format!(
                     "Successfully pulled image \"{image}\" in {took}ms ({took}ms including waiting). Image \
                      size: {} bytes.",
-                    got.size
+                    pulled.size
                 ));
-                Ok(got)
+                Ok(pulled)
             }
-            Err(error) => Err(self.no_image(image, &error)),
+            Err(error) => Err(self.pull_failed(image, &error)),
         }
     }
 
-    fn say_of_image(&self, message: String) {
+    fn record_pulled(&self, message: String) {
         if self.runtime().about().images {
-            self.voice.say("Pulled", message);
+            self.events.normal("Pulled", message);
         }
     }
 
-    fn no_image(&self, image: &str, error: &Error) -> Hindrance {
+    fn pull_failed(&self, image: &str, error: &Error) -> StartError {
         let reason = match error {
-            Error::Unavailable(_) => return Hindrance::Away,
+            Error::Unavailable(_) => return StartError::RuntimeUnavailable,
             Error::Image { reason, .. } => reason,
             Error::Refused(_) => "CreateContainerError",
             _ => "ErrImagePull",
@@ -75,18 +77,18 @@ impl Start {
             "ErrImageNeverPull" => {
                 let message =
                     format!("Container image \"{image}\" is not present with pull policy of Never");
-                self.voice.warn("ErrImageNeverPull", message.clone());
+                self.events.warn("ErrImageNeverPull", message.clone());
                 message
             }
             "ErrImagePull" => {
                 let message = format!("Failed to pull image \"{image}\": {error}");
-                self.voice.warn("Failed", message);
+                self.events.warn("Failed", message);
                 error.to_string()
             }
             _ => error.to_string(),
         };
-        self.voice.warn("Failed", format!("Error: {reason}"));
-        Hindrance::Trouble(Trouble {
+        self.events.warn("Failed", format!("Error: {reason}"));
+        StartError::Failed(Trouble {
             reason,
             waiting,
             message,
@@ -94,7 +96,7 @@ impl Start {
     }
 }
 
-/// The API has set it, and so has whoever reads files.
+/// The API server and the reader of manifests have applied the default that depends on the image's tag.
 fn policy(container: &serde_json::Value) -> PullPolicy {
     match container["imagePullPolicy"].as_str() {
         Some("Always") => PullPolicy::Always,

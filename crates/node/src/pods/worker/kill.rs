@@ -1,4 +1,4 @@
-//! Ends containers and sandboxes. What cannot be ended is tried again, with longer and longer pauses, and said.
+//! Stops containers and sandboxes. Records an event when that fails, and retries with growing delays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,101 +6,98 @@ use std::time::Duration;
 use kennel_core::pod::plan::Why;
 use kennel_core::pod::probe::Kind;
 
-use super::act::bounded;
-use super::ask::Asked;
+use super::probe::ContainerProbe;
+use super::start::with_timeout;
 use super::{Outcome, Worker};
-use crate::pods::voice::Voice;
+use crate::pods::events::PodEvents;
 use crate::runtime::{Error, Runtime};
 
-/// Whatever time a hook took, a container gets so long to end well.
-const LEAST: Duration = Duration::from_secs(2);
-/// How much longer than its grace ending a container may take.
-const EXTRA: Duration = Duration::from_mins(2);
-/// The first pause after a failure; doubled each time.
-const PAUSE: Duration = Duration::from_secs(1);
-/// And the longest.
-const PAUSE_MAX: Duration = Duration::from_mins(2);
+/// The grace period of a container whose `preStop` hook has used up the pod's.
+const MIN_GRACE_PERIOD: Duration = Duration::from_secs(2);
+/// How much longer than its grace period stopping a container may take.
+const STOP_TIMEOUT: Duration = Duration::from_mins(2);
+/// Delay before the first retry; doubles with each failure.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(2);
 
-/// Tries to take old runs and sandboxes away are counted under this name.
-pub(super) const OLD: &str = "/old";
-/// And those to take everything away under this one.
-pub(super) const ALL: &str = "/all";
+/// Keys of `kill_failures` beside the names of containers, which contain no slash.
+pub(super) const PRUNE: &str = "/prune";
+pub(super) const REMOVE: &str = "/remove";
 
-/// A container that is to end.
+/// What a task that stops a container needs.
 struct Kill {
     runtime: Arc<dyn Runtime>,
-    voice: Voice,
+    events: PodEvents,
     id: String,
     grace: Duration,
-    hook: Option<Asked>,
+    pre_stop: Option<ContainerProbe>,
 }
 
 impl Worker {
     pub(super) fn kill(&mut self, name: String, id: String, grace: Duration, why: Why) {
         self.busy.insert(name.clone());
-        self.say_why(&name, why);
+        self.record_killing(&name, why);
         let kill = Kill {
-            runtime: Arc::clone(&self.shared.parts.runtime),
-            voice: self.voice_of(&name),
-            hook: self.pre_stop(&name, &id),
+            runtime: Arc::clone(&self.shared.dependencies.runtime),
+            events: self.container_events(&name),
+            pre_stop: self.pre_stop_hook(&name, &id),
             id,
             grace,
         };
-        let (whole, pause) = (self.voice.clone(), self.next_pause(&name));
+        let (pod_events, delay) = (self.events.clone(), self.next_retry_delay(&name));
         let task = name.clone();
         let handle = self.tasks.spawn(async move {
-            let ended = kill.carry_out().await;
-            let well = rest_if_failed(ended, &whole, pause).await;
-            Outcome::Stop(task, well)
+            let stopped = kill.stop().await;
+            let succeeded = wait_after_failure(stopped, &pod_events, delay).await;
+            Outcome::Stop(task, succeeded)
         });
         self.kills.insert(name, handle);
     }
 
     pub(super) fn stop_sandbox(&mut self, id: String) {
         self.busy.insert(String::new());
-        let runtime = Arc::clone(&self.shared.parts.runtime);
-        let (voice, pause) = (self.voice.clone(), self.next_pause(""));
+        let runtime = Arc::clone(&self.shared.dependencies.runtime);
+        let (events, delay) = (self.events.clone(), self.next_retry_delay(""));
         self.tasks.spawn(async move {
-            let stopped = bounded(EXTRA, runtime.stop_sandbox(&id)).await;
-            let well = rest_if_failed(stopped, &voice, pause).await;
-            Outcome::Stop(String::new(), well)
+            let stopped = with_timeout(STOP_TIMEOUT, runtime.stop_sandbox(&id)).await;
+            let succeeded = wait_after_failure(stopped, &events, delay).await;
+            Outcome::Stop(String::new(), succeeded)
         });
     }
 
-    /// Whoever is being ended is ended anew, with what is left of the time.
-    pub(super) fn hasten(&mut self) {
+    /// Aborts all kills, so that the next step starts them again with the shorter grace period.
+    pub(super) fn restart_kills(&mut self) {
         for (name, kill) in std::mem::take(&mut self.kills) {
             kill.abort();
             self.busy.remove(&name);
-            self.kill_tries.remove(&name);
-            self.look_now();
+            self.kill_failures.remove(&name);
+            self.observe_now();
         }
     }
 
-    /// How long to wait after this try, should it fail.
-    pub(super) fn next_pause(&mut self, name: &str) -> Duration {
-        let tries = self.kill_tries.entry(name.to_owned()).or_default();
-        let pause = PAUSE.saturating_mul(2_u32.saturating_pow((*tries).min(16)));
-        *tries += 1;
-        pause.min(PAUSE_MAX)
+    /// The delay after this attempt, should it fail.
+    pub(super) fn next_retry_delay(&mut self, key: &str) -> Duration {
+        let failures = self.kill_failures.entry(key.to_owned()).or_default();
+        let delay = RETRY_DELAY.saturating_mul(2_u32.saturating_pow((*failures).min(16)));
+        *failures += 1;
+        delay.min(MAX_RETRY_DELAY)
     }
 
-    /// What ended well begins anew the next time.
-    pub(super) fn tried(&mut self, name: &str, well: bool) {
-        if well {
-            self.kill_tries.remove(name);
+    pub(super) fn reset_retry_delay_if(&mut self, succeeded: bool, key: &str) {
+        if succeeded {
+            self.kill_failures.remove(key);
         }
     }
 
-    fn pre_stop(&self, name: &str, id: &str) -> Option<Asked> {
-        let hook = &self.raw(name)["lifecycle"]["preStop"];
+    fn pre_stop_hook(&self, name: &str, id: &str) -> Option<ContainerProbe> {
+        let hook = &self.raw_container(name)["lifecycle"]["preStop"];
         let container = self.pod.spec.container(name)?;
         let run = self.observed.runs.iter().find(|run| run.id == id)?;
         hook.is_object()
-            .then(|| self.asked(container, run, hook.clone()))
+            .then(|| self.container_probe(container, run, hook.clone()))
     }
 
-    fn say_why(&self, name: &str, why: Why) {
+    fn record_killing(&self, name: &str, why: Why) {
         let message = match why {
             Why::PodEnds | Why::SandboxGone => format!("Stopping container {name}"),
             Why::Probe(Kind::Startup) => {
@@ -110,39 +107,41 @@ impl Worker {
             Why::PostStart => "FailedPostStartHook".to_owned(),
             Why::Changed => format!("Container {name} definition changed, will be restarted"),
         };
-        if !self.kill_tries.contains_key(name) {
-            self.voice_of(name).say("Killing", message);
+        if !self.kill_failures.contains_key(name) {
+            self.container_events(name).normal("Killing", message);
         }
     }
 }
 
 impl Kill {
-    async fn carry_out(&self) -> Result<(), Error> {
-        let left = match &self.hook {
+    /// Runs the `preStop` hook, whose time counts towards the grace period, and stops the container.
+    async fn stop(&self) -> Result<(), Error> {
+        let grace = match &self.pre_stop {
             None => self.grace,
             Some(hook) => {
-                let began = tokio::time::Instant::now();
-                let ended = tokio::time::timeout(self.grace, hook.hook()).await;
+                let started = tokio::time::Instant::now();
+                let ended = tokio::time::timeout(self.grace, hook.run_hook()).await;
                 if !matches!(ended, Ok(Ok(()))) {
-                    self.voice.warn("FailedPreStopHook", "PreStopHook failed");
+                    self.events.warn("FailedPreStopHook", "PreStopHook failed");
                 }
-                self.grace.saturating_sub(began.elapsed()).max(LEAST)
+                let left = self.grace.saturating_sub(started.elapsed());
+                left.max(MIN_GRACE_PERIOD)
             }
         };
-        bounded(left + EXTRA, self.runtime.stop(&self.id, left)).await
+        with_timeout(grace + STOP_TIMEOUT, self.runtime.stop(&self.id, grace)).await
     }
 }
 
-/// Says what could not be ended and waits, so that it is not tried again at once. Did it go well?
-pub(super) async fn rest_if_failed(
-    ended: Result<(), Error>,
-    voice: &Voice,
-    pause: Duration,
+/// After a failure, records an event and waits before the worker may retry. Returns whether it succeeded.
+pub(super) async fn wait_after_failure(
+    result: Result<(), Error>,
+    events: &PodEvents,
+    delay: Duration,
 ) -> bool {
-    let Err(error) = ended else {
+    let Err(error) = result else {
         return true;
     };
-    voice.warn("FailedKillPod", format!("error killing pod: {error}"));
-    tokio::time::sleep(pause).await;
+    events.warn("FailedKillPod", format!("error killing pod: {error}"));
+    tokio::time::sleep(delay).await;
     false
 }

@@ -1,24 +1,26 @@
-//! Looks after one pod: observes it, asks [`kennel_core::pod::plan`], has done what that says, and tells how it is.
+//! Runs one pod: observes it in the runtime, asks [`kennel_core::pod::plan`] what to do, starts tasks that do it, and
+//! reports the pod's status.
 //!
 //! ```text
-//!   news (pod, runtime, orders) ─▶ worker ─▶ plan ─▶ tasks (act, ask, clear) ─┐
-//!                                    ▲                                        │
-//!                                    └──────────── outcomes ──────────────────┘
+//!   mailbox (pod, runtime events, eviction) ─▶ worker ─▶ plan ─▶ tasks (start, kill, probe, cleanup) ─┐
+//!                                                ▲                                                    │
+//!                                                └───────────────────── outcomes ─────────────────────┘
 //! ```
 //!
-//! Nothing is planned on old observations: whatever ends, the runtime is looked at before the next step. What
-//! must survive the agent is with the runtime and in the API; a worker can be dropped at any moment.
+//! A worker never plans on stale observations: whenever a task ends it observes the runtime again before the next
+//! step. State that must survive the agent is in the runtime and in the API, so a worker can be dropped at any moment.
 
-mod act;
-mod ask;
-mod clear;
-mod fate;
+mod cleanup;
 mod image;
 mod kill;
-mod look;
+mod mailbox;
+mod observe;
 mod outcome;
+mod probe;
 mod shared;
-mod tell;
+mod start;
+mod status;
+mod termination;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,200 +32,184 @@ use kennel_core::pod::probe::Kind;
 use kennel_core::pod::status::Verdict;
 use kennel_core::pod::{Action, Instant, Memory, Observed};
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::Pod;
-use super::voice::Voice;
-use fate::Ending;
+use super::events::PodEvents;
+pub(super) use mailbox::Mailbox;
+use mailbox::Pending;
 use outcome::Outcome;
 pub(super) use shared::Shared;
+use termination::Termination;
 
-/// What a worker hears.
-#[derive(Debug)]
-pub(super) enum News {
-    /// The pod has changed.
-    Pod(Arc<Pod>),
-    /// Nobody wants the pod any more.
-    Gone,
-    /// Something happened to it in the runtime.
-    Look,
-    /// It is to end.
-    Evict(Verdict, Duration),
-}
-
-/// How far a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It lives.
-    Living,
-    /// It is over, and stays for people to look at.
-    Resting,
-    /// It is taken away.
-    Clearing,
-    /// Nothing of it is left here.
-    Cleared,
+    /// Containers run, or will.
+    Active,
+    /// All containers have terminated for good; the pod stays in the API and in the runtime.
+    Finished,
+    /// Containers, sandboxes, volumes and logs are being removed.
+    Removing,
+    /// Nothing is left on this node.
+    Removed,
 }
 
-/// See the [module](self).
 pub(super) struct Worker {
     shared: Arc<Shared>,
     pod: Arc<Pod>,
-    news: mpsc::UnboundedReceiver<News>,
-    /// It needs no room any more.
+    mailbox: Arc<Mailbox>,
+    /// Set once the pod needs no resources of the node any more.
     released: Arc<AtomicBool>,
-    voice: Voice,
+    events: PodEvents,
     memory: Memory,
     observed: Observed,
-    stale: Vec<String>,
-    /// When the runtime is to be looked at, and how often that failed.
-    look: Option<(Instant, u32)>,
+    /// Ids of sandboxes that were replaced.
+    stale_sandboxes: Vec<String>,
+    /// When to observe the runtime, and how often that failed. None when the observation is current.
+    observation_due: Option<(Instant, u32)>,
     stage: Stage,
-    fate: Option<Ending>,
-    gone: bool,
+    termination: Option<Termination>,
+    /// The pod's source does not have it any more.
+    removed: bool,
     tasks: JoinSet<Outcome>,
-    /// The containers that something is being done with; an empty name is the sandbox.
+    /// The containers that a task works on; an empty name is the sandbox.
     busy: BTreeSet<String>,
     kills: BTreeMap<String, AbortHandle>,
-    /// How often ending a container or sandbox failed.
-    kill_tries: BTreeMap<String, u32>,
-    asking: BTreeSet<(String, Kind)>,
-    hooking: BTreeSet<String>,
-    /// The runs whose logs are shown.
-    linked: BTreeSet<String>,
+    /// How often killing or removing failed, by container or by [`kill::PRUNE`] and [`kill::REMOVE`].
+    kill_failures: BTreeMap<String, u32>,
+    probing: BTreeSet<(String, Kind)>,
+    /// The containers whose `postStart` hook runs, by id.
+    running_hooks: BTreeSet<String>,
+    /// The runs whose logs are linked, by id.
+    linked_logs: BTreeSet<String>,
+    /// The runs and sandboxes that a task removes, by id.
     pruning: BTreeSet<String>,
-    /// Stops starts that still wait for something.
-    ending: CancellationToken,
-    telling: tell::Telling,
+    /// Cancelled when the pod terminates: starts that still wait for something give up.
+    terminating: CancellationToken,
+    status: status::StatusTracker,
 }
 
-/// What a worker begins with.
-pub(super) struct Beginning {
+/// What a worker starts with.
+pub(super) struct WorkerStart {
     pub(super) pod: Arc<Pod>,
-    pub(super) news: mpsc::UnboundedReceiver<News>,
+    pub(super) mailbox: Arc<Mailbox>,
     pub(super) released: Arc<AtomicBool>,
-    /// Why it may not run at all.
-    pub(super) refused: Option<Verdict>,
-    /// Nobody wants it any more.
-    pub(super) gone: bool,
+    /// Why admission rejected the pod.
+    pub(super) rejection: Option<Verdict>,
+    /// The pod's source does not have it any more.
+    pub(super) removed: bool,
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, beginning: Beginning) -> Self {
-        let Beginning {
+    pub(super) fn new(shared: Arc<Shared>, start: WorkerStart) -> Self {
+        let WorkerStart {
             pod,
-            news,
+            mailbox,
             released,
-            refused,
-            gone,
-        } = beginning;
-        let voice = Voice::of(&shared.recorder, &pod);
-        let status = &pod.object["status"];
+            rejection,
+            removed,
+        } = start;
         let mut worker = Self {
-            memory: Memory::recall(status),
-            telling: tell::Telling::new(&pod),
+            memory: Memory::recall(pod.api_status()),
+            status: status::StatusTracker::new(&pod),
+            events: PodEvents::new(&shared.recorder, &pod),
             shared,
-            news,
+            mailbox,
             released,
-            voice,
             observed: Observed::default(),
-            stale: Vec::new(),
-            look: Some((Duration::ZERO, 0)),
-            stage: Stage::Living,
-            fate: None,
-            gone: false,
+            stale_sandboxes: Vec::new(),
+            observation_due: Some((Duration::ZERO, 0)),
+            stage: Stage::Active,
+            termination: None,
+            removed: false,
             tasks: JoinSet::new(),
             busy: BTreeSet::new(),
             kills: BTreeMap::new(),
-            kill_tries: BTreeMap::new(),
-            asking: BTreeSet::new(),
-            hooking: BTreeSet::new(),
-            linked: BTreeSet::new(),
+            kill_failures: BTreeMap::new(),
+            probing: BTreeSet::new(),
+            running_hooks: BTreeSet::new(),
+            linked_logs: BTreeSet::new(),
             pruning: BTreeSet::new(),
-            ending: CancellationToken::new(),
-            pod: Arc::clone(&pod),
+            terminating: CancellationToken::new(),
+            pod,
         };
-        worker.begin(refused, gone);
+        worker.apply_initial_state(rejection, removed);
         worker
     }
 
-    /// Looks after the pod until nobody wants it and nothing of it is left.
+    /// Runs until the pod's source has removed it and nothing is left of it.
     pub(super) async fn run(mut self) {
+        let mailbox = Arc::clone(&self.mailbox);
         loop {
-            self.look_if_due().await;
-            let wake = match self.look {
+            self.observe_if_due().await;
+            let wake = match self.observation_due {
                 None => self.step(),
                 Some((due, _)) => Some(due),
             };
-            if self.gone && self.stage == Stage::Cleared {
-                self.shared.reports.forget(&self.pod.id.uid);
-                self.shared.parts.directory.remove(&self.pod.id.uid);
+            if self.removed && self.stage == Stage::Removed {
+                self.shared.status.forget(&self.pod.id.uid);
+                self.shared.dependencies.cache.remove(&self.pod.id.uid);
                 return;
             }
-            let wake = wake.map(|wake| self.shared.began + wake);
+            let wake = wake.map(|wake| self.shared.started + wake);
             tokio::select! {
-                news = self.news.recv() => match news {
-                    Some(news) => self.hear_all(news),
-                    None => return,
-                },
-                Some(ended) = self.tasks.join_next() => self.ended(ended),
+                pending = mailbox.receive() => self.handle(pending),
+                Some(ended) = self.tasks.join_next() => self.on_task_ended(ended),
                 () = sleep_until(wake) => {}
             }
         }
     }
 
-    fn hear_all(&mut self, first: News) {
-        let mut next = Some(first);
-        while let Some(news) = next {
-            self.hear(news);
-            next = self.news.try_recv().ok();
+    fn handle(&mut self, pending: Pending) {
+        if let Some(pod) = pending.pod {
+            self.on_pod_changed(pod);
+        }
+        if let Some((verdict, grace)) = pending.eviction {
+            self.evict(verdict, grace);
+        }
+        if pending.removed {
+            self.on_source_removed();
+        }
+        if pending.observe {
+            self.observe_now();
         }
     }
 
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Pod(pod) => self.pod_changed(pod),
-            News::Gone => self.unwanted(),
-            News::Look => self.look_now(),
-            News::Evict(verdict, grace) => self.evict(verdict, grace),
-        }
-    }
-
-    /// Does what is next. Says when to ask again if nothing happens.
+    /// Starts what is due. Returns when to step again if nothing happens before.
     fn step(&mut self) -> Option<Instant> {
         let now = self.shared.now();
-        let mut wake = self.check_deadline(now);
-        if matches!(self.stage, Stage::Living | Stage::Resting) {
+        let mut wake = self.check_active_deadline(now);
+        if matches!(self.stage, Stage::Active | Stage::Finished) {
             let situation = Situation {
                 spec: &self.pod.spec,
                 observed: &self.observed,
                 memory: &self.memory,
-                wanted: match &self.fate {
+                wanted: match &self.termination {
                     None => Wanted::Run,
-                    Some(ending) => Wanted::End(ending.deadline),
+                    Some(termination) => Wanted::End(termination.deadline),
                 },
                 busy: &self.busy,
                 now,
             };
             let plan = plan(&situation);
             for action in plan.actions {
-                self.carry_out(action);
+                self.execute(action);
             }
             if plan.over && self.busy.is_empty() {
-                self.is_over(now);
+                self.on_finished(now);
             }
-            wake = sooner(wake, plan.wake);
+            wake = earliest(wake, plan.wake);
         }
-        if self.stage == Stage::Living {
-            wake = sooner(wake, self.ask(now));
+        if self.stage == Stage::Active {
+            wake = earliest(wake, self.run_due_probes(now));
             self.prune();
         }
-        self.tell();
+        self.update_status();
         wake
     }
 
-    fn carry_out(&mut self, action: Action) {
+    fn execute(&mut self, action: Action) {
         match action {
             Action::StartSandbox { attempt } => self.start_sandbox(attempt),
             Action::Start { name, attempt } => self.start(name, attempt),
@@ -237,18 +223,22 @@ impl Worker {
         }
     }
 
-    fn release(&self) {
+    fn release_resources(&self) {
         if !self.released.swap(true, Ordering::SeqCst) {
-            self.shared.freed.notify_one();
+            self.shared.resources_released.notify_one();
         }
     }
 
-    fn raw(&self, container: &str) -> &Value {
-        self.pod.raw_container(container).unwrap_or(&Value::Null)
+    fn raw_container(&self, name: &str) -> &Value {
+        self.pod.raw_container(name).unwrap_or(&Value::Null)
+    }
+
+    fn container_events(&self, name: &str) -> PodEvents {
+        self.events.for_container(&self.pod, name)
     }
 }
 
-fn sooner(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

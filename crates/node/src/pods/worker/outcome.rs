@@ -1,103 +1,101 @@
-//! How the tasks of a worker end, and what that means for its pod.
+//! The results of a worker's tasks, and how the worker handles them.
 
 use kennel_core::pod::Instant;
 use kennel_core::pod::memory::Trouble;
 use kennel_core::pod::probe::Kind;
 use tokio::task::JoinError;
 
-use super::look::LOOK_AGAIN;
-use super::{Worker, act, kill};
+use super::start::{IMAGE_BACK_OFF, StartError};
+use super::{Worker, kill, observe};
 
-/// How a task ended.
 pub(super) enum Outcome {
-    /// A sandbox was made, or not.
-    Sandbox(Result<(), act::Hindrance>),
-    /// A container was started, or not.
-    Start(String, Result<(), act::Hindrance>),
-    /// A container or sandbox (with an empty name) was stopped, or may be tried again.
+    Sandbox(Result<(), StartError>),
+    /// A container, by name.
+    Start(String, Result<(), StartError>),
+    /// A container, or the sandbox (an empty name). False if the worker may retry now.
     Stop(String, bool),
-    /// A hook after a start is over.
+    /// A `postStart` hook.
     Hook {
         name: String,
         id: String,
-        well: bool,
+        succeeded: bool,
     },
-    /// A probe was answered.
-    Answer {
+    Probe {
         name: String,
         id: String,
         kind: Kind,
-        /// Nothing, if it could not be asked.
+        /// None if the probe could not run.
         success: Option<bool>,
     },
-    /// Old runs and sandboxes were removed, or may be tried again.
+    /// Ids of runs and sandboxes. False if the worker may retry now.
     Pruned(Vec<String>, bool),
-    /// What the pod was given is taken back, now that it is over.
-    Rested,
-    /// Nothing is left of it.
-    Cleared,
+    InputsRemoved,
+    AllRemoved,
 }
 
 impl Worker {
-    pub(super) fn ended(&mut self, ended: Result<Outcome, JoinError>) {
+    pub(super) fn on_task_ended(&mut self, ended: Result<Outcome, JoinError>) {
         let outcome = match ended.map_err(JoinError::try_into_panic) {
             Ok(outcome) => outcome,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // A kill that was begun anew.
-            Err(Err(_cancelled)) => return self.look_now(),
+            // `restart_kills` aborted it.
+            Err(Err(_cancelled)) => return self.observe_now(),
         };
         let now = self.shared.now();
         match outcome {
-            Outcome::Sandbox(result) => self.started("", result, now),
-            Outcome::Start(name, result) => self.started(&name, result, now),
-            Outcome::Stop(name, well) => {
+            Outcome::Sandbox(result) => self.on_start_ended("", result, now),
+            Outcome::Start(name, result) => self.on_start_ended(&name, result, now),
+            Outcome::Stop(name, succeeded) => {
                 self.busy.remove(&name);
                 self.kills.remove(&name);
-                self.tried(&name, well);
-                self.look_now();
+                self.reset_retry_delay_if(succeeded, &name);
+                self.observe_now();
             }
-            Outcome::Hook { name, id, well } => {
-                self.hooking.remove(&id);
-                self.memory.hook_ended(&name, &id, well);
+            Outcome::Hook {
+                name,
+                id,
+                succeeded,
+            } => {
+                self.running_hooks.remove(&id);
+                self.memory.hook_ended(&name, &id, succeeded);
             }
-            Outcome::Answer {
+            Outcome::Probe {
                 name,
                 id,
                 kind,
                 success,
-            } => self.answered(name, &id, kind, success, now),
-            Outcome::Pruned(ids, well) => {
-                self.tried(kill::OLD, well);
+            } => self.on_probe_ended(name, &id, kind, success, now),
+            Outcome::Pruned(ids, succeeded) => {
+                self.reset_retry_delay_if(succeeded, kill::PRUNE);
                 self.pruning.retain(|id| !ids.contains(id));
-                self.look_now();
+                self.observe_now();
             }
-            Outcome::Rested => {}
-            Outcome::Cleared => self.cleared(),
+            Outcome::InputsRemoved => {}
+            Outcome::AllRemoved => self.on_all_removed(),
         }
     }
 
-    fn started(&mut self, name: &str, result: Result<(), act::Hindrance>, now: Instant) {
+    fn on_start_ended(&mut self, name: &str, result: Result<(), StartError>, now: Instant) {
         self.busy.remove(name);
         match result {
             Ok(()) => self.memory.started(name),
-            Err(act::Hindrance::Ended) => {}
-            Err(act::Hindrance::Away) => {
-                self.look = Some((now + LOOK_AGAIN, 0));
+            Err(StartError::Terminating) => {}
+            Err(StartError::RuntimeUnavailable) => {
+                self.observation_due = Some((now + observe::RETRY_DELAY, 0));
                 return;
             }
-            Err(act::Hindrance::Trouble(trouble)) => self.could_not_start(name, trouble, now),
+            Err(StartError::Failed(trouble)) => self.on_start_failed(name, trouble, now),
         }
-        self.look_now();
+        self.observe_now();
     }
 
-    fn could_not_start(&mut self, name: &str, trouble: Trouble, now: Instant) {
-        if trouble.waiting == act::IMAGE_BACK_OFF {
+    fn on_start_failed(&mut self, name: &str, trouble: Trouble, now: Instant) {
+        if trouble.waiting == IMAGE_BACK_OFF {
             let image = self.pod.spec.container(name).map(|c| c.image.as_str());
             let image = image.unwrap_or_default();
-            let message = format!("Back-off pulling image \"{image}\"");
-            let voice = self.voice_of(name);
-            voice.say("BackOff", message);
-            voice.warn("Failed", format!("Error: {}", act::IMAGE_BACK_OFF));
+            let events = self.container_events(name);
+            events.normal("BackOff", format!("Back-off pulling image \"{image}\""));
+            events.warn("Failed", format!("Error: {IMAGE_BACK_OFF}"));
         }
         self.memory.could_not_start(name, trouble, now);
     }

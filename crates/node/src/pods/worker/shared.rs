@@ -1,44 +1,48 @@
-//! What all workers of a node share: the other rooms, whose turn it is, and the time.
+//! What all workers of a node share: dependencies, concurrency limits and the clock.
 
 use kennel_client::events::Recorder;
 use kennel_core::pod::Instant;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::pods::Parts;
-use crate::pods::report::Reports;
+use crate::pods::Dependencies;
+use crate::pods::status::StatusManager;
 
-/// How many sandboxes and containers are started at once on a node.
-const STARTS: usize = 8;
-/// How many images are got at once.
-const PULLS: usize = 4;
-/// What all workers share.
+/// Sandboxes and containers that start at the same time.
+const MAX_CONCURRENT_STARTS: usize = 8;
+const MAX_CONCURRENT_PULLS: usize = 4;
+
 pub(in crate::pods) struct Shared {
-    pub(in crate::pods) parts: Parts,
-    pub(in crate::pods) reports: Reports,
+    pub(in crate::pods) dependencies: Dependencies,
+    pub(in crate::pods) status: StatusManager,
     pub(in crate::pods) recorder: Recorder,
-    /// Somebody has made room.
-    pub(in crate::pods) freed: Notify,
+    /// A worker has released its pod's resources.
+    pub(in crate::pods) resources_released: Notify,
     pub(super) starts: Semaphore,
     pub(super) pulls: Semaphore,
-    pub(super) began: tokio::time::Instant,
+    /// All times of workers count from here.
+    pub(super) started: tokio::time::Instant,
     pub(super) runtime_name: String,
 }
 
 impl Shared {
-    pub(in crate::pods) fn new(parts: Parts, reports: Reports, recorder: Recorder) -> Self {
+    pub(in crate::pods) fn new(
+        dependencies: Dependencies,
+        status: StatusManager,
+        recorder: Recorder,
+    ) -> Self {
         Self {
-            runtime_name: parts.runtime.about().name,
-            parts,
-            reports,
+            runtime_name: dependencies.runtime.about().name,
+            dependencies,
+            status,
             recorder,
-            freed: Notify::new(),
-            starts: Semaphore::new(STARTS),
-            pulls: Semaphore::new(PULLS),
-            began: tokio::time::Instant::now(),
+            resources_released: Notify::new(),
+            starts: Semaphore::new(MAX_CONCURRENT_STARTS),
+            pulls: Semaphore::new(MAX_CONCURRENT_PULLS),
+            started: tokio::time::Instant::now(),
         }
     }
 
     pub(super) fn now(&self) -> Instant {
-        self.began.elapsed()
+        self.started.elapsed()
     }
 }

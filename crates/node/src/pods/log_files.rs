@@ -1,5 +1,5 @@
-//! The files and links of containers' logs: links for log collectors while a run is there, and nothing once its
-//! pod is gone. Writes and reads no log.
+//! Links log collectors to container logs, and removes logs and links with their container or pod. The runtime
+//! writes the logs; the kubelet API reads them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use kennel_core::pod::Run;
 use crate::agent::Paths;
 use crate::runtime::PodId;
 
-/// How long the name of a link may be, without `.log`: as long as file systems let it.
-const LINK_BYTES_MAX: usize = 251;
+/// Without `.log`. File systems allow names of 255 bytes.
+const LINK_NAME_MAX_BYTES: usize = 251;
 
-/// `<pod>_<namespace>_<container>-<id>.log`: what log collectors read a line's origin from.
-fn link(paths: &Paths, pod: &PodId, container: &str, id: &str) -> PathBuf {
+/// `<pod>_<namespace>_<container>-<id>.log`: log collectors parse this name.
+fn link_path(paths: &Paths, pod: &PodId, container: &str, id: &str) -> PathBuf {
     let mut name = format!("{}_{}_{container}-{id}", pod.name, pod.namespace);
-    name.truncate(LINK_BYTES_MAX);
+    name.truncate(LINK_NAME_MAX_BYTES);
     paths.log_links().join(name + ".log")
 }
 
-/// Leads log collectors to the log of a run, if it has one.
-pub(super) fn show(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
+/// Links the log of a run for log collectors. Does nothing if there is no log yet.
+pub(super) fn link(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
     let log = paths.pod_logs(pod).join(Paths::log(&run.name, run.attempt));
-    let link = link(paths, pod, &run.name, &run.id);
+    let link = link_path(paths, pod, &run.name, &run.id);
     if !log.exists() || link.symlink_metadata().is_ok() {
         return Ok(());
     }
@@ -30,9 +30,11 @@ pub(super) fn show(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
     std::os::unix::fs::symlink(log, link)
 }
 
-/// Takes away the log of a run that was removed, with what was rotated out of it.
+/// Removes the log of a removed run, its rotated files and the link to it.
 pub(super) fn remove(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
-    gone(std::fs::remove_file(link(paths, pod, &run.name, &run.id)))?;
+    ignore_not_found(std::fs::remove_file(link_path(
+        paths, pod, &run.name, &run.id,
+    )))?;
     let log = paths.pod_logs(pod).join(Paths::log(&run.name, run.attempt));
     let (Some(dir), Some(name)) = (log.parent(), log.file_name()) else {
         return Ok(());
@@ -44,33 +46,33 @@ pub(super) fn remove(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
             file == name || file.starts_with(&format!("{name}."))
         });
         if own {
-            gone(std::fs::remove_file(file))?;
+            ignore_not_found(std::fs::remove_file(file))?;
         }
     }
     Ok(())
 }
 
-/// Takes away all logs of a pod, and the links to them.
+/// Removes all logs of a pod, and the links to them.
 pub(super) fn remove_all(paths: &Paths, pod: &PodId) -> io::Result<()> {
     let logs = paths.pod_logs(pod);
     for link in files(&paths.log_links())? {
         let target = std::fs::read_link(&link);
         if target.is_ok_and(|target| target.starts_with(&logs)) {
-            gone(std::fs::remove_file(link))?;
+            ignore_not_found(std::fs::remove_file(link))?;
         }
     }
-    gone(std::fs::remove_dir_all(logs))
+    ignore_not_found(std::fs::remove_dir_all(logs))
 }
 
 fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     match std::fs::read_dir(dir) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
-        Err(error) => gone(Err(error)).map(|()| Vec::new()),
+        Err(error) => ignore_not_found(Err(error)).map(|()| Vec::new()),
     }
 }
 
-fn gone(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
+fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_shown_by_links_and_taken_away_with_them() {
+    fn logs_are_linked_and_removed_with_their_links() {
         let dir = TempDir::new().unwrap();
         let paths = Paths {
             data: dir.path().join("data"),
@@ -113,7 +115,7 @@ mod tests {
             std::fs::write(logs.join(name), name).unwrap();
         }
         for attempt in [0, 1, 1, 7] {
-            show(&paths, &pod, &run(attempt)).unwrap();
+            link(&paths, &pod, &run(attempt)).unwrap();
         }
         let names = |dir: &Path| {
             let mut names: Vec<String> = files(dir)

@@ -1,4 +1,4 @@
-//! An API that remembers pods and events, and supplies that remember for whom.
+//! A fake API server that stores pods and events, and fake pod inputs that record which pods have files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,26 +11,25 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::pods::source::MIRROR;
-use crate::pods::{Change, Origin, Pod, Supplies};
+use crate::pods::{Origin, Pod, PodInputs, PodUpdate};
 use crate::runtime::{ContainerConfig, Image, RegistryLogin, SandboxConfig};
-/// The pods that the API has, and the events.
 #[derive(Default)]
-pub(super) struct Store {
+pub(super) struct FakeApi {
     pub(super) pods: BTreeMap<String, Value>,
     pub(super) events: Vec<String>,
-    /// Nobody answers.
-    pub(super) away: bool,
-    /// Deletions do not go through: somebody else has to be waited for.
+    pub(super) unavailable: bool,
+    /// Deletions do not remove pods, as if they had finalizers.
     pub(super) keeps_finalized: bool,
     /// How many statuses were written.
     pub(super) writes: usize,
-    pub(super) keeper: Option<mpsc::UnboundedSender<Change>>,
+    pub(super) watcher: Option<mpsc::Sender<PodUpdate>>,
 }
 
-impl Store {
-    pub(super) fn tell(&self, change: Change) {
-        if let Some(keeper) = self.keeper.as_ref().filter(|_| !self.away) {
-            let _nobody = keeper.send(change);
+impl FakeApi {
+    pub(super) fn notify(&self, update: PodUpdate) {
+        if let Some(watcher) = self.watcher.as_ref().filter(|_| !self.unavailable) {
+            let sent = watcher.try_send(update);
+            assert!(!matches!(sent, Err(mpsc::error::TrySendError::Full(_))));
         }
     }
 
@@ -40,12 +39,12 @@ impl Store {
         if pod["metadata"]["annotations"][MIRROR].is_string() {
             return;
         }
-        self.tell(Change::Set(parse(pod)));
+        self.notify(PodUpdate::Set(parse(pod)));
     }
 
     pub(super) fn remove(&mut self, name: &str) {
         if let Some(pod) = self.pods.remove(name) {
-            self.tell(Change::Gone(parse(pod).id.clone()));
+            self.notify(PodUpdate::Removed(parse(pod).id.clone()));
         }
     }
 
@@ -103,18 +102,18 @@ pub(super) fn parse(pod: Value) -> Arc<Pod> {
     Arc::new(Pod::parse(pod, Origin::Api).unwrap())
 }
 
-/// Gives what the spec says, and remembers for whom.
+/// Gives what the spec says. Holds the uids of the pods that have files.
 #[derive(Default)]
-pub(super) struct Shelf(pub(super) Mutex<BTreeSet<String>>);
+pub(super) struct FakeInputs(pub(super) Mutex<BTreeSet<String>>);
 
 #[async_trait]
-impl Supplies for Shelf {
+impl PodInputs for FakeInputs {
     async fn prepare(&self, pod: &Pod) -> Result<(), Trouble> {
         self.0.lock().unwrap().insert(pod.id.uid.clone());
         Ok(())
     }
 
-    async fn sandbox(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble> {
+    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble> {
         Ok(SandboxConfig {
             pod: pod.id.clone(),
             attempt,
@@ -123,7 +122,7 @@ impl Supplies for Shelf {
         })
     }
 
-    async fn container(
+    async fn container_config(
         &self,
         pod: &Pod,
         name: &str,
@@ -151,22 +150,28 @@ impl Supplies for Shelf {
         })
     }
 
-    async fn logins(&self, _pod: &Pod, _image: &str) -> Vec<RegistryLogin> {
+    async fn registry_logins(&self, _pod: &Pod, _image: &str) -> Vec<RegistryLogin> {
         Vec::new()
     }
 
-    async fn last_words(&self, _pod: &Pod, _name: &str, _attempt: u32, failed: bool) -> String {
+    async fn termination_message(
+        &self,
+        _pod: &Pod,
+        _name: &str,
+        _attempt: u32,
+        failed: bool,
+    ) -> String {
         if failed { "alas" } else { "" }.to_owned()
     }
 
-    fn follow(&self, _pod: &Arc<Pod>) {}
+    fn keep_fresh(&self, _pod: &Arc<Pod>) {}
 
     async fn remove(&self, uid: &str) -> std::io::Result<()> {
         self.0.lock().unwrap().remove(uid);
         Ok(())
     }
 
-    async fn kept(&self) -> std::io::Result<Vec<String>> {
+    async fn list(&self) -> std::io::Result<Vec<String>> {
         Ok(self.0.lock().unwrap().iter().cloned().collect())
     }
 }

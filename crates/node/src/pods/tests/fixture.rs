@@ -1,4 +1,4 @@
-//! A node to try pods out on: a simulated runtime, an API that remembers, and a keeper that can be killed.
+//! A node under test: a simulated runtime, a fake API server, and a pod manager that can be killed.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,96 +13,90 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::store::{Shelf, Store, parse};
+use super::fake_api::{FakeApi, FakeInputs, parse};
 use crate::agent::Settings;
-use crate::pods::{Change, Directory, Orders, Origin, Parts, Pod, keeper};
+use crate::pods::{CommandSender, Dependencies, Origin, Pod, PodCache, PodUpdate, manager};
 use crate::probes::Prober;
 use crate::runtime::PodId;
 use crate::runtime::simulated::{Happening, Simulated};
 
-/// See the [module](self).
-pub(super) struct World {
+/// More than the updates that any test makes before the pod manager receives them.
+const UPDATE_QUEUE_CAPACITY: usize = 1024;
+
+pub(super) struct TestNode {
     pub(super) runtime: Simulated,
-    pub(super) api: Arc<Mutex<Store>>,
-    pub(super) supplies: Arc<Shelf>,
-    pub(super) directory: Arc<Directory>,
-    pub(super) orders: Orders,
+    pub(super) api: Arc<Mutex<FakeApi>>,
+    pub(super) inputs: Arc<FakeInputs>,
+    pub(super) cache: Arc<PodCache>,
+    pub(super) commands: CommandSender,
     pub(super) pressures: watch::Sender<Pressures>,
-    keeper: Option<JoinHandle<()>>,
-    began: tokio::time::Instant,
+    manager: Option<JoinHandle<()>>,
+    started: tokio::time::Instant,
 }
 
-impl World {
-    /// A node with a keeper.
+impl TestNode {
     pub(super) async fn new() -> Self {
         Self::with(Simulated::new()).await
     }
 
     pub(super) async fn with(runtime: Simulated) -> Self {
-        let mut world = Self {
+        let mut node = Self {
             runtime,
             api: Arc::default(),
-            supplies: Arc::default(),
-            directory: Arc::default(),
-            orders: Orders::channel().0,
+            inputs: Arc::default(),
+            cache: Arc::default(),
+            commands: CommandSender::channel().0,
             pressures: watch::channel(Pressures::default()).0,
-            keeper: None,
-            began: tokio::time::Instant::now(),
+            manager: None,
+            started: tokio::time::Instant::now(),
         };
-        world.start().await;
-        world
+        node.start().await;
+        node
     }
 
-    /// Begins to keep pods. All that the API has is told first.
+    /// Starts the pod manager, after killing the one before. It first gets all pods of the API.
     pub(super) async fn start(&mut self) {
         self.kill().await;
-        let (sender, mut told) = mpsc::unbounded_channel();
-        let (changes, hears) = mpsc::channel(64);
-        let (orders, ordered) = Orders::channel();
-        self.orders = orders;
+        let (updates, received_updates) = mpsc::channel(UPDATE_QUEUE_CAPACITY);
+        let (commands, received_commands) = CommandSender::channel();
+        self.commands = commands;
         {
             let mut api = self.api.lock().unwrap();
-            api.keeper = Some(sender);
+            api.watcher = Some(updates);
             for pod in api.pods.values() {
-                api.tell(Change::Set(parse(pod.clone())));
+                api.notify(PodUpdate::Set(parse(pod.clone())));
             }
-            api.tell(Change::Synced(Origin::Api));
+            api.notify(PodUpdate::Synced(Origin::Api));
         }
-        self.directory = Arc::default();
+        self.cache = Arc::default();
         let (node, receiver) = watch::channel(Arc::new(node()));
-        let parts = Parts {
+        let dependencies = Dependencies {
             runtime: Arc::new(self.runtime.clone()),
-            supplies: self.supplies.clone(),
+            inputs: self.inputs.clone(),
             probes: Arc::new(Prober::new(Arc::new(self.runtime.clone()))),
             settings: Arc::new(settings()),
             client: client(&self.api),
-            directory: self.directory.clone(),
+            cache: self.cache.clone(),
             node: receiver,
             pressures: self.pressures.subscribe(),
             sources: vec![Origin::Api],
         };
-        let keeping = keeper::run(parts, hears, ordered, CancellationToken::new());
-        self.keeper = Some(tokio::spawn(async move {
+        let stop = CancellationToken::new();
+        let manage = manager::run(dependencies, received_updates, received_commands, stop);
+        self.manager = Some(tokio::spawn(async move {
             let _node = node;
-            let pass_on = async {
-                while let Some(change) = told.recv().await {
-                    changes.send(change).await.unwrap();
-                }
-                std::future::pending::<()>().await;
-            };
-            tokio::join!(keeping, pass_on);
+            manage.await;
         }));
     }
 
-    /// Ends the keeper wherever it is.
+    /// Aborts the pod manager wherever it is.
     pub(super) async fn kill(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.abort();
-            assert!(keeper.await.unwrap_err().is_cancelled());
+        if let Some(manager) = self.manager.take() {
+            manager.abort();
+            assert!(manager.await.unwrap_err().is_cancelled());
         }
     }
 
-    /// A pod is bound to this node.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "most callers make it on the spot"
@@ -117,7 +111,7 @@ impl World {
             "status": {"phase": "Pending"}}));
     }
 
-    /// A file has a pod.
+    /// A manifest has a static pod.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "most callers make it on the spot"
@@ -126,11 +120,13 @@ impl World {
         let pod =
             json!({"metadata": {"namespace": "ns", "name": "static", "uid": uid}, "spec": spec});
         let pod = Pod::parse(pod, Origin::File).unwrap();
-        self.api.lock().unwrap().tell(Change::Set(Arc::new(pod)));
+        self.api
+            .lock()
+            .unwrap()
+            .notify(PodUpdate::Set(Arc::new(pod)));
     }
 
-    /// A file has its pod no more.
-    pub(super) fn file_gone(&self, uid: &str) {
+    pub(super) fn file_removed(&self, uid: &str) {
         let (namespace, name) = ("ns".to_owned(), "static".to_owned());
         let uid = uid.to_owned();
         let id = PodId {
@@ -138,10 +134,9 @@ impl World {
             name,
             uid,
         };
-        self.api.lock().unwrap().tell(Change::Gone(id));
+        self.api.lock().unwrap().notify(PodUpdate::Removed(id));
     }
 
-    /// A pod is changed.
     pub(super) fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut api = self.api.lock().unwrap();
         let mut pod = api.pods[name].clone();
@@ -149,7 +144,7 @@ impl World {
         api.set(pod);
     }
 
-    /// Somebody asks for a pod's end.
+    /// Sets the deletion timestamp.
     pub(super) fn delete(&self, name: &str, grace: u64) {
         self.change(name, |pod| {
             pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -157,12 +152,11 @@ impl World {
         });
     }
 
-    /// A pod is taken out of the API.
-    pub(super) fn delete_by_force(&self, name: &str) {
+    pub(super) fn force_delete(&self, name: &str) {
         self.api.lock().unwrap().remove(name);
     }
 
-    /// What the API says of a pod.
+    /// The pod in the API.
     pub(super) fn pod(&self, name: &str) -> Option<Value> {
         self.api.lock().unwrap().pods.get(name).cloned()
     }
@@ -191,32 +185,32 @@ impl World {
         self.events().iter().any(|event| event.starts_with(start))
     }
 
-    /// When runs of a container began, in seconds.
+    /// When runs of a container started, in seconds.
     pub(super) fn starts(&self, container: &str) -> Vec<u64> {
-        let began = |(time, what): (Duration, Happening)| match what {
+        let started = |(time, what): (Duration, Happening)| match what {
             Happening::Began(_, name, _) if name == container => Some(time.as_secs()),
             _ => None,
         };
         self.runtime
             .happened()
             .into_iter()
-            .filter_map(began)
+            .filter_map(started)
             .collect()
     }
 
-    /// What happened, as `+name` and `-name`.
-    pub(super) fn story(&self) -> Vec<String> {
-        let tell = |(_, what): (Duration, Happening)| match what {
+    /// Starts and exits of containers, as `+name` and `-name`, and executed commands.
+    pub(super) fn history(&self) -> Vec<String> {
+        let describe = |(_, what): (Duration, Happening)| match what {
             Happening::Began(_, name, _) => format!("+{name}"),
             Happening::Ended(_, name, _) => format!("-{name}"),
             Happening::Doubled(_, name) => format!("doubled {name}"),
             Happening::Ran(command) => format!("ran {command}"),
         };
-        self.runtime.happened().into_iter().map(tell).collect()
+        self.runtime.happened().into_iter().map(describe).collect()
     }
 
     pub(super) fn seconds(&self) -> u64 {
-        self.began.elapsed().as_secs()
+        self.started.elapsed().as_secs()
     }
 
     /// Waits until something holds, for an hour at most.
@@ -227,7 +221,7 @@ impl World {
             assert!(
                 !late,
                 "never: {what}\n{:#?}\n{:#?}\n{:#?}",
-                self.story(),
+                self.history(),
                 self.events(),
                 self.api.lock().unwrap().pods
             );
@@ -236,11 +230,11 @@ impl World {
     }
 
     pub(super) async fn until_ready(&self, name: &str) {
-        self.until("ready", |world| world.is_ready(name)).await;
+        self.until("ready", |node| node.is_ready(name)).await;
     }
 
     pub(super) async fn until_gone(&self, name: &str) {
-        self.until("gone", |world| world.pod(name).is_none()).await;
+        self.until("gone", |node| node.pod(name).is_none()).await;
     }
 
     pub(super) async fn pass(&self, seconds: u64) {
@@ -258,7 +252,7 @@ fn settings() -> Settings {
     Settings::plain("n", IpAddr::from([192, 0, 2, 1]), nowhere)
 }
 
-fn client(api: &Arc<Mutex<Store>>) -> kube::Client {
+fn client(api: &Arc<Mutex<FakeApi>>) -> kube::Client {
     let api = api.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
         let api = api.clone();
@@ -267,8 +261,8 @@ fn client(api: &Arc<Mutex<Store>>) -> kube::Client {
             let body = body.collect_bytes().await.unwrap();
             let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
             let mut api = api.lock().unwrap();
-            if api.away {
-                return Err(std::io::Error::other("nobody answers"));
+            if api.unavailable {
+                return Err(std::io::Error::other("connection refused"));
             }
             let (code, answer) = api.answer(&parts.method, parts.uri.path(), &body);
             let answer = Body::from(answer.to_string().into_bytes());
@@ -278,7 +272,7 @@ fn client(api: &Arc<Mutex<Store>>) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-/// One container with this command.
+/// A spec with one container that runs this command.
 pub(super) fn one(command: &str) -> Value {
     json!({"containers": [container("app", command)]})
 }
@@ -288,8 +282,8 @@ pub(super) fn container(name: &str, command: &str) -> Value {
     json!({"name": name, "image": "image:1", "command": words})
 }
 
-/// Which pod something of which is left.
-pub(super) fn left(world: &World) -> Vec<PodId> {
-    let all = world.runtime.all();
+/// The pods that the runtime has.
+pub(super) fn left(node: &TestNode) -> Vec<PodId> {
+    let all = node.runtime.all();
     all.into_iter().map(|found| found.pod).collect()
 }

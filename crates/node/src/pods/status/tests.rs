@@ -1,6 +1,8 @@
+//! Which request comes next for a pod.
+
 use serde_json::json;
 
-use super::entry::{Entry, Errand};
+use super::entry::{Entry, Request};
 use super::*;
 use crate::pods::Origin;
 
@@ -14,11 +16,11 @@ fn status(phase: &str, ready: &str) -> Value {
         {"type": "Ready", "status": ready}, {"type": "Theirs", "status": "True"}]})
 }
 
-/// What is sent next, with its body.
-fn next(entry: &mut Entry) -> Option<(Errand, String, Value)> {
-    let (errand, call) = entry.next()?;
+/// The next request, its method and path, and its body.
+fn next(entry: &mut Entry) -> Option<(Request, String, Value)> {
+    let (request, call) = entry.next()?;
     let body = serde_json::from_str(&call.body).unwrap();
-    Some((errand, format!("{} {}", call.method, call.path), body))
+    Some((request, format!("{} {}", call.method, call.path), body))
 }
 
 #[test]
@@ -31,18 +33,18 @@ fn only_the_newest_status_is_sent_and_only_once() {
     for phase in ["Pending", "Running"] {
         entry.newest = Some(Arc::new(status(phase, "True")));
     }
-    entry.waits = false;
-    entry.did(first);
+    entry.busy = false;
+    entry.written(first);
     let (second, request, body) = next(&mut entry).unwrap();
     assert_eq!(request, "PATCH /api/v1/namespaces/ns/pods/p/status");
     assert_eq!(body["status"]["phase"], "Running");
-    entry.waits = false;
-    entry.did(second);
+    entry.busy = false;
+    entry.written(second);
     assert!(next(&mut entry).is_none());
 }
 
 #[test]
-fn others_keep_their_conditions_and_addresses_do_not_pile_up() {
+fn patches_keep_foreign_conditions_and_replace_addresses() {
     let mut entry = Entry::new(&pod(Origin::Api), None);
     entry.newest = Some(Arc::new(status("Running", "True")));
     let (_, _, body) = next(&mut entry).unwrap();
@@ -54,48 +56,48 @@ fn others_keep_their_conditions_and_addresses_do_not_pile_up() {
 }
 
 #[test]
-fn a_pod_goes_after_its_last_status_is_told() {
+fn a_pod_is_deleted_after_its_last_status_is_written() {
     let mut entry = Entry::new(&pod(Origin::Api), None);
     entry.newest = Some(Arc::new(status("Succeeded", "False")));
     entry.delete = true;
     let (first, ..) = next(&mut entry).unwrap();
     assert!(!first.is_deletion());
-    entry.waits = false;
-    entry.did(first);
+    entry.busy = false;
+    entry.written(first);
     let (second, request, body) = next(&mut entry).unwrap();
     assert_eq!(request, "DELETE /api/v1/namespaces/ns/pods/p");
     assert_eq!(body["gracePeriodSeconds"], 0);
     assert_eq!(body["preconditions"], json!({"uid": "u"}));
-    entry.waits = false;
-    entry.did(second);
+    entry.busy = false;
+    entry.written(second);
     assert!(next(&mut entry).is_none());
 }
 
 #[test]
-fn what_somebody_else_has_written_over_is_said_again() {
+fn an_overwritten_status_is_written_again() {
     let mut entry = Entry::new(&pod(Origin::Api), None);
     entry.newest = Some(Arc::new(status("Running", "True")));
     let (first, ..) = next(&mut entry).unwrap();
-    assert!(!entry.was_overwritten(&status("Running", "False")));
-    entry.waits = false;
-    entry.did(first);
-    assert!(!entry.was_overwritten(&status("Running", "True")));
+    entry.resend_if_overwritten(&status("Running", "False"));
+    entry.busy = false;
+    entry.written(first);
+    entry.resend_if_overwritten(&status("Running", "True"));
     assert!(next(&mut entry).is_none());
-    assert!(entry.was_overwritten(&status("Running", "False")));
+    entry.resend_if_overwritten(&status("Running", "False"));
     assert!(next(&mut entry).is_some());
 }
 
 #[test]
-fn a_static_pod_is_told_of_once_it_has_a_mirror() {
+fn a_static_pods_status_is_written_once_it_has_a_mirror() {
     let mut entry = Entry::new(&pod(Origin::File), None);
     entry.newest = Some(Arc::new(status("Running", "True")));
     assert!(next(&mut entry).is_none());
-    entry.lead_to(Some("mirror".to_owned()));
+    entry.set_target(Some("mirror".to_owned()));
     let (first, _, body) = next(&mut entry).unwrap();
     assert_eq!(body["metadata"], json!({"uid": "mirror"}));
-    entry.waits = false;
-    entry.did(first);
+    entry.busy = false;
+    entry.written(first);
     assert!(next(&mut entry).is_none());
-    entry.lead_to(Some("another".to_owned()));
+    entry.set_target(Some("another".to_owned()));
     assert!(next(&mut entry).is_some());
 }

@@ -1,4 +1,4 @@
-//! What is to be told of one pod, and what was. Sends nothing.
+//! What is to be written of one pod, and what was. Builds requests; sends none.
 
 use std::sync::Arc;
 
@@ -10,35 +10,30 @@ use serde_json::{Value, json};
 use crate::pods::{Origin, Pod};
 use crate::runtime::PodId;
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Clone, Debug)]
-pub(super) enum Errand {
-    /// This status.
+pub(super) enum Request {
     Status(Arc<Value>),
-    /// The end.
     Deletion,
 }
 
-impl Errand {
+impl Request {
     pub(super) fn is_deletion(&self) -> bool {
         matches!(self, Self::Deletion)
     }
 }
 
-/// See the [module](self).
 pub(super) struct Entry {
     pub(super) pod: PodId,
-    /// The object to write to, by uid; none while a static pod has no mirror.
+    /// The uid of the object to write to; none while a static pod has no mirror pod.
     target: Option<String>,
-    /// The newest status, if any was told.
     pub(super) newest: Option<Arc<Value>>,
-    /// The status that the API has, as far as is known.
+    /// The status that the API server has, as far as known.
     sent: Option<Arc<Value>>,
-    /// It is to go.
     pub(super) delete: bool,
-    /// A request is under way, or a pause.
-    pub(super) waits: bool,
-    pub(super) tries: u32,
+    /// A request is in flight or waits for its retry.
+    pub(super) busy: bool,
+    pub(super) failures: u32,
 }
 
 impl Entry {
@@ -53,22 +48,21 @@ impl Entry {
             newest: None,
             sent: None,
             delete: false,
-            waits: false,
-            tries: 0,
+            busy: false,
+            failures: 0,
         }
     }
 
-    /// From now on another object shows how it is.
-    pub(super) fn lead_to(&mut self, target: Option<String>) {
+    pub(super) fn set_target(&mut self, target: Option<String>) {
         if self.target != target {
             self.target = target;
             self.sent = None;
         }
     }
 
-    /// What to do next, if nothing is being done.
-    pub(super) fn next(&mut self) -> Option<(Errand, Call)> {
-        if self.waits {
+    /// The next request, unless one is in flight. Marks the entry as busy.
+    pub(super) fn next(&mut self) -> Option<(Request, Call)> {
+        if self.busy {
             return None;
         }
         let target = self.target.as_deref()?;
@@ -84,49 +78,46 @@ impl Entry {
             Some(status) => {
                 let patch = patch(target, status);
                 let call = Call::patch(format!("{path}/status"), Content::Strategic, &patch);
-                (Errand::Status(Arc::clone(status)), call)
+                (Request::Status(Arc::clone(status)), call)
             }
-            None if self.delete => (Errand::Deletion, deletion(path, target)),
+            None if self.delete => (Request::Deletion, deletion(path, target)),
             None => return None,
         };
-        self.waits = true;
+        self.busy = true;
         Some(next)
     }
 
-    /// The API has taken it.
-    pub(super) fn did(&mut self, errand: Errand) {
-        match errand {
-            Errand::Status(status) => self.sent = Some(status),
-            Errand::Deletion => self.is_gone(),
+    /// The API server has accepted the request.
+    pub(super) fn written(&mut self, request: Request) {
+        match request {
+            Request::Status(status) => self.sent = Some(status),
+            Request::Deletion => self.target_is_gone(),
         }
     }
 
-    /// There is nobody to tell any more.
-    pub(super) fn is_gone(&mut self) {
+    pub(super) fn target_is_gone(&mut self) {
         self.target = None;
         self.delete = false;
     }
 
-    /// Has somebody else written what is ours to say? Then it is said again.
-    pub(super) fn was_overwritten(&mut self, shown: &Value) -> bool {
-        let Some(sent) = self.sent.as_ref().filter(|_| !self.waits) else {
-            return false;
+    /// Writes again if another client has changed the phase or a condition that the node owns.
+    pub(super) fn resend_if_overwritten(&mut self, current: &Value) {
+        let Some(sent) = self.sent.as_ref().filter(|_| !self.busy) else {
+            return;
         };
-        let of = |status: &Value, kind: &str| {
+        let condition_status = |status: &Value, kind: &str| {
             let conditions = status["conditions"].as_array();
             let found = conditions.into_iter().flatten().find(|c| c["type"] == kind);
             found.map(|found| found["status"].clone())
         };
-        let differs = sent["phase"] != shown["phase"]
-            || OURS.iter().any(|kind| of(sent, kind) != of(shown, kind));
-        if differs {
+        let differs = |kind: &&str| condition_status(sent, kind) != condition_status(current, kind);
+        if sent["phase"] != current["phase"] || OURS.iter().any(differs) {
             self.sent = None;
         }
-        differs
     }
 }
 
-/// Changes only what is the node's to say: conditions of others stay.
+/// Changes only what the node owns: conditions of other writers stay.
 fn patch(uid: &str, status: &Value) -> Value {
     let mut status = status.clone();
     let mut list = |key: &str, change: &mut dyn FnMut(&mut Vec<Value>)| {
@@ -139,11 +130,10 @@ fn patch(uid: &str, status: &Value) -> Value {
             let kind = condition["type"].as_str().unwrap_or_default();
             OURS.contains(&kind)
         });
-        // What was said before of a condition goes, if nothing is said now.
-        for condition in conditions {
+        // Send explicit nulls so that the merge patch clears stale fields.
+        for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
             for key in ["reason", "message"] {
-                let said = condition[key].take();
-                condition[key] = said;
+                condition.entry(key).or_insert(Value::Null);
             }
         }
     });
@@ -153,7 +143,7 @@ fn patch(uid: &str, status: &Value) -> Value {
     json!({"metadata": {"uid": uid}, "status": status})
 }
 
-/// At once, and only this very object.
+/// Deletes at once, and only the object with this uid.
 fn deletion(path: String, uid: &str) -> Call {
     let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
         "preconditions": {"uid": uid}});

@@ -1,0 +1,255 @@
+//! Computes a pod's status and hands it to the status manager and the cache when it has changed.
+
+use std::collections::BTreeMap;
+
+use kennel_client::clock;
+use kennel_core::pod::status::{OURS, Story, status};
+use kennel_core::pod::{Instant, Observed, Run, State};
+use kennel_types::PodPhase;
+use serde_json::{Value, json};
+
+use super::{Stage, Worker, termination};
+use crate::pods::pod::phase;
+use crate::pods::{CachedPod, Pod};
+
+/// The last status of a pod, and what the next one depends on.
+pub(super) struct StatusTracker {
+    /// The part of the pod that its status depends on, with the last status.
+    pod: Value,
+    /// The pod had finished before this worker started: its status does not change any more.
+    frozen: bool,
+    /// Whether this worker has reported a status.
+    reported: bool,
+    /// What the cache has.
+    cached: Option<Observed>,
+    /// When the pod became active.
+    active_since: Option<Instant>,
+    /// How many runs each container had when this worker started, by its status.
+    earlier_runs: BTreeMap<String, u32>,
+    /// Termination messages of runs, by id.
+    termination_messages: BTreeMap<String, String>,
+    /// The runs whose restart back-off was recorded as an event: ids by container.
+    recorded_back_offs: BTreeMap<String, String>,
+}
+
+impl StatusTracker {
+    pub(super) fn new(pod: &Pod) -> Self {
+        Self {
+            pod: status_inputs(pod, pod.api_status()),
+            frozen: false,
+            reported: false,
+            cached: None,
+            active_since: None,
+            earlier_runs: count_runs(pod.api_status()),
+            termination_messages: BTreeMap::new(),
+            recorded_back_offs: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Takes over the conditions of other writers, and keeps those that the node owns.
+    pub(super) fn on_pod_changed(&mut self, pod: &Pod) {
+        let is_foreign = |condition: &Value| {
+            let kind = condition["type"].as_str().unwrap_or_default();
+            !OURS.contains(&kind)
+        };
+        let list = |status: &Value| status["conditions"].as_array().cloned().unwrap_or_default();
+        let mut status = self.pod["status"].take();
+        if !self.reported {
+            status = pod.api_status().clone();
+        } else if status.is_object() {
+            let foreign = list(pod.api_status()).into_iter().filter(is_foreign);
+            let own = list(&status).into_iter().filter(|c| !is_foreign(c));
+            status["conditions"] = foreign.chain(own).collect();
+        }
+        self.pod = status_inputs(pod, &status);
+        self.cached = None;
+    }
+
+    /// The attempt number of a container's next run. If the runtime has lost all runs, as after a reboot, numbers go
+    /// on from the status, so that logs and restart counts of different runs are not mixed up.
+    pub(super) fn next_attempt(&self, name: &str, attempt: u32, observed: &Observed) -> u32 {
+        match self.earlier_runs.get(name) {
+            Some(earlier) if observed.latest(name).is_none() => attempt.max(*earlier),
+            _ => attempt,
+        }
+    }
+
+    /// When the pod became active. After a restart of the agent, computed from `status.startTime`.
+    pub(super) fn active_since(&mut self, now: Instant) -> Instant {
+        let start_time = self.pod["status"]["startTime"].as_str();
+        let elapsed = start_time.and_then(termination::elapsed_since);
+        let elapsed = elapsed.unwrap_or_default();
+        *self.active_since.get_or_insert(now.saturating_sub(elapsed))
+    }
+
+    /// Makes the phase of a pod that is about to be removed terminal, by the exit codes of its containers.
+    pub(super) fn set_final_phase(&mut self, pod: &Pod, observed: &Observed) {
+        if self.frozen || phase(&self.pod["status"]).is_terminal() {
+            return;
+        }
+        let succeeded =
+            |run: Option<&Run>| run.and_then(Run::exit).is_some_and(|exit| exit.code == 0);
+        let mut mains = pod.spec.containers.iter();
+        let phase = if mains.all(|main| succeeded(observed.latest(&main.name))) {
+            PodPhase::Succeeded
+        } else {
+            PodPhase::Failed
+        };
+        if !self.pod["status"].is_object() {
+            self.pod["status"] = json!({});
+        }
+        self.pod["status"]["phase"] = phase.as_str().into();
+    }
+}
+
+fn status_inputs(pod: &Pod, status: &Value) -> Value {
+    let id = &pod.id;
+    json!({
+        "metadata": {"namespace": id.namespace, "name": id.name, "uid": id.uid,
+            "generation": pod.metadata()["generation"]},
+        "spec": {"hostNetwork": pod.host_network()},
+        "status": status,
+    })
+}
+
+fn container_statuses(status: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["initContainerStatuses", "containerStatuses"];
+    let lists = lists.into_iter().filter_map(|list| status[list].as_array());
+    lists.flatten()
+}
+
+/// How many runs each container had, by a pod's status.
+fn count_runs(status: &Value) -> BTreeMap<String, u32> {
+    let count = |container: &Value| {
+        let name = container["name"].as_str()?.to_owned();
+        let restarts = container["restartCount"].as_u64()?;
+        // A container that was created and never started is not a run.
+        let states = [
+            ("state", "running"),
+            ("state", "terminated"),
+            ("lastState", "terminated"),
+        ];
+        let mut states = states.into_iter();
+        let ran = states.any(|(state, kind)| container[state][kind].is_object());
+        Some((name, u32::try_from(restarts).ok()? + u32::from(ran)))
+    };
+    container_statuses(status).filter_map(count).collect()
+}
+
+impl Worker {
+    /// Adds the termination messages of exited containers; each is read once.
+    pub(super) async fn with_termination_messages(&mut self, mut observed: Observed) -> Observed {
+        let mut known = std::mem::take(&mut self.status.termination_messages);
+        let mut messages = BTreeMap::new();
+        for run in &mut observed.runs {
+            let State::Exited(exit) = &mut run.state else {
+                continue;
+            };
+            if !exit.message.is_empty() {
+                continue;
+            }
+            let message = if let Some(message) = known.remove(&run.id) {
+                message
+            } else {
+                let (inputs, failed) = (&self.shared.dependencies.inputs, exit.code != 0);
+                inputs
+                    .termination_message(&self.pod, &run.name, run.attempt, failed)
+                    .await
+            };
+            exit.message.clone_from(&message);
+            messages.insert(run.id.clone(), message);
+        }
+        self.status.termination_messages = messages;
+        observed
+    }
+
+    /// Computes the status, and passes it on if it has changed.
+    pub(super) fn update_status(&mut self) {
+        if matches!(self.stage, Stage::Removing | Stage::Removed) {
+            return;
+        }
+        let last = &self.status.pod["status"];
+        let new = if self.status.frozen {
+            last.clone()
+        } else {
+            self.compute_status()
+        };
+        let changed = !self.status.frozen && (!self.status.reported || new != *last);
+        if changed {
+            // Once the pod is removed from its source, another pod may have its name in the API.
+            if !self.removed {
+                self.shared.status.set_status(&self.pod, new.clone());
+            }
+            self.status.pod["status"] = new.clone();
+            self.status.reported = true;
+            self.record_back_offs(&new);
+        }
+        let is_current = |cached: &Observed| {
+            cached.sandbox == self.observed.sandbox && cached.runs == self.observed.runs
+        };
+        if changed || !self.status.cached.as_ref().is_some_and(is_current) {
+            self.status.cached = Some(self.observed.clone());
+            self.shared.dependencies.cache.set(CachedPod {
+                pod: self.pod.clone(),
+                observed: self.observed.clone(),
+                status: new,
+            });
+        }
+    }
+
+    fn compute_status(&self) -> Value {
+        let alive = self.observed.alive().next().is_some();
+        let verdict = self.termination.as_ref().and_then(|t| t.verdict.as_ref());
+        let story = Story {
+            pod: &self.status.pod,
+            spec: &self.pod.spec,
+            observed: &self.observed,
+            memory: &self.memory,
+            host: &self.shared.dependencies.settings.addresses,
+            runtime: &self.shared.runtime_name,
+            // A pod must not be `Failed` while containers run: its ports and volumes are still in use.
+            verdict: verdict.filter(|_| !alive),
+            now: self.shared.now(),
+            stamp: &clock::now_rfc3339(),
+        };
+        let mut status = status(&story);
+        let last = &self.status.pod["status"];
+        if alive && phase(&status).is_terminal() && !phase(last).is_terminal() {
+            let kept = last["phase"].as_str().unwrap_or(PodPhase::Running.as_str());
+            status["phase"] = kept.into();
+        }
+        if verdict.is_some() && self.observed.runs.is_empty() {
+            // The pod never ran: its containers have no status.
+            if let Some(status) = status.as_object_mut() {
+                status.remove("containerStatuses");
+                status.remove("initContainerStatuses");
+            }
+        }
+        status
+    }
+
+    /// Records one event for each crash whose restart waits.
+    fn record_back_offs(&mut self, status: &Value) {
+        for container in container_statuses(status) {
+            if container["state"]["waiting"]["reason"] != "CrashLoopBackOff" {
+                continue;
+            }
+            let text = |key: &str| container[key].as_str().unwrap_or_default().to_owned();
+            let (name, id) = (text("name"), text("containerID"));
+            let recorded = &mut self.status.recorded_back_offs;
+            let recorded = recorded.insert(name.clone(), id.clone());
+            if recorded.as_ref() != Some(&id) {
+                let pod = &self.pod.id;
+                let message = format!(
+                    "Back-off restarting failed container {name} in pod {}_{}({})",
+                    pod.name, pod.namespace, pod.uid
+                );
+                self.container_events(&name).warn("BackOff", message);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Decides when a pod terminates, and by when: deletion, eviction, active deadline, rejection, or because all its
+//! containers have ended. [`super::kill`] ends the containers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kennel_client::clock;
+use kennel_core::pod::Instant;
+use kennel_core::pod::status::Verdict;
+use kennel_types::Timestamp;
+
+use super::{Stage, Worker};
+use crate::pods::{Origin, Pod};
+
+/// The grace period of pods that were force-deleted, and of orphans.
+const FORCED_GRACE_PERIOD: Duration = Duration::from_secs(2);
+
+/// Set once a pod terminates.
+#[derive(Clone, Debug)]
+pub(super) struct Termination {
+    /// Containers that still run then are killed.
+    pub(super) deadline: Instant,
+    /// Why the pod fails, if the node decided so.
+    pub(super) verdict: Option<Verdict>,
+}
+
+impl Worker {
+    pub(super) fn apply_initial_state(&mut self, rejection: Option<Verdict>, removed: bool) {
+        let now = self.shared.now();
+        if let Some(verdict) = rejection {
+            let message = verdict.message.trim_start_matches("Pod was rejected: ");
+            self.events.warn(verdict.reason.clone(), message);
+            self.terminate_by(now, Some(verdict));
+        }
+        if self.pod.phase().is_terminal() {
+            self.status.freeze();
+            self.terminate_by(now + self.pod.spec.grace(), None);
+        }
+        if self.pod.is_deleted() {
+            self.on_deleted(now);
+        }
+        if removed {
+            self.on_source_removed();
+        }
+        if self.termination.is_none() {
+            self.shared.dependencies.inputs.keep_fresh(&self.pod);
+        }
+    }
+
+    pub(super) fn on_pod_changed(&mut self, pod: Arc<Pod>) {
+        self.pod = pod;
+        self.status.on_pod_changed(&self.pod);
+        self.shared.status.observe(&self.pod);
+        if self.pod.is_deleted() {
+            self.on_deleted(self.shared.now());
+        } else if self.termination.is_none() {
+            self.shared.dependencies.inputs.keep_fresh(&self.pod);
+        }
+    }
+
+    /// The grace period counts from now rather than from the deletion timestamp: clocks may differ.
+    fn on_deleted(&mut self, now: Instant) {
+        let seconds = self.pod.metadata()["deletionGracePeriodSeconds"].as_u64();
+        let grace = seconds.map_or(self.pod.spec.grace(), Duration::from_secs);
+        self.terminate_by(now + grace, None);
+    }
+
+    pub(super) fn on_source_removed(&mut self) {
+        self.removed = true;
+        let grace = match self.pod.origin {
+            Origin::Api => FORCED_GRACE_PERIOD,
+            Origin::File => self.pod.spec.grace(),
+        };
+        self.terminate_by(self.shared.now() + grace, None);
+    }
+
+    pub(super) fn evict(&mut self, verdict: Verdict, grace: Duration) {
+        if self.stage != Stage::Active {
+            return;
+        }
+        self.events
+            .warn(verdict.reason.clone(), verdict.message.clone());
+        self.terminate_by(self.shared.now() + grace, Some(verdict));
+    }
+
+    /// Keeps an earlier deadline and the first verdict.
+    fn terminate_by(&mut self, deadline: Instant, verdict: Option<Verdict>) {
+        self.terminating.cancel();
+        if let Some(termination) = &mut self.termination {
+            termination.verdict = termination.verdict.take().or(verdict);
+            if deadline >= termination.deadline {
+                return;
+            }
+            termination.deadline = deadline;
+        } else {
+            self.termination = Some(Termination { deadline, verdict });
+        }
+        // Kills that are under way were started with a longer grace period.
+        self.restart_kills();
+    }
+
+    /// Enforces `activeDeadlineSeconds`. Returns the deadline while it is in the future.
+    pub(super) fn check_active_deadline(&mut self, now: Instant) -> Option<Instant> {
+        if self.termination.is_some() {
+            return None;
+        }
+        let allowed = Duration::from_secs(self.pod.spec.active_deadline_seconds?);
+        let deadline = self.status.active_since(now).saturating_add(allowed);
+        if now < deadline {
+            return Some(deadline);
+        }
+        let message = "Pod was active on the node longer than the specified deadline";
+        self.events.normal("DeadlineExceeded", message);
+        let verdict = Verdict {
+            reason: "DeadlineExceeded".to_owned(),
+            message: message.to_owned(),
+        };
+        self.terminate_by(now + self.pod.spec.grace(), Some(verdict));
+        None
+    }
+
+    /// No container runs, and none will start.
+    pub(super) fn on_finished(&mut self, now: Instant) {
+        self.release_resources();
+        if self.termination.is_none() {
+            self.terminate_by(now, None);
+        }
+        if self.removed || self.pod.is_deleted() {
+            self.status.set_final_phase(&self.pod, &self.observed);
+            self.update_status();
+            self.stage = Stage::Removing;
+            self.remove_all();
+        } else if self.stage == Stage::Active {
+            self.stage = Stage::Finished;
+            self.remove_inputs();
+        }
+    }
+
+    pub(super) fn on_all_removed(&mut self) {
+        self.stage = Stage::Removed;
+        if !self.removed {
+            self.shared.status.delete(&self.pod);
+        }
+    }
+}
+
+/// How long ago a time of the API was by this machine's clock, in whole seconds; zero for the future.
+pub(super) fn elapsed_since(time: &str) -> Option<Duration> {
+    let then = Timestamp::parse(time)?;
+    let seconds = Timestamp::from_millis(clock::now_ms()).as_secs() - then.as_secs();
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+}
