@@ -71,7 +71,7 @@ mod tests {
     use crate::runtime::Health;
 
     fn reasons(notes: &[Note]) -> Vec<&str> {
-        notes.iter().map(|note| note.reason).collect()
+        notes.iter().map(|note| &*note.reason).collect()
     }
 
     fn well() -> Vec<Condition> {
