@@ -121,7 +121,7 @@ async fn an_evicted_pod_fails_and_stays_in_the_api() {
         message: "The node was low on resource: memory.".to_owned(),
     };
     let (uid, grace) = ("uid-web".to_owned(), Duration::from_secs(10));
-    node.orders
+    node.commands
         .send(Command::Evict {
             uid,
             verdict,
