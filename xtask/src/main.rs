@@ -2,7 +2,7 @@
 //!
 //! Nothing here is shipped; a task reads and writes files of this repository and nothing else.
 
-mod bench;
+mod bench_suite;
 mod codegen;
 mod package;
 mod picture;
@@ -29,11 +29,11 @@ fn main() -> Result<()> {
         "picture" => picture::run(),
         "events" => {
             let number = |at| env::args().nth(at).and_then(|text| text.parse().ok());
-            bench::planner::events(number(2).unwrap_or(1_000), number(3).unwrap_or(1_000));
+            bench_suite::planner::events(number(2).unwrap_or(1_000), number(3).unwrap_or(1_000));
             Ok(())
         }
         "package" => package::run(&env::args().skip(2).collect::<Vec<_>>()),
-        "bench" => bench::run(&env::args().skip(2).collect::<Vec<_>>()),
+        "bench" => bench_suite::run(&env::args().skip(2).collect::<Vec<_>>()),
         _ => bail!("{USAGE}"),
     }
 }

@@ -12,6 +12,7 @@
 
 pub mod certificates;
 pub mod collector;
+pub mod control_plane_role;
 pub mod daemonset;
 mod discover;
 pub mod endpoints;

@@ -34,6 +34,7 @@ pub mod lifecycle;
 pub mod metric;
 pub mod names;
 pub mod pod;
+pub mod procfs;
 pub mod quantity;
 pub mod schedule;
 pub mod selector;

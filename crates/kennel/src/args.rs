@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,20 +8,20 @@ use clap::{Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
-use crate::controllers::{self, Selection};
+use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
-use crate::patience::LifecycleArgs;
-use crate::playground::PlaygroundArgs;
 use crate::token_args::TokenArgs;
 use crate::why::WhyArgs;
 use kennel_agent::args::{AgentArgs, NodeArgs, ScenarioArgs};
+use kennel_playground::PlaygroundArgs;
 use kennel_server::audit;
+use kennel_standalone::controller_manager::selection::{self, Selection};
 
-/// One daemon on every node: the Kubernetes DaemonSet, whole and small.
+/// Kubernetes DaemonSets in one small binary: API server, controllers and nodes
 #[derive(Debug, Parser)]
 #[command(name = "kennel", version, about, max_term_width = 100)]
 pub(crate) struct Args {
-    /// What to log: error, warn, info, debug, or a filter such as `kennel::request=debug`
+    /// Log level (error, warn, info, debug) or filter, such as `kennel::request=debug`
     #[arg(long, global = true, env = "KENNEL_LOG", value_name = "FILTER")]
     pub(crate) log: Option<String>,
 
@@ -29,15 +29,19 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
-/// The name under which kubectl finds this program as a plug-in.
-const PLUG_IN: &str = "kubectl-kennel";
+/// The file name under which kubectl finds this program as a plug-in.
+const KUBECTL_PLUGIN: &str = "kubectl-kennel";
 
 impl Args {
-    /// What was said. Under the name of a plug-in, help says how it is called as one.
+    /// Parses the command line. If this program was started as a kubectl plug-in, its help shows
+    /// `kubectl kennel`.
     pub(crate) fn from_command_line() -> Self {
-        let mut words = std::env::args_os();
-        let called = words.next().map(PathBuf::from).unwrap_or_default();
-        if called.file_name().is_none_or(|name| name != PLUG_IN) {
+        let program = std::env::args_os().next();
+        let program = program.map(PathBuf::from).unwrap_or_default();
+        if program
+            .file_name()
+            .is_none_or(|name| name != KUBECTL_PLUGIN)
+        {
             return Self::parse();
         }
         let mut command = Self::command().bin_name("kubectl kennel");
@@ -46,28 +50,27 @@ impl Args {
     }
 }
 
-/// The verbs.
 #[derive(Debug, Subcommand)]
 #[expect(
     clippy::doc_markdown,
-    reason = "it is help for terminals, where commands stand as one types them"
+    reason = "help for terminals, where commands are shown without markup"
 )]
 pub(crate) enum Verb {
     /// Serve the Kubernetes API
     ///
-    /// Makes a CA, certificates and an admin kubeconfig at first start; everything lives in the
-    /// data directory. Try:
+    /// The first start creates a CA, certificates and an admin kubeconfig. All state is in the data
+    /// directory. Example:
     ///
     ///   kennel server --data-dir ./kennel &
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig get namespaces
     #[command(verbatim_doc_comment)]
     Server(ServerArgs),
 
-    /// Serve the API, run the controllers, and be a node, all in one process
+    /// Run a whole cluster in one process: API server, controllers and a node
     ///
-    /// Without --nodes and --simulate, this machine is the cluster's one node, and what is applied
-    /// really runs on it, in containers or as plain processes; it keeps running when kennel stops, and
-    /// is taken up again. Simulated nodes run nothing and cost little. Try:
+    /// By default this machine is the cluster's only node and runs pods, in containers or as plain
+    /// processes. Pods keep running when kennel stops; the next start takes them over. With --simulate,
+    /// nodes are simulated: they run nothing and need little memory. Example:
     ///
     ///   kennel up --simulate 3 --data-dir ./kennel &
     ///   kubectl --kubeconfig ./kennel/admin.kubeconfig apply -f daemonset.yaml
@@ -77,84 +80,82 @@ pub(crate) enum Verb {
 
     /// Run the DaemonSet controller against any Kubernetes API
     ///
-    /// Takes the place of the DaemonSet controller in kube-controller-manager, which must be started
-    /// with --controllers='*,-daemonset-controller' beside it. It speaks to the cluster of
-    /// --kubeconfig, of $KUBECONFIG or ~/.kube/config, or of the pod that it runs in, whichever is
-    /// found first. Try:
+    /// Replaces the DaemonSet controller of kube-controller-manager, which must then run with
+    /// --controllers='*,-daemonset-controller'. Connects to the cluster of --kubeconfig, of $KUBECONFIG
+    /// or ~/.kube/config, or of the pod that it runs in, whichever is found first. Example:
     ///
     ///   kennel controller --kubeconfig ./kennel/admin.kubeconfig --metrics-listen 127.0.0.1:8080
     #[command(verbatim_doc_comment)]
     Controller(ControllerArgs),
 
-    /// Make this machine a node: run the pods that a cluster gives it
+    /// Run a node agent: register this machine as a node and run the pods bound to it
     ///
-    /// On the server, `kennel token create` prints the line to run here:
+    /// To join a cluster, run the command that `kennel token create` prints on the server:
     ///
     ///   kennel agent --server https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:...
     ///
-    /// From then on `kennel agent` alone is enough. Or give a kubeconfig of any Kubernetes API. Pods run
-    /// in containers where a container runtime is found, else as plain processes. They keep running when
-    /// the agent stops or crashes; the next one takes them up again. With --manifest-dir and no cluster,
-    /// it runs static pods alone. See docs/guides/join.md.
+    /// Later starts need no flags. A kubeconfig of any Kubernetes API works as well. Pods run in
+    /// containers if a container runtime is found, else as plain processes. They keep running when the
+    /// agent stops or crashes; the next start takes them over. With --manifest-dir and no cluster, the
+    /// agent runs static pods only. See docs/guides/join.md.
     ///
-    /// With --runtime=simulated it plays nodes that run nothing, any number of them, as the user of
+    /// With --runtime=simulated it simulates any number of nodes, which run nothing, as the user of
     /// --kubeconfig, of $KUBECONFIG or ~/.kube/config:
     ///
     ///   kennel agent --runtime=simulated --count=100 --kubeconfig ./kennel/admin.kubeconfig
     #[command(verbatim_doc_comment)]
     Agent(Box<AgentArgs>),
 
-    /// Make, list and delete the tokens that machines join with
+    /// Create, list and delete bootstrap tokens, which machines use to join
     ///
-    /// Try, where the server runs:
+    /// Example, on the server's machine:
     ///
     ///   kennel token create --data-dir ./kennel
     #[command(verbatim_doc_comment)]
     Token(TokenArgs),
 
-    /// Answer for the names of a cluster's services, and of the daemon on each node
+    /// Serve DNS for the services of a cluster, and for the daemon on each node
     ///
-    /// A DNS server over UDP and TCP that watches services and endpoint slices and answers
+    /// Watches Services and EndpointSlices, and answers over UDP and TCP:
     ///
     ///   <service>.<namespace>.svc.<domain>            cluster IP, or all ready pods if headless
     ///   _<port>._<protocol>.<service>.<namespace>...  SRV, for named ports
     ///   <hostname>.<service>.<namespace>...           one pod
     ///   <node>.<service>.<namespace>...               the service's pods on one node
     ///
-    /// and asks other resolvers for the rest. See docs/guides/names.md. Try:
+    /// Forwards other queries to upstream resolvers. See docs/guides/names.md. Example:
     ///
     ///   kennel dns --kubeconfig ./kennel/admin.kubeconfig &
     ///   dig @127.0.0.1 -p 10053 sim-1.agent.default.svc.cluster.local
     #[command(verbatim_doc_comment)]
     Dns(DnsArgs),
 
-    /// Say why a DaemonSet's pod runs on a node, or does not
+    /// Explain why a DaemonSet's pod runs on a node, or does not
     ///
-    /// Asks the cluster of --kubeconfig, of $KUBECONFIG or ~/.kube/config, changes nothing, and judges
-    /// every node by the DaemonSet controller's and the scheduler's own rules: where a pod runs; where
-    /// one should and does not, with the first cause; where none belongs, with the label or toleration
-    /// that would change that; and where one runs that should not. Ends with 0 if all is as it should
-    /// be, with 1 if not, with 2 if it could not find out. Try:
+    /// Reads the cluster of --kubeconfig, of $KUBECONFIG or ~/.kube/config, without changing anything,
+    /// and applies the rules of the DaemonSet controller and the scheduler to every node. Reports where
+    /// a pod runs; where one is missing, with the first cause; which nodes are excluded, with the label
+    /// or toleration that would change that; and where a pod runs that should not. Exit code: 0 if
+    /// every node is as it should be, 1 if not, 2 if the cluster could not be read. Example:
     ///
     ///   kennel why ds/agent -n monitoring
     ///   kennel why ds/agent --node worker-7
     ///   kennel why ds/agent -o json | jq '.nodes[] | select(.verdict == "missing")'
     ///
-    /// As a link named kubectl-kennel on the PATH it is also `kubectl kennel why ds/agent`. See
-    /// docs/guides/find-out-why.md.
+    /// A link named kubectl-kennel on the PATH makes it a kubectl plug-in: `kubectl kennel why ds/agent`.
+    /// See docs/guides/find-out-why.md.
     #[command(verbatim_doc_comment)]
     Why(WhyArgs),
 
-    /// Measure what a cluster takes for a DaemonSet on many nodes
+    /// Benchmark a cluster's control plane with a DaemonSet on many simulated nodes
     ///
-    /// Brings simulated nodes to the cluster of --kubeconfig, whose pods are ready at once and gone at
-    /// once, and times three steps: a DaemonSet is created until all its pods are available, its
-    /// template is changed until all are replaced, and it is deleted until all are gone. Prints times,
-    /// rates, how long pods took from created over bound to ready, and the processor time and peak
-    /// memory of the processes given with --pid: those of the control plane, usually. With the same
-    /// options, two systems get the same load. Everything goes into the namespace kennel-bench and
-    /// onto nodes with the label kennel-bench=node, and is removed at the end, on Ctrl-C and after
-    /// failures, too. Try:
+    /// Registers simulated nodes, whose pods start and stop without delay, with the cluster of
+    /// --kubeconfig, and times three steps: create a DaemonSet until all its pods are available, change
+    /// its template until all are replaced, and delete it until all are gone. Prints durations, rates,
+    /// pod latencies (created, bound, ready), and the CPU time and peak memory of the processes given
+    /// with --pid, usually those of the control plane. The same options put the same load on any
+    /// cluster. All objects are in the namespace kennel-bench or are nodes with the label
+    /// kennel-bench=node; they are removed at the end, also on Ctrl-C and after failures. Example:
     ///
     ///   kennel up --nodes 0 --data-dir ./kennel &
     ///   kennel bench --kubeconfig ./kennel/admin.kubeconfig --nodes 1000 --pid $!
@@ -162,43 +163,42 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Bench(BenchArgs),
 
-    /// Try Kennel on this machine: three nodes that run real processes, and a guided tour
+    /// Try Kennel on this machine: a cluster of three nodes that run real processes, and a guided tour
     ///
-    /// One process is the whole cluster: server, controllers and nodes. As root, each node has a network
-    /// of its own, so that their host ports do not collide; the first one is tainted as a control plane.
-    /// Nothing has to be installed but kubectl. The tour goes through the life of a DaemonSet step by
-    /// step, and shows each command that it runs. When it ends, or on Ctrl-C, nothing is left behind:
-    /// no process, no network, no file. What a `kill -9` leaves, the next start removes. Try:
+    /// One process runs the whole cluster: API server, controllers and nodes. As root, each node gets a
+    /// network namespace, so that host ports do not collide; the first node has the control-plane taint.
+    /// Only kubectl has to be installed. The tour goes through the life of a DaemonSet step by step, and
+    /// shows each command that it runs. At the end, also on Ctrl-C, all processes, networks and files
+    /// are removed. What a `kill -9` leaves, the next start removes. Example:
     ///
     ///   kennel playground                  # the tour, then a cluster to play with
-    ///   kennel playground --no-tour        # the cluster alone
-    ///   kennel playground --auto           # the tour without stopping; then it ends
-    ///   kennel playground --simulate 1000  # many nodes that run nothing
+    ///   kennel playground --no-tour        # only the cluster
+    ///   kennel playground --auto           # the tour without pauses, then exit
+    ///   kennel playground --simulate 1000  # many simulated nodes
     #[command(verbatim_doc_comment)]
     Playground(PlaygroundArgs),
 
-    /// Print what makes a shell complete kennel's words
+    /// Print a shell completion script
     ///
-    /// For bash, in this shell and in all that follow:
+    /// For bash, in this shell and in later ones:
     ///
     ///   source <(kennel completions bash)
     ///   kennel completions bash > ~/.local/share/bash-completion/completions/kennel
     ///
-    /// For zsh, into a directory of $fpath; for fish:
+    /// For zsh, write it to a directory in $fpath. For fish:
     ///
     ///   kennel completions fish > ~/.config/fish/completions/kennel.fish
     #[command(verbatim_doc_comment)]
     Completions(CompletionsArgs),
 
-    /// Write the reference, man pages or completions into a directory: for packages and the repository
+    /// Write the reference, man pages or completions into a directory
     #[command(hide = true)]
     Generate(GenerateArgs),
 }
 
 impl Verb {
-    /// What to log unless somebody says otherwise: what people want to see of a server, and nothing that would
-    /// talk into a tour.
-    pub(crate) fn usual_log(&self) -> &'static str {
+    /// The log filter without --log. Log lines must not interrupt the tour of the playground.
+    pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
             Self::Playground(_) => "error",
             Self::Token(_) | Self::Why(_) => "warn",
@@ -207,10 +207,9 @@ impl Verb {
     }
 }
 
-/// How to serve.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct ServerArgs {
-    /// Where to keep objects, certificates and the admin kubeconfig
+    /// Directory of objects, certificates and the admin kubeconfig
     #[arg(
         long,
         env = "KENNEL_DATA_DIR",
@@ -219,7 +218,7 @@ pub(crate) struct ServerArgs {
     )]
     pub(crate) data_dir: PathBuf,
 
-    /// Where to listen; port 0 chooses a free one
+    /// Address to serve the API on; port 0 chooses a free port
     #[arg(
         long,
         env = "KENNEL_LISTEN",
@@ -228,75 +227,73 @@ pub(crate) struct ServerArgs {
     )]
     pub(crate) listen: SocketAddr,
 
-    /// Another name or address for the serving certificate (may be repeated)
+    /// Additional name or address for the serving certificate (may be repeated)
     #[arg(long, value_name = "NAME")]
     pub(crate) tls_san: Vec<String>,
 
-    /// The range that services get their cluster IPs from
+    /// Range of the cluster IPs of services
     #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
     pub(crate) service_cidr: Cidr,
 
-    /// Encrypt secrets on disk with the first key in this file; see docs/guides/encryption-at-rest.md
+    /// Encrypt secrets at rest with the first key in this file; see docs/guides/encryption-at-rest.md
     #[arg(long, value_name = "FILE")]
     pub(crate) encryption_key_file: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) audit: AuditArgs,
 
-    /// A CSV file of static tokens: token,user,uid,"group1,group2"
+    /// CSV file of static tokens: token,user,uid,"group1,group2"
     #[arg(long, env = "KENNEL_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Replace the key that signs service-account tokens at start once it is this old; 0 replaces it now
+    /// Age at which a start replaces the key that signs service-account tokens; 0 replaces it now
     #[arg(long, default_value_t = kennel_server::pki::keys::DAYS_DEFAULT, value_name = "DAYS")]
     pub(crate) token_key_days: u32,
 
-    /// How long an event is kept after it was last written
+    /// How long events are kept after their last update
     #[arg(long, default_value_t = kennel_server::expire::TTL_DEFAULT.as_secs(), value_name = "SECONDS")]
     pub(crate) event_ttl: u64,
 
-    /// Wait nowhere longer than this for a client: for tests of impatient servers
-    #[arg(long, hide = true, value_name = "SECONDS")]
-    pub(crate) patience_seconds: Option<u64>,
+    /// Upper bound of all timeouts for clients; for tests
+    #[arg(long = "patience-seconds", hide = true, value_name = "SECONDS")]
+    pub(crate) client_timeout: Option<u64>,
 }
 
-/// How to keep the audit log.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct AuditArgs {
-    /// Where to log every request that would change something: a file, `-` for stdout, or `off`
+    /// Audit log of requests that change objects: a file, `-` for stdout, or `off`
     /// [default: audit/audit.log in the data directory]
     #[arg(long = "audit-log", value_name = "PATH")]
-    pub(crate) place: Option<String>,
+    pub(crate) path: Option<String>,
 
-    /// Put the audit log away before it grows beyond this
+    /// Size at which the audit log is rotated
     #[arg(long = "audit-log-max-size", default_value_t = audit::SIZE, value_name = "BYTES")]
     pub(crate) max_size: audit::Bytes,
 
-    /// How many files of audit log to keep, the current one included
+    /// Number of audit log files to keep, including the current one
     #[arg(long = "audit-log-max-files", default_value_t = audit::FILES, value_name = "FILES",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_files: u16,
 
-    /// Leave nodes' accepted renewals of their own leases out of the audit log
+    /// Do not log successful renewals of node leases
     #[arg(long = "audit-log-skip-heartbeats")]
     pub(crate) skip_heartbeats: bool,
 }
 
-/// How to run everything.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 
-    /// How many real nodes to run on this machine: 0 or 1 [default: 1, or 0 with --simulate]
+    /// Number of real nodes on this machine: 0 or 1 [default: 1, or 0 with --simulate]
     #[arg(long, value_name = "NODES", value_parser = real_nodes)]
     pub(crate) nodes: Option<u32>,
 
-    /// How many nodes to simulate [default: 0]
+    /// Number of simulated nodes [default: 0]
     #[arg(long, value_name = "NODES")]
     pub(crate) simulate: Option<u32>,
 
-    /// Where the real node answers the server (logs, exec and the like)
+    /// Address of the real node's kubelet API (logs, exec, port-forward)
     /// [default: port 10250 of its address, or a free port if that is taken]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) node_listen: Option<SocketAddr>,
@@ -304,27 +301,26 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
 
-    /// Answer for the names of services and of nodes' daemons there, as `kennel dns` does; without it,
-    /// nobody does
+    /// Serve DNS on this address, as `kennel dns` does [default: no DNS server]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) dns_listen: Option<SocketAddr>,
 
     #[command(flatten)]
-    pub(crate) names: NamesArgs,
+    pub(crate) dns: DnsZoneArgs,
 
-    /// Give the first node the control plane's role: its label, and the taint that keeps other pods away
+    /// Give the first node the control-plane label and NoSchedule taint
     ///
-    /// Both are seen to once after each start; what is changed afterwards stays changed until the next.
+    /// Done once per start; you may remove them until the next start.
     #[arg(long)]
     pub(crate) taint_control_plane: bool,
 
-    /// Which controllers to run: '*' for all, 'name' for one, '-name' for all but one
+    /// Controllers to run, comma-separated: '*' for all, 'name' to enable one, '-name' to disable one
     #[arg(
         long,
         default_value = "*",
         value_name = "LIST",
         allow_hyphen_values = true,
-        long_help = controllers::help()
+        long_help = selection::help()
     )]
     pub(crate) controllers: Selection,
 
@@ -332,61 +328,56 @@ pub(crate) struct UpArgs {
     pub(crate) node: NodeArgs,
 
     #[command(flatten)]
-    pub(crate) lifecycle: LifecycleArgs,
+    pub(crate) eviction: EvictionArgs,
 }
 
-/// How to answer for names.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct DnsArgs {
-    /// The kubeconfig of the cluster; its current context is used
+    /// Kubeconfig of the cluster; its current context is used
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Where to answer, over UDP and TCP; port 0 chooses a free one
+    /// Address to serve DNS on, over UDP and TCP; port 0 chooses a free port
     #[arg(long, default_value = "127.0.0.1:10053", value_name = "ADDRESS")]
     pub(crate) dns_listen: SocketAddr,
 
     #[command(flatten)]
-    pub(crate) names: NamesArgs,
+    pub(crate) dns: DnsZoneArgs,
 }
 
-/// Which names, and whom to ask for others.
 #[derive(Clone, Debug, ClapArgs)]
-pub(crate) struct NamesArgs {
-    /// The domain that the cluster's names are below
+pub(crate) struct DnsZoneArgs {
+    /// DNS domain of the cluster
     #[arg(long, default_value = "cluster.local", value_name = "DOMAIN")]
     pub(crate) cluster_domain: String,
 
-    /// Whom to ask for all other names, as address or address:port (may be repeated)
+    /// Upstream resolver for other domains, as address or address:port (may be repeated)
     /// [default: the nameservers in /etc/resolv.conf]
     #[arg(long, value_name = "RESOLVER", value_parser = resolver)]
     pub(crate) dns_upstream: Vec<SocketAddr>,
 }
 
-/// A resolver's address, with or without a port.
-fn resolver(text: &str) -> Result<SocketAddr, String> {
+/// A resolver's address; the default port is 53.
+fn resolver(text: &str) -> Result<SocketAddr, std::net::AddrParseError> {
     let without_port = || text.parse().map(|address: IpAddr| (address, 53).into());
-    text.parse()
-        .or_else(|_| without_port())
-        .map_err(|error| error.to_string())
+    text.parse().or_else(|_| without_port())
 }
 
-/// How to run the controller.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct ControllerArgs {
-    /// The kubeconfig of the cluster; its current context is used
+    /// Kubeconfig of the cluster; its current context is used
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Take part in an election, and write only while elected: for more than one replica
+    /// Use leader election, so that only one of several replicas writes
     #[arg(long)]
     pub(crate) leader_elect: bool,
 
-    /// The namespace of the lease that is elected with
+    /// Namespace of the lease for leader election
     #[arg(long, default_value = "kube-system", value_name = "NAMESPACE")]
     pub(crate) leader_elect_resource_namespace: String,
 
-    /// The name of the lease that is elected with
+    /// Name of the lease for leader election
     #[arg(
         long,
         default_value = "kennel-daemonset-controller",
@@ -394,38 +385,44 @@ pub(crate) struct ControllerArgs {
     )]
     pub(crate) leader_elect_resource_name: String,
 
-    /// How pods come to their nodes
-    #[arg(long, value_enum, default_value_t, value_name = "WAY")]
+    /// How pods are bound to their nodes
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     pub(crate) placement: Placement,
 
-    /// Where to serve /metrics, /healthz, /livez and /readyz, over plain HTTP; port 0 chooses a free one
+    /// Address to serve /metrics, /healthz, /livez and /readyz on, over plain HTTP; port 0 chooses a free port
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics_listen: Option<SocketAddr>,
 }
 
-/// How pods come to their nodes.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum Placement {
-    /// Node affinity names the node, and a scheduler binds the pod, as upstream does
+    /// Pods name their node in a node affinity and a scheduler binds them, as upstream
     #[default]
     Scheduler,
-    /// The pod is created with spec.nodeName: no scheduler is needed
+    /// Pods are created with spec.nodeName and need no scheduler
     Direct,
 }
 
-fn real_nodes(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(count @ 0..=1) => Ok(count),
-        Ok(count) => Err(format!(
-            "more than one real node on a machine would share its ports; join other machines with \
-             `kennel token create`, or simulate nodes with --simulate {count}"
-        )),
-        Err(_) => Err("this is no number of nodes".to_owned()),
+/// An invalid `--nodes`.
+#[derive(Debug, thiserror::Error)]
+enum RealNodesError {
+    #[error(
+        "more than one real node on a machine would share its ports; join other machines with \
+         `kennel token create`, or simulate nodes with --simulate {0}"
+    )]
+    TooMany(u32),
+    #[error("not a number of nodes")]
+    NotANumber(#[from] std::num::ParseIntError),
+}
+
+fn real_nodes(text: &str) -> Result<u32, RealNodesError> {
+    match text.parse()? {
+        count @ 0..=1 => Ok(count),
+        count => Err(RealNodesError::TooMany(count)),
     }
 }
 
 impl UpArgs {
-    /// How many real nodes there are to be.
     pub(crate) fn real_nodes(&self) -> u32 {
         self.nodes.unwrap_or(u32::from(self.simulate.is_none()))
     }

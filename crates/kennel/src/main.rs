@@ -1,42 +1,38 @@
-//! One daemon on every node: the command line.
+//! The `kennel` binary: parses the command line and runs one verb.
 
 mod args;
 mod bench;
-mod carried;
-mod control;
-mod control_plane;
-mod controllers;
-mod counts;
+mod embedded_agent;
+mod eviction_flags;
 mod generate;
-mod inprocess;
-mod observe;
-mod parts;
-mod patience;
-mod playground;
+mod metrics_server;
 mod token_args;
 mod verb;
 mod why;
 
 use std::process::ExitCode;
 
-use kennel_agent::{cluster, descriptors, logging, memory, notify, signals};
+use kennel_agent::{cluster, logging, memory, signals};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|verb| verb == "shim") {
-        // Becomes another program: nothing of this one is needed.
-        return kennel_node::runtime::process::stage::main(words);
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|verb| verb == "shim") {
+        return kennel_node::runtime::process::stage::main(arguments);
     }
     memory::small_pages();
     let args = args::Args::from_command_line();
-    logging::start(args.log.as_deref().unwrap_or(args.verb.usual_log()));
+    logging::start(
+        args.log
+            .as_deref()
+            .unwrap_or(args.verb.default_log_filter()),
+    );
     if let args::Verb::Agent(agent) = &args.verb
         && !agent.plays_many()
     {
-        carried::become_agent(&agent.data_dir);
+        embedded_agent::exec(&agent.data_dir);
     }
     match verb::run(args) {
         Ok(code) => code,

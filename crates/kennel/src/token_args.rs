@@ -1,21 +1,20 @@
-//! What can be said on the command line about the tokens that machines join with.
+//! The command line of `kennel token`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-/// What to do with tokens.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
-    pub(crate) what: TokenVerb,
+    pub(crate) verb: TokenVerb,
 
-    /// The administrator's kubeconfig [default: admin.kubeconfig in the data directory]
+    /// Kubeconfig of an administrator [default: admin.kubeconfig in the data directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// The server's data directory
+    /// Data directory of the server
     #[arg(
         long,
         global = true,
@@ -26,53 +25,55 @@ pub(crate) struct TokenArgs {
     pub(crate) data_dir: PathBuf,
 }
 
-/// The verbs of tokens.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum TokenVerb {
-    /// Make a token, and print the line to run on a machine that is to join
+    /// Create a token, and print the command that joins a machine with it
     Create {
-        /// How long it lives: 90m, 24h, 7d; 0 for ever
+        /// Lifetime: 90m, 24h, 7d; 0 means no expiry
         #[arg(long, default_value = "24h", value_name = "TIME", value_parser = lifetime)]
         ttl: Duration,
 
-        /// The server's URL as the machines reach it [default: the kubeconfig's; this machine's address instead of
-        /// the loopback one, if the server answers there]
+        /// URL of the server for other machines [default: the URL in the kubeconfig; a loopback address is replaced
+        /// by this machine's address if the server listens there]
         #[arg(long, value_name = "URL")]
         server: Option<String>,
 
-        /// What it is for, for `kennel token list`
-        #[arg(long, default_value = "", value_name = "WORDS")]
+        /// Description shown by `kennel token list`
+        #[arg(long, default_value = "", value_name = "TEXT")]
         description: String,
     },
 
-    /// Show all tokens, without their secrets
+    /// List all tokens, without their secrets
     List,
 
-    /// Delete a token: who has not joined with it yet cannot any more
+    /// Delete a token; machines can no longer join with it
     Delete {
-        /// The part before the dot, or all of it
+        /// The token, or its ID (the part before the dot)
         token: String,
     },
 }
 
-/// A time such as `90m`, `24h`, `7d` or `0`.
-fn lifetime(text: &str) -> Result<Duration, String> {
-    const WRONG: &str = "this is no time such as 90m, 24h or 7d";
-    // Nobody means more than a thousand years.
+#[derive(Debug, thiserror::Error)]
+#[error("not a duration such as 90m, 24h or 7d")]
+struct LifetimeError;
+
+/// Parses a duration such as `90m`, `24h`, `7d` or `0`.
+fn lifetime(text: &str) -> Result<Duration, LifetimeError> {
+    // A thousand years, so that dates stay within four digits.
     const MAX: u64 = 366 * 1000 * 86_400;
     let split = text.find(|one: char| !one.is_ascii_digit());
     let (number, unit) = text.split_at(split.unwrap_or(text.len()));
-    let number: u64 = number.parse().map_err(|_| WRONG)?;
+    let number: u64 = number.parse().map_err(|_| LifetimeError)?;
     let seconds = match unit {
         "" if number == 0 => 0,
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         "d" => 86_400,
-        _ => return Err(WRONG.to_owned()),
+        _ => return Err(LifetimeError),
     };
     let seconds = number.checked_mul(seconds).filter(|all| *all <= MAX);
-    Ok(Duration::from_secs(seconds.ok_or(WRONG)?))
+    Ok(Duration::from_secs(seconds.ok_or(LifetimeError)?))
 }
 
 #[cfg(test)]
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lifetimes_are_read() {
+    fn lifetimes_are_parsed() {
         let check = |text: &str, expected: Option<u64>| {
             let expected = expected.map(Duration::from_secs);
             assert_eq!(lifetime(text).ok(), expected, "{text}");

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 
-use crate::{Lease, Namespace, Node, Pod};
+use crate::{DaemonSet, Lease, Namespace, Node, Pod};
 
 /// Makes a type with a field `metadata` the kind of this group, version `v1`, and plural name.
 macro_rules! resource {
@@ -40,6 +40,7 @@ macro_rules! resource {
 }
 
 resource!(Pod<C>, <C>; NamespaceResourceScope, "", "Pod", "pods");
+resource!(DaemonSet; NamespaceResourceScope, "apps", "DaemonSet", "daemonsets");
 resource!(Node; ClusterResourceScope, "", "Node", "nodes");
 resource!(Lease; NamespaceResourceScope, "coordination.k8s.io", "Lease", "leases");
 resource!(Namespace; ClusterResourceScope, "", "Namespace", "namespaces");

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::bench::server::Server;
+use crate::bench_suite::server::Server;
 use lives::Seen;
 
 /// Where it is drawn.

@@ -1,44 +1,41 @@
-//! The load: one DaemonSet that comes, changes and goes, and what is seen of it meanwhile.
+//! The load: a DaemonSet that is created, updated and deleted, while watches follow it and its pods.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use futures_util::stream::{BoxStream, StreamExt as _};
-use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetStatus};
 use kennel_client::api;
 use kennel_client::feed::{self, Change};
+use kennel_types::{DaemonSet, Pod};
 use kube::api::Api;
 use kube::runtime::watcher::Config;
 use kube::{Client, Error};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::latency::{Latencies, LatencyTracker, PodState};
 use super::manifest::{self, NAME, NAMESPACE};
 use super::options::BenchArgs;
 use super::process::Process;
-use super::say;
-use super::seen::{Latencies, Seen};
-use super::shape::Pod;
+use super::progress;
 
-/// How often memory is looked at.
-const SAMPLE: Duration = Duration::from_millis(100);
-/// How often the progress of a step is told.
-const TELL: Duration = Duration::from_secs(2);
+const MEMORY_SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How one step went.
 pub(super) struct Step {
     pub(super) took: Duration,
-    /// Processor time of the processes in the order they were given, and of this one.
-    pub(super) processor: Vec<Duration>,
+    /// CPU time of the processes given with `--pid`, in order, and of this one.
+    pub(super) cpu_times: Vec<Duration>,
     pub(super) latencies: Latencies,
 }
 
-/// See the [module](self).
 pub(super) struct Load {
     client: Client,
-    pods: BoxStream<'static, Change<Pod>>,
+    pods: BoxStream<'static, Change<Pod<IgnoredAny>>>,
     daemon_sets: BoxStream<'static, Change<DaemonSet>>,
-    seen: Seen,
+    tracker: LatencyTracker,
     daemon_set: Option<DaemonSet>,
+    /// Watches that have delivered their initial list.
     synced: u8,
     pub(super) processes: Vec<Process>,
     sample: tokio::time::Interval,
@@ -47,114 +44,111 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Watches what there is; the processes are the ones under measurement and this one.
+    /// Starts the watches. `processes` are those to measure, with this one last.
     pub(super) fn new(client: Client, processes: Vec<Process>, args: &BenchArgs) -> Self {
-        let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+        let pods: Api<Pod<IgnoredAny>> = Api::namespaced(client.clone(), NAMESPACE);
         let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
         Self {
             client,
             pods: feed::watch(pods, Config::default(), "the benchmark's pods"),
             daemon_sets: feed::watch(sets, Config::default(), "the benchmark's daemonset"),
-            seen: Seen::default(),
+            tracker: LatencyTracker::default(),
             daemon_set: None,
             synced: 0,
             processes,
-            sample: tokio::time::interval(SAMPLE),
+            sample: tokio::time::interval(MEMORY_SAMPLE_INTERVAL),
             nodes: args.nodes,
             timeout: Duration::from_secs(args.timeout),
         }
     }
 
-    /// Waits until both watches are there.
+    /// Waits for the initial lists of both watches.
     pub(super) async fn ready(&mut self) -> Result<()> {
-        self.until("watching", |load| load.synced >= 2).await
+        self.until("synced", |load| load.synced >= 2).await
     }
 
-    /// Nothing but heartbeats for so long.
-    pub(super) async fn idle(&mut self, rest: Duration) -> Result<Step> {
-        let (begin, before) = (Instant::now(), self.processor()?);
-        tokio::time::sleep(rest).await;
-        self.step(begin, &before)
+    /// Measures a time with no load but heartbeats.
+    pub(super) async fn idle(&mut self, duration: Duration) -> Result<Step> {
+        let (started_at, before) = (Instant::now(), self.cpu_times()?);
+        tokio::time::sleep(duration).await;
+        self.step(started_at, &before)
     }
 
-    /// Creates the DaemonSet; all its pods become available.
+    /// Creates the DaemonSet, and waits until all its pods are available.
     pub(super) async fn apply(&mut self, max_unavailable: &Value) -> Result<Step> {
         for process in &mut self.processes {
             process.reset_peak();
         }
-        let (begin, before) = (Instant::now(), self.processor()?);
+        let (started_at, before) = (Instant::now(), self.cpu_times()?);
         let path = api::group_path("apps/v1", NAMESPACE, "daemonsets");
-        let made = api::create(&self.client, &path, &manifest::daemon_set(max_unavailable)).await;
-        explained(made, "cannot create the DaemonSet")?;
+        let created =
+            api::create(&self.client, &path, &manifest::daemon_set(max_unavailable)).await;
+        explained(created, "cannot create the DaemonSet")?;
         self.until("available", Self::all_available).await?;
-        self.step(begin, &before)
+        self.step(started_at, &before)
     }
 
-    /// Changes its template; all its pods are replaced.
+    /// Changes the pod template, and waits until all pods are replaced.
     pub(super) async fn update(&mut self) -> Result<Step> {
         let generation = self.generation();
-        let (begin, before) = (Instant::now(), self.processor()?);
+        let (started_at, before) = (Instant::now(), self.cpu_times()?);
         let path = api::group_path("apps/v1", NAMESPACE, "daemonsets");
-        let patch = manifest::another_template();
+        let patch = manifest::template_patch();
         let patched = api::merge(&self.client, &path, NAME, None, &patch).await;
-        explained(patched, "cannot change the DaemonSet")?;
+        explained(patched, "cannot update the DaemonSet")?;
         let updated = |load: &Self| load.generation() != generation && load.all_available();
         self.until("updated", updated).await?;
-        self.step(begin, &before)
+        self.step(started_at, &before)
     }
 
-    /// Deletes it; all its pods go.
+    /// Deletes the DaemonSet, and waits until all its pods are gone.
     pub(super) async fn delete(&mut self) -> Result<Step> {
-        let (begin, before) = (Instant::now(), self.processor()?);
+        let (started_at, before) = (Instant::now(), self.cpu_times()?);
         let sets: Api<DaemonSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         let background = kube::api::DeleteParams::background();
         let deleted = sets.delete(NAME, &background).await.map(drop);
         explained(deleted, "cannot delete the DaemonSet")?;
-        let gone = |load: &Self| load.daemon_set.is_none() && load.seen.count() == 0;
+        let gone = |load: &Self| load.daemon_set.is_none() && load.tracker.count() == 0;
         self.until("gone", gone).await?;
-        self.step(begin, &before)
+        self.step(started_at, &before)
     }
 
     fn generation(&self) -> Option<i64> {
         self.daemon_set.as_ref()?.metadata.generation
     }
 
-    /// The status is of the present generation, and all pods are of it and available.
+    /// All nodes have an available pod of the newest template.
     fn all_available(&self) -> bool {
-        let Some(set) = &self.daemon_set else {
-            return false;
-        };
-        let generation = set.metadata.generation;
-        let status = set.status.as_ref();
-        status.is_some_and(|status| is_complete(status, generation, self.nodes))
+        let set = self.daemon_set.as_ref();
+        set.is_some_and(|set| is_complete(set, self.nodes))
     }
 
-    /// Takes in what is seen until it is enough.
+    /// Handles events until `done`.
     async fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) -> Result<()> {
         let deadline = tokio::time::Instant::now() + self.timeout;
-        let mut told = Instant::now();
+        let mut printed_at = Instant::now();
         while !done(self) {
             tokio::time::timeout_at(deadline, self.next())
                 .await
-                .with_context(|| format!("not all {what} in time: {}", self.progress()))??;
-            if told.elapsed() > TELL {
-                told = Instant::now();
-                say(format_args!("  {}", self.progress()));
+                .with_context(|| format!("not all {what} in time: {}", self.state()))??;
+            if printed_at.elapsed() > PROGRESS_INTERVAL {
+                printed_at = Instant::now();
+                progress(format_args!("  {}", self.state()));
             }
         }
         Ok(())
     }
 
-    /// Takes in one change, or looks at the memory.
+    /// Handles one event, or samples memory.
     async fn next(&mut self) -> Result<()> {
         tokio::select! {
             change = self.pods.next() => match change.context("the watch of pods ended")? {
                 Change::Applied(pod) => {
-                    let sight = pod.sight;
-                    let uid = kube::Resource::meta(&pod).uid.clone().unwrap_or_default();
-                    self.seen.applied(uid, sight, Instant::now());
+                    let state = PodState::from(&pod);
+                    let uid = pod.metadata.uid.unwrap_or_default();
+                    self.tracker.on_applied(uid, state, Instant::now());
                 }
-                Change::Gone(id) => self.seen.gone(&id.uid),
+                Change::Gone(id) => self.tracker.on_deleted(&id.uid),
                 Change::Synced => self.synced += 1,
             },
             change = self.daemon_sets.next() => match change.context("the watch of daemonsets ended")? {
@@ -167,39 +161,33 @@ impl Load {
         Ok(())
     }
 
-    fn progress(&self) -> String {
-        let status = self.daemon_set.as_ref().and_then(|set| set.status.as_ref());
+    fn state(&self) -> String {
+        let status = self.daemon_set.as_ref().map(|set| &set.status);
         let (available, updated) = status.map_or((0, 0), |status| {
-            let updated = status.updated_number_scheduled.unwrap_or_default();
-            (status.number_available.unwrap_or_default(), updated)
+            (status.number_available, status.updated_number_scheduled)
         });
-        let (pods, nodes) = (self.seen.count(), self.nodes);
+        let (pods, nodes) = (self.tracker.count(), self.nodes);
         format!("{pods} pods; {available} of {nodes} available, {updated} up to date")
     }
 
-    fn processor(&self) -> Result<Vec<Duration>> {
-        self.processes.iter().map(Process::processor_time).collect()
+    fn cpu_times(&self) -> Result<Vec<Duration>> {
+        self.processes.iter().map(Process::cpu_time).collect()
     }
 
-    fn step(&mut self, begin: Instant, before: &[Duration]) -> Result<Step> {
-        let took = begin.elapsed();
-        let after = self.processor()?;
+    fn step(&mut self, started_at: Instant, before: &[Duration]) -> Result<Step> {
+        let took = started_at.elapsed();
+        let after = self.cpu_times()?;
         let used = |(after, before): (&Duration, &Duration)| after.saturating_sub(*before);
         Ok(Step {
             took,
-            processor: after.iter().zip(before).map(used).collect(),
-            latencies: self.seen.latencies(),
+            cpu_times: after.iter().zip(before).map(used).collect(),
+            latencies: self.tracker.take(),
         })
     }
 }
 
-/// Everybody has an up-to-date, available pod, and the controller has seen the newest template.
-fn is_complete(status: &DaemonSetStatus, generation: Option<i64>, nodes: u32) -> bool {
-    let all = i32::try_from(nodes).ok();
-    status.observed_generation >= generation
-        && Some(status.desired_number_scheduled) == all
-        && status.updated_number_scheduled == all
-        && status.number_available == all
+fn is_complete(set: &DaemonSet, nodes: u32) -> bool {
+    set.is_rolled_out() && set.status.desired_number_scheduled == i64::from(nodes)
 }
 
 fn explained(result: Result<(), Error>, what: &str) -> Result<()> {
@@ -208,23 +196,23 @@ fn explained(result: Result<(), Error>, what: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_rollout_is_complete_when_all_are_new_and_available() {
-        let status = |observed, desired, updated, available| DaemonSetStatus {
-            observed_generation: Some(observed),
-            desired_number_scheduled: desired,
-            updated_number_scheduled: Some(updated),
-            number_available: available,
-            ..DaemonSetStatus::default()
+        let complete = |observed: i64, desired: i64, updated: i64, available: Option<i64>| {
+            let set = json!({"metadata": {"generation": 2}, "status": {
+                "observedGeneration": observed, "desiredNumberScheduled": desired,
+                "updatedNumberScheduled": updated, "numberAvailable": available.unwrap_or_default()}});
+            is_complete(&serde_json::from_value(set).unwrap(), 5)
         };
-        let complete = |status| is_complete(&status, Some(2), 5);
-        assert!(complete(status(2, 5, 5, Some(5))));
-        assert!(!complete(status(1, 5, 5, Some(5))));
-        assert!(!complete(status(2, 4, 5, Some(5))));
-        assert!(!complete(status(2, 5, 4, Some(5))));
-        assert!(!complete(status(2, 5, 5, Some(4))));
-        assert!(!complete(status(2, 5, 5, None)));
+        assert!(complete(2, 5, 5, Some(5)));
+        assert!(!complete(1, 5, 5, Some(5)));
+        assert!(!complete(2, 4, 5, Some(5)));
+        assert!(!complete(2, 5, 4, Some(5)));
+        assert!(!complete(2, 5, 5, Some(4)));
+        assert!(!complete(2, 5, 5, None));
     }
 }

@@ -1,21 +1,19 @@
-//! What the benchmark puts into the cluster, and how all of it is found again.
+//! The benchmark's objects, and how the cleanup finds them.
 
 use serde_json::{Value, json};
 
-/// The namespace of everything that can be in one.
 pub(super) const NAMESPACE: &str = "kennel-bench";
-/// The DaemonSet.
+/// Name of the DaemonSet.
 pub(super) const NAME: &str = "bench";
-/// What the names of the nodes begin with.
 pub(super) const NODE_PREFIX: &str = "bench-";
-/// The label of the nodes, which the DaemonSet selects and by which they are found again.
+/// The label of all nodes: the DaemonSet and the cleanup select by it.
 pub(super) const NODE_LABEL: (&str, &str) = ("kennel-bench", "node");
 
 pub(super) fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
 }
 
-/// One small container on each of our nodes, which stops at once.
+/// A DaemonSet on all nodes of the benchmark, whose pods stop without a grace period.
 pub(super) fn daemon_set(max_unavailable: &Value) -> Value {
     let (key, value) = NODE_LABEL;
     json!({
@@ -47,22 +45,31 @@ pub(super) fn daemon_set(max_unavailable: &Value) -> Value {
     })
 }
 
-/// What makes all pods of the DaemonSet old ones.
-pub(super) fn another_template() -> Value {
+/// A merge patch that changes the pod template.
+pub(super) fn template_patch() -> Value {
     json!({"spec": {"template": {"metadata": {"annotations": {"generation": "2"}}}}})
 }
 
-/// `10%`, or a number of pods.
-pub(super) fn max_unavailable(text: &str) -> Result<Value, String> {
+/// An invalid `--max-unavailable`.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MaxUnavailableError {
+    #[error("must be at least 1")]
+    Zero,
+    #[error("neither a number nor a percentage up to 100%")]
+    Invalid,
+}
+
+/// Parses a percentage such as `10%`, or a number of pods.
+pub(super) fn max_unavailable(text: &str) -> Result<Value, MaxUnavailableError> {
     let (digits, percent) = match text.strip_suffix('%') {
         Some(digits) => (digits, true),
         None => (text, false),
     };
     match digits.parse::<u32>() {
-        Ok(0) => Err("at least one pod must be replaceable".to_owned()),
+        Ok(0) => Err(MaxUnavailableError::Zero),
         Ok(number) if percent && number <= 100 => Ok(json!(text)),
         Ok(number) if !percent => Ok(json!(number)),
-        _ => Err("neither a number nor a percentage up to 100%".to_owned()),
+        _ => Err(MaxUnavailableError::Invalid),
     }
 }
 

@@ -1,17 +1,17 @@
-//! `kennel bench`: the same load on any cluster, and what it took.
+//! `kennel bench`: puts the same load on any cluster and measures its control plane. (`cargo xtask bench` measures
+//! this repository's own binary against bounds.)
 //!
-//! The nodes are simulated ones and answer at once, so that the control plane alone is measured. All that
-//! is put into the cluster is taken away again, whatever happened in between.
+//! Nodes are simulated and respond without delay, so that only the control plane is measured. All objects are
+//! removed at the end, also after a failure.
 
-mod figures;
-mod leftovers;
+mod cleanup;
+mod latency;
 mod load;
 mod manifest;
 mod options;
+mod percentiles;
 mod process;
-mod seen;
-mod shape;
-mod spread;
+mod report;
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -23,26 +23,26 @@ use kube::Client;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use figures::{Cost, Figures};
-use leftovers::Leftovers;
+use cleanup::BenchObjects;
 use load::Load;
 use process::Process;
+use report::{ProcessCost, Report};
 
 pub(crate) use options::{BenchArgs, Output};
 
-/// How often it is looked whether every node has its lease.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// From the last node to the first measurement: what controllers do about new nodes is done.
-const SETTLE: Duration = Duration::from_secs(2);
+/// Poll interval while nodes create their leases.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time for controllers to process the new nodes before the first measurement.
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
-/// How often kubelets renew their leases.
-const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How many leases are renewed at most.
-const HEARTBEATS_A_SECOND: u32 = 2000;
-/// How often what was made is removed until nothing more appears.
-const CLEAN_UPS: usize = 5;
+/// Lease renewal interval of kubelets.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
+/// Maximum lease renewals per second of all nodes.
+const HEARTBEATS_PER_SECOND_MAX: u32 = 2000;
+/// Nodes that are stopping may create objects while others are removed, so removal is repeated this often.
+const CLEANUP_ATTEMPTS: usize = 5;
 
-/// Measures; returns the figures in the form that was asked for.
+/// Runs the benchmark; returns the report as text or JSON.
 pub(crate) async fn run(
     client: Client,
     args: BenchArgs,
@@ -51,10 +51,10 @@ pub(crate) async fn run(
     let find = |pid: &u32| Process::find(*pid);
     let mut processes = args.pids.iter().map(find).collect::<Result<Vec<_>>>()?;
     processes.push(Process::this()?);
-    let old = Leftovers::find(&client).await?;
+    let old = BenchObjects::find(&client).await?;
     ensure!(
         old.is_empty() || args.clean,
-        "an earlier run has left {} behind, or runs still; --clean removes them",
+        "an earlier benchmark left {} behind, or still runs; --clean removes them",
         old.describe()
     );
     old.remove(&client).await?;
@@ -63,72 +63,75 @@ pub(crate) async fn run(
         () = stop.cancelled() => Err(anyhow!("stopped")),
     };
     let cleaned = clean_up(&client).await;
-    let figures = measured?;
-    cleaned.context("what the benchmark has made is not all gone; --clean removes it")?;
+    let report = measured?;
+    cleaned.context("cannot remove all objects of the benchmark; --clean removes them")?;
     Ok(match args.output {
-        Output::Table => figures.table(),
-        Output::Json => format!("{:#}\n", figures.json()),
+        Output::Table => report.table(),
+        Output::Json => format!("{:#}\n", report.json()),
     })
 }
 
-/// Looks again afterwards: nodes that were told to stop finish what they have begun.
+/// Removes all objects, until none appear any more.
 async fn clean_up(client: &Client) -> Result<()> {
-    for _ in 0..CLEAN_UPS {
-        let made = Leftovers::find(client).await?;
-        if made.is_empty() {
+    for _ in 0..CLEANUP_ATTEMPTS {
+        let objects = BenchObjects::find(client).await?;
+        if objects.is_empty() {
             return Ok(());
         }
-        made.remove(client).await?;
+        objects.remove(client).await?;
     }
-    Leftovers::find(client).await?.none()
+    BenchObjects::find(client).await?.ensure_empty()
 }
 
-/// Brings the nodes, and measures while they are there. May be dropped at any time.
-async fn measure(client: &Client, args: &BenchArgs, processes: Vec<Process>) -> Result<Figures> {
-    let made = api::create(
+/// Registers the nodes and runs the steps. May be dropped at any time.
+async fn measure(client: &Client, args: &BenchArgs, processes: Vec<Process>) -> Result<Report> {
+    let created = api::create(
         client,
         &api::cluster_path("namespaces"),
         &manifest::namespace(),
     )
     .await;
-    made.map_err(|error| anyhow!("cannot create a namespace: {}", api::explain(&error)))?;
-    say(format_args!("bringing {} nodes", args.nodes));
-    let begin = Instant::now();
+    created.map_err(|error| anyhow!("cannot create a namespace: {}", api::explain(&error)))?;
+    progress(format_args!("registering {} nodes", args.nodes));
+    let started_at = Instant::now();
     let (key, value) = manifest::NODE_LABEL;
     let simulation = Simulation::of(args.nodes)
         .prefix(manifest::NODE_PREFIX)
-        .heartbeat(heartbeat(args.nodes))
+        .heartbeat(heartbeat_interval(args.nodes))
         .label(key, value);
     let mut nodes = Handle::start(Clients::shared(client.clone()), simulation);
-    let there = async {
-        nodes.registered().await.context("the nodes did not come")?;
+    let registered = async {
+        nodes
+            .registered()
+            .await
+            .context("the nodes did not register")?;
         leases(client, args.nodes).await
     };
-    tokio::time::timeout(Duration::from_secs(args.timeout), there)
+    tokio::time::timeout(Duration::from_secs(args.timeout), registered)
         .await
-        .context("not all nodes came in time")??;
-    let registered_in = begin.elapsed();
+        .context("not all nodes registered in time")??;
+    let registered_in = started_at.elapsed();
     let load = Load::new(client.clone(), processes, args);
-    let figures = steps(load, args, registered_in).await?;
+    let report = steps(load, args, registered_in).await?;
     nodes.stop().await?;
-    Ok(figures)
+    Ok(report)
 }
 
-async fn steps(mut load: Load, args: &BenchArgs, registered_in: Duration) -> Result<Figures> {
+async fn steps(mut load: Load, args: &BenchArgs, registered_in: Duration) -> Result<Report> {
     load.ready().await?;
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(SETTLE_TIME).await;
     let mut idle = None;
     if let Some(seconds) = args.idle {
-        say(format_args!("idle for {seconds} s"));
+        progress(format_args!("idle for {seconds} s"));
         idle = Some(load.idle(Duration::from_secs(seconds)).await?);
     }
-    say("apply → all available");
+    progress("apply → all available");
     let apply = load.apply(&args.max_unavailable).await?;
-    say("rolling update → all available");
+    progress("rolling update → all available");
     let update = load.update().await?;
-    say("delete → all gone");
+    progress("delete → all gone");
     let delete = load.delete().await?;
-    Ok(Figures {
+    Ok(Report {
         nodes: args.nodes,
         max_unavailable: args.max_unavailable.clone(),
         registered_in,
@@ -138,25 +141,24 @@ async fn steps(mut load: Load, args: &BenchArgs, registered_in: Duration) -> Res
     })
 }
 
-/// How often each node renews its lease: as often as kubelets do, unless that were too much for a machine
-/// that carries all nodes beside the control plane. At 50,000 nodes a lease is
-/// renewed every 25 s, which is still within its 40.
-fn heartbeat(nodes: u32) -> Duration {
-    let spread = Duration::from_secs(1) * nodes / HEARTBEATS_A_SECOND;
-    spread.max(HEARTBEAT)
+/// The lease renewal interval: that of kubelets, or longer if so many nodes would overload the machine. 50,000 nodes
+/// renew every 25 s, which is less than the lease duration of 40 s.
+fn heartbeat_interval(nodes: u32) -> Duration {
+    let interval = Duration::from_secs(1) * nodes / HEARTBEATS_PER_SECOND_MAX;
+    interval.max(HEARTBEAT_INTERVAL)
 }
 
-fn cost(process: &Process) -> Result<Cost> {
-    let (peak_bytes, peak_from) = process.peak()?;
-    Ok(Cost {
+fn cost(process: &Process) -> Result<ProcessCost> {
+    let (peak_bytes, peak_source) = process.peak()?;
+    Ok(ProcessCost {
         pid: process.pid,
         command: process.command.clone(),
         peak_bytes,
-        peak_from,
+        peak_source,
     })
 }
 
-/// Waits until there are as many leases as nodes: a node without one is still on its way.
+/// Waits until every node has its lease.
 async fn leases(client: &Client, nodes: u32) -> Result<()> {
     #[derive(Deserialize)]
     struct Page {
@@ -176,16 +178,13 @@ async fn leases(client: &Client, nodes: u32) -> Result<()> {
         if page.items.len() + page.metadata.remaining_item_count >= usize::try_from(nodes)? {
             return Ok(());
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// A line about how it goes.
-#[expect(
-    clippy::print_stderr,
-    reason = "progress is for people, figures go to stdout"
-)]
-fn say(line: impl Display) {
+/// Prints progress to stderr.
+#[expect(clippy::print_stderr, reason = "progress; the report goes to stdout")]
+fn progress(line: impl Display) {
     eprintln!("{line}");
 }
 
@@ -194,8 +193,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_renew_their_leases_as_kubelets_do_until_there_are_too_many() {
-        let check = |nodes, seconds| assert_eq!(heartbeat(nodes).as_secs(), seconds, "{nodes}");
+    fn lease_renewals_are_limited_per_second() {
+        let check =
+            |nodes, seconds| assert_eq!(heartbeat_interval(nodes).as_secs(), seconds, "{nodes}");
         check(1, 10);
         check(20_000, 10);
         check(50_000, 25);

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use kennel_core::metric::Metric;
+use kennel_standalone::{request_counts, supervisor};
 
 use super::markdown::cell;
-use crate::{counts, parts};
 
 const HEAD: &str = "# Metrics
 
@@ -28,7 +28,7 @@ pub(super) fn page() -> String {
         ("The server", &[kennel_server::metrics::METRICS]),
         (
             "The parts of `kennel up`",
-            &[parts::METRICS, counts::METRICS],
+            &[supervisor::METRICS, request_counts::METRICS],
         ),
         (
             "The DaemonSet controller (`kennel up` and `kennel controller`)",

@@ -1,4 +1,4 @@
-//! `kennel bench`: what a cluster takes for a DaemonSet on many nodes.
+//! `kennel bench`: benchmarks a cluster.
 
 use std::io::Write as _;
 
@@ -8,22 +8,22 @@ use crate::bench::{self, BenchArgs};
 use crate::cluster;
 use crate::signals::Signals;
 
-/// Measures and prints. Told to stop, it cleans up first; told again, it ends.
+/// Measures and prints. The first signal stops the benchmark and cleans up; a second one skips the cleanup.
 pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let client = cluster::client(args.kubeconfig.as_deref()).await?;
     let stop = CancellationToken::new();
-    let mut measuring = std::pin::pin!(bench::run(client, args, stop.clone()));
-    let figures = tokio::select! {
-        figures = &mut measuring => figures?,
+    let mut benchmark = std::pin::pin!(bench::run(client, args, stop.clone()));
+    let report = tokio::select! {
+        report = &mut benchmark => report?,
         () = signals.stop() => {
             stop.cancel();
             tokio::select! {
-                figures = &mut measuring => figures?,
-                () = signals.stop() => anyhow::bail!("stopped before everything was removed"),
+                report = &mut benchmark => report?,
+                () = signals.stop() => anyhow::bail!("stopped before the cleanup was complete; `kennel bench --clean` removes the rest"),
             }
         }
     };
-    std::io::stdout().lock().write_all(figures.as_bytes())?;
+    std::io::stdout().lock().write_all(report.as_bytes())?;
     Ok(())
 }

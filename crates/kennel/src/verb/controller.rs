@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{ControllerArgs, Placement};
 use crate::cluster;
-use crate::observe::{self, Observable};
+use crate::metrics_server::{self, Observable};
 use crate::signals::until_told;
 
-/// Runs until told to stop.
+/// Runs until SIGINT or SIGTERM.
 pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     until_told(|stop| work(args, stop)).await
 }
@@ -44,16 +44,16 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         identity: identity(),
         timing: Timing::default(),
     };
-    let shown = Shown {
+    let source = MetricsSource {
         metrics: settings.metrics.clone(),
         leadership: Leadership {
             fence: fence.clone(),
             name: lease.name.clone(),
         },
     };
-    let showing = show(args.metrics_listen, shown).await?;
+    let metrics_server = serve_metrics(args.metrics_listen, source).await?;
     let term = || Box::pin(term(client.clone(), settings.clone(), stop.clone()));
-    let working = async {
+    let controller = async {
         if args.leader_elect {
             let writer = Writer::new(client.clone(), Fence::open());
             let elector = Elector::new(lease, writer, fence);
@@ -63,25 +63,25 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         }
     };
     tokio::select! {
-        ended = working => ended,
-        () = showing => unreachable!("what shows the metrics never ends"),
+        result = controller => result,
+        () = metrics_server => unreachable!("the metrics server never ends"),
     }
 }
 
-/// Runs the controller while we may write.
+/// One term of leadership: runs the controller with informers of its own.
 async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let mut informers = Informers::new(&client);
     let controller = daemonset::run(client, &mut informers, settings, stop.clone());
     let mut controller = std::pin::pin!(controller);
     tokio::select! {
-        ended = &mut controller => return Ok(ended?),
+        result = &mut controller => return Ok(result?),
         () = informers.run(stop) => {}
     }
-    // The watches have ended because they were told to: the controller finishes what it has begun.
+    // The process stops: the controller finishes the writes that it has begun.
     Ok(controller.await?)
 }
 
-/// What we call ourselves in the lease: the host, for people, and something that no other process has.
+/// The holder identity in the lease: the host name, and a random suffix.
 fn identity() -> String {
     let host = rustix::system::uname()
         .nodename()
@@ -90,31 +90,31 @@ fn identity() -> String {
     format!("{host}_{}", uuid::Uuid::new_v4())
 }
 
-struct Shown {
+struct MetricsSource {
     metrics: Arc<Metrics>,
     leadership: Leadership,
 }
 
-impl Observable for Shown {
+impl Observable for MetricsSource {
     fn metrics(&self) -> String {
         Page::of([&*self.metrics as &dyn Observed, &self.leadership])
     }
 
-    /// Who waits for the lease is well.
+    /// A standby replica is healthy.
     fn is_alive(&self) -> bool {
         !self.leadership.fence.is_open() || self.metrics.is_alive()
     }
 }
 
-/// Serves the metrics, if they are wanted; runs for ever.
-async fn show(
+/// Serves metrics if there is an address; the future never ends.
+async fn serve_metrics(
     address: Option<SocketAddr>,
-    shown: Shown,
+    source: MetricsSource,
 ) -> anyhow::Result<impl Future<Output = ()>> {
     let serving = match address {
         Some(address) => {
-            let (address, serving) = observe::listen(address, shown).await?;
-            tracing::info!("metrics at http://{address}/metrics");
+            let (address, serving) = metrics_server::listen(address, source).await?;
+            tracing::info!("serving metrics at http://{address}/metrics");
             Some(serving)
         }
         None => None,

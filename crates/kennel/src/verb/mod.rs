@@ -1,26 +1,25 @@
-//! One file per verb.
+//! One module per verb that needs more than a call.
 
 mod bench;
 mod controller;
-pub(crate) mod dns;
-pub(crate) mod server;
+mod dns;
+mod server;
 mod token;
 mod up;
-pub(crate) mod up_node;
 mod why;
 
 use std::process::ExitCode;
 
 use crate::args::{Args, Verb};
-use crate::{generate, playground};
+use crate::generate;
 
-/// Runs the verb that was asked for, and says how the program is to end.
+/// Runs the verb and returns the exit code of the process.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if matches!(args.verb, Verb::Agent(_)) {
         builder.worker_threads(kennel_agent::THREADS);
     }
-    let waits_for_enter = matches!(args.verb, Verb::Playground(_));
+    let reads_stdin = matches!(args.verb, Verb::Playground(_));
     let runtime = builder.enable_all().build()?;
     let code = runtime.block_on(async {
         match args.verb {
@@ -33,13 +32,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Bench(args) => bench::run(args).await,
             Verb::Completions(args) => generate::print(&args),
             Verb::Generate(args) => generate::run(&args),
-            Verb::Playground(args) => playground::run(args).await,
+            Verb::Playground(args) => kennel_playground::run(args).await,
             Verb::Why(args) => return Ok(why::run(args).await),
         }?;
         Ok(ExitCode::SUCCESS)
     });
-    if waits_for_enter {
-        // Nobody presses it any more.
+    if reads_stdin {
+        // A blocking read of the terminal cannot be cancelled, so do not wait for it.
         runtime.shutdown_background();
     }
     code

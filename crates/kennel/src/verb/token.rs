@@ -1,4 +1,4 @@
-//! `kennel token`: what machines join with. A token is a secret in `kube-system`, as upstream keeps it.
+//! `kennel token`: creates, lists and deletes bootstrap tokens. As upstream, a token is a Secret in `kube-system`.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -20,20 +20,20 @@ use crate::cluster;
 use crate::token_args::{TokenArgs, TokenVerb};
 
 const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
-const PREFIX: &str = "bootstrap-token-";
-const KIND: &str = "bootstrap.kubernetes.io/token";
-/// What ids and secrets are made of.
-const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+const NAME_PREFIX: &str = "bootstrap-token-";
+const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
+/// The characters of ids and secrets.
+const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Does what was asked.
 pub(crate) async fn run(args: TokenArgs) -> anyhow::Result<()> {
     let kubeconfig = args.kubeconfig.clone();
     let kubeconfig = kubeconfig.unwrap_or_else(|| args.data_dir.join("admin.kubeconfig"));
-    let words = "give the server's --data-dir, or an administrator's --kubeconfig";
-    let config = cluster::config(Some(&kubeconfig)).await.context(words)?;
+    let config = cluster::config(Some(&kubeconfig))
+        .await
+        .context("set --data-dir to the server's, or --kubeconfig to an administrator's")?;
     let client = cluster::of(config.clone())?;
     let writer = Writer::new(client, Fence::open());
-    let text = match args.what {
+    let text = match args.verb {
         TokenVerb::Create {
             ttl,
             server,
@@ -53,16 +53,16 @@ async fn create(
     server: Option<String>,
     description: &str,
 ) -> anyhow::Result<String> {
-    let hash = authority_hash(config)?;
+    let hash = ca_hash(config)?;
     let server = match server {
         Some(server) => server,
-        None => reachable(&config.cluster_url.to_string()).await,
+        None => reachable_url(&config.cluster_url.to_string()).await,
     };
-    let (id, secret) = (letters(6)?, letters(16)?);
+    let (id, secret) = (random_text(6)?, random_text(16)?);
     let object = secret_object(&id, &secret, ttl, description);
     let call = Call::create(SECRETS, object.to_string());
-    let made = writer.send(&call).await;
-    made.context("the token cannot be made")?;
+    let created = writer.send(&call).await;
+    created.context("cannot create the token")?;
     Ok(format!(
         "kennel agent --server {server} --token {id}.{secret} --ca-hash {hash}\n"
     ))
@@ -80,42 +80,44 @@ fn secret_object(id: &str, secret: &str, ttl: Duration, description: &str) -> Va
     }
     if !ttl.is_zero() {
         let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
-        let ends = (clock::now_ms() / 1000).saturating_add(seconds);
-        data["expiration"] = clock::rfc3339(ends).into();
+        let expiration = (clock::now_ms() / 1000).saturating_add(seconds);
+        data["expiration"] = clock::rfc3339(expiration).into();
     }
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": format!("{PREFIX}{id}"), "namespace": "kube-system"},
-        "type": KIND,
+        "metadata": {"name": format!("{NAME_PREFIX}{id}"), "namespace": "kube-system"},
+        "type": SECRET_TYPE,
         "stringData": data,
     })
 }
 
-/// Letters that nobody can guess.
-fn letters(count: usize) -> anyhow::Result<String> {
+/// Cryptographically random text.
+fn random_text(length: usize) -> anyhow::Result<String> {
     let mut text = String::new();
-    while text.len() < count {
+    while text.len() < length {
         let mut bytes = [0; 32];
-        let got = aws_lc_rs::rand::fill(&mut bytes);
-        got.ok().context("the machine has no random numbers")?;
-        // What is beyond the last multiple would make some letters likelier than others.
-        let fair = bytes.iter().filter(|byte| **byte < 252);
-        let fair = fair.map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]));
-        text.extend(fair);
+        aws_lc_rs::rand::fill(&mut bytes)
+            .ok()
+            .context("no random numbers from the operating system")?;
+        // Bytes beyond the last multiple of 36 would make some characters more likely than others.
+        let unbiased = bytes.iter().filter(|byte| **byte < 252);
+        let unbiased =
+            unbiased.map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));
+        text.extend(unbiased);
     }
-    text.truncate(count);
+    text.truncate(length);
     Ok(text)
 }
 
-fn authority_hash(config: &Config) -> anyhow::Result<String> {
+fn ca_hash(config: &Config) -> anyhow::Result<String> {
     let roots = config.root_cert.as_ref().and_then(|roots| roots.first());
     let hash = roots.and_then(|der| join::ca_hash(&CertificateDer::from(der.as_slice())));
-    hash.context("the kubeconfig names no certificate authority that machines could check")
+    hash.context("the kubeconfig has no certificate authority for machines to verify")
 }
 
-/// The URL as other machines reach it: one of the loopback address is good for this machine alone.
-async fn reachable(url: &str) -> String {
+/// The server's URL for other machines: replaces a loopback address by this machine's, if the server listens there.
+async fn reachable_url(url: &str) -> String {
     let url = url.trim_end_matches('/').to_owned();
     let Some((host, port)) = join::host_and_port(&url) else {
         return url;
@@ -130,7 +132,7 @@ async fn reachable(url: &str) -> String {
         return elsewhere;
     }
     tracing::warn!(
-        "the server answers on this machine alone: for others, start it with --listen 0.0.0.0:{port}"
+        "the server listens on the loopback address only; start it with --listen 0.0.0.0:{port} for other machines to reach it"
     );
     url
 }
@@ -138,22 +140,22 @@ async fn reachable(url: &str) -> String {
 async fn list(writer: &Writer) -> anyhow::Result<String> {
     let path = format!(
         "{SECRETS}?fieldSelector=type%3D{}",
-        KIND.replace('/', "%2F")
+        SECRET_TYPE.replace('/', "%2F")
     );
     let found = writer.send(&Call::get(path)).await;
-    let found = found.context("tokens cannot be listed")?.tree()?;
-    let mut text = format!("{:<8} {:<22} {}\n", "ID", "ENDS", "DESCRIPTION");
+    let found = found.context("cannot list tokens")?.tree()?;
+    let mut text = format!("{:<8} {:<22} {}\n", "ID", "EXPIRES", "DESCRIPTION");
     for secret in found["items"].as_array().into_iter().flatten() {
         let field = |key: &str| {
             let bytes = STANDARD.decode(secret["data"][key].as_str().unwrap_or_default());
             String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
         };
-        let ends = match field("expiration") {
-            ends if ends.is_empty() => "never".to_owned(),
-            ends => ends,
+        let expires = match field("expiration") {
+            never if never.is_empty() => "never".to_owned(),
+            time => time,
         };
-        let (id, words) = (field("token-id"), field("description"));
-        let line = format!("{id:<8} {ends:<22} {words}");
+        let (id, description) = (field("token-id"), field("description"));
+        let line = format!("{id:<8} {expires:<22} {description}");
         writeln!(text, "{}", line.trim_end())?;
     }
     Ok(text)
@@ -161,12 +163,12 @@ async fn list(writer: &Writer) -> anyhow::Result<String> {
 
 async fn delete(writer: &Writer, token: &str) -> anyhow::Result<String> {
     let id = token.split('.').next().unwrap_or_default();
-    let path = format!("{SECRETS}/{PREFIX}{id}");
+    let path = format!("{SECRETS}/{NAME_PREFIX}{id}");
     let found = writer.send(&Call::get(path.as_str())).await;
-    let found = found.with_context(|| format!("there is no token {id}"))?;
+    let found = found.with_context(|| format!("token {id} not found"))?;
     let call = Call::delete(path, &found.written().uid);
-    let gone = writer.send(&call).await;
-    gone.with_context(|| format!("token {id} cannot be deleted"))?;
+    let deleted = writer.send(&call).await;
+    deleted.with_context(|| format!("cannot delete token {id}"))?;
     Ok(format!("token {id} deleted\n"))
 }
 
@@ -175,19 +177,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_as_many_as_asked_and_never_the_same() {
-        let (one, other) = (letters(16).unwrap(), letters(16).unwrap());
+    fn random_text_has_the_length_and_alphabet_asked_for() {
+        let (one, other) = (random_text(16).unwrap(), random_text(16).unwrap());
         assert_eq!(one.len(), 16);
-        assert!(one.bytes().all(|letter| LETTERS.contains(&letter)));
+        assert!(one.bytes().all(|letter| ALPHABET.contains(&letter)));
         assert_ne!(one, other);
     }
 
     #[test]
-    fn a_token_for_ever_has_no_end() {
-        let check = |seconds: u64, ends: bool| {
+    fn a_token_without_ttl_has_no_expiration() {
+        let check = |seconds: u64, expires: bool| {
             let object = secret_object("id", "secret", Duration::from_secs(seconds), "");
             let data = &object["stringData"];
-            assert_eq!(data["expiration"].is_string(), ends, "{seconds}");
+            assert_eq!(data["expiration"].is_string(), expires, "{seconds}");
             assert!(data["description"].is_null());
         };
         check(0, false);

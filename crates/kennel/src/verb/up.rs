@@ -1,77 +1,80 @@
-//! `kennel up`: server, controllers and nodes in one process.
-//!
-//! The parts are clients of the API like any other; only the way to it is shorter.
+//! `kennel up`: API server, controllers and nodes in one process.
 
 use std::time::Duration;
 
-use kennel_node::simulated::Simulation;
-
-use super::up_node::{NodePlan, OwnNode, ServerSide};
-use super::{dns, server};
-use crate::args::UpArgs;
-use crate::parts::Parts;
-use crate::signals::Signals;
-use crate::{control, inprocess};
 use kennel_agent::node;
+use kennel_node::simulated::Simulation;
+use kennel_server::server::Server;
+use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
+use kennel_standalone::supervisor::Supervisor;
+use kennel_standalone::{clients, controller_manager, server};
 
-/// What the parts get to finish what they are at; the server is there for them until then.
-const PARTS_END: Duration = Duration::from_secs(10);
+use super::dns;
+use crate::args::UpArgs;
+use crate::signals::Signals;
 
-/// Runs everything until told to stop.
+/// How long components may take to stop. The API server stops after them.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs everything until SIGINT or SIGTERM.
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let scenario = kennel_agent::scenario(&args.scenario)?;
-    let names = match args.dns_listen {
-        Some(listen) => Some(dns::bind(listen, args.names.clone()).await?),
+    let dns_server = match args.dns_listen {
+        Some(listen) => Some(dns::bind(listen, args.dns.clone()).await?),
         None => None,
     };
-    let data = node::absolute(&args.server.data_dir).join("agent");
     let server = tokio::select! {
-        server = server::start(args.server.clone()) => server?,
+        server = server::start(super::server::config(args.server.clone())) => server?,
         () = signals.stop() => return Ok(()),
     };
-    let own = if args.real_nodes() > 0 {
-        let plan = NodePlan {
-            node: args.node.clone(),
-            data,
-            listen: args.node_listen,
-            api_host: None,
-            cluster_domain: args.names.cluster_domain.clone(),
-        };
-        Some(OwnNode::prepare(plan, ServerSide::of(&server)).await?)
+    let real_node = if args.real_nodes() > 0 {
+        Some(prepare_node(&args, &server).await?)
     } else {
         None
     };
     server::announce(&server, "kubectl get nodes");
-    let mut parts = Parts::new(inprocess::informers(&server.api));
-    control::start(&mut parts, &args.controllers, args.lifecycle, &server)?;
+    let mut supervisor = Supervisor::new(clients::informers(&server.api));
+    let lifecycle = args.eviction.settings();
+    controller_manager::start(&mut supervisor, &args.controllers, lifecycle, &server)?;
     let simulated = args.simulate.unwrap_or(0);
     let simulation = Simulation::of(simulated);
     let mut simulation = simulation.scenario(scenario, args.scenario.seed);
     simulation.control_plane = args.taint_control_plane;
     if simulated > 0 {
-        control::simulate(&mut parts, &simulation, &server.api);
+        controller_manager::simulate_nodes(&mut supervisor, &simulation, &server.api);
     }
-    let mut first = format!("{}{}", simulation.prefix, simulation.first);
-    if let Some(own) = own {
+    let mut first_node = format!("{}{}", simulation.prefix, simulation.first);
+    if let Some(node) = real_node {
         if simulated == 0 {
-            own.name().clone_into(&mut first);
+            node.name().clone_into(&mut first_node);
         }
-        parts.start("node", move |_, stop| own.run(stop));
+        supervisor.start("node", move |_, stop| node.run(stop));
     }
-    if let Some(names) = names {
-        let client = inprocess::names(&server.api);
-        parts.start("DNS server", move |_, stop| {
-            names.clone().run(client.clone(), stop)
+    if let Some(dns_server) = dns_server {
+        let client = clients::dns(&server.api);
+        supervisor.start("DNS server", move |_, stop| {
+            dns_server.clone().run(client.clone(), stop)
         });
     }
     if args.taint_control_plane {
-        control::mark(&mut parts, first, &server.api);
+        controller_manager::mark_control_plane(&mut supervisor, first_node, &server.api);
     }
-    let parts = parts.run();
+    let running = supervisor.run();
     signals.stop().await;
     tracing::info!("stopping");
-    parts.stop(PARTS_END).await;
+    running.stop(STOP_TIMEOUT).await;
     server.stop().await;
     Ok(())
+}
+
+async fn prepare_node(args: &UpArgs, server: &Server) -> anyhow::Result<EmbeddedNode> {
+    let config = NodeConfig {
+        node: args.node.clone(),
+        data: node::absolute(&args.server.data_dir).join("agent"),
+        listen: args.node_listen,
+        api_host: None,
+        cluster_domain: args.dns.cluster_domain.clone(),
+    };
+    EmbeddedNode::prepare(config, ServerHandle::of(server)).await
 }

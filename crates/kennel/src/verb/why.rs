@@ -1,22 +1,21 @@
-//! `kennel why`: asks a cluster, and prints what was found out.
+//! `kennel why`: explains a DaemonSet's pods, node by node.
 
 use std::process::ExitCode;
 
 use crate::logging;
 use crate::why::{self, WhyArgs};
 
-/// All is as it should be.
-const GOOD: u8 = 0;
-/// Something is not.
-const BAD: u8 = 1;
-/// It could not be found out.
+/// Every node is as it should be.
+const OK: u8 = 0;
+/// Some node is not.
+const PROBLEM: u8 = 1;
+/// The cluster could not be read.
 const UNKNOWN: u8 = 2;
 
-/// Answers. The exit code tells scripts.
 pub(crate) async fn run(args: WhyArgs) -> ExitCode {
     match why::run(args).await {
-        Ok(true) => GOOD.into(),
-        Ok(false) => BAD.into(),
+        Ok(true) => OK.into(),
+        Ok(false) => PROBLEM.into(),
         Err(error) => {
             logging::complain(&error);
             UNKNOWN.into()

@@ -1,36 +1,35 @@
-//! The answer for one node, with all that it rests on: rules, pods, containers, events.
+//! The answer for one node in detail: rules, pods, containers, events.
 
 use kennel_core::why::{Answer, Event, NodeAnswer, PodAnswer, Snapshot, span};
 
-use super::paint::Paint;
-use super::print::title;
+use super::colour::Colours;
+use super::summary::title;
 
-/// So many events are shown, the newest first.
+/// Events shown, the newest first.
 const EVENTS_MAX: usize = 10;
 
-/// The text.
-pub(super) fn text(snapshot: &Snapshot, answer: &Answer, paint: Paint) -> String {
+pub(super) fn text(snapshot: &Snapshot, answer: &Answer, colours: Colours) -> String {
     let Some(node) = answer.nodes.first() else {
         return String::new();
     };
-    let set = paint.bold(&format!("{}/{}", answer.namespace, answer.name));
-    let name = paint.bold(&node.node);
-    let title = title(node.verdict, paint).to_lowercase();
+    let set = colours.bold(&format!("{}/{}", answer.namespace, answer.name));
+    let name = colours.bold(&node.node);
+    let title = title(node.verdict, colours).to_lowercase();
     let mut lines = vec![format!("Node {name}, DaemonSet {set}: {title}")];
-    lines.extend(verdict(snapshot, node, paint));
+    lines.extend(verdict(snapshot, node, colours));
     let notes = answer.notes.iter();
     lines.extend(notes.map(|note| format!("  note     {}", note.message)));
-    lines.extend(rules(snapshot, node, paint));
+    lines.extend(rules(snapshot, node, colours));
     if !node.pods.is_empty() {
-        lines.extend([String::new(), paint.bold("Pods")]);
+        lines.extend([String::new(), colours.bold("Pods")]);
         let pods = node.pods.iter();
         lines.extend(pods.flat_map(|pod| pod_lines(pod, snapshot.now)));
     }
-    lines.extend(events(snapshot, node, paint));
+    lines.extend(events(snapshot, node, colours));
     lines.join("\n") + "\n"
 }
 
-fn verdict(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
+fn verdict(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<String> {
     let since = node.since;
     let since = since.map(|since| format!(", for {}", span(snapshot.now - since.0)));
     let cause = node.cause.word() + &since.unwrap_or_default();
@@ -44,24 +43,24 @@ fn verdict(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> 
     let remedy = node.remedy.iter().flat_map(|remedy| remedy.lines());
     lines.extend(remedy.enumerate().map(|(index, line)| {
         let label = if index == 0 { "try" } else { "" };
-        format!("  {label:<8} {}", paint.bold(line))
+        format!("  {label:<8} {}", colours.bold(line))
     }));
     lines
 }
 
-fn rules(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
+fn rules(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<String> {
     if node.checks.is_empty() {
         let known = snapshot.nodes.iter().any(|n| *n.view.name == *node.node);
-        let text = "The template asks nothing of its nodes, and this one has no taints.";
+        let text = "The pod template has no node constraints, and this node has no taints.";
         let lines = known.then(|| vec![String::new(), text.to_owned()]);
         return lines.unwrap_or_default();
     }
-    let mut lines = vec![String::new(), paint.bold("Rules of placing, in order")];
+    let mut lines = vec![String::new(), colours.bold("Placement rules, in order")];
     lines.extend(node.checks.iter().map(|check| {
         let mark = if check.holds {
-            paint.green("yes")
+            colours.green("yes")
         } else {
-            paint.red("no ")
+            colours.red("no ")
         };
         format!("  {mark}  {}: {}", check.rule, check.found)
     }));
@@ -69,21 +68,21 @@ fn rules(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
 }
 
 fn pod_lines(pod: &PodAnswer, now: i64) -> Vec<String> {
-    let age = format!("made {} ago", span(now - pod.created.0));
-    let words = [
+    let age = format!("created {} ago", span(now - pod.created.0));
+    let facts = [
         (!pod.phase.is_empty()).then_some(pod.phase.as_str()),
         Some(if pod.ready { "ready" } else { "not ready" }),
         (pod.ready && !pod.available).then_some("not available yet"),
         Some(if pod.updated {
-            "present template"
+            "current template"
         } else {
             "old template"
         }),
         pod.terminating.then_some("being deleted"),
         Some(&age),
     ];
-    let words: Vec<&str> = words.into_iter().flatten().collect();
-    let mut lines = vec![format!("  {}: {}", pod.name, words.join(", "))];
+    let facts: Vec<&str> = facts.into_iter().flatten().collect();
+    let mut lines = vec![format!("  {}: {}", pod.name, facts.join(", "))];
     lines.extend(pod.containers.iter().map(|container| {
         let kind = if container.init {
             "init container"
@@ -103,7 +102,7 @@ fn pod_lines(pod: &PodAnswer, now: i64) -> Vec<String> {
     lines
 }
 
-fn events(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
+fn events(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<String> {
     let here = |name: &str| node.pods.iter().any(|pod| pod.name == name);
     let pods = snapshot.pods.iter().filter(|pod| here(&pod.view.name));
     let mut events: Vec<&Event> = pods
@@ -119,7 +118,7 @@ fn events(snapshot: &Snapshot, node: &NodeAnswer, paint: Paint) -> Vec<String> {
     if events.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![String::new(), paint.bold(title)];
+    let mut lines = vec![String::new(), colours.bold(title)];
     let events = events.into_iter().take(EVENTS_MAX);
     lines.extend(events.map(|event| event_line(event, snapshot.now)));
     lines

@@ -1,60 +1,66 @@
-//! What can be said to `kennel why`.
+//! The command line of `kennel why`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-/// What to find out.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct WhyArgs {
-    /// The DaemonSet: ds/NAME, daemonset/NAME or just NAME
+    /// The DaemonSet: ds/NAME, daemonset/NAME or NAME
     #[arg(value_name = "DAEMONSET")]
     pub(crate) daemon_set: DaemonSetName,
 
-    /// Its namespace [default: that of the context]
+    /// Namespace of the DaemonSet [default: that of the context]
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
 
-    /// Go into detail about this node: every rule, its pods and containers, the last events
+    /// Explain this node in detail: every rule, its pods and containers, the last events
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<String>,
 
-    /// Name every node, however many there are
+    /// Name every node, instead of at most eight per group
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// How to print the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
 
-    /// The kubeconfig of the cluster [default: $KUBECONFIG or ~/.kube/config]
+    /// Kubeconfig of the cluster [default: $KUBECONFIG or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// The context to use [default: the current one]
+    /// Context of the kubeconfig [default: the current one]
     #[arg(long, value_name = "CONTEXT")]
     pub(crate) context: Option<String>,
 }
 
-/// How the answer is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people
+    /// Human-readable
     #[default]
     Text,
-    /// For programs; see docs/reference/why.md
+    /// Machine-readable; see docs/reference/why.md
     Json,
 }
 
-/// A DaemonSet as people write it.
+/// The name of a DaemonSet, in kubectl's syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DaemonSetName(pub(crate) String);
 
-impl FromStr for DaemonSetName {
-    type Err = String;
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DaemonSetNameError {
+    #[error("{kind} is not a DaemonSet: use ds/{name}")]
+    Kind { kind: String, name: String },
+    #[error("use ds/NAME")]
+    Name,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for DaemonSetName {
+    type Err = DaemonSetNameError;
+
+    fn from_str(text: &str) -> Result<Self, DaemonSetNameError> {
         let (kind, name) = text.split_once('/').unwrap_or(("ds", text));
         let kinds = [
             "ds",
@@ -64,10 +70,11 @@ impl FromStr for DaemonSetName {
             "daemonsets.apps",
         ];
         if !kinds.contains(&kind.to_ascii_lowercase().as_str()) {
-            return Err(format!("{kind} is no DaemonSet: say ds/{name}"));
+            let (kind, name) = (kind.to_owned(), name.to_owned());
+            return Err(DaemonSetNameError::Kind { kind, name });
         }
         if name.is_empty() || name.contains('/') {
-            return Err("say ds/NAME".to_owned());
+            return Err(DaemonSetNameError::Name);
         }
         Ok(Self(name.to_owned()))
     }
@@ -78,16 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_daemon_set_is_named_as_kubectl_names_it() {
+    fn a_daemon_set_is_named_in_kubectls_syntax() {
         let check = |text: &str, expected: Result<&str, &str>| {
             let found = text.parse::<DaemonSetName>().map(|name| name.0);
+            let found = found.map_err(|error| error.to_string());
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text}");
         };
         check("ds/agent", Ok("agent"));
         check("agent", Ok("agent"));
         check("DaemonSet/agent", Ok("agent"));
         check("daemonsets.apps/agent", Ok("agent"));
-        check("deploy/agent", Err("deploy is no DaemonSet: say ds/agent"));
-        check("ds/", Err("say ds/NAME"));
+        check(
+            "deploy/agent",
+            Err("deploy is not a DaemonSet: use ds/agent"),
+        );
+        check("ds/", Err("use ds/NAME"));
     }
 }

@@ -239,7 +239,7 @@ fn enter_takes_a_step_and_q_leaves_the_tour_but_not_the_playground() {
     terminal.wait_for("\x1b[1m$ kubectl get nodes\x1b[0m");
     terminal.wait_for("Apply a DaemonSet");
     terminal.press("q\n");
-    terminal.wait_for("Ctrl-C ends the playground");
+    terminal.wait_for("Ctrl-C stops the playground");
     terminal.interrupt();
 }
 

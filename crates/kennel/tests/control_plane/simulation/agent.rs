@@ -9,7 +9,7 @@ use kennel_client::write::Call;
 use kennel_core::pod::evict::Pressures;
 use kennel_node::agent::Settings;
 use kennel_node::inputs::Inputs;
-use kennel_node::pods::{PodUpdate, CommandSender, Origin, Dependencies, manager, source};
+use kennel_node::pods::{CommandSender, Dependencies, Origin, PodUpdate, manager, source};
 use kennel_node::probes::Prober;
 use kennel_node::runtime::Runtime as _;
 use kennel_node::runtime::simulated::Simulated;

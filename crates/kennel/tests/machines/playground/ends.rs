@@ -52,9 +52,7 @@ fn what_a_killed_playground_left_is_taken_away_by_the_next() {
     assert!(!processes(&nap).is_empty() && bridge.exists());
     ground.start_again(&words);
     assert!(
-        ground
-            .said()
-            .contains("An earlier playground did not end well"),
+        ground.said().contains("An earlier playground was killed"),
         "{}",
         ground.said()
     );
@@ -79,7 +77,7 @@ fn a_directory_that_is_somebody_elses_is_not_touched() {
     std::fs::write(&thesis, "mine").unwrap();
     let refused = ground.again(&["--simulate=1"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("no playground's"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("not a playground's"));
     assert!(thesis.exists());
     std::fs::remove_dir_all(ground.data()).unwrap();
 }

@@ -1,0 +1,61 @@
+//! Paginated lists of the API, as JSON.
+
+use kube::api::{ListParams, Request};
+use kube::{Client, Error};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Objects per page.
+const PAGE_SIZE: u32 = 500;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct List {
+    metadata: Metadata,
+    items: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    r#continue: Option<String>,
+}
+
+/// Lists all objects that match the selectors.
+pub(super) async fn list(
+    client: &Client,
+    path: &str,
+    labels: Option<&str>,
+    fields: Option<&str>,
+) -> Result<Vec<Value>, Error> {
+    let mut params = ListParams::default().limit(PAGE_SIZE);
+    params.label_selector = labels.map(str::to_owned);
+    params.field_selector = fields.map(str::to_owned);
+    let mut objects = Vec::new();
+    loop {
+        let request = Request::new(path)
+            .list(&params)
+            .map_err(Error::BuildRequest)?;
+        let list: List = client.request(request).await?;
+        objects.extend(list.items);
+        match list.metadata.r#continue.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok(objects),
+        }
+    }
+}
+
+pub(super) async fn get(client: &Client, path: &str, name: &str) -> Result<Value, Error> {
+    let request = Request::new(path)
+        .get(name, &kube::api::GetParams::default())
+        .map_err(Error::BuildRequest)?;
+    client.request(request).await
+}
+
+pub(super) fn is_forbidden(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 403)
+}
+
+pub(super) fn is_not_found(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 404)
+}

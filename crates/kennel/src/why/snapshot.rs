@@ -1,0 +1,238 @@
+//! Reads the objects of a cluster that concern one DaemonSet.
+//!
+//! The lists that are always needed are read at once. Events of pods, and the pods on full nodes, are read only for
+//! nodes where a first explanation finds a problem.
+
+use anyhow::Context as _;
+use kennel_control::{scheduler, shape, view};
+use kennel_core::daemonset::DaemonSetView;
+use kennel_core::schedule::Machine;
+use kennel_core::why::{Cause, Crowd, Neighbour, Node, Pod, Snapshot, Verdict, explain};
+use kube::api::DynamicObject;
+use kube::{Client, Error};
+use serde::de::{Deserialize as _, DeserializeOwned};
+use serde_json::Value;
+
+use super::lists::{get, is_forbidden, is_not_found, list};
+
+/// Full nodes whose pods are read.
+const FULL_NODES_MAX: usize = 20;
+/// Up to this many pods, events are listed pod by pod; above, for the whole namespace.
+const EVENT_LISTS_MAX: usize = 5;
+const NODES: &str = "/api/v1/nodes";
+
+pub(super) async fn read(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    only: Option<&str>,
+) -> anyhow::Result<Snapshot> {
+    let daemon_set = daemon_set(client, namespace, name).await?;
+    let mut unread = Vec::new();
+    let mut snapshot = read_basics(client, daemon_set, &mut unread).await?;
+    snapshot.only = only.map(str::to_owned);
+    read_details(client, &mut snapshot, &mut unread).await?;
+    snapshot.unread = unread;
+    Ok(snapshot)
+}
+
+/// Reads the DaemonSet. If there is none, the error names other namespaces that have one.
+async fn daemon_set(client: &Client, namespace: &str, name: &str) -> anyhow::Result<DaemonSetView> {
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/daemonsets");
+    let object = match get(client, &path, name).await {
+        Ok(object) => object,
+        Err(error) if is_not_found(&error) => {
+            let hint = other_namespaces(client, name).await;
+            anyhow::bail!("there is no DaemonSet {name} in namespace {namespace}{hint}");
+        }
+        Err(error) => {
+            return Err(error).context(format!("cannot read DaemonSet {namespace}/{name}"));
+        }
+    };
+    let object: DynamicObject =
+        serde_json::from_value(object).context("cannot decode the DaemonSet")?;
+    view::daemon_set(&object).context("cannot parse its selector")
+}
+
+async fn other_namespaces(client: &Client, name: &str) -> String {
+    let named = format!("metadata.name={name}");
+    let found = list(client, "/apis/apps/v1/daemonsets", None, Some(&named)).await;
+    let found = found.unwrap_or_default();
+    let namespaces = found
+        .iter()
+        .filter_map(|d| d["metadata"]["namespace"].as_str());
+    let hints: Vec<String> = namespaces.map(|n| format!("-n {n}")).collect();
+    match hints.as_slice() {
+        [] => "; `kubectl get daemonsets -A` lists all".to_owned(),
+        hints => format!("; there is one with {}", hints.join(" and ")),
+    }
+}
+
+/// The lists that are always needed.
+async fn read_basics(
+    client: &Client,
+    daemon_set: DaemonSetView,
+    unread: &mut Vec<String>,
+) -> anyhow::Result<Snapshot> {
+    let namespace = &daemon_set.namespace;
+    let selector = daemon_set.selector.to_string();
+    let core = format!("/api/v1/namespaces/{namespace}");
+    let pods = format!("{core}/pods");
+    let revisions = format!("/apis/apps/v1/namespaces/{namespace}/controllerrevisions");
+    let events = format!("{core}/events");
+    let about = format!("involvedObject.uid={}", daemon_set.uid);
+    let (nodes, pods, revisions, events) = tokio::join!(
+        list(client, NODES, None, None),
+        list(client, &pods, Some(&selector), None),
+        list(client, &revisions, Some(&selector), None),
+        list(client, &events, None, Some(&about)),
+    );
+    let nodes = permitted(nodes, "nodes", "only nodes with pods are shown", unread)?;
+    let pods = pods.with_context(|| format!("cannot list the pods of namespace {namespace}"))?;
+    let without = "old pods are recognised by their template generation only";
+    let revisions = permitted(revisions, "controllerrevisions", without, unread)?;
+    let without = "failed pod creations cannot be explained";
+    let events = permitted(events, "events", without, unread)?;
+    Ok(Snapshot {
+        now: k8s_openapi::jiff::Timestamp::now().as_second(),
+        nodes_known: nodes.is_some(),
+        nodes: nodes.unwrap_or_default().iter().filter_map(node).collect(),
+        pods: pods.iter().filter_map(pod).collect(),
+        revisions: decode::<DynamicObject>(revisions.unwrap_or_default())
+            .iter()
+            .filter_map(view::revision)
+            .collect(),
+        events: decode(events.unwrap_or_default()),
+        crowds: Vec::new(),
+        unread: Vec::new(),
+        only: None,
+        daemon_set,
+    })
+}
+
+/// Reads more about nodes with problems: events of pods, and the pods on full nodes.
+async fn read_details(
+    client: &Client,
+    snapshot: &mut Snapshot,
+    unread: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let answer = explain(snapshot);
+    let with_problem = answer.nodes.iter().filter(|node| {
+        let problem = node.verdict == Verdict::Missing || node.cause == Cause::NewPodNotAvailable;
+        problem || snapshot.only.is_some()
+    });
+    let pods: Vec<&str> = with_problem
+        .flat_map(|node| &node.pods)
+        .map(|pod| pod.name.as_str())
+        .collect();
+    let events = events_of(client, &snapshot.daemon_set.namespace, &pods).await;
+    let without = "failing probes and volumes cannot be named";
+    let events = permitted(events, "events", without, unread)?;
+    snapshot.events.extend(decode(events.unwrap_or_default()));
+    let full = answer.nodes.iter();
+    let full = full.filter(|node| node.cause == Cause::Unschedulable);
+    for node in full.take(FULL_NODES_MAX) {
+        let crowd = pods_on_full_node(client, snapshot, &node.node, node.pod.as_deref()).await;
+        let without = "the pods that use up a node cannot be named";
+        match permitted(crowd, "pods of all namespaces", without, unread)? {
+            Some(crowd) => snapshot.crowds.extend(crowd),
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+async fn events_of(client: &Client, namespace: &str, pods: &[&str]) -> Result<Vec<Value>, Error> {
+    let path = format!("/api/v1/namespaces/{namespace}/events");
+    if pods.len() > EVENT_LISTS_MAX {
+        return list(client, &path, None, Some("involvedObject.kind=Pod")).await;
+    }
+    let mut events = Vec::new();
+    for pod in pods {
+        let about = format!("involvedObject.kind=Pod,involvedObject.name={pod}");
+        events.extend(list(client, &path, None, Some(&about)).await?);
+    }
+    Ok(events)
+}
+
+/// The pods on a node where a pod does not fit.
+async fn pods_on_full_node(
+    client: &Client,
+    snapshot: &Snapshot,
+    node: &str,
+    pod: Option<&str>,
+) -> Result<Option<Crowd>, Error> {
+    let path = format!("/api/v1/namespaces/{}/pods", snapshot.daemon_set.namespace);
+    let Some(pod) = pod else {
+        return Ok(None);
+    };
+    let (pod, node_object) = (
+        get(client, &path, pod).await,
+        get(client, NODES, node).await,
+    );
+    let (Ok(pod), Ok(node_object)) = (
+        shape::Pod::deserialize(&pod?),
+        shape::Node::deserialize(&node_object?),
+    ) else {
+        return Ok(None);
+    };
+    let on = format!("spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed");
+    let others = list(client, "/api/v1/pods", None, Some(&on)).await?;
+    let others = decode::<shape::Pod>(others).into_iter().map(|other| {
+        let meta = &other.metadata;
+        let part = |text: &Option<String>| text.clone().unwrap_or_default();
+        Neighbour {
+            name: format!("{}/{}", part(&meta.namespace), part(&meta.name)),
+            demand: scheduler::demand(&other).0,
+        }
+    });
+    Ok(Some(Crowd {
+        machine: Machine {
+            view: view::node(&node_object),
+            allocatable: node_object.status.allocatable.clone(),
+        },
+        there: others.collect(),
+        demand: scheduler::demand(&pod).0,
+    }))
+}
+
+/// Turns a 403 into `None` and a note in `unread`.
+fn permitted<T>(
+    result: Result<T, Error>,
+    what: &str,
+    without: &str,
+    unread: &mut Vec<String>,
+) -> anyhow::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_forbidden(&error) => {
+            let text = format!("you may not list {what}: {without}");
+            if !unread.contains(&text) {
+                unread.push(text);
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot list {what}")),
+    }
+}
+
+fn decode<T: DeserializeOwned>(objects: Vec<Value>) -> Vec<T> {
+    let objects = objects.into_iter();
+    objects
+        .filter_map(|object| serde_json::from_value(object).ok())
+        .collect()
+}
+
+fn node(object: &Value) -> Option<Node> {
+    Some(Node {
+        view: view::node(&shape::Node::deserialize(object).ok()?),
+        conditions: Vec::deserialize(&object["status"]["conditions"]).unwrap_or_default(),
+    })
+}
+
+fn pod(object: &Value) -> Option<Pod> {
+    Some(Pod {
+        view: view::pod(&shape::Pod::deserialize(object).ok()?)?,
+        facts: kennel_core::why::PodFacts::deserialize(object).ok()?,
+    })
+}

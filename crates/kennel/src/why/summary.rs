@@ -1,0 +1,184 @@
+//! The answer for all nodes: problems first, nodes in the same state grouped.
+
+use std::collections::BTreeMap;
+
+use kennel_core::why::{Answer, Cause, NodeAnswer, Snapshot, Verdict, span};
+
+use super::colour::Colours;
+
+/// Nodes named per group without --all.
+const NAMED_MAX: usize = 8;
+/// Groups shown per verdict without --all.
+const GROUPS_MAX: usize = 12;
+/// Maximum length of a line of names.
+const WIDTH: usize = 96;
+
+pub(super) fn text(snapshot: &Snapshot, answer: &Answer, all: bool, colours: Colours) -> String {
+    let mut lines = vec![heading(answer, colours)];
+    let notes = answer.notes.iter().map(|note| note.message.as_str());
+    lines.extend(notes.map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
+    for verdict in [
+        Verdict::Missing,
+        Verdict::Lingers,
+        Verdict::Excluded,
+        Verdict::Runs,
+    ] {
+        lines.extend(section(snapshot, answer, verdict, all, colours));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// All nodes with one verdict.
+fn section(
+    snapshot: &Snapshot,
+    answer: &Answer,
+    verdict: Verdict,
+    all: bool,
+    colours: Colours,
+) -> Vec<String> {
+    let groups = groups(answer.nodes.iter().filter(|node| node.verdict == verdict));
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let count = groups.iter().map(Vec::len).sum();
+    let title = format!("{}: {}", title(verdict, colours), nodes_text(count));
+    let mut lines = vec![String::new(), title];
+    let shown = if all { groups.len() } else { GROUPS_MAX };
+    for group in groups.iter().take(shown) {
+        lines.extend(group_lines(snapshot, group, all, colours));
+    }
+    if let Some(rest) = groups.get(shown..).filter(|rest| !rest.is_empty()) {
+        let nodes = nodes_text(rest.iter().map(Vec::len).sum());
+        lines.push(colours.dim(&format!(
+            "  and {nodes} for other causes (--all shows them)"
+        )));
+    }
+    lines
+}
+
+fn heading(answer: &Answer, colours: Colours) -> String {
+    let counts = &answer.counts;
+    let name = colours.bold(&format!("{}/{}", answer.namespace, answer.name));
+    let running = answer.nodes.iter();
+    let running = running.filter(|node| node.verdict == Verdict::Runs).count();
+    let wanted = running + counts.missing;
+    let what = match (wanted, running) {
+        (0, _) => "no node should run it".to_owned(),
+        (1, 0) => "the one node that should run it does not".to_owned(),
+        (1, _) => "the one node that should run it does".to_owned(),
+        (wanted, running) if wanted == running => {
+            format!("all {} that should run it do", nodes_text(wanted))
+        }
+        (wanted, 0) => format!("none of the {} that should run it does", nodes_text(wanted)),
+        (wanted, running) => {
+            let do_it = if running == 1 { "does" } else { "do" };
+            let (wanted, running) = (nodes_text(wanted), number(running));
+            format!("of {wanted} that should run it, {running} {do_it}")
+        }
+    };
+    format!("DaemonSet {name}: {what}.")
+}
+
+pub(super) fn title(verdict: Verdict, colours: Colours) -> String {
+    match verdict {
+        Verdict::Missing => colours.red("Should run it and does not"),
+        Verdict::Lingers => colours.yellow("Runs it and should not"),
+        Verdict::Excluded => colours.bold("Does not belong"),
+        Verdict::Runs => colours.green("Runs"),
+    }
+}
+
+/// Groups nodes in the same state: the largest groups first, nodes without problems last.
+fn groups<'a>(nodes: impl Iterator<Item = &'a NodeAnswer>) -> Vec<Vec<&'a NodeAnswer>> {
+    let mut groups: BTreeMap<(Cause, &str, &[String]), Vec<&NodeAnswer>> = BTreeMap::new();
+    for node in nodes {
+        let key = (node.cause, node.message.as_str(), node.remarks.as_slice());
+        groups.entry(key).or_default().push(node);
+    }
+    let mut groups: Vec<Vec<&NodeAnswer>> = groups.into_values().collect();
+    let up_to_date =
+        |group: &[&NodeAnswer]| group.first().is_some_and(|n| n.cause == Cause::UpToDate);
+    groups.sort_by_key(|group| (up_to_date(group), std::cmp::Reverse(group.len())));
+    groups
+}
+
+fn group_lines(
+    snapshot: &Snapshot,
+    group: &[&NodeAnswer],
+    all: bool,
+    colours: Colours,
+) -> Vec<String> {
+    let Some(first) = group.first() else {
+        return Vec::new();
+    };
+    let mut lines = names(group, all);
+    if let ([_], Some(since), Some(last)) = (group, first.since, lines.last_mut()) {
+        last.push_str(", for ");
+        last.push_str(&span(snapshot.now - since.0));
+    }
+    if first.cause != Cause::UpToDate {
+        lines.push(format!("    {}", first.message));
+    }
+    lines.extend(first.remarks.iter().map(|remark| format!("    {remark}")));
+    let remedy = first.remedy.iter().flat_map(|remedy| remedy.lines());
+    lines.extend(remedy.map(|line| format!("      {}", colours.dim(line))));
+    lines
+}
+
+/// The names of a group's nodes, wrapped.
+fn names(group: &[&NodeAnswer], all: bool) -> Vec<String> {
+    let shown = if all || group.len() <= NAMED_MAX + 1 {
+        group.len()
+    } else {
+        NAMED_MAX
+    };
+    let mut lines = Vec::new();
+    let mut line = String::from(" ");
+    for (index, node) in group.iter().take(shown).enumerate() {
+        if index > 0 {
+            line.push(',');
+        }
+        if index > 0 && line.len() + node.node.len() > WIDTH {
+            lines.push(std::mem::replace(&mut line, String::from(" ")));
+        }
+        line.push(' ');
+        line.push_str(&node.node);
+    }
+    let more = group.len() - shown;
+    lines.push(match more {
+        0 => line,
+        more => format!("{line} and {} more (--all names them)", number(more)),
+    });
+    lines
+}
+
+fn nodes_text(count: usize) -> String {
+    match count {
+        1 => "1 node".to_owned(),
+        count => format!("{} nodes", number(count)),
+    }
+}
+
+/// With thousands separators: `4,812`.
+fn number(count: usize) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_thousands_separators() {
+        let shown = [0, 12, 999, 1000, 50_000, 1_234_567].map(number);
+        assert_eq!(shown, ["0", "12", "999", "1,000", "50,000", "1,234,567"]);
+    }
+}

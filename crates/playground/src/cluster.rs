@@ -1,0 +1,250 @@
+//! The cluster of a playground: API server and controllers with the defaults of `kennel up`, and a node per namespace.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::{Args as _, FromArgMatches as _};
+use kennel_agent::args::{NodeArgs, RuntimeKind, Taint, Thresholds};
+use kennel_control::control_plane_role::ROLE;
+use kennel_control::nodes::lifecycle;
+use kennel_node::pressure::thresholds;
+use kennel_node::scenario::Scenario;
+use kennel_node::simulated::Simulation;
+use kennel_server::http::limits::Patience;
+use kennel_server::server::{Config, Server};
+use kennel_server::{audit, expire, pki};
+use kennel_standalone::controller_manager::{self, Selection};
+use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
+use kennel_standalone::supervisor::{Running, Supervisor};
+use kennel_standalone::{clients, server};
+use kennel_types::{Condition, ConditionType, Node};
+use kube::api::{Api, ListParams};
+use serde_json::json;
+
+use super::args::{NODE_NAME_PREFIX, Plan, node_name};
+use super::network::Network;
+use super::node_namespace::NodeNamespace;
+use super::tour;
+
+/// The usual port of the API server.
+const API_PORT: u16 = 6443;
+const DNS_PORT: u16 = 53;
+const SERVICE_CIDR: &str = "10.96.0.0/16";
+const CLUSTER_DOMAIN: &str = "cluster.local";
+/// How long components may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long nodes may take to become ready.
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Low, so that the playground also runs on a machine that is nearly full.
+const EVICTION_THRESHOLDS: &str = "memory.available<32Mi,nodefs.available<64Mi";
+
+/// A running cluster.
+pub(super) struct Cluster {
+    pub(super) server: Server,
+    components: Running,
+    namespaces: Vec<NodeNamespace>,
+    nodes: usize,
+}
+
+impl Cluster {
+    /// Starts the API server, the controllers, and a real node in each namespace.
+    pub(super) async fn start(
+        plan: &Plan,
+        network: Option<&Network>,
+        namespaces: Vec<NodeNamespace>,
+    ) -> anyhow::Result<Self> {
+        let server = server::start(server_config(plan, network)?).await?;
+        let mut supervisor = Supervisor::new(clients::informers(&server.api));
+        let started =
+            Self::start_components(plan, network, &namespaces, &server, &mut supervisor).await;
+        let cluster = Self {
+            server,
+            components: supervisor.run(),
+            namespaces,
+            nodes: plan.node_names().len(),
+        };
+        match started {
+            Ok(()) => Ok(cluster),
+            Err(error) => {
+                cluster.stop().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_components(
+        plan: &Plan,
+        network: Option<&Network>,
+        namespaces: &[NodeNamespace],
+        server: &Server,
+        supervisor: &mut Supervisor,
+    ) -> anyhow::Result<()> {
+        let settings = lifecycle::Settings::default();
+        controller_manager::start(supervisor, &Selection::all(), settings, server)?;
+        let mut node_args = default_node_args()?;
+        node_args.cluster_dns = serve_dns(network, server, supervisor).await;
+        for (number, namespace) in (1..).zip(namespaces) {
+            let config = node_config(node_args.clone(), plan, network, number)?;
+            let node = namespace
+                .run(EmbeddedNode::prepare(config, ServerHandle::of(server)))
+                .await;
+            let node = node.with_context(|| format!("cannot start node {}", node_name(number)))?;
+            let handle = namespace.handle();
+            supervisor.start(format!("node {}", node_name(number)), move |_, stop| {
+                let (handle, running) = (handle.clone(), node.run(stop));
+                async move { handle.spawn(running).await? }
+            });
+        }
+        if plan.simulated > 0 {
+            let scenario = Scenario::parse(tour::SCENARIO)?;
+            let mut simulation = Simulation::of(plan.simulated)
+                .prefix(NODE_NAME_PREFIX)
+                .first(plan.real + 1)
+                .scenario(scenario, 0);
+            simulation.control_plane = plan.real == 0;
+            controller_manager::simulate_nodes(supervisor, &simulation, &server.api);
+        }
+        controller_manager::mark_control_plane(supervisor, node_name(1), &server.api);
+        Ok(())
+    }
+
+    /// Waits until all nodes are ready and the first one has the control-plane role.
+    pub(super) async fn ready(&self) -> anyhow::Result<()> {
+        let nodes: Api<Node> = Api::all(clients::informers(&self.server.api));
+        let started_at = Instant::now();
+        loop {
+            let found = nodes.list(&ListParams::default()).await?.items;
+            let ready = found.iter().filter(|node| is_ready(node)).count();
+            if ready == self.nodes && found.iter().any(has_control_plane_role) {
+                return Ok(());
+            }
+            anyhow::ensure!(
+                started_at.elapsed() < READY_TIMEOUT,
+                "{ready} of {} nodes are ready after {READY_TIMEOUT:?}; use --log info for details",
+                self.nodes
+            );
+            // Large lists are expensive, so poll them less often.
+            tokio::time::sleep(POLL_INTERVAL.max(Duration::from_millis(found.len() as u64))).await;
+        }
+    }
+
+    /// Stops the cluster. Pods of real nodes keep running.
+    pub(super) async fn stop(self) {
+        self.components.stop(STOP_TIMEOUT).await;
+        self.server.stop().await;
+        drop(self.namespaces);
+    }
+}
+
+/// The defaults of `kennel server`, but for the data directory and the address.
+fn server_config(plan: &Plan, network: Option<&Network>) -> anyhow::Result<Config> {
+    let gateway = network.map(|network| network.subnet.gateway());
+    Ok(Config {
+        listen: plan.listen.unwrap_or_else(|| default_address(gateway)),
+        tls_san: gateway.map(|ip| ip.to_string()).into_iter().collect(),
+        service_cidr: SERVICE_CIDR.parse().map_err(anyhow::Error::msg)?,
+        token_file: None,
+        token_key_days: pki::keys::DAYS_DEFAULT,
+        event_ttl: expire::TTL_DEFAULT,
+        patience: Patience::default(),
+        audit: audit::Options {
+            target: audit::Target::of(None, &plan.data),
+            max_size: audit::SIZE,
+            max_files: audit::FILES,
+            skip_heartbeats: false,
+        },
+        encryption_key_file: None,
+        data_dir: plan.data.clone(),
+    })
+}
+
+/// The node flags' own defaults.
+fn default_node_args() -> anyhow::Result<NodeArgs> {
+    let command = NodeArgs::augment_args(clap::Command::new("kennel"));
+    let no_flags = command.try_get_matches_from(["kennel"])?;
+    Ok(NodeArgs::from_arg_matches(&no_flags)?)
+}
+
+/// An address that only the nodes and this machine reach, with port 6443 or a free one.
+fn default_address(gateway: Option<Ipv4Addr>) -> SocketAddr {
+    let ip = IpAddr::from(gateway.unwrap_or(Ipv4Addr::LOCALHOST));
+    let default = SocketAddr::new(ip, API_PORT);
+    match TcpListener::bind(default) {
+        Ok(_free) => default,
+        Err(_in_use) => SocketAddr::new(ip, 0),
+    }
+}
+
+/// Starts the DNS server on the bridge; returns its address, or nothing if there is no bridge or the port is in use.
+async fn serve_dns(
+    network: Option<&Network>,
+    server: &Server,
+    supervisor: &mut Supervisor,
+) -> Vec<IpAddr> {
+    let Some(network) = network else {
+        return Vec::new();
+    };
+    let ip = IpAddr::from(network.subnet.gateway());
+    let settings = kennel_dns::Settings {
+        listen: SocketAddr::new(ip, DNS_PORT),
+        domain: CLUSTER_DOMAIN.to_owned(),
+        upstreams: kennel_dns::of_this_machine(),
+    };
+    let Ok(dns_server) = kennel_dns::Server::bind(settings).await else {
+        return Vec::new();
+    };
+    let client = clients::dns(&server.api);
+    supervisor.start("DNS server", move |_, stop| {
+        dns_server.clone().run(client.clone(), stop)
+    });
+    vec![ip]
+}
+
+fn node_config(
+    mut node: NodeArgs,
+    plan: &Plan,
+    network: Option<&Network>,
+    number: u32,
+) -> anyhow::Result<NodeConfig> {
+    let data = plan.data.join("nodes").join(node_name(number));
+    let manifests = data.join("manifests");
+    std::fs::create_dir_all(&manifests)?;
+    node.runtime = RuntimeKind::Process;
+    node.node_name = Some(node_name(number));
+    node.node_ip = network
+        .map(|network| network.address(number).into())
+        .into_iter()
+        .collect();
+    node.eviction_hard = Thresholds(thresholds::parse(EVICTION_THRESHOLDS)?);
+    node.log_dir = Some(data.join("logs"));
+    node.manifest_dir = Some(manifests);
+    if number == 1 {
+        // Registered with the taint, so that no pod is scheduled here before the node has its role.
+        let taint = json!({"key": ROLE, "effect": "NoSchedule"});
+        node.register_with_taints = vec![Taint(taint)];
+    }
+    Ok(NodeConfig {
+        node,
+        data,
+        listen: None,
+        api_host: network.map(|network| network.subnet.gateway().into()),
+        cluster_domain: CLUSTER_DOMAIN.to_owned(),
+    })
+}
+
+/// The condition `Ready` is `True`, and the taint that it replaces is gone.
+fn is_ready(node: &Node) -> bool {
+    let ready = node.status.condition(&ConditionType::Ready);
+    ready.is_some_and(Condition::is_true) && !has_taint(node, "node.kubernetes.io/not-ready")
+}
+
+fn has_control_plane_role(node: &Node) -> bool {
+    let mut labels = node.metadata.labels.iter();
+    labels.any(|labels| labels.contains_key(ROLE)) && has_taint(node, ROLE)
+}
+
+fn has_taint(node: &Node, key: &str) -> bool {
+    node.spec.taints.iter().any(|taint| taint.key == key)
+}

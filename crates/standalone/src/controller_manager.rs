@@ -1,0 +1,189 @@
+//! Starts the controllers of a whole cluster, each as a supervised component and a client of the API with rights of
+//! its own. Starting nodes is left to the caller.
+
+pub mod selection;
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use kennel_client::metrics::{Observed, Page};
+use kennel_control::certificates::{self, Authority};
+use kennel_control::daemonset::Settings;
+use kennel_control::nodes::lifecycle;
+use kennel_control::{
+    collector, control_plane_role, daemonset, endpoints, namespaces, nodes, podgc, scheduler,
+    tokens,
+};
+use kennel_node::simulated::Simulation;
+use kennel_server::api::Api;
+use kennel_server::server::Server;
+
+pub use self::selection::Selection;
+use crate::clients;
+use crate::request_counts::RequestCounts;
+use crate::supervisor::Supervisor;
+
+/// Starts the selected controllers, and adds the metrics of all components to the server's `/metrics`.
+pub fn start(
+    supervisor: &mut Supervisor,
+    selection: &Selection,
+    lifecycle: lifecycle::Settings,
+    server: &Server,
+) -> anyhow::Result<()> {
+    let metrics = placement(supervisor, selection, &server.api);
+    services(supervisor, selection, &server.api);
+    node_health(supervisor, selection, lifecycle, &server.api);
+    cleanup(supervisor, selection, &server.api);
+    certificates(supervisor, selection, server)?;
+    show_metrics(supervisor, metrics, &server.api);
+    Ok(())
+}
+
+fn show_metrics(supervisor: &Supervisor, metrics: Vec<Arc<dyn Observed>>, api: &Api) {
+    let restarts = supervisor.restart_metrics();
+    api.also_show(move || {
+        let own = [&restarts as &dyn Observed, &RequestCounts];
+        Page::of(own.into_iter().chain(metrics.iter().map(|one| &**one)))
+    });
+}
+
+/// The DaemonSet controller and the scheduler; returns their metrics.
+fn placement(
+    supervisor: &mut Supervisor,
+    selection: &Selection,
+    api: &Arc<Api>,
+) -> Vec<Arc<dyn Observed>> {
+    let mut all_metrics: Vec<Arc<dyn Observed>> = Vec::new();
+    if selection.runs(selection::DAEMON_SET) {
+        let client = clients::controller(api, "daemon-set-controller");
+        let settings = Settings::default();
+        all_metrics.push(settings.metrics.clone());
+        supervisor.start("daemonset controller", move |informers, stop| {
+            daemonset::run(client.clone(), informers, settings.clone(), stop)
+        });
+    }
+    if selection.runs(selection::SCHEDULER) {
+        let client = clients::scheduler(api);
+        let metrics = Arc::<scheduler::Metrics>::default();
+        all_metrics.push(metrics.clone());
+        supervisor.start("scheduler", move |informers, stop| {
+            scheduler::observed(client.clone(), informers, metrics.clone(), stop)
+        });
+    }
+    all_metrics
+}
+
+/// The endpoints and EndpointSlice controllers, which share one component.
+fn services(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
+    let client = |controller: &str, account: &str| {
+        let runs = selection.runs(controller);
+        runs.then(|| clients::controller(api, account))
+    };
+    let clients = endpoints::Clients {
+        slices: client(selection::ENDPOINT_SLICE, "endpointslice-controller"),
+        endpoints: client(selection::ENDPOINTS, "endpoint-controller"),
+    };
+    if clients.slices.is_some() || clients.endpoints.is_some() {
+        supervisor.start("endpoints controllers", move |informers, stop| {
+            endpoints::run(clients.clone(), informers, stop)
+        });
+    }
+}
+
+/// The node lifecycle and taint eviction controllers. Both use the account `node-controller`, as upstream's do.
+fn node_health(
+    supervisor: &mut Supervisor,
+    selection: &Selection,
+    settings: lifecycle::Settings,
+    api: &Arc<Api>,
+) {
+    let client = || clients::controller(api, "node-controller");
+    if selection.runs(selection::NODE_LIFECYCLE) {
+        let client = client();
+        supervisor.start("node lifecycle controller", move |informers, stop| {
+            lifecycle::run(client.clone(), informers, settings, stop)
+        });
+    }
+    if selection.runs(selection::TAINT_EVICTION) {
+        let client = client();
+        supervisor.start("taint eviction controller", move |informers, stop| {
+            nodes::eviction::run(client.clone(), informers, stop)
+        });
+    }
+}
+
+/// The controllers that delete objects nothing needs any more.
+fn cleanup(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
+    if selection.runs(selection::GARBAGE_COLLECTOR) {
+        let client = clients::controller(api, "generic-garbage-collector");
+        supervisor.start("garbage collector", move |informers, stop| {
+            collector::run(client.clone(), informers, stop)
+        });
+    }
+    if selection.runs(selection::NAMESPACE) {
+        let client = clients::controller(api, "namespace-controller");
+        supervisor.start("namespace controller", move |_, stop| {
+            namespaces::run(client.clone(), stop)
+        });
+    }
+    if selection.runs(selection::POD_GARBAGE_COLLECTOR) {
+        let client = clients::controller(api, "pod-garbage-collector");
+        supervisor.start("pod garbage collector", move |informers, stop| {
+            podgc::run(client.clone(), informers, stop)
+        });
+    }
+    if selection.runs(selection::TOKEN_CLEANER) {
+        let client = clients::controller(api, "token-cleaner");
+        supervisor.start("token cleaner", move |_, stop| {
+            tokens::run(client.clone(), stop)
+        });
+    }
+}
+
+/// The controllers that approve, sign and delete certificate signing requests.
+fn certificates(
+    supervisor: &mut Supervisor,
+    selection: &Selection,
+    server: &Server,
+) -> anyhow::Result<()> {
+    let client = clients::controller(&server.api, "certificate-controller");
+    let files = &server.authority;
+    if selection.runs(selection::CERTIFICATE_APPROVER) {
+        let client = client.clone();
+        let reserved = Arc::new(certificates::names_in(&files.server_cert_pem));
+        supervisor.start("certificate approver", move |informers, stop| {
+            certificates::approve::run(client.clone(), informers, reserved.clone(), stop)
+        });
+    }
+    if selection.runs(selection::CERTIFICATE_SIGNER) {
+        let client = client.clone();
+        let authority = Authority::new(files.cert_pem.clone(), files.key_pem.clone());
+        let authority = Arc::new(authority.context("cannot sign certificates")?);
+        supervisor.start("certificate signer", move |informers, stop| {
+            certificates::sign::run(client.clone(), informers, authority.clone(), stop)
+        });
+    }
+    if selection.runs(selection::CERTIFICATE_CLEANER) {
+        supervisor.start("certificate cleaner", move |informers, stop| {
+            certificates::clean::run(client.clone(), informers, stop)
+        });
+    }
+    Ok(())
+}
+
+/// Starts simulated nodes.
+pub fn simulate_nodes(supervisor: &mut Supervisor, simulation: &Simulation, api: &Arc<Api>) {
+    let (api, simulation) = (Arc::clone(api), simulation.clone());
+    supervisor.start("simulated nodes", move |_, stop| {
+        let nodes = clients::simulated(&api);
+        kennel_node::simulated::run(nodes, simulation.clone(), stop)
+    });
+}
+
+/// Gives a node the label and the taint of a control plane.
+pub fn mark_control_plane(supervisor: &mut Supervisor, node: String, api: &Arc<Api>) {
+    let client = clients::control_plane(api);
+    supervisor.start("control-plane role", move |informers, stop| {
+        control_plane_role::run(client.clone(), informers, node.clone(), stop)
+    });
+}

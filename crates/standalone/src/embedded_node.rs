@@ -1,0 +1,205 @@
+//! A real node in the API server's process: the one of `kennel up`, and those of the playground. It has the rights of
+//! a node, reaches the API without a socket, and gets its serving certificate signed without a
+//! `CertificateSigningRequest`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use kennel_control::certificates::Authority;
+use kennel_node::agent::identity::rotate::Certifier;
+use kennel_node::agent::identity::{IdentityError, Pair, Wanted};
+use kennel_node::agent::lock::Lock;
+use kennel_node::agent::{ApiAddress, Cluster, Machine, Settings, Start, machine, start};
+use kennel_node::runtime::Runtime;
+use kennel_server::api::Api;
+use kennel_server::server::Server;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::clients;
+use kennel_agent::args::NodeArgs;
+use kennel_agent::node::{self, Place};
+
+/// The kubelet API port of Kubernetes.
+const KUBELET_PORT: u16 = 10250;
+
+/// The configuration of a node.
+pub struct NodeConfig {
+    pub node: NodeArgs,
+    pub data: PathBuf,
+    /// Where to serve the kubelet API; by default port 10250 of the node's address, or a free port.
+    pub listen: Option<SocketAddr>,
+    /// The API server's address for containers, if the server listens on all addresses.
+    pub api_host: Option<IpAddr>,
+    pub cluster_domain: String,
+}
+
+/// What a node needs of its API server.
+#[derive(Clone)]
+pub struct ServerHandle {
+    api: Arc<Api>,
+    address: SocketAddr,
+    ca_cert_pem: String,
+    ca_key_pem: String,
+}
+
+impl ServerHandle {
+    pub fn of(server: &Server) -> Self {
+        let files = &server.authority;
+        Self {
+            api: Arc::clone(&server.api),
+            address: server.address,
+            ca_cert_pem: files.cert_pem.clone(),
+            ca_key_pem: files.key_pem.clone(),
+        }
+    }
+}
+
+/// A node that can be started repeatedly.
+pub struct EmbeddedNode {
+    settings: Arc<Settings>,
+    machine: Machine,
+    /// For the first start.
+    first_runtime: Mutex<Option<Arc<dyn Runtime>>>,
+    args: NodeArgs,
+    client: kube::Client,
+    authorities: Vec<CertificateDer<'static>>,
+    certifier: Arc<dyn Certifier>,
+    listener: Arc<std::net::TcpListener>,
+    _lock: Lock,
+}
+
+impl EmbeddedNode {
+    /// Locks the data directory, binds the port and opens the runtime; fails on invalid flags.
+    pub async fn prepare(config: NodeConfig, server: ServerHandle) -> anyhow::Result<Self> {
+        let lock = Lock::take(&config.data)?;
+        let machine = Machine::look(&config.data);
+        let name = node::name(&config.node, &machine)?;
+        let addresses = node::addresses(&config.node, None).await;
+        let ip = addresses.first().copied();
+        let ip = ip.unwrap_or_else(|| machine::address(None));
+        let listener = listen(config.listen, ip).await?;
+        let place = Place {
+            api: Some(api_address(server.address, config.api_host.unwrap_or(ip))),
+            listen: listener.local_addr()?,
+            cluster_domain: config.cluster_domain,
+            data: config.data,
+        };
+        let settings = node::settings(&config.node, name, addresses, place)?;
+        let runtime = node::runtime(&config.node, &settings.paths.data).await?;
+        let ca = CertificateDer::from_pem_slice(server.ca_cert_pem.as_bytes());
+        let authority = Authority::new(server.ca_cert_pem, server.ca_key_pem);
+        let authority = authority.context("cannot sign the node's certificate")?;
+        Ok(Self {
+            client: clients::node(&server.api, &settings.node_name),
+            settings: Arc::new(settings),
+            machine,
+            first_runtime: Mutex::new(Some(runtime)),
+            args: config.node,
+            authorities: vec![ca.context("the certificate authority is unusable")?],
+            certifier: Arc::new(LocalSigner(authority)),
+            listener: Arc::new(listener.into_std()?),
+            _lock: lock,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.settings.node_name
+    }
+
+    /// Runs the node until `stop` is cancelled.
+    pub fn run(
+        &self,
+        stop: CancellationToken,
+    ) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+        let first = self
+            .first_runtime
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let args = self.args.clone();
+        let listener = self.listener.try_clone();
+        let settings = Arc::clone(&self.settings);
+        let machine = self.machine.clone();
+        let cluster = Cluster {
+            client: self.client.clone(),
+            authorities: self.authorities.clone(),
+            certifier: Arc::clone(&self.certifier),
+            server: None,
+        };
+        async move {
+            // A runtime reports each event once, so a restarted node must open it again.
+            let runtime = match first {
+                Some(runtime) => runtime,
+                None => node::runtime(&args, &settings.paths.data).await?,
+            };
+            let start = Start {
+                settings,
+                machine,
+                runtime,
+                cluster: Some(cluster),
+                listener: Some(listener.and_then(TcpListener::from_std)?),
+                begun: None,
+            };
+            Ok(start::run(start, stop).await?)
+        }
+    }
+}
+
+/// Binds the kubelet API. Falls back to a free port if no address is configured and 10250 is taken.
+async fn listen(configured: Option<SocketAddr>, ip: IpAddr) -> anyhow::Result<TcpListener> {
+    if let Some(address) = configured {
+        return node::listen(address, "--node-listen").await;
+    }
+    let usual = SocketAddr::new(ip, KUBELET_PORT);
+    match TcpListener::bind(usual).await {
+        Ok(listener) => Ok(listener),
+        Err(error) => {
+            let listener = node::listen(SocketAddr::new(ip, 0), "--node-listen").await?;
+            let port = listener.local_addr()?.port();
+            tracing::info!(
+                "cannot listen on {usual} ({error}); serving the kubelet API on port {port}"
+            );
+            Ok(listener)
+        }
+    }
+}
+
+/// The API server's address for containers: where it listens, or `own` if it listens on all addresses.
+fn api_address(listening: SocketAddr, own: IpAddr) -> ApiAddress {
+    let ip = if listening.ip().is_unspecified() {
+        own
+    } else {
+        listening.ip()
+    };
+    ApiAddress {
+        host: ip.to_string(),
+        port: listening.port(),
+    }
+}
+
+/// Signs the serving certificate with the CA key of the server in this process.
+struct LocalSigner(Authority);
+
+#[async_trait]
+impl Certifier for LocalSigner {
+    async fn obtain(&self, wanted: &Wanted, file: &Path) -> Result<Pair, IdentityError> {
+        let unusable = |why: String| IdentityError::Unusable {
+            what: "the node's own certificate".to_owned(),
+            why,
+        };
+        let key = rcgen::KeyPair::generate().map_err(|error| unusable(error.to_string()))?;
+        let request = wanted.pem(&key);
+        let request = request.map_err(|error| unusable(error.to_string()))?;
+        let chain = self.0.sign_serving(&request);
+        let chain = chain.map_err(|error| unusable(error.to_string()))?;
+        let pair = Pair::new(&chain, &key.serialize_pem())?;
+        pair.write(file)?;
+        Ok(pair)
+    }
+}
