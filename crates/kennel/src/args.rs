@@ -308,7 +308,7 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) dns: DnsZoneArgs,
 
-    /// Give the first node the control-plane label and NoSchedule taint
+    /// Give the first node the control-plane label and the taint `NoSchedule`
     ///
     /// Done once per start; you may remove them until the next start.
     #[arg(long)]
