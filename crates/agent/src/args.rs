@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use kennel_core::duration;
 use kennel_node::pressure::{BadThreshold, Signal, Threshold, thresholds};
-use kennel_node::scenario::duration;
 use serde_json::{Value, json};
 
 /// How to run a node.
@@ -114,7 +114,7 @@ fn kept_free(text: &str) -> Result<Thresholds, BadThreshold> {
 fn patience(text: &str) -> Result<(Signal, Duration), String> {
     let (signal, time) = text.split_once('=').ok_or("this is no SIGNAL=TIME")?;
     let signal = Signal::named(signal.trim()).map_err(|error| error.to_string())?;
-    let time = duration(time.trim()).ok_or("this is no time such as 90s or 1m30s")?;
+    let time = duration::parse(time.trim()).ok_or("this is no time such as 90s or 1m30s")?;
     Ok((signal, time))
 }
 
@@ -195,13 +195,16 @@ impl AgentArgs {
     }
 }
 
+/// The same as `kennel_simulation::NODES_MAX`, which the agent program does not link.
+pub const SIMULATED_NODES_MAX: u32 = 61_439;
+
 /// Which nodes to play, with `--runtime=simulated` and no `--node-name`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Many simulated nodes (--runtime=simulated)")]
 pub struct SimulatedArgs {
     /// How many nodes to play
     #[arg(long, default_value_t = 1, value_name = "NODES",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(SIMULATED_NODES_MAX)))]
     pub count: u32,
 
     /// What the nodes' names begin with; their number follows
@@ -210,7 +213,7 @@ pub struct SimulatedArgs {
 
     /// The number of the first node, for more than one agent in a cluster: it decides addresses, too
     #[arg(long, default_value_t = 1, value_name = "NUMBER",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(kennel_node::simulated::NODES_MAX)))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(SIMULATED_NODES_MAX)))]
     pub first: u32,
 
     /// What happens to them

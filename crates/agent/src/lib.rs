@@ -19,7 +19,7 @@ pub mod notify;
 mod run;
 pub mod signals;
 
-pub use run::{run, scenario};
+pub use run::run;
 
 /// The threads of an agent: a guest on somebody's machine keeps small.
 pub const THREADS: usize = 2;

@@ -12,8 +12,8 @@ use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
 use kennel_node::runtime::cri::Cri;
+use kennel_node::runtime::fake::FakeRuntime;
 use kennel_node::runtime::process::{self, Process};
-use kennel_node::runtime::simulated::Simulated;
 use tokio::net::TcpListener;
 
 use crate::args::{NodeArgs, RuntimeKind};
@@ -146,7 +146,7 @@ pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Run
 
 async fn open(kind: &Kind, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     match kind {
-        Kind::Simulated => Ok(Arc::new(Simulated::new())),
+        Kind::Simulated => Ok(Arc::new(FakeRuntime::new())),
         Kind::Cri(socket) => Ok(Arc::new(container_runtime(socket).await)),
         Kind::Process => {
             let options = process::Options {

@@ -1,4 +1,4 @@
-//! `kennel agent`: this machine as a node, or many simulated ones, against any Kubernetes API.
+//! `kennel agent`: this machine as a node, against any Kubernetes API.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,14 +9,12 @@ use kennel_node::agent::identity::join::{self, CLIENT, Invitation};
 use kennel_node::agent::identity::{Desk, Door, Joined, Wanted, rotate};
 use kennel_node::agent::lock::Lock;
 use kennel_node::agent::{ApiAddress, Cluster, Machine, Start, start};
-use kennel_node::scenario::Scenario;
-use kennel_node::simulated::{self, Clients, Simulation};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{AgentArgs, ScenarioArgs, SimulatedArgs};
+use crate::args::AgentArgs;
 use crate::cluster;
 use crate::node::{self, Place};
 use crate::notify;
@@ -25,27 +23,11 @@ use crate::signals::until_told;
 /// Runs until told to stop.
 pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     crate::descriptors::raise_limit();
-    if args.plays_many() {
-        until_told(|stop| simulate(args, stop)).await
-    } else {
-        until_told(|stop| be_a_node(args, stop)).await
-    }
-}
-
-async fn simulate(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
-    let SimulatedArgs {
-        count,
-        node_prefix,
-        first,
-        scenario: fates,
-    } = args.simulated;
-    let simulation = Simulation::of(count)
-        .first(first)
-        .prefix(node_prefix)
-        .scenario(scenario(&fates)?, fates.seed);
-    let client = cluster::client(args.kubeconfig.as_deref()).await?;
-    notify::ready(&format!("Playing {count} nodes"));
-    Ok(simulated::run(Clients::shared(client), simulation, stop).await?)
+    anyhow::ensure!(
+        !args.plays_many(),
+        "this program runs one node: start many simulated nodes with `kennel agent`"
+    );
+    until_told(|stop| be_a_node(args, stop)).await
 }
 
 async fn be_a_node(mut args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
@@ -172,14 +154,4 @@ async fn by_kubeconfig(kubeconfig: &Path, pki: &Path) -> anyhow::Result<Membersh
         },
         api: api.map(|(host, port)| ApiAddress { host, port }),
     })
-}
-
-/// What is to happen to simulated nodes.
-pub fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
-    let Some(path) = &args.scenario else {
-        return Ok(Scenario::default());
-    };
-    let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    Scenario::parse(&text).with_context(|| format!("cannot use {}", path.display()))
 }

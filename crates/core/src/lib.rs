@@ -27,6 +27,7 @@
 pub mod affinity;
 pub mod certificates;
 pub mod daemonset;
+pub mod duration;
 pub mod endpoints;
 pub mod garbage;
 pub mod int_or_percent;

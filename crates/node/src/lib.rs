@@ -1,27 +1,19 @@
 //! The node agent and its runtimes, against any Kubernetes API.
 //!
 //! ```text
-//!   API ──watch──▶ pods ─▶ runtime (cri, process)        agent: puts a real node together
-//!                   ▲ inputs, probes                     look: answers kubectl
-//!   API ──watch──▶ simulated ─▶ stages (what comes next in a pod's life) ─▶ status, delete ──▶ API
-//!                     │            ▲
-//!                     │         scenario (what happens to whom) ◀─ dice (chance, by seed and name)
-//!                     └─ nodes and their leases
+//!   API ──watch──▶ pods ─▶ runtime (cri, process, fake)  agent: assembles a node of these modules
+//!                   ▲ inputs, probes                     kubelet_api: logs, exec, attach, port-forward
 //! ```
 //!
-//! This crate must never import the server or the store: it is a client like any other. It borrows the frame of
-//! watching and writing from `kennel_client`.
+//! This crate must never import the server or the store: it is a client like any other. It uses `kennel_client` to
+//! watch and to write.
 
 pub mod agent;
-pub mod dice;
 pub mod inputs;
-pub mod look;
+pub mod kubelet_api;
 pub mod manifests;
 pub mod pods;
 pub mod pressure;
 pub mod probes;
 pub mod runtime;
-pub mod scenario;
-pub mod simulated;
-pub mod stages;
 mod unverified_tls;

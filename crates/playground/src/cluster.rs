@@ -9,11 +9,11 @@ use kennel_agent::args::{NodeArgs, RuntimeKind, Taint, Thresholds};
 use kennel_control::control_plane_role::ROLE;
 use kennel_control::nodes::lifecycle;
 use kennel_node::pressure::thresholds;
-use kennel_node::scenario::Scenario;
-use kennel_node::simulated::Simulation;
 use kennel_server::http::limits::Patience;
 use kennel_server::server::{Config, Server};
 use kennel_server::{audit, expire, pki};
+use kennel_simulation::Simulation;
+use kennel_simulation::scenario::Scenario;
 use kennel_standalone::controller_manager::{self, Selection};
 use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
 use kennel_standalone::supervisor::{Running, Supervisor};
@@ -99,7 +99,7 @@ impl Cluster {
         }
         if plan.simulated > 0 {
             let scenario = Scenario::parse(tour::SCENARIO)?;
-            let mut simulation = Simulation::of(plan.simulated)
+            let mut simulation = Simulation::new(plan.simulated)
                 .prefix(NODE_NAME_PREFIX)
                 .first(plan.real + 1)
                 .scenario(scenario, 0);

@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use kennel_node::simulated;
 use kennel_server::api::Api;
 use kennel_server::http::{body, connection};
 use kennel_server::request::User;
@@ -65,11 +64,11 @@ pub fn node(api: &Arc<Api>, name: &str) -> kube::Client {
 
 /// The clients of simulated nodes: one that watches pods, with the role `kennel:simulated-nodes`, and one per
 /// node, with the rights of that node.
-pub fn simulated(api: &Arc<Api>) -> simulated::Clients {
+pub fn simulated(api: &Arc<Api>) -> kennel_simulation::Clients {
     let watcher = system_user(api, "system:kennel:simulated-nodes");
     let (api, count) = (Arc::clone(api), request_counts::of_user("system:node"));
     let node = move |name: &str| counted(&api, node_user(name), Arc::clone(&count));
-    simulated::Clients {
+    kennel_simulation::Clients {
         watcher,
         node: Box::new(node),
     }

@@ -14,9 +14,9 @@ use kennel_control::{
     collector, control_plane_role, daemonset, endpoints, namespaces, nodes, podgc, scheduler,
     tokens,
 };
-use kennel_node::simulated::Simulation;
 use kennel_server::api::Api;
 use kennel_server::server::Server;
+use kennel_simulation::Simulation;
 
 pub use self::selection::Selection;
 use crate::clients;
@@ -176,7 +176,7 @@ pub fn simulate_nodes(supervisor: &mut Supervisor, simulation: &Simulation, api:
     let (api, simulation) = (Arc::clone(api), simulation.clone());
     supervisor.start("simulated nodes", move |_, stop| {
         let nodes = clients::simulated(&api);
-        kennel_node::simulated::run(nodes, simulation.clone(), stop)
+        kennel_simulation::run(nodes, simulation.clone(), stop)
     });
 }
 

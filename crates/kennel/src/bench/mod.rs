@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use kennel_client::api;
-use kennel_node::simulated::{Clients, Handle, Simulation};
+use kennel_simulation::{Clients, Handle, Simulation};
 use kube::Client;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,7 @@ async fn measure(client: &Client, args: &BenchArgs, processes: Vec<Process>) -> 
     progress(format_args!("registering {} nodes", args.nodes));
     let started_at = Instant::now();
     let (key, value) = manifest::NODE_LABEL;
-    let simulation = Simulation::of(args.nodes)
+    let simulation = Simulation::new(args.nodes)
         .prefix(manifest::NODE_PREFIX)
         .heartbeat(heartbeat_interval(args.nodes))
         .label(key, value);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use kennel_node::simulated::NODES_MAX;
+use kennel_simulation::NODES_MAX;
 use serde_json::Value;
 
 use super::manifest::max_unavailable;

@@ -45,8 +45,8 @@ pub(super) fn page() -> String {
         (
             "A node's agent",
             &[
-                kennel_node::look::METRICS,
-                kennel_node::look::OPERATIONS,
+                kennel_node::kubelet_api::METRICS,
+                kennel_node::kubelet_api::OPERATIONS,
                 kennel_node::pressure::METRICS,
                 kennel_node::manifests::METRICS,
             ],

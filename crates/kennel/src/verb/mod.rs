@@ -1,5 +1,6 @@
 //! One module per verb that needs more than a call.
 
+mod agent;
 mod bench;
 mod controller;
 mod dns;
@@ -25,7 +26,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         match args.verb {
             Verb::Server(args) => server::run(args).await,
             Verb::Up(args) => up::run(*args).await,
-            Verb::Agent(args) => kennel_agent::run(*args).await,
+            Verb::Agent(args) => agent::run(*args).await,
             Verb::Token(args) => token::run(args).await,
             Verb::Controller(args) => controller::run(args).await,
             Verb::Dns(args) => dns::run(args).await,

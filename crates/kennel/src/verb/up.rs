@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use kennel_agent::node;
-use kennel_node::simulated::Simulation;
 use kennel_server::server::Server;
+use kennel_simulation::Simulation;
 use kennel_standalone::embedded_node::{EmbeddedNode, NodeConfig, ServerHandle};
 use kennel_standalone::supervisor::Supervisor;
 use kennel_standalone::{clients, controller_manager, server};
 
-use super::dns;
+use super::{agent, dns};
 use crate::args::UpArgs;
 use crate::signals::Signals;
 
@@ -19,7 +19,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Runs everything until SIGINT or SIGTERM.
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let scenario = kennel_agent::scenario(&args.scenario)?;
+    let scenario = agent::read_scenario(&args.scenario)?;
     let dns_server = match args.dns_listen {
         Some(listen) => Some(dns::bind(listen, args.dns.clone()).await?),
         None => None,
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let lifecycle = args.eviction.settings();
     controller_manager::start(&mut supervisor, &args.controllers, lifecycle, &server)?;
     let simulated = args.simulate.unwrap_or(0);
-    let simulation = Simulation::of(simulated);
+    let simulation = Simulation::new(simulated);
     let mut simulation = simulation.scenario(scenario, args.scenario.seed);
     simulation.control_plane = args.taint_control_plane;
     if simulated > 0 {

@@ -39,7 +39,7 @@ use super::node;
 use super::serving::Serving;
 use super::settings::Settings;
 use crate::inputs::Inputs;
-use crate::look::{self, Counted, Rooms};
+use crate::kubelet_api::{self, Counted, Rooms};
 use crate::manifests::mirror::{self, Mirror};
 use crate::manifests::{self, Manifests};
 use crate::pods::{
@@ -238,7 +238,7 @@ impl Assembly {
         self.tasks.spawn(keeping);
         let (runtime, directory) = (Arc::clone(&self.runtime), Arc::clone(&self.directory));
         let paths = self.settings.paths.clone();
-        let cutting = look::logs::rotate(runtime, directory, paths, self.stop.clone());
+        let cutting = kubelet_api::logs::rotate(runtime, directory, paths, self.stop.clone());
         self.tasks.spawn(cutting);
     }
 
@@ -270,7 +270,7 @@ impl Assembly {
             ],
         };
         self.tasks
-            .spawn(look::serve(listener, tls, rooms, self.stop.clone()));
+            .spawn(kubelet_api::serve(listener, tls, rooms, self.stop.clone()));
         Ok(())
     }
 

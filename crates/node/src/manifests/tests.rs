@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::pods::CachedPod;
-use crate::runtime::simulated::Simulated;
+use crate::runtime::fake::FakeRuntime;
 
 fn manifest(name: &str, image: &str) -> String {
     format!(
@@ -37,7 +37,7 @@ impl Node {
         let manifests = Manifests {
             dir: dir.path().to_owned(),
             node_name: "Node1".to_owned(),
-            runtime: Arc::new(Simulated::new()),
+            runtime: Arc::new(FakeRuntime::new()),
             directory: Arc::clone(&directory),
             events: None,
             metrics: Arc::clone(&metrics),

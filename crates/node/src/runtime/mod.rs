@@ -1,22 +1,22 @@
-//! What runs the containers of pods, behind one trait.
+//! Container runtimes, behind one trait.
 //!
 //! ```text
-//!   pods (workers) ─▶ Runtime ─┬─ cri        containerd, over its socket
-//!   look (kubectl) ─▶          ├─ process    plain processes of this machine
-//!   pressure       ─▶          └─ simulated  nothing at all
+//!   pods (workers) ─▶ Runtime ─┬─ cri      containerd, over its socket
+//!   kubelet_api    ─▶          ├─ process  processes of this machine
+//!   pressure       ─▶          └─ fake     in memory, runs nothing
 //! ```
 //!
-//! A runtime does what it is told and says what there is. It decides nothing about a pod's life (that is
-//! [`kennel_core::pod`]) and knows no API server. What it cannot honour it refuses in words that name the
-//! way out; it never leaves out a part of what it was given.
+//! A runtime executes requests and lists what exists. It decides nothing about a pod's lifecycle (that is
+//! [`kennel_core::pod`]) and knows no API server. It refuses a configuration that it cannot apply, with a message that
+//! names the way out; it never ignores a part of it.
 
 mod config;
 pub mod cri;
 mod error;
+pub mod fake;
 pub mod process;
 mod session;
 mod signals;
-pub mod simulated;
 
 use std::time::Duration;
 

@@ -70,7 +70,7 @@ pub(crate) async fn run(
 
 #[cfg(test)]
 mod tests {
-    use kennel_node::scenario::Scenario;
+    use kennel_simulation::scenario::Scenario;
 
     use super::*;
 

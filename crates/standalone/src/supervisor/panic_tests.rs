@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kennel_control::daemonset::{self, Settings};
 use kennel_control::nodes::lifecycle;
 use kennel_control::scheduler;
-use kennel_node::simulated::{self, Clients, Simulation};
+use kennel_simulation::{Clients, Simulation};
 use kennel_testkit::inprocess::{self, Server};
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
@@ -63,7 +63,7 @@ fn components(server: &Server) -> Supervisor {
             watcher: inprocess::client(api.clone(), "nodes"),
             node: Box::new(move |name| inprocess::client(api.clone(), name)),
         };
-        simulated::run(clients, Simulation::of(NODES), stop)
+        kennel_simulation::run(clients, Simulation::new(NODES), stop)
     });
     supervisor
 }

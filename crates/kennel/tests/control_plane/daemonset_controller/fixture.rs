@@ -11,7 +11,7 @@ use kennel_control::daemonset::{self, Settings};
 use kennel_control::informers::Informers;
 use kennel_control::nodes::lifecycle;
 use kennel_control::scheduler;
-use kennel_node::simulated::{self, Clients, Simulation};
+use kennel_simulation::{Clients, Simulation};
 use kennel_testkit::faulty::Faults;
 use kennel_testkit::inprocess::{self, Server};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -48,13 +48,13 @@ impl Fixture {
         let keeper = lifecycle::run(keeper, &mut informers, settings, forever.clone());
         tokio::spawn(keeper);
         tokio::spawn(informers.run(forever.clone()));
-        let simulation = Simulation::of(nodes.into());
+        let simulation = Simulation::new(nodes.into());
         let api = server.api();
         let machines = Clients {
             watcher: server.client("nodes"),
             node: Box::new(move |name| inprocess::client(api.clone(), name)),
         };
-        tokio::spawn(simulated::run(machines, simulation, forever));
+        tokio::spawn(kennel_simulation::run(machines, simulation, forever));
         let admin = server.client("admin");
         let ledger = Ledger::open(admin.clone());
         Self {

@@ -12,7 +12,7 @@ use kennel_node::inputs::Inputs;
 use kennel_node::pods::{CommandSender, Dependencies, Origin, PodUpdate, manager, source};
 use kennel_node::probes::Prober;
 use kennel_node::runtime::Runtime as _;
-use kennel_node::runtime::simulated::Simulated;
+use kennel_node::runtime::fake::FakeRuntime;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
@@ -23,14 +23,14 @@ use crate::simulation::fixture::{Fixture, PODS, condition, container, is_ready};
 
 /// A node of the name `one`, with its directory; ends when it is dropped.
 struct Node {
-    runtime: Simulated,
+    runtime: FakeRuntime,
     _tasks: JoinSet<()>,
     _mirrors: mpsc::Receiver<PodUpdate>,
     _object: watch::Sender<Arc<Value>>,
     _dir: TempDir,
 }
 
-fn start(fixture: &Fixture, runtime: &Simulated) -> Node {
+fn start(fixture: &Fixture, runtime: &FakeRuntime) -> Node {
     let dir = TempDir::new().unwrap();
     let settings = Settings::plain("one", IpAddr::from([192, 0, 2, 1]), dir.path());
     let settings = Arc::new(settings);
@@ -78,7 +78,7 @@ fn first_sandbox(node: &Node) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_node_s_pods_run_and_end_by_the_api() {
     let fixture = Fixture::new(0, "{}", 0).await;
-    let node = start(&fixture, &Simulated::new());
+    let node = start(&fixture, &FakeRuntime::new());
     fixture.pod("web", "one", quiet()).await;
     fixture.pod("elsewhere", "two", quiet()).await;
     let pod = fixture.pod_until("web", is_ready).await;
@@ -108,7 +108,7 @@ async fn a_node_s_pods_run_and_end_by_the_api() {
 #[tokio::test(start_paused = true)]
 async fn a_status_changes_only_what_is_the_node_s_to_say() {
     let fixture = Fixture::new(0, "{}", 0).await;
-    let node = start(&fixture, &Simulated::new());
+    let node = start(&fixture, &FakeRuntime::new());
     let mut spec = quiet();
     spec["readinessGates"] = json!([{"conditionType": "example.com/gate"}]);
     fixture.pod("web", "one", spec).await;
@@ -145,7 +145,7 @@ async fn a_status_changes_only_what_is_the_node_s_to_say() {
 #[tokio::test(start_paused = true)]
 async fn another_agent_takes_up_what_runs_and_a_new_pod_may_have_an_old_name() {
     let fixture = Fixture::new(0, "{}", 0).await;
-    let runtime = Simulated::new();
+    let runtime = FakeRuntime::new();
     let node = start(&fixture, &runtime);
     fixture.pod("web", "one", quiet()).await;
     let before = fixture.pod_until("web", is_ready).await;
@@ -172,7 +172,7 @@ async fn another_agent_takes_up_what_runs_and_a_new_pod_may_have_an_old_name() {
 #[tokio::test(start_paused = true)]
 async fn what_does_not_fit_fails_for_all_to_see() {
     let fixture = Fixture::new(0, "{}", 0).await;
-    let _node = start(&fixture, &Simulated::new());
+    let _node = start(&fixture, &FakeRuntime::new());
     let mut spec = quiet();
     spec["nodeSelector"] = json!({"disk": "ssd"});
     fixture.pod("picky", "one", spec).await;

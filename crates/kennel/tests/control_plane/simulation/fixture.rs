@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Content, Failure, Writer};
-use kennel_node::scenario::Scenario;
-use kennel_node::simulated::{Clients, Handle, Simulation};
+use kennel_simulation::scenario::Scenario;
+use kennel_simulation::{Clients, Handle, Simulation};
 use kennel_testkit::inprocess::Server;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -141,7 +141,7 @@ async fn step() {
 
 async fn play(server: &Server, count: u32, scenario: &str, seed: u64) -> Handle {
     let scenario = Scenario::parse(scenario).unwrap();
-    let simulation = Simulation::of(count).scenario(scenario, seed);
+    let simulation = Simulation::new(count).scenario(scenario, seed);
     let mut nodes = Handle::start(Clients::shared(server.client("nodes")), simulation);
     nodes.registered().await.unwrap();
     nodes

@@ -110,7 +110,7 @@ fn the_example_in_the_docs_can_be_used() {
     let example =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/simulation.yaml");
     let text = std::fs::read_to_string(example).unwrap();
-    let scenario = kennel_node::scenario::Scenario::parse(&text).unwrap();
+    let scenario = kennel_simulation::scenario::Scenario::parse(&text).unwrap();
     assert!(!scenario.nodes.is_empty() && !scenario.pods.is_empty());
 }
 

@@ -18,13 +18,13 @@ use crate::agent::Settings;
 use crate::pods::{CommandSender, Dependencies, Origin, Pod, PodCache, PodUpdate, manager};
 use crate::probes::Prober;
 use crate::runtime::PodId;
-use crate::runtime::simulated::{Happening, Simulated};
+use crate::runtime::fake::{FakeRuntime, RuntimeEvent};
 
 /// More than the updates that any test makes before the pod manager receives them.
 const UPDATE_QUEUE_CAPACITY: usize = 1024;
 
 pub(super) struct TestNode {
-    pub(super) runtime: Simulated,
+    pub(super) runtime: FakeRuntime,
     pub(super) api: Arc<Mutex<FakeApi>>,
     pub(super) inputs: Arc<FakeInputs>,
     pub(super) cache: Arc<PodCache>,
@@ -36,10 +36,10 @@ pub(super) struct TestNode {
 
 impl TestNode {
     pub(super) async fn new() -> Self {
-        Self::with(Simulated::new()).await
+        Self::with(FakeRuntime::new()).await
     }
 
-    pub(super) async fn with(runtime: Simulated) -> Self {
+    pub(super) async fn with(runtime: FakeRuntime) -> Self {
         let mut node = Self {
             runtime,
             api: Arc::default(),
@@ -187,12 +187,12 @@ impl TestNode {
 
     /// When runs of a container started, in seconds.
     pub(super) fn starts(&self, container: &str) -> Vec<u64> {
-        let started = |(time, what): (Duration, Happening)| match what {
-            Happening::Began(_, name, _) if name == container => Some(time.as_secs()),
+        let started = |(time, what): (Duration, RuntimeEvent)| match what {
+            RuntimeEvent::Started(_, name, _) if name == container => Some(time.as_secs()),
             _ => None,
         };
         self.runtime
-            .happened()
+            .history()
             .into_iter()
             .filter_map(started)
             .collect()
@@ -200,13 +200,13 @@ impl TestNode {
 
     /// Starts and exits of containers, as `+name` and `-name`, and executed commands.
     pub(super) fn history(&self) -> Vec<String> {
-        let describe = |(_, what): (Duration, Happening)| match what {
-            Happening::Began(_, name, _) => format!("+{name}"),
-            Happening::Ended(_, name, _) => format!("-{name}"),
-            Happening::Doubled(_, name) => format!("doubled {name}"),
-            Happening::Ran(command) => format!("ran {command}"),
+        let describe = |(_, what): (Duration, RuntimeEvent)| match what {
+            RuntimeEvent::Started(_, name, _) => format!("+{name}"),
+            RuntimeEvent::Exited(_, name, _) => format!("-{name}"),
+            RuntimeEvent::StartedTwice(_, name) => format!("doubled {name}"),
+            RuntimeEvent::Executed(command) => format!("ran {command}"),
         };
-        self.runtime.happened().into_iter().map(describe).collect()
+        self.runtime.history().into_iter().map(describe).collect()
     }
 
     pub(super) fn seconds(&self) -> u64 {

@@ -127,12 +127,12 @@ async fn a_failing_liveness_probe_restarts_and_a_readiness_probe_does_not() {
     spec["containers"][0]["readinessProbe"] = probe("useful");
     node.create("web", spec);
     node.until_ready("web").await;
-    node.runtime.set_answer("useful", 1);
+    node.runtime.set_exec_exit_code("useful", 1);
     node.until("unready", |node| !node.is_ready("web")).await;
     assert_eq!(node.starts("app").len(), 1);
-    node.runtime.set_answer("useful", 0);
+    node.runtime.set_exec_exit_code("useful", 0);
     node.until_ready("web").await;
-    node.runtime.set_answer("alive", 1);
+    node.runtime.set_exec_exit_code("alive", 1);
     node.until("restarted", |node| node.starts("app").len() == 2)
         .await;
     assert!(node.has_event("Unhealthy: Readiness probe failed: "));
@@ -246,7 +246,7 @@ async fn foreign_conditions_stay_and_overwritten_own_ones_are_restored() {
 #[tokio::test(start_paused = true)]
 async fn the_number_of_concurrent_starts_is_bounded() {
     let latency = std::time::Duration::from_secs(1);
-    let node = TestNode::with(crate::runtime::simulated::Simulated::with_latency(latency)).await;
+    let node = TestNode::with(crate::runtime::fake::FakeRuntime::with_latency(latency)).await;
     for number in 0..40 {
         node.create(&format!("p{number:02}"), one("serve"));
     }

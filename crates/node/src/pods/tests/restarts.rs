@@ -6,7 +6,7 @@ use fastrand::Rng;
 use serde_json::json;
 
 use super::fixture::{TestNode, container, left, one};
-use crate::runtime::simulated::{Happening, Simulated};
+use crate::runtime::fake::{FakeRuntime, RuntimeEvent};
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_agent_restarts_no_containers() {
@@ -101,7 +101,7 @@ async fn restart_counts_go_on_after_a_reboot() {
     node.create("web", one("serve"));
     node.until_ready("web").await;
     node.kill().await;
-    node.runtime = Simulated::new();
+    node.runtime = FakeRuntime::new();
     node.start().await;
     let again = |node: &TestNode| node.status("web")["containerStatuses"][0]["restartCount"] == 1;
     node.until("again", again).await;
@@ -113,7 +113,7 @@ async fn restart_counts_go_on_after_a_reboot() {
 async fn random_history(seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let latency = Duration::from_millis(rng.u64(1..40));
-    let mut node = TestNode::with(Simulated::with_latency(latency)).await;
+    let mut node = TestNode::with(FakeRuntime::with_latency(latency)).await;
     let mut alive: Vec<String> = Vec::new();
     for number in 0..30 {
         match rng.u8(0..10) {
@@ -154,19 +154,19 @@ async fn check_history(node: &TestNode, alive: &[String], seed: u64) {
             && node.api.lock().unwrap().pods.len() == alive.len()
     };
     node.until("nothing leaks", settled).await;
-    let happened = node.runtime.happened();
+    let happened = node.runtime.history();
     for (_, what) in &happened {
         match what {
-            Happening::Doubled(..) => {
+            RuntimeEvent::StartedTwice(..) => {
                 panic!("seed {seed}: two runs at once: {:#?}", node.history())
             }
-            Happening::Began(uid, name, attempt) => {
+            RuntimeEvent::Started(uid, name, attempt) => {
                 assert_eq!(
                     *attempt, 0,
                     "seed {seed}: {uid} {name} was restarted needlessly"
                 );
             }
-            Happening::Ended(..) | Happening::Ran(_) => {}
+            RuntimeEvent::Exited(..) | RuntimeEvent::Executed(_) => {}
         }
     }
 }

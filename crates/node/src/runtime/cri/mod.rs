@@ -4,7 +4,7 @@
 //!   Cri ─▶ translate (what to make) ─▶ make · end ──┐
 //!       ─▶ images                                   ├─▶ line ─▶ containerd
 //!       ─▶ found (what there is) · changes ─────────┘
-//!       ─▶ look::stream::spdy ─▶ containerd's streaming server (exec, attach, port-forward)
+//!       ─▶ kubelet_api::stream::spdy ─▶ containerd's streaming server (exec, attach, port-forward)
 //! ```
 //!
 //! All state is containerd's: another instance on the same socket sees the same. What is kept here saves
@@ -42,7 +42,7 @@ use super::{
     About, Attachment, ContainerConfig, Duplex, Error, ExecRequest, Found, Health, Image, Output,
     PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Usage,
 };
-use crate::look::stream::spdy::client as streams;
+use crate::kubelet_api::stream::spdy::client as streams;
 
 /// Pods told of and not yet heard.
 const CHANGES: usize = 256;

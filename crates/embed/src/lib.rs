@@ -1,0 +1,82 @@
+//! Build-script support: builds one program of this workspace, so that another can embed it with `include_bytes!`.
+//!
+//! The program is linked statically and at a fixed address, which needs the least memory. It lands in `OUT_DIR` under
+//! its package name. Build scripts may panic: cargo shows the message.
+
+#![allow(clippy::print_stdout)] // Cargo reads a build script's instructions from stdout.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program of this workspace. The binary has the name of its package.
+pub struct Program<'a> {
+    pub package: &'a str,
+    /// The cargo profile, which is neither `dev` nor `release`.
+    pub profile: &'a str,
+    /// Directories below `crates` that it is built from: a change there builds it again.
+    pub sources: &'a [&'a str],
+}
+
+impl Program<'_> {
+    /// Builds the program.
+    ///
+    /// # Panics
+    /// If it does not compile.
+    pub fn build(&self) {
+        for source in self.sources {
+            println!("cargo:rerun-if-changed=../{source}/src");
+            println!("cargo:rerun-if-changed=../{source}/Cargo.toml");
+        }
+        println!("cargo:rerun-if-changed=../../Cargo.lock");
+        let small = "-Ctarget-feature=+crt-static -Crelocation-model=static";
+        // Without a static C library on the build machine, the program is larger and works the same.
+        let built = self.cargo_build(small) || self.cargo_build("");
+        assert!(built, "{} does not build; see above", self.package);
+        let target_dir = self.target_dir().join(from_env("TARGET"));
+        let program = target_dir.join(self.profile).join(self.package);
+        std::fs::copy(program, self.destination()).expect("cargo has just built the program");
+    }
+
+    /// Writes an empty file instead, for builds that embed nothing.
+    ///
+    /// # Panics
+    /// If `OUT_DIR` is not writable.
+    pub fn omit(&self) {
+        std::fs::write(self.destination(), []).expect("OUT_DIR is writable");
+    }
+
+    fn destination(&self) -> PathBuf {
+        Path::new(&from_env("OUT_DIR")).join(self.package)
+    }
+
+    fn target_dir(&self) -> PathBuf {
+        Path::new(&from_env("OUT_DIR")).join(self.profile)
+    }
+
+    fn cargo_build(&self, rustflags: &str) -> bool {
+        let mut command = Command::new(from_env("CARGO"));
+        command
+            .args(["build", "--quiet", "--locked"])
+            .args(["--profile", self.profile])
+            .args(["--package", self.package, "--bin", self.package])
+            .args(["--target", &from_env("TARGET"), "--target-dir"])
+            .arg(self.target_dir())
+            .current_dir(Path::new(&from_env("CARGO_MANIFEST_DIR")).join("../.."))
+            .env("RUSTFLAGS", rustflags);
+        // Settings of the outer build that must not apply to this one.
+        for name in [
+            "CARGO_ENCODED_RUSTFLAGS",
+            "RUSTC_WRAPPER",
+            "RUSTC_WORKSPACE_WRAPPER",
+            "CARGO_TARGET_DIR",
+        ] {
+            command.env_remove(name);
+        }
+        command.status().is_ok_and(|status| status.success())
+    }
+}
+
+fn from_env(name: &str) -> String {
+    let value = std::env::var(name);
+    value.unwrap_or_else(|error| panic!("cargo sets {name} for build scripts: {error}"))
+}

@@ -1,0 +1,47 @@
+//! `kennel agent`: this machine as a node, or many simulated nodes, against any Kubernetes API.
+
+use anyhow::Context as _;
+use kennel_agent::args::{AgentArgs, SIMULATED_NODES_MAX, ScenarioArgs, SimulatedArgs};
+use kennel_simulation::scenario::Scenario;
+use kennel_simulation::{Clients, NODES_MAX, Simulation};
+use tokio_util::sync::CancellationToken;
+
+use kennel_agent::signals::until_told;
+use kennel_agent::{cluster, descriptors, notify};
+
+const _: () = assert!(SIMULATED_NODES_MAX == NODES_MAX);
+
+pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
+    if args.plays_many() {
+        descriptors::raise_limit();
+        until_told(|stop| simulate(args, stop)).await
+    } else {
+        kennel_agent::run(args).await
+    }
+}
+
+async fn simulate(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()> {
+    let SimulatedArgs {
+        count,
+        node_prefix,
+        first,
+        scenario,
+    } = args.simulated;
+    let simulation = Simulation::new(count)
+        .first(first)
+        .prefix(node_prefix)
+        .scenario(read_scenario(&scenario)?, scenario.seed);
+    let client = cluster::client(args.kubeconfig.as_deref()).await?;
+    notify::ready(&format!("Simulating {count} nodes"));
+    Ok(kennel_simulation::run(Clients::shared(client), simulation, stop).await?)
+}
+
+/// Reads the scenario file, if one was given.
+pub(crate) fn read_scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
+    let Some(path) = &args.scenario else {
+        return Ok(Scenario::default());
+    };
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    Scenario::parse(&text).with_context(|| format!("cannot use {}", path.display()))
+}

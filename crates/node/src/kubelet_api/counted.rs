@@ -1,0 +1,223 @@
+//! A runtime whose operations are counted: how often each was asked for, and how often it failed.
+//!
+//! It changes nothing of what is asked or answered.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kennel_client::metrics::{Counter, Observed, Page};
+use tokio::sync::mpsc;
+
+use crate::runtime::{
+    About, Attachment, ContainerConfig, Duplex, ExecRequest, Found, Health, Image, Output,
+    PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Usage,
+};
+
+/// What is counted, by the kubelet's names.
+const OPERATIONS: [&str; 15] = [
+    "list_podsandbox",
+    "podsandbox_status",
+    "pull_image",
+    "run_podsandbox",
+    "stop_podsandbox",
+    "remove_podsandbox",
+    "create_container",
+    "start_container",
+    "stop_container",
+    "remove_container",
+    "exec_sync",
+    "exec",
+    "attach",
+    "port_forward",
+    "reopen_container_log",
+];
+
+kennel_core::metrics! {
+    pub METRICS;
+    Counter ASKED = "kubelet_runtime_operations_total" ["operation_type"]
+        "What the runtime was asked for, by operation.";
+    Counter FAILED = "kubelet_runtime_operations_errors_total" ["operation_type"]
+        "What it failed to do, by operation.";
+}
+
+/// See the [module](self).
+pub struct Counted {
+    runtime: Arc<dyn Runtime>,
+    asked: [Counter; OPERATIONS.len()],
+    failed: [Counter; OPERATIONS.len()],
+}
+
+impl Counted {
+    /// Counts what this runtime is asked for.
+    pub fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Self {
+            runtime,
+            asked: Default::default(),
+            failed: Default::default(),
+        }
+    }
+
+    /// Waits for an operation, and counts it.
+    async fn count<T>(
+        &self,
+        operation: &str,
+        work: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let at = OPERATIONS.iter().position(|known| *known == operation);
+        let at = at.expect("every operation that is counted is in the table");
+        self.asked[at].increment();
+        let done = work.await;
+        if done.is_err() {
+            self.failed[at].increment();
+        }
+        done
+    }
+}
+
+impl Observed for Counted {
+    fn show(&self, page: &mut Page) {
+        for (metric, counters) in [(&ASKED, &self.asked), (&FAILED, &self.failed)] {
+            let counts = OPERATIONS.iter().zip(counters);
+            let counts = counts.filter(|(_, count)| count.get() > 0);
+            let row = |(operation, count): (&&str, &Counter)| {
+                (format!("operation_type=\"{operation}\""), count.get())
+            };
+            page.rows(metric, counts.map(row));
+        }
+    }
+}
+
+#[async_trait]
+impl Runtime for Counted {
+    fn about(&self) -> About {
+        self.runtime.about()
+    }
+
+    async fn health(&self) -> Health {
+        self.runtime.health().await
+    }
+
+    async fn list(&self) -> Result<Vec<Found>> {
+        self.count("list_podsandbox", self.runtime.list()).await
+    }
+
+    async fn look(&self, uid: &str) -> Result<Option<Found>> {
+        self.count("podsandbox_status", self.runtime.look(uid))
+            .await
+    }
+
+    fn changes(&self) -> mpsc::Receiver<String> {
+        self.runtime.changes()
+    }
+
+    async fn image(
+        &self,
+        image: &str,
+        policy: PullPolicy,
+        logins: &[RegistryLogin],
+    ) -> Result<Image> {
+        let work = self.runtime.image(image, policy, logins);
+        self.count("pull_image", work).await
+    }
+
+    async fn start_sandbox(&self, config: &SandboxConfig) -> Result<String> {
+        self.count("run_podsandbox", self.runtime.start_sandbox(config))
+            .await
+    }
+
+    async fn stop_sandbox(&self, id: &str) -> Result<()> {
+        self.count("stop_podsandbox", self.runtime.stop_sandbox(id))
+            .await
+    }
+
+    async fn remove_sandbox(&self, id: &str) -> Result<()> {
+        self.count("remove_podsandbox", self.runtime.remove_sandbox(id))
+            .await
+    }
+
+    async fn create(
+        &self,
+        sandbox: &SandboxConfig,
+        id: &str,
+        config: &ContainerConfig,
+    ) -> Result<String> {
+        let work = self.runtime.create(sandbox, id, config);
+        self.count("create_container", work).await
+    }
+
+    async fn start(&self, id: &str) -> Result<()> {
+        self.count("start_container", self.runtime.start(id)).await
+    }
+
+    async fn stop(&self, id: &str, grace: Duration) -> Result<()> {
+        self.count("stop_container", self.runtime.stop(id, grace))
+            .await
+    }
+
+    async fn remove(&self, id: &str) -> Result<()> {
+        self.count("remove_container", self.runtime.remove(id))
+            .await
+    }
+
+    async fn exec(&self, id: &str, command: &[String], timeout: Duration) -> Result<Output> {
+        let work = self.runtime.exec(id, command, timeout);
+        self.count("exec_sync", work).await
+    }
+
+    async fn exec_session(&self, id: &str, request: &ExecRequest) -> Result<Session> {
+        self.count("exec", self.runtime.exec_session(id, request))
+            .await
+    }
+
+    async fn attach(&self, id: &str, attachment: Attachment) -> Result<Session> {
+        self.count("attach", self.runtime.attach(id, attachment))
+            .await
+    }
+
+    async fn connect(&self, sandbox: &str, port: u16) -> Result<Box<dyn Duplex>> {
+        self.count("port_forward", self.runtime.connect(sandbox, port))
+            .await
+    }
+
+    async fn reopen_log(&self, id: &str) -> Result<()> {
+        self.count("reopen_container_log", self.runtime.reopen_log(id))
+            .await
+    }
+
+    async fn usage(&self) -> Result<Vec<Usage>> {
+        self.runtime.usage().await
+    }
+
+    async fn remove_unused_images(&self) -> Result<u64> {
+        self.runtime.remove_unused_images().await
+    }
+
+    fn image_dir(&self) -> Option<PathBuf> {
+        self.runtime.image_dir()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubelet_api::fake::Fake;
+
+    #[tokio::test]
+    async fn what_fails_is_counted_twice() {
+        let counted = Counted::new(Arc::new(Fake::default()));
+        counted.reopen_log("x").await.unwrap();
+        counted.start("x").await.unwrap_err();
+        let page = Page::of([&counted as &dyn Observed]);
+        for line in [
+            "kubelet_runtime_operations_total{operation_type=\"reopen_container_log\"} 1",
+            "kubelet_runtime_operations_total{operation_type=\"start_container\"} 1",
+            "kubelet_runtime_operations_errors_total{operation_type=\"start_container\"} 1",
+        ] {
+            assert!(page.contains(line), "{line} in {page}");
+        }
+        let failed = "operations_errors_total{operation_type=\"reopen_container_log\"}";
+        assert!(!page.contains(failed), "{page}");
+    }
+}

@@ -1,0 +1,41 @@
+//! Which files a run's log is in.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::agent::Paths;
+use crate::runtime::PodId;
+
+/// The files that were cut off a log, the oldest first.
+pub(super) fn cut_off(log: &Path) -> io::Result<Vec<PathBuf>> {
+    let (Some(dir), Some(name)) = (log.parent(), log.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let prefix = format!("{}.", name.to_string_lossy());
+    let files = match fs::read_dir(dir) {
+        Ok(files) => files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for file in files {
+        let file = file?;
+        if file.file_name().to_string_lossy().starts_with(&prefix) {
+            found.push(file.path());
+        }
+    }
+    // Their names end with the time.
+    found.sort();
+    Ok(found)
+}
+
+/// The log of a run.
+pub(in crate::kubelet_api) fn log(
+    paths: &Paths,
+    pod: &PodId,
+    container: &str,
+    attempt: u32,
+) -> PathBuf {
+    paths.pod_logs(pod).join(Paths::log(container, attempt))
+}

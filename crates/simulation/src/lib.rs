@@ -1,0 +1,221 @@
+//! Simulated nodes, by the thousand: Node objects with leases, whose pods follow a scenario and run nothing.
+//!
+//! ```text
+//!   API ──watch pods, nodes──▶ fleet ─▶ stages (which stage of a pod comes next, and when)
+//!                                │         ▲
+//!                                │      scenario (which pods and nodes fail, and how) ◀─ seeded_random
+//!                                └─▶ pod_status, node (patches, leases, deletions) ──▶ API
+//! ```
+//!
+//! One watch of all bound pods and one of all nodes serve all nodes of the process; each node writes as itself, or
+//! all as one user. The whole agent on one node without containers is `kennel_node::runtime::fake` instead:
+//! `docs/decisions/0014-two-simulations.md`.
+//!
+//! This crate must never import the server, the store or the node agent: it is a client like any other.
+
+mod address;
+mod fleet;
+mod handle;
+mod node;
+mod pod;
+mod pod_status;
+pub mod scenario;
+mod seeded_random;
+mod stages;
+mod staggered_interval;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::stream::{BoxStream, StreamExt};
+use kennel_client::feed::{self, Change};
+use kennel_types::{Node, Pod};
+use kube::Client;
+use kube::api::Api;
+use kube::runtime::watcher::Config;
+use tokio::sync::watch;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+
+pub use address::NODES_MAX;
+use fleet::Fleet;
+pub use handle::Handle;
+use scenario::Scenario;
+use staggered_interval::StaggeredInterval;
+
+/// The kubelet's default interval between lease renewals.
+const LEASE_RENEW_INTERVAL: Duration = Duration::from_secs(10);
+/// The kubelet's default interval between status reports while nothing changes.
+const STATUS_REPORT_INTERVAL: Duration = Duration::from_mins(5);
+
+/// Which nodes to simulate, and how their pods behave.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    pub count: u32,
+    /// The number of the first node, which is part of its name and decides its addresses: two simulations
+    /// of one cluster need different ones.
+    pub first: u32,
+    /// What the nodes' names begin with; the number follows.
+    pub prefix: String,
+    /// Labels of all nodes, added to their own.
+    pub labels: BTreeMap<String, String>,
+    /// Seed of everything random.
+    pub seed: u64,
+    pub scenario: Scenario,
+    /// Registers the first node with the control-plane taint.
+    pub control_plane: bool,
+    /// How often each node renews its lease.
+    pub heartbeat: Duration,
+}
+
+impl Simulation {
+    /// `count` nodes, `sim-1` and on, whose pods become ready and terminate at once.
+    pub fn new(count: u32) -> Self {
+        Self {
+            count,
+            first: 1,
+            prefix: "sim-".to_owned(),
+            labels: BTreeMap::new(),
+            seed: 0,
+            scenario: Scenario::default(),
+            control_plane: false,
+            heartbeat: LEASE_RENEW_INTERVAL,
+        }
+    }
+
+    #[must_use]
+    pub fn heartbeat(mut self, every: Duration) -> Self {
+        self.heartbeat = every;
+        self
+    }
+
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    #[must_use]
+    pub fn first(mut self, first: u32) -> Self {
+        self.first = first;
+        self
+    }
+
+    #[must_use]
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    #[must_use]
+    pub fn scenario(mut self, scenario: Scenario, seed: u64) -> Self {
+        (self.scenario, self.seed) = (scenario, seed);
+        self
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        self.first..self.first.saturating_add(self.count)
+    }
+
+    fn node_name(&self, number: u32) -> String {
+        format!("{}{number}", self.prefix)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let last = self.first.saturating_add(self.count.saturating_sub(1));
+        if last > NODES_MAX {
+            return Err(Error::TooManyNodes(last));
+        }
+        Ok(())
+    }
+}
+
+/// Why the simulation ended before it was told to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot simulate node number {0}: there are addresses for {NODES_MAX} nodes")]
+    TooManyNodes(u32),
+    /// A watch that never ends has ended.
+    #[error("the watch of {0} ended")]
+    WatchEnded(&'static str),
+    #[error("the simulation's task failed")]
+    TaskFailed(#[source] JoinError),
+}
+
+/// The API clients of the simulated nodes.
+pub struct Clients {
+    /// Watches pods and nodes, and needs no other right.
+    pub watcher: Client,
+    /// Makes the client that writes as the node of this name. Called for each write: thousands of idle clients
+    /// would cost more than making them.
+    pub node: Box<dyn Fn(&str) -> Client + Send>,
+}
+
+impl Clients {
+    /// All nodes use this client.
+    pub fn shared(client: Client) -> Self {
+        Self {
+            watcher: client.clone(),
+            node: Box::new(move |_| client.clone()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients").finish_non_exhaustive()
+    }
+}
+
+/// Simulates the nodes until `stop` is cancelled. The Node objects stay, as those of real nodes do.
+pub async fn run(
+    clients: Clients,
+    simulation: Simulation,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let (registered, _unread) = watch::channel(0);
+    run_counting(clients, simulation, registered, stop).await
+}
+
+/// Like [`run`]; sends how many nodes are registered.
+async fn run_counting(
+    clients: Clients,
+    simulation: Simulation,
+    registered: watch::Sender<u32>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    simulation.check()?;
+    let mut pods = watch_pods(&clients.watcher);
+    let nodes: Api<Node> = Api::all(clients.watcher.clone());
+    let mut nodes = feed::watch(nodes, Config::default(), "nodes");
+    let count = simulation.count;
+    let mut leases = StaggeredInterval::new(simulation.heartbeat, count);
+    let mut reports = StaggeredInterval::new(STATUS_REPORT_INTERVAL, count);
+    let mut fleet = Fleet::new(clients.node, simulation, registered);
+    tracing::info!(count, "simulated nodes started");
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            change = pods.next() => match change {
+                Some(change) => fleet.on_pod_event(change),
+                None => return Err(Error::WatchEnded("pods")),
+            },
+            change = nodes.next() => match change {
+                Some(change) => fleet.on_node_event(change),
+                None => return Err(Error::WatchEnded("nodes")),
+            },
+            result = fleet.work.next() => fleet.on_task_result(result),
+            due = leases.next() => fleet.renew_leases(due),
+            due = reports.next() => fleet.report_statuses(due),
+        }
+    }
+    fleet.work.finish().await;
+    tracing::info!("simulated nodes stopped");
+    Ok(())
+}
+
+fn watch_pods(client: &Client) -> BoxStream<'static, Change<Pod>> {
+    let pods: Api<Pod> = Api::all(client.clone());
+    let bound = Config::default().fields("spec.nodeName!=");
+    feed::watch(pods, bound, "bound pods")
+}
