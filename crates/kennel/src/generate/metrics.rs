@@ -46,7 +46,7 @@ pub(super) fn page() -> String {
             "A node's agent",
             &[
                 kennel_node::kubelet_api::METRICS,
-                kennel_node::kubelet_api::OPERATIONS,
+                kennel_node::runtime::METRICS,
                 kennel_node::pressure::METRICS,
                 kennel_node::manifests::METRICS,
             ],

@@ -2,12 +2,11 @@
 
 use anyhow::Context as _;
 use kennel_agent::args::{AgentArgs, SIMULATED_NODES_MAX, ScenarioArgs, SimulatedArgs};
+use kennel_agent::signals::until_told;
+use kennel_agent::{cluster, descriptors, notify};
 use kennel_simulation::scenario::Scenario;
 use kennel_simulation::{Clients, NODES_MAX, Simulation};
 use tokio_util::sync::CancellationToken;
-
-use kennel_agent::signals::until_told;
-use kennel_agent::{cluster, descriptors, notify};
 
 const _: () = assert!(SIMULATED_NODES_MAX == NODES_MAX);
 

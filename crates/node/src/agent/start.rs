@@ -39,7 +39,7 @@ use super::node;
 use super::serving::Serving;
 use super::settings::Settings;
 use crate::inputs::Inputs;
-use crate::kubelet_api::{self, Counted, Rooms};
+use crate::kubelet_api::{self, ServerContext};
 use crate::manifests::mirror::{self, Mirror};
 use crate::manifests::{self, Manifests};
 use crate::pods::{
@@ -47,7 +47,7 @@ use crate::pods::{
 };
 use crate::pressure::{self, Pressure};
 use crate::probes::Prober;
-use crate::runtime::Runtime;
+use crate::runtime::{InstrumentedRuntime, Runtime};
 
 /// How soon an API that could not be reached is asked again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -126,7 +126,7 @@ struct Assembly {
     settings: Arc<Settings>,
     runtime: Arc<dyn Runtime>,
     /// Numbers about the runtime.
-    operations: Arc<Counted>,
+    operations: Arc<InstrumentedRuntime>,
     directory: Arc<PodCache>,
     /// The node's own object, as far as it is known.
     node: watch::Sender<Arc<Value>>,
@@ -151,7 +151,7 @@ impl Assembly {
         let (pods, changes) = mpsc::channel(WAITING);
         let (orders, ordered) = CommandSender::channel();
         let heard = Heard { changes, ordered };
-        let operations = Arc::new(Counted::new(Arc::clone(&start.runtime)));
+        let operations = Arc::new(InstrumentedRuntime::new(Arc::clone(&start.runtime)));
         let assembly = Self {
             settings: Arc::clone(settings),
             runtime: Arc::clone(&operations) as Arc<dyn Runtime>,
@@ -238,7 +238,8 @@ impl Assembly {
         self.tasks.spawn(keeping);
         let (runtime, directory) = (Arc::clone(&self.runtime), Arc::clone(&self.directory));
         let paths = self.settings.paths.clone();
-        let cutting = kubelet_api::logs::rotate(runtime, directory, paths, self.stop.clone());
+        let cutting =
+            kubelet_api::container_logs::rotate(runtime, directory, paths, self.stop.clone());
         self.tasks.spawn(cutting);
     }
 
@@ -258,9 +259,9 @@ impl Assembly {
             return Ok(());
         };
         let tls = Arc::clone(&self.showcase).server(&cluster.authorities)?;
-        let rooms = Rooms {
+        let context = ServerContext {
             runtime: Arc::clone(&self.runtime),
-            directory: Arc::clone(&self.directory),
+            pod_cache: Arc::clone(&self.directory),
             settings: Arc::clone(&self.settings),
             client: Some(cluster.client.clone()),
             metrics: vec![
@@ -269,8 +270,12 @@ impl Assembly {
                 Arc::clone(&self.operations) as Arc<dyn Observed>,
             ],
         };
-        self.tasks
-            .spawn(kubelet_api::serve(listener, tls, rooms, self.stop.clone()));
+        self.tasks.spawn(kubelet_api::serve(
+            listener,
+            tls,
+            context,
+            self.stop.clone(),
+        ));
         Ok(())
     }
 

@@ -1,28 +1,27 @@
-//! Looking in: the agent's own HTTPS server, which speaks the kubelet's API to the API server.
+//! The kubelet API: the agent's own HTTPS server, which the API server calls for logs, exec, attach and port-forward.
 //!
 //! ```text
-//!   kubectl ─▶ API server ─▶ server ─▶ gate (who are you, may you?) ─▶ desk ─┬▶ logs    files of the machine
-//!                                                                            ├▶ stream  exec, attach, port-forward
-//!                                                                            └▶ pages   pods, metrics
+//!   kubectl ─▶ API server ─▶ server ─▶ auth ─▶ handlers ─┬▶ container_logs   log files of this machine
+//!                                                        ├▶ stream           exec, attach, port-forward
+//!                                                        └▶ node_endpoints   /pods, /metrics, /stats/summary
 //! ```
 //!
-//! Nothing here changes a pod or decides about one.
+//! The rest of the agent uses only what is re-exported here, [`container_logs::rotate`], and the SPDY client in
+//! [`stream`]. Nothing here changes a pod.
 
-mod answer;
-mod counted;
-mod desk;
-#[cfg(test)]
-mod fake;
-mod gate;
-pub mod logs;
-mod pages;
+mod auth;
+pub mod container_logs;
+mod handlers;
+mod node_endpoints;
+mod response;
 mod route;
 mod server;
 pub mod stream;
+#[cfg(test)]
+mod stub_runtime;
 
-pub use self::counted::{Counted, METRICS as OPERATIONS};
-pub use self::pages::METRICS;
-pub use self::server::{Rooms, serve};
+pub use self::node_endpoints::METRICS;
+pub use self::server::{ServerContext, serve};
 
 #[cfg(test)]
 mod tests;

@@ -1,29 +1,23 @@
-//! What a path asks for, and what one must be allowed to ask it. Pure.
+//! Routes of the kubelet API, and the access that each requires. Pure.
 
 use http::Method;
+use kennel_types::Verb;
 
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Is the agent there?
     Healthz,
-    /// The pods of the node.
     Pods,
-    /// Numbers.
     Metrics,
-    /// What containers use.
+    /// Usage of containers.
     Summary,
-    /// A container's log.
     Logs(Container),
-    /// A command in a container.
     Exec(Container),
-    /// A container's own streams.
     Attach(Container),
-    /// Ports of a pod.
     PortForward {
         namespace: String,
         pod: String,
-        /// Which one of that name; empty for any.
+        /// Empty if the path has none.
         uid: String,
     },
 }
@@ -33,21 +27,20 @@ pub(super) enum Route {
 pub(super) struct Container {
     pub(super) namespace: String,
     pub(super) pod: String,
-    /// Which pod of that name; empty for any.
+    /// Uid of the pod; empty if the path has none.
     pub(super) uid: String,
     pub(super) name: String,
 }
 
-/// What one must be allowed to do to the node.
+/// The access to the Node object that a request requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Need {
-    pub(super) verb: &'static str,
-    /// One of these subresources.
+pub(super) struct RequiredAccess {
+    pub(super) verb: Verb<'static>,
+    /// Access to one of these subresources suffices.
     pub(super) subresources: &'static [&'static str],
 }
 
 impl Route {
-    /// Reads a path.
     pub(super) fn parse(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         Some(match parts.as_slice() {
@@ -67,8 +60,8 @@ impl Route {
         })
     }
 
-    /// What one must be allowed to; nothing for what everybody may know.
-    pub(super) fn need(&self, method: &Method) -> Option<Need> {
+    /// `None` for what everybody may read.
+    pub(super) fn required_access(&self, method: &Method) -> Option<RequiredAccess> {
         let subresources: &[&str] = match self {
             Self::Healthz => return None,
             Self::Pods => &["pods", "proxy"],
@@ -77,16 +70,15 @@ impl Route {
             _ => &["proxy"],
         };
         let verb = match self {
-            // To run something is no reading, also where WebSocket wants a GET.
-            Self::Exec(_) | Self::Attach(_) | Self::PortForward { .. } => "create",
-            _ if method == Method::POST => "create",
-            _ => "get",
+            // Executing is more than reading, also when WebSocket asks with a GET.
+            Self::Exec(_) | Self::Attach(_) | Self::PortForward { .. } => Verb::Create,
+            _ if method == Method::POST => Verb::Create,
+            _ => Verb::Get,
         };
-        Some(Need { verb, subresources })
+        Some(RequiredAccess { verb, subresources })
     }
 
-    /// The methods it is asked with.
-    pub(super) fn takes(&self, method: &Method) -> bool {
+    pub(super) fn accepts(&self, method: &Method) -> bool {
         let streams = matches!(
             self,
             Self::Exec(_) | Self::Attach(_) | Self::PortForward { .. }
@@ -111,12 +103,11 @@ impl Container {
     }
 }
 
-/// The parameters of a request.
+/// The query parameters of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what follows the question mark.
     pub(super) fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
@@ -126,27 +117,27 @@ impl Query {
         Self(pairs.collect())
     }
 
-    /// The first of this name that says something.
+    /// The first non-empty value of this name.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         let mut pairs = self.0.iter();
         let found = pairs.find(|(known, value)| known == key && !value.is_empty());
         found.map(|(_, value)| value.as_str())
     }
 
-    /// All of this name.
+    /// All values of this name.
     pub(super) fn all(&self, key: &'static str) -> impl Iterator<Item = &str> {
         let named = self.0.iter().filter(move |(known, _)| known == key);
         named.map(|(_, value)| value.as_str())
     }
 
-    /// Is one of these set? The kubelet and the API have different names for the same.
+    /// Whether one of these names is true. The kubelet and the API have different names for the same parameter.
     pub(super) fn is_set(&self, keys: &[&str]) -> bool {
         let mut values = keys.iter().filter_map(|key| self.get(key));
         values.any(|value| matches!(value, "1" | "true" | "True" | "TRUE" | "t" | "T"))
     }
 }
 
-/// Undoes the encoding of URLs. What is encoded wrongly stays as it is.
+/// Decodes percent-encoding. Invalid sequences stay as they are.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -208,21 +199,22 @@ mod tests {
     }
 
     #[test]
-    fn to_run_something_is_never_only_reading() {
-        let check = |path: &str, method: Method, verb: &str, subresources: &[&str]| {
-            let need = Route::parse(path).unwrap().need(&method).unwrap();
+    fn executing_requires_the_verb_create() {
+        let check = |path: &str, method: Method, verb: Verb<'_>, subresources: &[&str]| {
+            let required = Route::parse(path).unwrap();
+            let required = required.required_access(&method).unwrap();
             assert_eq!(
-                (need.verb, need.subresources),
+                (required.verb, required.subresources),
                 (verb, subresources),
                 "{path}"
             );
         };
-        check("/exec/ns/p/c", Method::GET, "create", &["proxy"]);
-        check("/portForward/ns/p", Method::GET, "create", &["proxy"]);
-        check("/containerLogs/ns/p/c", Method::GET, "get", &["proxy"]);
-        check("/metrics", Method::GET, "get", &["metrics"]);
-        check("/pods", Method::GET, "get", &["pods", "proxy"]);
-        assert_eq!(Route::Healthz.need(&Method::GET), None);
+        check("/exec/ns/p/c", Method::GET, Verb::Create, &["proxy"]);
+        check("/portForward/ns/p", Method::GET, Verb::Create, &["proxy"]);
+        check("/containerLogs/ns/p/c", Method::GET, Verb::Get, &["proxy"]);
+        check("/metrics", Method::GET, Verb::Get, &["metrics"]);
+        check("/pods", Method::GET, Verb::Get, &["pods", "proxy"]);
+        assert_eq!(Route::Healthz.required_access(&Method::GET), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The listening socket, its connections, and their requests.
+//! The HTTPS server: accepts connections, authenticates and authorises their requests.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,52 +17,48 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::answer::{Answer, Refusal};
-use super::desk::Desk;
-use super::gate::{self, Gate, User};
+use super::auth::{self, Auth, User};
+use super::handlers::Handlers;
+use super::response::{HttpError, HttpResponse};
 use super::route::Route;
 use crate::agent::Settings;
 use crate::pods::PodCache;
 use crate::runtime::Runtime;
 
-/// How many connections there may be: each is one request of the API server at a time.
+/// Each connection carries one request of the API server at a time.
 const CONNECTIONS_MAX: usize = 512;
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a request may take to arrive.
-const HEADERS: Duration = Duration::from_secs(30);
-/// After a failed accept (out of file descriptors, say), others get a moment to end.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long connections get to end when told to stop.
-const SHUTDOWN: Duration = Duration::from_secs(3);
-/// A peer that is gone without a word is noticed after this long, and twice as much again.
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for a request's head to arrive.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay after a failed accept (out of file descriptors, say), so that other connections can end.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Time for connections to end at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
+/// TCP keep-alive detects a vanished peer after three times this long.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// What there is to look at.
-pub struct Rooms {
-    /// What runs the pods.
+/// What the handlers serve.
+pub struct ServerContext {
     pub runtime: Arc<dyn Runtime>,
-    /// The pods.
-    pub directory: Arc<PodCache>,
-    /// How the node is run.
+    /// The pods of the node.
+    pub pod_cache: Arc<PodCache>,
     pub settings: Arc<Settings>,
-    /// Whom to ask who somebody is and what they may. Without, nobody may look in.
+    /// Authenticates and authorises callers. Without it, every request but `/healthz` is refused.
     pub client: Option<kube::Client>,
-    /// Whose numbers are shown at `/metrics`, beside our own.
+    /// Shown at `/metrics`, after our own.
     pub metrics: Vec<Arc<dyn Observed>>,
 }
 
-/// Serves until told to stop. `tls` verifies the certificates that clients show, and may change its own as it
-/// likes (a resolver of certificates).
+/// Serves until `stop` is cancelled. `tls` must verify client certificates; it may rotate its own.
 pub async fn serve(
     listener: TcpListener,
     tls: Arc<rustls::ServerConfig>,
-    rooms: Rooms,
+    context: ServerContext,
     stop: CancellationToken,
 ) {
     let shared = Arc::new(Shared {
-        gate: Gate::new(rooms.client.clone(), &rooms.settings.node_name),
-        desk: Desk::new(rooms, stop.clone()),
+        auth: Auth::new(context.client.clone(), &context.settings.node_name),
+        handlers: Handlers::new(context, stop.clone()),
         tls: TlsAcceptor::from(tls),
         stop: stop.clone(),
     });
@@ -75,59 +71,58 @@ pub async fn serve(
     connections.close();
     let ended = async {
         connections.wait().await;
-        shared.desk.ended().await;
+        shared.handlers.streams_ended().await;
     };
-    if tokio::time::timeout(SHUTDOWN, ended).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
         tracing::debug!("some connections did not end in time");
     }
 }
 
 struct Shared {
-    gate: Gate,
-    desk: Desk,
+    auth: Auth,
+    handlers: Handlers,
     tls: TlsAcceptor,
     stop: CancellationToken,
 }
 
 async fn accept_all(listener: &TcpListener, shared: &Arc<Shared>, connections: &TaskTracker) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
             return;
         };
         match listener.accept().await {
             Ok((socket, _)) => {
                 let shared = Arc::clone(shared);
                 connections.spawn(async move {
-                    converse(socket, shared).await;
-                    drop(place);
+                    serve_connection(socket, shared).await;
+                    drop(permit);
                 });
             }
             Err(error) => {
                 tracing::debug!(%error, "cannot accept connections");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
-/// Answers what is asked over one connection.
-async fn converse(socket: TcpStream, shared: Arc<Shared>) {
-    prepare(&socket);
-    let handshake = tokio::time::timeout(HANDSHAKE, shared.tls.accept(socket));
+async fn serve_connection(socket: TcpStream, shared: Arc<Shared>) {
+    set_socket_options(&socket);
+    let handshake = tokio::time::timeout(TLS_HANDSHAKE_TIMEOUT, shared.tls.accept(socket));
     let stream = match handshake.await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => return tracing::debug!("TLS handshake took too long"),
     };
-    let user = gate::certified(stream.get_ref().1.peer_certificates());
+    let user = auth::certificate_user(stream.get_ref().1.peer_certificates());
     let service = service_fn(|request| {
         let (shared, user) = (Arc::clone(&shared), user.clone());
-        async move { Ok::<_, Infallible>(answer(&shared, user.as_ref(), request).await) }
+        async move { Ok::<_, Infallible>(handle(&shared, user.as_ref(), request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
+        .header_read_timeout(HEADER_READ_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
@@ -143,47 +138,48 @@ async fn converse(socket: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// Streams may be silent for hours: the machine itself makes sure that the other side is still there.
-fn prepare(socket: &TcpStream) {
-    let prepared = socket.set_nodelay(true).and_then(|()| {
+/// Streams may be idle for hours, so TCP keep-alive has to detect vanished peers.
+fn set_socket_options(socket: &TcpStream) {
+    let result = socket.set_nodelay(true).and_then(|()| {
         sockopt::set_socket_keepalive(socket, true)?;
         sockopt::set_tcp_keepidle(socket, KEEP_ALIVE)?;
         sockopt::set_tcp_keepintvl(socket, KEEP_ALIVE / 2)?;
         Ok(sockopt::set_tcp_keepcnt(socket, 4)?)
     });
-    if let Err(error) = prepared {
-        tracing::debug!(%error, "cannot prepare a connection");
+    if let Err(error) = result {
+        tracing::debug!(%error, "cannot set socket options");
     }
 }
 
-async fn answer(shared: &Shared, user: Option<&User>, request: Request<Incoming>) -> Answer {
-    match admit(shared, user, &request).await {
-        Ok(route) => shared.desk.serve(route, request).await,
-        Err(refusal) => refusal.into(),
+async fn handle(shared: &Shared, user: Option<&User>, request: Request<Incoming>) -> HttpResponse {
+    match authorized_route(shared, user, &request).await {
+        Ok(route) => shared.handlers.serve(route, request).await,
+        Err(error) => error.into(),
     }
 }
 
-/// What is asked for, if whoever asks may ask it.
-async fn admit(
+/// The route of a request whose caller may access it.
+async fn authorized_route(
     shared: &Shared,
-    certified: Option<&User>,
+    certificate_user: Option<&User>,
     request: &Request<Incoming>,
-) -> Result<Route, Refusal> {
+) -> Result<Route, HttpError> {
     let route = Route::parse(request.uri().path());
-    let known = route.ok_or_else(|| Refusal::not_found("404 page not found"));
-    // What there is is told to nobody who may not know it.
-    let need = match &known {
-        Ok(route) => route.need(request.method()),
-        Err(_) => Route::Pods.need(request.method()),
+    let route = route.ok_or_else(|| HttpError::not_found("404 page not found"));
+    // Unknown paths require access, too, so that callers without any cannot probe for routes.
+    let required = match &route {
+        Ok(route) => route.required_access(request.method()),
+        Err(_) => Route::Pods.required_access(request.method()),
     };
-    if let Some(need) = need {
-        let user = shared.gate.identify(certified, request.headers()).await?;
-        shared.gate.admit(&user, &need).await?;
+    if let Some(required) = required {
+        let headers = request.headers();
+        let user = shared.auth.authenticate(certificate_user, headers).await?;
+        shared.auth.authorize(&user, &required).await?;
     }
-    let route = known?;
-    if !route.takes(request.method()) {
+    let route = route?;
+    if !route.accepts(request.method()) {
         let status = http::StatusCode::METHOD_NOT_ALLOWED;
-        return Err(Refusal::new(status, "405: Method Not Allowed"));
+        return Err(HttpError::new(status, "405: Method Not Allowed"));
     }
     Ok(route)
 }

@@ -14,6 +14,7 @@ mod config;
 pub mod cri;
 mod error;
 pub mod fake;
+mod instrumented;
 pub mod process;
 mod session;
 mod signals;
@@ -29,6 +30,7 @@ pub use self::config::{
     Propagation, SandboxConfig, Seccomp, Security,
 };
 pub use self::error::{Error, Result};
+pub use self::instrumented::{InstrumentedRuntime, METRICS};
 pub use self::session::{Attachment, Duplex, ExecRequest, Reader, Session, Size, Writer};
 
 /// What a runtime is.

@@ -1,6 +1,6 @@
-//! Between a client's streams and a command's, whatever the wire.
+//! Copies between a client's streams and a session's, independent of the wire protocol.
 //!
-//! All that a command wrote before it ended reaches the client before how it ended does.
+//! All output of a command reaches the client before its exit status does.
 
 use std::time::Duration;
 
@@ -9,84 +9,86 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Begin, status};
+use super::{SessionFuture, exit_status};
 use crate::runtime::{Reader, Result, Session, Size, Writer};
 
-/// How much is copied at once.
-const PIECE_BYTES: usize = 16 * 1024;
-/// A command that has ended may have left something behind that holds its output open. When nothing comes for
-/// so long, nothing is waited for.
-const LEFT_OPEN: Duration = Duration::from_secs(2);
-/// The longest size of a terminal.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// After the exit, a background child of the command may hold its output open: copying ends when the output is silent
+/// for this long.
+const OUTPUT_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest JSON of a terminal size.
 const SIZE_BYTES_MAX: usize = 1024;
 
 /// The client's ends of the streams.
-pub(super) struct Remote {
-    /// What it types.
+pub(super) struct ClientStreams {
     pub(super) stdin: Option<Reader>,
-    /// What it sees.
     pub(super) stdout: Option<Writer>,
-    /// What it sees as errors.
     pub(super) stderr: Option<Writer>,
-    /// Where it learns how it ended.
+    /// Carries the exit status.
     pub(super) error: Writer,
-    /// How large its terminal is.
+    /// Carries the sizes of the client's terminal.
     pub(super) resize: Option<Reader>,
 }
 
-/// Begins, and connects both until the command ends or the client has gone; the command is let go then.
-pub(super) async fn bridge(remote: Remote, begin: Begin, gone: impl Future<Output = ()>) {
-    let Remote {
+/// Starts the session and copies until the command exits. If the client disconnects first, the session is dropped.
+pub(super) async fn bridge(
+    client: ClientStreams,
+    session: SessionFuture,
+    disconnected: impl Future<Output = ()>,
+) {
+    let ClientStreams {
         stdin,
         stdout,
         stderr,
         mut error,
         resize,
-    } = remote;
-    let ended = tokio::select! {
-        ended = run(begin, stdin, stdout, stderr, resize) => ended,
-        () = gone => return tracing::debug!("a client has gone before its command ended"),
+    } = client;
+    let result = tokio::select! {
+        result = run(session, stdin, stdout, stderr, resize) => result,
+        () = disconnected => return tracing::debug!("a client disconnected before its command exited"),
     };
-    let told = error.write_all(&status::write(&ended)).await;
-    if let Err(error) = told.and(error.shutdown().await) {
-        tracing::debug!(%error, "a client has gone when its command ended");
+    let written = error.write_all(&exit_status::encode(&result)).await;
+    if let Err(error) = written.and(error.shutdown().await) {
+        tracing::debug!(%error, "a client disconnected before it got the exit status");
     }
 }
 
 async fn run(
-    begin: Begin,
+    session: SessionFuture,
     stdin: Option<Reader>,
     stdout: Option<Writer>,
     stderr: Option<Writer>,
     resize: Option<Reader>,
 ) -> Result<i32> {
     let Session {
-        stdin: to,
-        stdout: out,
-        stderr: err,
+        stdin: session_stdin,
+        stdout: session_stdout,
+        stderr: session_stderr,
         resize: sizes,
         exit,
-    } = begin.await?;
-    let over = CancellationToken::new();
+    } = session.await?;
+    let exited = CancellationToken::new();
     let inputs = async {
-        tokio::join!(input(stdin, to), terminal(resize, sizes));
+        tokio::join!(copy_input(stdin, session_stdin), copy_sizes(resize, sizes));
         std::future::pending::<()>().await;
     };
     let exit = async {
-        let ended = exit.await;
-        over.cancel();
-        ended
+        let result = exit.await;
+        exited.cancel();
+        result
     };
-    let outputs =
-        async { tokio::join!(exit, output(out, stdout, &over), output(err, stderr, &over)).0 };
+    let outputs = async {
+        let stdout = copy_output(session_stdout, stdout, &exited);
+        let stderr = copy_output(session_stderr, stderr, &exited);
+        tokio::join!(exit, stdout, stderr).0
+    };
     tokio::select! {
-        ended = outputs => ended,
-        () = inputs => unreachable!("inputs are waited for for ever"),
+        result = outputs => result,
+        () = inputs => unreachable!("the future of the inputs never completes"),
     }
 }
 
-/// What a client types.
-async fn input(from: Option<Reader>, to: Option<Writer>) {
+async fn copy_input(from: Option<Reader>, to: Option<Writer>) {
     let (Some(mut from), Some(mut to)) = (from, to) else {
         return;
     };
@@ -96,25 +98,25 @@ async fn input(from: Option<Reader>, to: Option<Writer>) {
     drop(to.shutdown().await);
 }
 
-/// What a command writes, until it says that there is no more, or has ended and nothing comes.
-async fn output(from: Option<Reader>, to: Option<Writer>, over: &CancellationToken) {
+/// Copies until the end of the output, or until the command has exited and its output is idle.
+async fn copy_output(from: Option<Reader>, to: Option<Writer>, exited: &CancellationToken) {
     let (Some(mut from), Some(mut to)) = (from, to) else {
         return;
     };
-    let mut piece = vec![0; PIECE_BYTES];
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
-        let silence = async {
-            over.cancelled().await;
-            tokio::time::sleep(LEFT_OPEN).await;
+        let idle = async {
+            exited.cancelled().await;
+            tokio::time::sleep(OUTPUT_IDLE_TIMEOUT).await;
         };
         let read = tokio::select! {
             biased;
-            read = from.read(&mut piece) => read,
-            () = silence => break,
+            read = from.read(&mut buffer) => read,
+            () = idle => break,
         };
         let written = match read {
             Ok(0) => break,
-            Ok(length) => to.write_all(&piece[..length]).await,
+            Ok(length) => to.write_all(&buffer[..length]).await,
             Err(error) => Err(error),
         };
         if let Err(error) = written {
@@ -126,30 +128,30 @@ async fn output(from: Option<Reader>, to: Option<Writer>, over: &CancellationTok
     drop(to.shutdown().await);
 }
 
-/// The sizes of a terminal.
-async fn terminal(from: Option<Reader>, to: Option<mpsc::Sender<Size>>) {
+/// Passes on terminal sizes.
+async fn copy_sizes(from: Option<Reader>, to: Option<mpsc::Sender<Size>>) {
     let (Some(mut from), Some(to)) = (from, to) else {
         return;
     };
-    let (mut text, mut piece) = (Vec::new(), [0; SIZE_BYTES_MAX]);
-    while let Ok(length) = from.read(&mut piece).await {
+    let (mut text, mut buffer) = (Vec::new(), [0; SIZE_BYTES_MAX]);
+    while let Ok(length) = from.read(&mut buffer).await {
         if length == 0 {
             return;
         }
-        text.extend_from_slice(&piece[..length]);
-        for size in sizes(&mut text) {
+        text.extend_from_slice(&buffer[..length]);
+        for size in take_sizes(&mut text) {
             if to.send(size).await.is_err() {
                 return;
             }
         }
         if text.len() > SIZE_BYTES_MAX {
-            return tracing::debug!("a client has sent no size of a terminal");
+            return tracing::debug!("a client sent an invalid terminal size");
         }
     }
 }
 
-/// Takes the sizes out that have come whole.
-fn sizes(text: &mut Vec<u8>) -> Vec<Size> {
+/// Removes the complete sizes from `text`.
+fn take_sizes(text: &mut Vec<u8>) -> Vec<Size> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
     let mut sizes = Vec::new();
     while let Some(Ok(value)) = values.next() {
@@ -172,19 +174,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_however_they_are_cut() {
+    fn sizes_are_parsed_across_reads() {
         let mut text = br#"{"Width":80,"Height":24}{"Width":1"#.to_vec();
         let first = Size {
             width: 80,
             height: 24,
         };
-        assert_eq!(sizes(&mut text), [first]);
+        assert_eq!(take_sizes(&mut text), [first]);
         text.extend_from_slice(b"00,\"Height\":30}\n");
         let second = Size {
             width: 100,
             height: 30,
         };
-        assert_eq!(sizes(&mut text), [second]);
-        assert!(sizes(&mut br#"{"Width":-1}"#.to_vec()).is_empty());
+        assert_eq!(take_sizes(&mut text), [second]);
+        assert!(take_sizes(&mut br#"{"Width":-1}"#.to_vec()).is_empty());
     }
 }

@@ -1,23 +1,23 @@
-//! Streams between a client of the API and a container: what they look like on the wire, and the bridge to
+//! Streams between a client and a container (exec, attach, port-forward): the wire protocols, and the bridge to
 //! [`crate::runtime::Session`].
 //!
 //! ```text
-//!   upgrade ─┬─ SPDY/3.1 ── spdy::Connection ─┬─ remote ──┐
-//!            │                  ▲             └─ forward ─┼─▶ runtime::connect
-//!            └─ WebSocket ──────┴─ tunnel                 │
-//!                   └───────────── channels ── Remote ────┴─▶ bridge ─▶ runtime::Session
+//!   upgrade ─┬─ SPDY/3.1 ── spdy::Connection ─┬─ spdy_session ──┐
+//!            │                  ▲             └─ port_forward ──┼─▶ Runtime::connect
+//!            └─ WebSocket ──────┴─ tunnel                       │
+//!                   └───────────── websocket ── ClientStreams ──┴─▶ bridge ─▶ runtime::Session
 //! ```
 
 mod bridge;
-mod channels;
-mod forward;
-mod remote;
+mod exit_status;
+mod port_forward;
 pub mod spdy;
-mod status;
+mod spdy_session;
 mod tunnel;
 mod upgrade;
+mod websocket;
 
-pub(super) use self::upgrade::{Upgrade, Use};
+pub(super) use self::upgrade::{StreamUse, Upgrade};
 
 use std::sync::Arc;
 
@@ -29,48 +29,56 @@ use self::spdy::{Connection, Role};
 use self::upgrade::Wire;
 use crate::runtime::{Attachment, Result, Runtime, Session};
 
-/// Something that is begun once the streams are there.
-pub(super) type Begin = BoxFuture<'static, Result<Session>>;
+/// Starts the command, or attaches to the container, once the client's streams are open.
+pub(super) type SessionFuture = BoxFuture<'static, Result<Session>>;
 
-/// Connects a client with a command or a container, until one of them ends.
-pub(super) async fn command(
+/// Connects a client to a command or a container until one of them ends.
+pub(super) async fn serve_session(
     upgraded: OnUpgrade,
     upgrade: Upgrade,
     streams: Attachment,
-    begin: Begin,
+    session: SessionFuture,
 ) {
     let io = match upgraded.await {
         Ok(io) => TokioIo::new(io),
-        Err(error) => return tracing::debug!(%error, "a client did not wait for its streams"),
+        Err(error) => {
+            return tracing::debug!(%error, "the client closed the connection before the upgrade");
+        }
     };
     match upgrade.wire {
         Wire::Spdy => {
             let connection = Connection::new(io, Role::Server);
-            remote::serve(connection, streams, begin).await;
+            spdy_session::serve(connection, streams, session).await;
         }
-        Wire::WebSocket => channels::serve(io, streams, begin).await,
+        Wire::WebSocket => websocket::serve(io, streams, session).await,
     }
 }
 
-/// Ports of a pod, and where they are.
+/// Connects to ports of one pod.
 #[derive(Clone)]
-pub(super) struct Ports {
+pub(super) struct PortForwarder {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) sandbox: String,
-    /// `<namespace>/<name>`, as messages name it.
+    /// `<name>_<namespace>`, for error messages.
     pub(super) pod: String,
     pub(super) uid: String,
 }
 
-/// Connects a client with ports of a pod, until it hangs up.
-pub(super) async fn ports(upgraded: OnUpgrade, upgrade: Upgrade, ports: Ports) {
+/// Forwards ports until the client closes the connection.
+pub(super) async fn serve_port_forward(
+    upgraded: OnUpgrade,
+    upgrade: Upgrade,
+    forwarder: PortForwarder,
+) {
     let io = match upgraded.await {
         Ok(io) => TokioIo::new(io),
-        Err(error) => return tracing::debug!(%error, "a client did not wait for its streams"),
+        Err(error) => {
+            return tracing::debug!(%error, "the client closed the connection before the upgrade");
+        }
     };
     let connection = match upgrade.wire {
         Wire::Spdy => Connection::new(io, Role::Server),
         Wire::WebSocket => Connection::new(tunnel::Tunnel::new(io).await, Role::Server),
     };
-    forward::serve(connection, ports).await;
+    port_forward::serve(connection, forwarder).await;
 }

@@ -1,4 +1,4 @@
-//! A connection through WebSocket messages: what kubectl wraps SPDY in to get past proxies.
+//! A byte stream through WebSocket messages: kubectl tunnels SPDY in it to get past proxies.
 
 use std::io;
 use std::pin::Pin;
@@ -11,19 +11,19 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::channels;
+use super::websocket;
 
-/// See the [module](self). Where messages begin and end does not matter.
+/// See the [module](self). Message boundaries have no meaning.
 pub(super) struct Tunnel<S> {
     socket: WebSocketStream<S>,
-    /// What has come and was not read yet.
+    /// The unread rest of the current message.
     rest: Bytes,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Tunnel<S> {
-    /// On a connection that both sides have agreed to speak WebSocket over.
+    /// `io` must have been upgraded to WebSocket.
     pub(super) async fn new(io: S) -> Self {
-        let config = Some(channels::config());
+        let config = Some(websocket::config());
         Self {
             socket: WebSocketStream::from_raw_socket(io, Role::Server, config).await,
             rest: Bytes::new(),

@@ -1,4 +1,4 @@
-//! Agreeing on a protocol: what a client asks for, and which of it we speak.
+//! Negotiates the streaming protocol of an upgrade request.
 
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
@@ -9,63 +9,61 @@ use http_body_util::{BodyExt as _, Empty};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::spdy;
-use crate::kubelet_api::answer::{Answer, Refusal};
+use crate::kubelet_api::response::{HttpError, HttpResponse};
 
-/// By which clients and servers of SPDY streams agree on what the streams are.
+/// Negotiates the subprotocol over SPDY.
 const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 
-/// What streams are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::kubelet_api) enum Use {
-    /// A command, or a container's own streams.
-    Command,
-    /// Ports.
-    Forward,
+pub(in crate::kubelet_api) enum StreamUse {
+    /// Exec or attach.
+    Session,
+    PortForward,
 }
 
-/// How bytes are put on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wire {
     Spdy,
     WebSocket,
 }
 
-/// What both sides agreed on.
+/// The negotiated protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::kubelet_api) struct Upgrade {
     pub(super) wire: Wire,
     protocol: &'static str,
-    /// What a WebSocket client wants to hear to know that it was understood.
+    /// `Sec-WebSocket-Accept`.
     accept: Option<String>,
 }
 
 impl Upgrade {
-    /// Agrees with a client, or says why not.
-    pub(in crate::kubelet_api) fn agree(
+    pub(in crate::kubelet_api) fn negotiate(
         headers: &HeaderMap,
-        purpose: Use,
-    ) -> Result<Self, Refusal> {
-        let asked = |name: &HeaderName, what: &str| {
+        purpose: StreamUse,
+    ) -> Result<Self, HttpError> {
+        let has = |name: &HeaderName, value: &str| {
             let mut all = listed(headers, name);
-            all.any(|value| value.eq_ignore_ascii_case(what))
+            all.any(|listed| listed.eq_ignore_ascii_case(value))
         };
-        let wire = if !asked(&CONNECTION, "upgrade") {
+        let wire = if !has(&CONNECTION, "upgrade") {
             None
-        } else if asked(&UPGRADE, spdy::PROTOCOL) {
+        } else if has(&UPGRADE, spdy::PROTOCOL) {
             Some(Wire::Spdy)
-        } else if asked(&UPGRADE, "websocket") && asked(&SEC_WEBSOCKET_VERSION, "13") {
+        } else if has(&UPGRADE, "websocket") && has(&SEC_WEBSOCKET_VERSION, "13") {
             Some(Wire::WebSocket)
         } else {
             None
         };
         let Some(wire) = wire else {
             let text = "unable to upgrade: missing upgrade headers in request";
-            return Err(Refusal::bad(text));
+            return Err(HttpError::bad_request(text));
         };
         let accept = match (wire, headers.get(SEC_WEBSOCKET_KEY)) {
             (Wire::Spdy, _) => None,
             (Wire::WebSocket, Some(key)) => Some(derive_accept_key(key.as_bytes())),
-            (Wire::WebSocket, None) => return Err(Refusal::bad("missing Sec-WebSocket-Key")),
+            (Wire::WebSocket, None) => {
+                return Err(HttpError::bad_request("missing Sec-WebSocket-Key"));
+            }
         };
         let protocol = choose(headers, wire, purpose)?;
         Ok(Self {
@@ -75,8 +73,7 @@ impl Upgrade {
         })
     }
 
-    /// The answer that says so.
-    pub(in crate::kubelet_api) fn answer(&self) -> Answer {
+    pub(in crate::kubelet_api) fn response(&self) -> HttpResponse {
         let mut response = Response::new(Empty::new().boxed());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();
@@ -98,25 +95,24 @@ impl Upgrade {
     }
 }
 
-/// What we speak.
-fn spoken(wire: Wire, purpose: Use) -> &'static [&'static str] {
+fn supported(wire: Wire, purpose: StreamUse) -> &'static [&'static str] {
     match (wire, purpose) {
-        (Wire::Spdy, Use::Command) => &["v4.channel.k8s.io"],
-        (Wire::Spdy, Use::Forward) => &["portforward.k8s.io"],
-        (Wire::WebSocket, Use::Command) => &["v5.channel.k8s.io", "v4.channel.k8s.io"],
-        (Wire::WebSocket, Use::Forward) => &["SPDY/3.1+portforward.k8s.io"],
+        (Wire::Spdy, StreamUse::Session) => &["v4.channel.k8s.io"],
+        (Wire::Spdy, StreamUse::PortForward) => &["portforward.k8s.io"],
+        (Wire::WebSocket, StreamUse::Session) => &["v5.channel.k8s.io", "v4.channel.k8s.io"],
+        (Wire::WebSocket, StreamUse::PortForward) => &["SPDY/3.1+portforward.k8s.io"],
     }
 }
 
-/// The first of what a client speaks that we do, too.
-fn choose(headers: &HeaderMap, wire: Wire, purpose: Use) -> Result<&'static str, Refusal> {
+/// The first protocol of the client that we support.
+fn choose(headers: &HeaderMap, wire: Wire, purpose: StreamUse) -> Result<&'static str, HttpError> {
     let name = match wire {
         Wire::Spdy => STREAM_PROTOCOL,
         Wire::WebSocket => SEC_WEBSOCKET_PROTOCOL,
     };
     let (theirs, ours) = (
         listed(headers, &name).collect::<Vec<_>>(),
-        spoken(wire, purpose),
+        supported(wire, purpose),
     );
     let both = theirs
         .iter()
@@ -126,11 +122,11 @@ fn choose(headers: &HeaderMap, wire: Wire, purpose: Use) -> Result<&'static str,
         let text = format!(
             "unable to upgrade: unable to negotiate protocol: client supports [{theirs}], server accepts [{ours}]"
         );
-        Refusal::new(StatusCode::FORBIDDEN, text)
+        HttpError::new(StatusCode::FORBIDDEN, text)
     })
 }
 
-/// All values of a header, of which one line may have several.
+/// All values of a header, which may have several lines with several values each.
 fn listed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(name).into_iter();
     let lines = lines.filter_map(|line| line.to_str().ok());
@@ -158,48 +154,50 @@ mod tests {
     ];
 
     #[test]
-    fn the_first_protocol_that_both_speak_is_taken() {
-        let mut asked = headers(&SPDY);
+    fn the_first_protocol_that_both_support_is_chosen() {
+        let mut request = headers(&SPDY);
         for protocol in [
             "v5.channel.k8s.io",
             "v4.channel.k8s.io",
             "v3.channel.k8s.io",
         ] {
-            asked.append(STREAM_PROTOCOL, HeaderValue::from_static(protocol));
+            request.append(STREAM_PROTOCOL, HeaderValue::from_static(protocol));
         }
-        let agreed = Upgrade::agree(&asked, Use::Command).unwrap();
-        let answer = agreed.answer();
-        assert_eq!(answer.status(), 101);
+        let upgrade = Upgrade::negotiate(&request, StreamUse::Session).unwrap();
+        let response = upgrade.response();
+        assert_eq!(response.status(), 101);
         assert_eq!(
-            answer.headers()["x-stream-protocol-version"],
+            response.headers()["x-stream-protocol-version"],
             "v4.channel.k8s.io"
         );
-        assert_eq!(answer.headers()["upgrade"], "SPDY/3.1");
+        assert_eq!(response.headers()["upgrade"], "SPDY/3.1");
     }
 
     /// The key and its answer are RFC 6455's own example.
     #[test]
-    fn websocket_clients_hear_that_they_were_understood() {
-        let mut asked = headers(&SOCKET);
+    fn websocket_requests_are_accepted() {
+        let mut request = headers(&SOCKET);
         let protocols = "v5.channel.k8s.io,v4.channel.k8s.io";
-        asked.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocols));
-        let answer = Upgrade::agree(&asked, Use::Command).unwrap().answer();
+        request.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocols));
+        let response = Upgrade::negotiate(&request, StreamUse::Session)
+            .unwrap()
+            .response();
         assert_eq!(
-            answer.headers()["sec-websocket-accept"],
+            response.headers()["sec-websocket-accept"],
             "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
         );
         assert_eq!(
-            answer.headers()["sec-websocket-protocol"],
+            response.headers()["sec-websocket-protocol"],
             "v5.channel.k8s.io"
         );
     }
 
     #[test]
-    fn what_cannot_be_agreed_on_is_said() {
+    fn failed_negotiations_are_explained() {
         let check = |headers: &HeaderMap, status: u16, words: &str| {
-            let refusal = Upgrade::agree(headers, Use::Forward).unwrap_err();
-            assert_eq!(refusal.status, status);
-            assert!(refusal.text.contains(words), "{}", refusal.text);
+            let error = Upgrade::negotiate(headers, StreamUse::PortForward).unwrap_err();
+            assert_eq!(error.status, status);
+            assert!(error.text.contains(words), "{}", error.text);
         };
         check(&HeaderMap::new(), 400, "missing upgrade headers in request");
         check(

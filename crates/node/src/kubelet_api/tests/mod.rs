@@ -1,6 +1,6 @@
 //! The server as its clients see it, over a real TLS socket.
 
-mod bench;
-mod pages;
+mod endpoints;
+mod fixture;
 mod spdy;
 mod websocket;

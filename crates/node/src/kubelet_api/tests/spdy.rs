@@ -1,9 +1,9 @@
-//! Commands and ports over SPDY, as kubectl before 1.30 and the API server ask for them.
+//! Commands and ports over SPDY, as kubectl before 1.30 and the API server use them.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use super::bench::{Bench, DEADLINE};
+use super::fixture::{DEADLINE, Fixture};
 use crate::kubelet_api::stream::spdy::{Connection, Headers, Role, Stream};
 use crate::runtime::Size;
 
@@ -33,10 +33,10 @@ async fn text(stream: &mut Stream) -> String {
 }
 
 #[tokio::test]
-async fn a_command_says_what_it_has_to_and_how_it_ended() {
-    let bench = Bench::start().await;
+async fn a_command_sends_its_output_and_exit_status() {
+    let fixture = Fixture::start().await;
     let query = "command=say&command=3&command=out&command=err&output=1&error=1";
-    let io = bench
+    let io = fixture
         .upgrade(&format!("/exec/ns/p/c?{query}"), &COMMAND)
         .await;
     let connection = Connection::new(io, Role::Client);
@@ -51,9 +51,9 @@ async fn a_command_says_what_it_has_to_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_said_as_its_end() {
-    let bench = Bench::start().await;
-    let io = bench
+async fn a_command_that_cannot_start_reports_the_error_as_its_status() {
+    let fixture = Fixture::start().await;
+    let io = fixture
         .upgrade("/exec/ns/p/c?command=missing&output=1", &COMMAND)
         .await;
     let connection = Connection::new(io, Role::Client);
@@ -66,9 +66,9 @@ async fn what_cannot_be_run_is_said_as_its_end() {
 }
 
 #[tokio::test]
-async fn much_input_comes_back_whole_and_its_end_is_heard() {
-    let bench = Bench::start().await;
-    let io = bench
+async fn large_input_is_echoed_and_its_end_is_passed_on() {
+    let fixture = Fixture::start().await;
+    let io = fixture
         .upgrade("/exec/ns/p/c?command=cat&input=1&output=1", &COMMAND)
         .await;
     let connection = Connection::new(io, Role::Client);
@@ -87,14 +87,14 @@ async fn much_input_comes_back_whole_and_its_end_is_heard() {
 }
 
 #[tokio::test]
-async fn terminals_learn_their_size() {
-    let bench = Bench::start().await;
+async fn terminal_sizes_reach_the_session() {
+    let fixture = Fixture::start().await;
     let query = "command=hold&input=1&output=1&error=1&tty=1";
-    let io = bench
+    let io = fixture
         .upgrade(&format!("/exec/ns/p/c?{query}"), &COMMAND)
         .await;
     let connection = Connection::new(io, Role::Client);
-    // With a terminal there is no stream for errors: the others are all that is waited for.
+    // With a terminal there is no stderr stream, and the server does not wait for one.
     let kinds = ["error", "stdin", "stdout", "resize"];
     let [_error, _stdin, mut stdout, mut resize] = kinds.map(|kind| open(&connection, kind));
     resize
@@ -103,8 +103,8 @@ async fn terminals_learn_their_size() {
         .unwrap();
     let size = async {
         loop {
-            let begun = bench.runtime.sizes.lock().unwrap().pop();
-            match begun {
+            let started = fixture.runtime.sizes.lock().unwrap().pop();
+            match started {
                 Some(mut sizes) => return sizes.recv().await.unwrap(),
                 None => tokio::task::yield_now().await,
             }
@@ -116,8 +116,8 @@ async fn terminals_learn_their_size() {
         height: 24,
     };
     assert_eq!(size, expected);
-    // Told to stop, the agent lets go of what it has begun.
-    bench.stop.cancel();
+    // Stopping the server drops the session.
+    fixture.stop.cancel();
     drop(timeout(DEADLINE, stdout.read_u8()).await.expect("in time"));
 }
 
@@ -132,7 +132,7 @@ fn pair(connection: &Connection, port: u16, request: u16) -> (Stream, Stream) {
     (open("error"), open("data"))
 }
 
-/// Says something through each of some connections at once, and hears it again.
+/// Echoes through several forwarded connections at once.
 pub(super) async fn echo_through(connection: &Connection) {
     let mut pairs: Vec<_> = (0..5).map(|n| pair(connection, 80, n)).collect();
     for (n, (_, data)) in pairs.iter_mut().enumerate() {
@@ -152,17 +152,17 @@ pub(super) async fn echo_through(connection: &Connection) {
 }
 
 #[tokio::test]
-async fn ports_are_reached_each_by_itself() {
-    let bench = Bench::start().await;
-    let io = bench.upgrade("/portForward/ns/p", &FORWARD).await;
+async fn several_connections_are_forwarded() {
+    let fixture = Fixture::start().await;
+    let io = fixture.upgrade("/portForward/ns/p", &FORWARD).await;
     echo_through(&Connection::new(io, Role::Client)).await;
 }
 
-/// Port 82 breaks connections off as soon as it hears something.
+/// Port 82 resets connections on the first write.
 #[tokio::test]
-async fn a_connection_that_is_broken_off_is_no_reason_to_give_up_others() {
-    let bench = Bench::start().await;
-    let io = bench.upgrade("/portForward/ns/p", &FORWARD).await;
+async fn a_reset_connection_does_not_affect_others() {
+    let fixture = Fixture::start().await;
+    let io = fixture.upgrade("/portForward/ns/p", &FORWARD).await;
     let connection = Connection::new(io, Role::Client);
     let (mut error, mut data) = pair(&connection, 82, 1);
     data.write_all(b"hello").await.unwrap();

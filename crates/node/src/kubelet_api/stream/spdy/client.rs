@@ -1,9 +1,8 @@
-//! Asking another server for streams: containerd's, for exec, attach and port-forward.
+//! A SPDY client for containerd's streaming server: exec, attach and port-forward.
 //!
-//! The streams it expects are those it was told of when it gave the address away; asking for others makes it
-//! wait for nothing.
+//! The client must open exactly the streams of the request that returned the URL; otherwise the server waits in vain.
 
-mod forward;
+mod port_forward;
 mod session;
 
 use http::header::{CONNECTION, HOST, UPGRADE};
@@ -17,38 +16,35 @@ use tokio::time::{Duration, timeout};
 use super::{Connection, PROTOCOL, Role};
 use crate::runtime::{Attachment, Error, Result, Session};
 
-pub use self::forward::Forward;
+pub use self::port_forward::PortForward;
 
-/// By which clients and servers of streams agree on what the streams are.
+/// The header that negotiates the subprotocol.
 const STREAM_PROTOCOL: &str = "X-Stream-Protocol-Version";
-/// Streams of a command: one for its status among them.
-const COMMAND_PROTOCOL: &str = "v4.channel.k8s.io";
-/// Pairs of streams, one pair per connection.
-const FORWARD_PROTOCOL: &str = "portforward.k8s.io";
-/// How long a server on this machine has to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How much of a refusal is read.
-const REFUSAL_BYTES_MAX: usize = 4 * 1024;
+/// Exec and attach.
+const SESSION_PROTOCOL: &str = "v4.channel.k8s.io";
+const PORT_FORWARD_PROTOCOL: &str = "portforward.k8s.io";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest error response.
+const ERROR_BYTES_MAX: usize = 4 * 1024;
 
-/// Takes up a command that was asked for: its address, and the streams it was asked for with.
+/// Opens the streams of a prepared exec request.
 pub async fn exec(url: &str, streams: Attachment) -> Result<Session> {
-    let connection = dial(url, COMMAND_PROTOCOL).await?;
-    session::over(connection, streams)
+    let connection = connect(url, SESSION_PROTOCOL).await?;
+    session::open(connection, streams)
 }
 
-/// Takes part in a container.
+/// Opens the streams of a prepared attach request.
 pub async fn attach(url: &str, streams: Attachment) -> Result<Session> {
     exec(url, streams).await
 }
 
-/// A connection to a port.
-pub async fn port_forward(url: &str, port: u16) -> Result<Forward> {
-    let connection = dial(url, FORWARD_PROTOCOL).await?;
-    Forward::over(connection, port)
+pub async fn port_forward(url: &str, port: u16) -> Result<PortForward> {
+    let connection = connect(url, PORT_FORWARD_PROTOCOL).await?;
+    PortForward::open(connection, port)
 }
 
-async fn dial(url: &str, protocol: &str) -> Result<Connection> {
-    match timeout(PATIENCE, upgrade(url, protocol)).await {
+async fn connect(url: &str, protocol: &str) -> Result<Connection> {
+    match timeout(CONNECT_TIMEOUT, upgrade(url, protocol)).await {
         Ok(connection) => connection,
         Err(_) => Err(Error::TimedOut(format!("{url} did not answer in time"))),
     }
@@ -78,22 +74,21 @@ async fn upgrade(url: &str, protocol: &str) -> Result<Connection> {
         .map_err(|error| unreachable(&error))?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await;
     let (mut sender, connection) = handshake.map_err(|error| unreachable(&error))?;
-    // It ends with the upgrade, or with the answer.
+    // The task ends with the upgrade, or with the response.
     tokio::spawn(connection.with_upgrades());
     let sent = sender.send_request(request).await;
     let response = sent.map_err(|error| unreachable(&error))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(refusal(response).await);
+        return Err(upgrade_error(response).await);
     }
     let upgraded = hyper::upgrade::on(response).await;
     let upgraded = upgraded.map_err(|error| unreachable(&error))?;
     Ok(Connection::new(TokioIo::new(upgraded), Role::Client))
 }
 
-/// What a server said that did not give the streams.
-async fn refusal(response: http::Response<Incoming>) -> Error {
+async fn upgrade_error(response: http::Response<Incoming>) -> Error {
     let status = response.status();
-    let body = Limited::new(response.into_body(), REFUSAL_BYTES_MAX)
+    let body = Limited::new(response.into_body(), ERROR_BYTES_MAX)
         .collect()
         .await;
     let body = body

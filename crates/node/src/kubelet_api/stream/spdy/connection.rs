@@ -1,4 +1,4 @@
-//! A connection: its streams, and how it ends.
+//! A SPDY connection, its streams, and its shutdown.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,63 +17,66 @@ use super::headers::Headers;
 use super::pump;
 use super::stream::Stream;
 
-/// How many streams a connection may have at once. A browser that goes through `kubectl port-forward` opens
-/// two for each of its connections.
+/// Concurrent streams of a connection. A browser behind `kubectl port-forward` opens two for each of its connections.
 pub(super) const STREAMS_MAX: usize = 256;
-/// The largest piece of data that is read or written at once.
-pub(super) const PIECE_BYTES: usize = 16 * 1024;
-/// How many such pieces wait to be written, all streams together.
-const PIECES_TO_WRITE: usize = 32;
-/// How many pieces wait to be read, for each stream.
-pub(super) const PIECES_TO_READ: usize = 4;
-/// New streams that wait to be taken up.
-const NEW_STREAMS: usize = 16;
-/// How long the other side has to read the end of what we wrote, and to hang up.
-const LINGER: Duration = Duration::from_secs(5);
+/// The largest chunk of data that is read or written at once.
+pub(super) const CHUNK_BYTES: usize = 16 * 1024;
+/// Frames that wait to be written and that a peer can cause at will: data, ping replies, replies to new streams. Writers
+/// wait for a permit.
+const PERMITS_TO_WRITE: usize = 32;
+/// The queue of frames to write. Outside the permits, each stream queues at most its opening and its end, and the
+/// connection its GOAWAY and the end marks of both halves. A full queue means a peer that does not read: the connection
+/// is aborted.
+const FRAMES_TO_WRITE: usize = PERMITS_TO_WRITE + 2 * STREAMS_MAX + 4;
+/// Received chunks that wait to be read, for each stream. A full queue makes the connection's reader wait.
+pub(super) const CHUNKS_TO_READ: usize = 4;
+/// Streams of the peer that wait to be accepted. A full queue makes the connection's reader wait.
+const UNACCEPTED_STREAMS: usize = 16;
+/// How long [`Connection::close`] waits for the peer to read what was written and to disconnect.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// We did: our streams have odd numbers.
+    /// We connected: our streams have odd ids.
     Client,
-    /// The other side did.
     Server,
 }
 
-/// Something to write.
+/// An entry of the write queue.
 pub(super) enum Out {
-    /// A frame, and the place it holds in the queue.
+    /// A frame, and the permit that it holds until it is written.
     Frame(Frame, Option<OwnedSemaphorePermit>),
-    /// All is said.
+    /// Closes the sending direction.
     End,
 }
 
-/// What the connection, its streams and its pump share.
+/// State that the connection shares with its streams and its pump.
 pub(super) struct Shared {
     pub(super) role: Role,
-    pub(super) out: mpsc::UnboundedSender<Out>,
-    /// Places in the queue for data and for answers that the other side can provoke at will.
-    pub(super) places: Arc<Semaphore>,
-    /// The other side has hung up, or cannot be understood.
-    pub(super) hung_up: CancellationToken,
-    /// Both directions are over, whatever is left to say.
-    pub(super) gone: CancellationToken,
+    out: mpsc::Sender<Out>,
+    /// See [`PERMITS_TO_WRITE`].
+    pub(super) permits: Arc<Semaphore>,
+    /// The peer has disconnected or violated the protocol.
+    pub(super) disconnected: CancellationToken,
+    /// Aborts both directions, without writing what is queued.
+    pub(super) aborted: CancellationToken,
     table: Mutex<Table>,
 }
 
-/// The streams there are.
+/// The open streams.
 pub(super) struct Table {
     pub(super) streams: HashMap<u32, Entry>,
-    next: u32,
-    /// The last number the other side used.
-    pub(super) last: u32,
-    /// The other side has said good-bye: that it hangs up is no surprise, in whatever way it does.
-    pub(super) leaving: bool,
-    /// Nothing more will be read.
-    pub(super) over: bool,
+    /// The id of our next stream.
+    next_id: u32,
+    /// The highest id that the peer used.
+    pub(super) last_peer_id: u32,
+    /// The peer has sent GOAWAY: when it disconnects now, even abruptly, that is no error.
+    pub(super) peer_leaving: bool,
+    /// Reading has ended.
+    pub(super) closed: bool,
 }
 
-/// Where the data of a stream go. Dropped when no more will come.
+/// The receiving side of a stream. The sender is dropped at the end of the data.
 pub(super) struct Entry {
     pub(super) data: Option<mpsc::Sender<Bytes>>,
     pub(super) reset: CancellationToken,
@@ -83,15 +87,28 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues what is bounded by itself: the ends of streams, answers to their beginnings.
-    pub(super) fn tell(&self, frame: Frame) -> io::Result<()> {
-        let told = self.out.send(Out::Frame(frame, None));
-        told.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    /// Queues a frame without a permit: the opening or the end of a stream, or GOAWAY.
+    pub(super) fn send(&self, frame: Frame) -> io::Result<()> {
+        self.enqueue(Out::Frame(frame, None))
     }
 
-    /// Makes a stream that has a number.
-    pub(super) fn stream(self: &Arc<Self>, table: &mut Table, id: u32, headers: Headers) -> Stream {
-        let (data, queue) = mpsc::channel(PIECES_TO_READ);
+    pub(super) fn enqueue(&self, out: Out) -> io::Result<()> {
+        self.out.try_send(out).map_err(|error| {
+            if matches!(error, TrySendError::Full(_)) {
+                tracing::debug!("aborting a SPDY connection whose peer does not read");
+                self.aborted.cancel();
+            }
+            io::ErrorKind::BrokenPipe.into()
+        })
+    }
+
+    pub(super) fn new_stream(
+        self: &Arc<Self>,
+        table: &mut Table,
+        id: u32,
+        headers: Headers,
+    ) -> Stream {
+        let (data, queue) = mpsc::channel(CHUNKS_TO_READ);
         let reset = CancellationToken::new();
         let entry = Entry {
             data: Some(data),
@@ -102,7 +119,7 @@ impl Shared {
     }
 }
 
-/// See the [module](self). Dropping it breaks it off; [`Connection::close`] lets what was written arrive.
+/// See the [module](self). Dropping it aborts it; [`Connection::close`] first delivers what was written.
 pub struct Connection {
     shared: Arc<Shared>,
     incoming: mpsc::Receiver<Stream>,
@@ -110,22 +127,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Speaks over a connection on which both sides have agreed to speak SPDY.
+    /// `io` must have been upgraded to SPDY.
     pub fn new(io: impl AsyncRead + AsyncWrite + Send + 'static, role: Role) -> Self {
-        let (out, queue) = mpsc::unbounded_channel();
-        let (accepted, incoming) = mpsc::channel(NEW_STREAMS);
+        let (out, queue) = mpsc::channel(FRAMES_TO_WRITE);
+        let (accepted, incoming) = mpsc::channel(UNACCEPTED_STREAMS);
         let shared = Arc::new(Shared {
             role,
             out,
-            places: Arc::new(Semaphore::new(PIECES_TO_WRITE)),
-            hung_up: CancellationToken::new(),
-            gone: CancellationToken::new(),
+            permits: Arc::new(Semaphore::new(PERMITS_TO_WRITE)),
+            disconnected: CancellationToken::new(),
+            aborted: CancellationToken::new(),
             table: Mutex::new(Table {
                 streams: HashMap::new(),
-                next: if role == Role::Client { 1 } else { 2 },
-                last: 0,
-                leaving: false,
-                over: false,
+                next_id: if role == Role::Client { 1 } else { 2 },
+                last_peer_id: 0,
+                peer_leaving: false,
+                closed: false,
             }),
         });
         let (reader, writer) = tokio::io::split(io);
@@ -140,50 +157,48 @@ impl Connection {
         }
     }
 
-    /// Opens a stream. Does not wait for the other side to take it up: one that is refused ends with an
-    /// error.
+    /// Opens a stream without waiting for the peer's reply: reading from a refused stream fails.
     pub fn open(&self, headers: Headers) -> io::Result<Stream> {
         let mut table = self.shared.table();
-        if table.over || table.streams.len() >= STREAMS_MAX {
+        if table.closed || table.streams.len() >= STREAMS_MAX {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let id = table.next;
-        table.next += 2;
+        let id = table.next_id;
+        table.next_id += 2;
         let opening = Frame::Open {
             id,
             headers: headers.clone(),
             fin: false,
         };
-        let stream = self.shared.stream(&mut table, id, headers);
-        // Under the lock: numbers must arrive in order. A stream that is dropped takes the lock, too.
-        let told = self.shared.tell(opening);
+        let stream = self.shared.new_stream(&mut table, id, headers);
+        // Sent under the lock, because ids must arrive in order. Dropping a stream takes the lock: release it first.
+        let sent = self.shared.send(opening);
         drop(table);
-        told.map(|()| stream)
+        sent.map(|()| stream)
     }
 
-    /// The next stream that the other side opens; none when it has hung up.
+    /// The next stream that the peer opens; `None` when it has disconnected.
     pub async fn accept(&mut self) -> Option<Stream> {
         self.incoming.recv().await
     }
 
-    /// Waits for the other side to hang up.
-    pub fn hung_up(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.shared.hung_up.clone().cancelled_owned()
+    /// Waits for the peer to disconnect.
+    pub fn disconnected(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.shared.disconnected.clone().cancelled_owned()
     }
 
-    /// Says good-bye, and waits until what was written has arrived and the other side has hung up, but not
-    /// for long.
+    /// Sends GOAWAY, and waits for a limited time until what was written has arrived and the peer has disconnected.
     pub async fn close(self) {
-        let last = self.shared.table().last;
-        if self.shared.tell(Frame::GoAway { last }).is_ok() {
-            drop(self.shared.out.send(Out::End));
+        let last = self.shared.table().last_peer_id;
+        if self.shared.send(Frame::GoAway { last }).is_ok() {
+            drop(self.shared.enqueue(Out::End));
         }
-        drop(tokio::time::timeout(LINGER, self.pumps.wait()).await);
+        drop(tokio::time::timeout(CLOSE_TIMEOUT, self.pumps.wait()).await);
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.shared.gone.cancel();
+        self.shared.aborted.cancel();
     }
 }

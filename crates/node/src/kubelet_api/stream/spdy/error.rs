@@ -1,27 +1,21 @@
-//! Why a connection that speaks SPDY cannot go on.
+//! Protocol errors, which end a connection.
 
 /// See the [module](self).
 #[derive(Debug, thiserror::Error)]
 pub enum SpdyError {
-    /// Another version than 3.
     #[error("SPDY version {0} instead of 3")]
     Version(u16),
-    /// A frame that is too short for what it says it is.
-    #[error("a SPDY frame of kind {0} is cut short")]
+    #[error("SPDY frame of type {0} is too short")]
     Short(u16),
-    /// A frame that is longer than anything we have a use for.
-    #[error("a SPDY frame of {0} bytes")]
+    #[error("SPDY frame of {0} bytes is too long")]
     Long(usize),
-    /// A block of headers that cannot be read.
-    #[error("SPDY headers that cannot be read")]
+    #[error("invalid SPDY headers")]
     Headers,
-    /// A block of headers that grows beyond its bound.
-    #[error("SPDY headers that are too large")]
+    #[error("SPDY headers are too large")]
     HeadersTooLarge,
-    /// The other side uses a number of a stream that is not its own, or not a new one.
+    /// The peer used a stream id that belongs to us or is not new.
     #[error("SPDY stream {0} cannot be opened")]
     StreamId(u32),
-    /// The connection broke.
-    #[error("the connection broke")]
+    #[error("the connection failed")]
     Io(#[from] std::io::Error),
 }

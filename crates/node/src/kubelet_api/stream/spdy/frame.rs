@@ -1,13 +1,13 @@
-//! Frames of SPDY/3.1: their bytes, and what they say. Knows nothing of streams.
+//! Encoding of SPDY/3.1 frames. Knows nothing of streams.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
 use super::error::SpdyError;
-use super::headers::{Headers, Packer, Unpacker};
+use super::headers::{HeaderCompressor, HeaderDecompressor, Headers};
 
-/// Every frame begins with so many bytes.
+/// The length of a frame's head.
 pub(super) const HEAD_BYTES: usize = 8;
-/// The longest control frame we have a use for.
+/// The longest accepted control frame.
 pub(super) const CONTROL_BYTES_MAX: usize = 64 * 1024;
 
 const VERSION: u16 = 3;
@@ -24,20 +24,16 @@ const GOAWAY: u16 = 7;
 const HEADERS: u16 = 8;
 const WINDOW_UPDATE: u16 = 9;
 
-/// Why a stream is reset: there are too many.
+/// The status of `RST_STREAM` when there are too many streams.
 pub(super) const REFUSED_STREAM: u32 = 3;
 
-/// The first bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// Data of a stream follow.
     Data { id: u32, fin: bool, length: usize },
-    /// Something else follows.
     Control { kind: u16, fin: bool, length: usize },
 }
 
 impl Head {
-    /// Reads them.
     pub(super) fn parse(bytes: [u8; HEAD_BYTES]) -> Result<Self, SpdyError> {
         let [v1, v2, k1, k2, flags, l1, l2, l3] = bytes;
         let (word, fin) = (u32::from_be_bytes([v1, v2, k1, k2]), flags & FLAG_FIN != 0);
@@ -61,48 +57,57 @@ impl Head {
     }
 }
 
-/// What one side tells the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// A stream begins.
+    /// `SYN_STREAM`.
     Open {
         id: u32,
         headers: Headers,
         fin: bool,
     },
-    /// It was taken up.
+    /// `SYN_REPLY`.
     Reply {
         id: u32,
         headers: Headers,
         fin: bool,
     },
-    /// It ends at once.
-    Reset { id: u32, status: u32 },
-    /// Are you there? Answered with the same number.
+    /// `RST_STREAM`.
+    Reset {
+        id: u32,
+        status: u32,
+    },
+    /// The reply has the same id.
     Ping(u32),
-    /// No new streams, please.
-    GoAway { last: u32 },
-    /// More headers of a stream.
+    /// The sender accepts no new streams.
+    GoAway {
+        last: u32,
+    },
     Headers {
         id: u32,
         headers: Headers,
         fin: bool,
     },
-    /// Room for so many bytes more.
-    Window { id: u32, delta: u32 },
-    /// Bytes of a stream.
-    Data { id: u32, bytes: Bytes, fin: bool },
-    /// Settings, and what we do not know: read and left alone, as the protocol wants it.
+    /// `WINDOW_UPDATE`.
+    Window {
+        id: u32,
+        delta: u32,
+    },
+    Data {
+        id: u32,
+        bytes: Bytes,
+        fin: bool,
+    },
+    /// Settings and unknown types, which are ignored as the protocol requires.
     Other,
 }
 
 impl Frame {
-    /// Reads what follows the head of a control frame.
+    /// Parses the body of a control frame.
     pub(super) fn parse(
         kind: u16,
         fin: bool,
         body: &[u8],
-        unpacker: &mut Unpacker,
+        decompressor: &mut HeaderDecompressor,
     ) -> Result<Self, SpdyError> {
         let number = |at: usize| {
             let bytes = body.get(at..).and_then(|rest| rest.first_chunk());
@@ -112,7 +117,7 @@ impl Frame {
         let id = || number(0).map(|id| id & ID_BITS);
         let mut block = |at: usize| {
             let block = body.get(at..).ok_or(SpdyError::Short(kind))?;
-            unpacker.unpack(block)
+            decompressor.decompress(block)
         };
         Ok(match kind {
             SYN_STREAM => Self::Open {
@@ -148,27 +153,26 @@ impl Frame {
         })
     }
 
-    /// Writes it.
-    pub(super) fn write(&self, packer: &mut Packer, out: &mut BytesMut) {
+    pub(super) fn write(&self, compressor: &mut HeaderCompressor, out: &mut BytesMut) {
         match self {
             Self::Open { id, headers, fin } => {
-                let block = packer.pack(headers);
-                control(out, SYN_STREAM, *fin, 10 + block.len());
+                let block = compressor.compress(headers);
+                put_head(out, SYN_STREAM, *fin, 10 + block.len());
                 out.put_u32(*id);
-                // No other stream it belongs to, the highest priority, no slot.
+                // No associated stream, the highest priority, no slot.
                 out.put_slice(&[0; 6]);
                 out.put_slice(&block);
             }
             Self::Reply { id, headers, fin } => {
-                with_block(out, SYN_REPLY, *id, *fin, &packer.pack(headers));
+                put_headers(out, SYN_REPLY, *id, *fin, &compressor.compress(headers));
             }
             Self::Headers { id, headers, fin } => {
-                with_block(out, HEADERS, *id, *fin, &packer.pack(headers));
+                put_headers(out, HEADERS, *id, *fin, &compressor.compress(headers));
             }
-            Self::Reset { id, status } => numbers(out, RST_STREAM, &[*id, *status]),
-            Self::Ping(id) => numbers(out, PING, &[*id]),
-            Self::GoAway { last } => numbers(out, GOAWAY, &[*last, 0]),
-            Self::Window { id, delta } => numbers(out, WINDOW_UPDATE, &[*id, *delta]),
+            Self::Reset { id, status } => put_numbers(out, RST_STREAM, &[*id, *status]),
+            Self::Ping(id) => put_numbers(out, PING, &[*id]),
+            Self::GoAway { last } => put_numbers(out, GOAWAY, &[*last, 0]),
+            Self::Window { id, delta } => put_numbers(out, WINDOW_UPDATE, &[*id, *delta]),
             Self::Data { id, bytes, fin } => {
                 out.put_u32(*id);
                 flags_and_length(out, *fin, bytes.len());
@@ -179,7 +183,7 @@ impl Frame {
     }
 }
 
-fn control(out: &mut BytesMut, kind: u16, fin: bool, length: usize) {
+fn put_head(out: &mut BytesMut, kind: u16, fin: bool, length: usize) {
     out.put_u16(VERSION | 0x8000);
     out.put_u16(kind);
     flags_and_length(out, fin, length);
@@ -191,14 +195,14 @@ fn flags_and_length(out: &mut BytesMut, fin: bool, length: usize) {
     out.put_uint(length as u64, 3);
 }
 
-fn with_block(out: &mut BytesMut, kind: u16, id: u32, fin: bool, block: &[u8]) {
-    control(out, kind, fin, 4 + block.len());
+fn put_headers(out: &mut BytesMut, kind: u16, id: u32, fin: bool, block: &[u8]) {
+    put_head(out, kind, fin, 4 + block.len());
     out.put_u32(id);
     out.put_slice(block);
 }
 
-fn numbers(out: &mut BytesMut, kind: u16, numbers: &[u32]) {
-    control(out, kind, false, 4 * numbers.len());
+fn put_numbers(out: &mut BytesMut, kind: u16, numbers: &[u32]) {
+    put_head(out, kind, false, 4 * numbers.len());
     for number in numbers {
         out.put_u32(*number);
     }

@@ -1,16 +1,16 @@
-//! Blocks of headers: how SPDY/3 writes them, and the compression that goes on from one to the next.
+//! Header blocks of SPDY/3, and their compression, whose state continues from one block to the next.
 //!
-//! A block that cannot be read ends its connection: what both sides have compressed so far is no longer
-//! the same. What a block grows to is bounded before it is kept.
+//! An invalid block ends the connection, because the compression state of both sides no longer agrees. The decompressed
+//! size of a block is bounded.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::dictionary::dictionary;
 use super::error::SpdyError;
 
-/// What a block may grow to. The names and numbers of our streams are a hundredth of it.
+/// The largest decompressed block. Those of Kubernetes are a hundredth of it.
 pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// How much is worked on at once.
+/// The buffer grows in steps of this size.
 const STEP_BYTES: usize = 4 * 1024;
 
 /// Headers in the order they came; names in lower case.
@@ -24,7 +24,7 @@ impl Headers {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// One more.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.0.push((name.to_ascii_lowercase(), value.into()));
@@ -75,11 +75,10 @@ fn take_text(rest: &mut &[u8]) -> Result<String, SpdyError> {
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Compresses the blocks that one side sends.
-pub(super) struct Packer(Compress);
+/// Compresses the header blocks that we send.
+pub(super) struct HeaderCompressor(Compress);
 
-impl Packer {
-    /// For a new connection.
+impl HeaderCompressor {
     pub(super) fn new() -> Self {
         let mut zlib = Compress::new(Compression::best(), true);
         let known = zlib.set_dictionary(&dictionary());
@@ -87,42 +86,41 @@ impl Packer {
         Self(zlib)
     }
 
-    /// The next block.
-    pub(super) fn pack(&mut self, headers: &Headers) -> Vec<u8> {
+    pub(super) fn compress(&mut self, headers: &Headers) -> Vec<u8> {
         let block = headers.encode();
-        let (before, mut packed) = (self.0.total_in(), Vec::with_capacity(STEP_BYTES));
+        let (before, mut compressed) = (self.0.total_in(), Vec::with_capacity(STEP_BYTES));
         loop {
             let done = usize::try_from(self.0.total_in() - before).unwrap_or(block.len());
             let rest = block.get(done..).unwrap_or_default();
-            let step = self.0.compress_vec(rest, &mut packed, FlushCompress::Sync);
+            let step = self
+                .0
+                .compress_vec(rest, &mut compressed, FlushCompress::Sync);
             step.expect("compressing to memory does not fail");
-            // All of it is out when there was room left over.
-            if packed.len() < packed.capacity() {
-                return packed;
+            // Spare capacity means that all output was written.
+            if compressed.len() < compressed.capacity() {
+                return compressed;
             }
-            packed.reserve(STEP_BYTES);
+            compressed.reserve(STEP_BYTES);
         }
     }
 }
 
-/// Reads the blocks that the other side sends.
-pub(super) struct Unpacker(Decompress);
+/// Decompresses the header blocks that the peer sends.
+pub(super) struct HeaderDecompressor(Decompress);
 
-impl Unpacker {
-    /// For a new connection.
+impl HeaderDecompressor {
     pub(super) fn new() -> Self {
         Self(Decompress::new(true))
     }
 
-    /// The next block.
-    pub(super) fn unpack(&mut self, mut packed: &[u8]) -> Result<Headers, SpdyError> {
+    pub(super) fn decompress(&mut self, mut compressed: &[u8]) -> Result<Headers, SpdyError> {
         let mut block = Vec::new();
-        while !packed.is_empty() {
+        while !compressed.is_empty() {
             let mut step = Vec::with_capacity(STEP_BYTES);
             let before = self.0.total_in();
-            let status = self.step(packed, &mut step)?;
-            let read = usize::try_from(self.0.total_in() - before).unwrap_or(packed.len());
-            packed = packed.get(read..).unwrap_or_default();
+            let status = self.step(compressed, &mut step)?;
+            let read = usize::try_from(self.0.total_in() - before).unwrap_or(compressed.len());
+            compressed = compressed.get(read..).unwrap_or_default();
             block.extend_from_slice(&step);
             if block.len() > BLOCK_BYTES_MAX {
                 return Err(SpdyError::HeadersTooLarge);
@@ -131,15 +129,15 @@ impl Unpacker {
                 return Err(SpdyError::Headers);
             }
         }
-        self.rest(&mut block)?;
+        self.finish(&mut block)?;
         Headers::decode(&block)
     }
 
-    /// What is left when all has been read but there was no room to write.
-    fn rest(&mut self, block: &mut Vec<u8>) -> Result<(), SpdyError> {
+    /// Decompresses output that is still pending after all input was consumed.
+    fn finish(&mut self, block: &mut Vec<u8>) -> Result<(), SpdyError> {
         loop {
             let mut step = Vec::with_capacity(STEP_BYTES);
-            // That there is nothing left is told as an error by some and as silence by others.
+            // Implementations report the end of the output as an error or as no output.
             let stepped = self.0.decompress_vec(&[], &mut step, FlushDecompress::Sync);
             if stepped.is_err() || step.is_empty() {
                 return Ok(());
@@ -151,15 +149,18 @@ impl Unpacker {
         }
     }
 
-    fn step(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Result<Status, SpdyError> {
+    fn step(&mut self, compressed: &[u8], out: &mut Vec<u8>) -> Result<Status, SpdyError> {
         let before = self.0.total_in();
-        match self.0.decompress_vec(packed, out, FlushDecompress::Sync) {
+        match self
+            .0
+            .decompress_vec(compressed, out, FlushDecompress::Sync)
+        {
             Ok(status) => Ok(status),
             Err(error) if error.needs_dictionary().is_some() => {
                 let known = self.0.set_dictionary(&dictionary());
                 known.map_err(|_| SpdyError::Headers)?;
-                let read = usize::try_from(self.0.total_in() - before).unwrap_or(packed.len());
-                let rest = packed.get(read..).unwrap_or_default();
+                let read = usize::try_from(self.0.total_in() - before).unwrap_or(compressed.len());
+                let rest = compressed.get(read..).unwrap_or_default();
                 let again = self.0.decompress_vec(rest, out, FlushDecompress::Sync);
                 again.map_err(|_| SpdyError::Headers)
             }
@@ -179,23 +180,28 @@ mod tests {
     }
 
     #[test]
-    fn blocks_go_on_where_the_last_one_ended() {
-        let (mut packer, mut unpacker) = (Packer::new(), Unpacker::new());
+    fn compression_state_continues_between_blocks() {
+        let (mut compressor, mut decompressor) =
+            (HeaderCompressor::new(), HeaderDecompressor::new());
         let mut lengths = Vec::new();
         for kind in ["error", "data", "error", "data"] {
-            let packed = packer.pack(&stream(kind));
-            let headers = unpacker.unpack(&packed).unwrap();
+            let compressed = compressor.compress(&stream(kind));
+            let headers = decompressor.decompress(&compressed).unwrap();
             assert_eq!(headers.get("streamtype"), Some(kind));
             assert_eq!(headers.get("port"), Some("8080"));
-            lengths.push(packed.len());
+            lengths.push(compressed.len());
         }
         assert!(lengths[2] < lengths[0], "{lengths:?}");
     }
 
     #[test]
     fn the_first_block_names_the_dictionary() {
-        let packed = Packer::new().pack(&Headers::default());
-        assert_eq!(packed[1..6], [0xf9, 0xe3, 0xc6, 0xa7, 0xc2], "{packed:x?}");
+        let compressed = HeaderCompressor::new().compress(&Headers::default());
+        assert_eq!(
+            compressed[1..6],
+            [0xf9, 0xe3, 0xc6, 0xa7, 0xc2],
+            "{compressed:x?}"
+        );
     }
 
     #[test]
@@ -204,36 +210,42 @@ mod tests {
             .map(|n| char::from(b'a' + u8::try_from(n * n % 26).unwrap()))
             .collect();
         let headers = Headers::default().with("x", value);
-        let packed = Packer::new().pack(&headers);
-        assert_eq!(Unpacker::new().unpack(&packed).unwrap(), headers);
+        let compressed = HeaderCompressor::new().compress(&headers);
+        assert_eq!(
+            HeaderDecompressor::new().decompress(&compressed).unwrap(),
+            headers
+        );
     }
 
     #[test]
     fn blocks_that_grow_too_large_are_refused() {
         let headers = Headers::default().with("x", "y".repeat(BLOCK_BYTES_MAX * 16));
-        let packed = Packer::new().pack(&headers);
-        assert!(packed.len() < BLOCK_BYTES_MAX);
-        let refused = Unpacker::new().unpack(&packed);
+        let compressed = HeaderCompressor::new().compress(&headers);
+        assert!(compressed.len() < BLOCK_BYTES_MAX);
+        let refused = HeaderDecompressor::new().decompress(&compressed);
         assert!(matches!(refused, Err(SpdyError::HeadersTooLarge)));
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_blocks_are_refused() {
         for bytes in [
             &b"GET / HTTP/1.1"[..],
             &[0; 100],
             &[0x78, 0xbb, 0, 0, 0, 0, 1],
         ] {
-            assert!(Unpacker::new().unpack(bytes).is_err(), "{bytes:x?}");
+            assert!(
+                HeaderDecompressor::new().decompress(bytes).is_err(),
+                "{bytes:x?}"
+            );
         }
-        // More headers and longer words than there are bytes.
+        // More headers and longer texts than there are bytes.
         for block in [&[0xff; 4][..], &[0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, b'x']] {
             assert!(Headers::decode(block).is_err(), "{block:x?}");
         }
     }
 
     #[test]
-    fn values_given_twice_are_told_apart() {
+    fn repeated_values_are_separate_headers() {
         let block = Headers::default().with("a", "1\u{0}2").encode();
         let headers = Headers::decode(&block).unwrap();
         assert_eq!(headers, Headers::default().with("a", "1").with("a", "2"));

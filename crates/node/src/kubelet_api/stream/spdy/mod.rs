@@ -1,16 +1,16 @@
-//! SPDY/3.1, as much of it as Kubernetes speaks: many streams of bytes over one connection.
+//! The part of SPDY/3.1 that Kubernetes uses: many byte streams over one connection.
 //!
 //! ```text
 //!   Connection ── open, accept ──▶ Stream (reads and writes)
 //!       │                            │  ▲
 //!   pump: reads frames ──────────────┼──┘ a short queue per stream
-//!         writes frames ◀────────────┘    one queue, bounded in bytes
+//!         writes frames ◀────────────┘    one bounded queue
 //! ```
 //!
-//! The other side is always moby/spdystream (kubectl, containerd), which keeps no windows: it never says that it
-//! has room for more. So what we send is held back by TCP alone, and neither do we say so: what containerd has
-//! not read when it hangs up would cost us what it wrote last. A stream that nobody reads holds up the others of
-//! its connection, as there: memory stays bounded.
+//! The peer is always moby/spdystream (kubectl, containerd), which implements no flow control: it never sends window
+//! updates. So TCP alone holds back what we send, and we send no window updates either: if containerd closed the
+//! connection with unread updates, we would lose its last output. As in spdystream, a stream that nobody reads blocks
+//! the other streams of its connection; memory stays bounded.
 
 pub mod client;
 mod connection;
@@ -26,7 +26,7 @@ pub use self::error::SpdyError;
 pub use self::headers::Headers;
 pub use self::stream::Stream;
 
-/// The name by which it is asked for in `Upgrade:`.
+/// The value of the `Upgrade` header.
 pub const PROTOCOL: &str = "SPDY/3.1";
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The two halves of a connection at work: frames in, frames out.
+//! The reading and the writing task of a connection.
 //!
-//! Whatever comes in, what is kept of it is bounded; what cannot be understood ends the connection.
+//! Memory is bounded whatever the peer sends; a protocol error ends the connection.
 
 use std::sync::Arc;
 
@@ -8,47 +8,47 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
-use super::connection::{Out, PIECE_BYTES, Role, STREAMS_MAX, Shared};
+use super::connection::{CHUNK_BYTES, Out, Role, STREAMS_MAX, Shared};
 use super::error::SpdyError;
 use super::frame::{Frame, HEAD_BYTES, Head, REFUSED_STREAM};
-use super::headers::{Headers, Packer, Unpacker};
+use super::headers::{HeaderCompressor, HeaderDecompressor, Headers};
 use super::stream::Stream;
 
-/// How many frames are put together into one write.
-const FRAMES_AT_ONCE: usize = 16;
+/// Frames that are combined into one write.
+const BATCH_FRAMES: usize = 16;
 
-/// Reads until the other side hangs up, or says something that cannot be understood.
+/// Reads until the peer disconnects or violates the protocol.
 pub(super) async fn read(
     io: impl AsyncRead + Unpin,
     shared: Arc<Shared>,
     accepted: mpsc::Sender<Stream>,
 ) {
     let mut reading = Reading {
-        io: BufReader::with_capacity(PIECE_BYTES, io),
+        io: BufReader::with_capacity(CHUNK_BYTES, io),
         shared: Arc::clone(&shared),
-        unpacker: Unpacker::new(),
+        decompressor: HeaderDecompressor::new(),
         accepted,
     };
     let ended = tokio::select! {
-        ended = reading.all() => ended,
-        () = shared.gone.cancelled() => Ok(()),
+        ended = reading.read_frames() => ended,
+        () = shared.aborted.cancelled() => Ok(()),
     };
     if let Err(error) = &ended {
-        tracing::debug!(%error, "a SPDY connection ended");
+        tracing::debug!(%error, "reading from a SPDY connection failed");
     }
-    end(&shared, ended.is_err());
-    shared.hung_up.cancel();
-    // What was queued before still goes out, to a side that may have closed one direction only.
-    drop(shared.out.send(Out::End));
+    close_streams(&shared, ended.is_err());
+    shared.disconnected.cancel();
+    // The peer may have closed one direction only: write what is queued before closing ours.
+    drop(shared.enqueue(Out::End));
 }
 
-/// No stream will read anything more.
-fn end(shared: &Shared, broken: bool) {
+/// Ends the data of all streams, with an error if the connection failed.
+fn close_streams(shared: &Shared, failed: bool) {
     let mut table = shared.table();
-    table.over = true;
-    let leaving = table.leaving;
+    table.closed = true;
+    let expected = table.peer_leaving;
     for (_, entry) in table.streams.drain() {
-        if broken && !leaving {
+        if failed && !expected {
             entry.reset.cancel();
         }
     }
@@ -57,28 +57,28 @@ fn end(shared: &Shared, broken: bool) {
 struct Reading<R> {
     io: BufReader<R>,
     shared: Arc<Shared>,
-    unpacker: Unpacker,
+    decompressor: HeaderDecompressor,
     accepted: mpsc::Sender<Stream>,
 }
 
 impl<R: AsyncRead + Unpin> Reading<R> {
-    async fn all(&mut self) -> Result<(), SpdyError> {
-        while let Some(head) = self.head().await? {
+    async fn read_frames(&mut self) -> Result<(), SpdyError> {
+        while let Some(head) = self.read_head().await? {
             match head {
-                Head::Data { id, fin, length } => self.data(id, fin, length).await?,
+                Head::Data { id, fin, length } => self.receive_data(id, fin, length).await?,
                 Head::Control { kind, fin, length } => {
                     let mut body = vec![0; length];
                     self.io.read_exact(&mut body).await?;
-                    let frame = Frame::parse(kind, fin, &body, &mut self.unpacker)?;
-                    self.control(frame).await?;
+                    let frame = Frame::parse(kind, fin, &body, &mut self.decompressor)?;
+                    self.handle_control(frame).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The next head; none when the connection ends between two frames.
-    async fn head(&mut self) -> Result<Option<Head>, SpdyError> {
+    /// `None` when the connection ends between two frames.
+    async fn read_head(&mut self) -> Result<Option<Head>, SpdyError> {
         let mut head = [0; HEAD_BYTES];
         if self.io.read(&mut head[..1]).await? == 0 {
             return Ok(None);
@@ -87,125 +87,126 @@ impl<R: AsyncRead + Unpin> Reading<R> {
         Head::parse(head).map(Some)
     }
 
-    /// Hands on the data of a frame, piece by piece; those of a stream that is gone are passed over.
-    async fn data(&mut self, id: u32, fin: bool, mut left: usize) -> Result<(), SpdyError> {
+    /// Passes the data of a frame to its stream; discards data of closed streams.
+    async fn receive_data(&mut self, id: u32, fin: bool, mut left: usize) -> Result<(), SpdyError> {
         let queue = {
             let table = self.shared.table();
             table.streams.get(&id).and_then(|entry| entry.data.clone())
         };
         while left > 0 {
-            let mut piece = vec![0; left.min(PIECE_BYTES)];
-            self.io.read_exact(&mut piece).await?;
-            left -= piece.len();
+            let mut chunk = vec![0; left.min(CHUNK_BYTES)];
+            self.io.read_exact(&mut chunk).await?;
+            left -= chunk.len();
             if let Some(queue) = &queue {
-                drop(queue.send(Bytes::from(piece)).await);
+                drop(queue.send(Bytes::from(chunk)).await);
             }
         }
         if fin {
-            self.no_more(id);
+            self.end_data(id);
         }
         Ok(())
     }
 
-    fn no_more(&self, id: u32) {
+    fn end_data(&self, id: u32) {
         if let Some(entry) = self.shared.table().streams.get_mut(&id) {
             entry.data = None;
         }
     }
 
-    async fn control(&mut self, frame: Frame) -> Result<(), SpdyError> {
+    async fn handle_control(&mut self, frame: Frame) -> Result<(), SpdyError> {
         match frame {
-            Frame::Open { id, headers, fin } => self.opened(id, headers, fin).await?,
+            Frame::Open { id, headers, fin } => self.open_stream(id, headers, fin).await?,
             Frame::Reply { id, fin: true, .. } | Frame::Headers { id, fin: true, .. } => {
-                self.no_more(id);
+                self.end_data(id);
             }
             Frame::Reset { id, .. } => {
                 if let Some(entry) = self.shared.table().streams.remove(&id) {
                     entry.reset.cancel();
                 }
             }
-            Frame::Ping(id) if self.is_theirs(id) => self.answer(Frame::Ping(id)).await,
-            // The streams there are go on until the connection ends.
-            Frame::GoAway { .. } => self.shared.table().leaving = true,
+            Frame::Ping(id) if self.is_peer_id(id) => self.reply(Frame::Ping(id)).await,
+            // Open streams continue until the connection ends.
+            Frame::GoAway { .. } => self.shared.table().peer_leaving = true,
             _ => {}
         }
         Ok(())
     }
 
-    /// Has this number been given by the other side?
-    fn is_theirs(&self, id: u32) -> bool {
+    /// Whether the peer assigns this id.
+    fn is_peer_id(&self, id: u32) -> bool {
         (id % 2 == 1) == (self.shared.role == Role::Server)
     }
 
-    /// Answers take a place, so that they do not pile up for a peer that asks and never reads.
-    async fn answer(&mut self, frame: Frame) {
-        let places = Arc::clone(&self.shared.places);
-        if let Ok(place) = places.acquire_owned().await {
-            drop(self.shared.out.send(Out::Frame(frame, Some(place))));
+    /// Replies take a permit, so that they do not pile up for a peer that never reads.
+    async fn reply(&mut self, frame: Frame) {
+        let permits = Arc::clone(&self.shared.permits);
+        if let Ok(permit) = permits.acquire_owned().await {
+            drop(self.shared.enqueue(Out::Frame(frame, Some(permit))));
         }
     }
 
-    async fn opened(&mut self, id: u32, headers: Headers, fin: bool) -> Result<(), SpdyError> {
+    async fn open_stream(&mut self, id: u32, headers: Headers, fin: bool) -> Result<(), SpdyError> {
         let stream = {
             let mut table = self.shared.table();
-            if id == 0 || !self.is_theirs(id) || id <= table.last {
+            if id == 0 || !self.is_peer_id(id) || id <= table.last_peer_id {
                 return Err(SpdyError::StreamId(id));
             }
-            table.last = id;
-            (table.streams.len() < STREAMS_MAX).then(|| self.shared.stream(&mut table, id, headers))
+            table.last_peer_id = id;
+            (table.streams.len() < STREAMS_MAX)
+                .then(|| self.shared.new_stream(&mut table, id, headers))
         };
         let Some(stream) = stream else {
             let status = REFUSED_STREAM;
-            self.answer(Frame::Reset { id, status }).await;
+            self.reply(Frame::Reset { id, status }).await;
             return Ok(());
         };
         if fin {
-            self.no_more(id);
+            self.end_data(id);
         }
         let headers = Headers::default();
         let fin = false;
-        self.answer(Frame::Reply { id, headers, fin }).await;
-        // Nobody may want streams from the other side: then it ends by being dropped.
+        self.reply(Frame::Reply { id, headers, fin }).await;
+        // If the connection accepts no streams, dropping the stream closes it.
         drop(self.accepted.send(stream).await);
         Ok(())
     }
 }
 
-/// Writes what is queued until all is said, or nobody listens any more.
+/// Writes the queue until its end mark, or until writing fails.
 pub(super) async fn write(
     mut io: impl AsyncWrite + Unpin,
     shared: Arc<Shared>,
-    mut queue: mpsc::UnboundedReceiver<Out>,
+    mut queue: mpsc::Receiver<Out>,
 ) {
     let written = tokio::select! {
         written = write_all(&mut io, &mut queue) => written,
-        () = shared.gone.cancelled() => Ok(()),
+        () = shared.aborted.cancelled() => Ok(()),
     };
     if let Err(error) = written {
-        // What the other side wrote before it hung up is still to be read.
-        tracing::debug!(%error, "a SPDY connection cannot be written to");
+        // Reading continues: the peer's last data may still arrive.
+        tracing::debug!(%error, "writing to a SPDY connection failed");
     }
     queue.close();
-    // Wakes those who wait for a place.
-    shared.places.close();
-    // The reading half goes on until the other side has hung up, too.
+    // Wakes writers that wait for a permit.
+    shared.permits.close();
+    // The reading task continues until the peer has disconnected.
     drop(io.shutdown().await);
 }
 
 async fn write_all(
     io: &mut (impl AsyncWrite + Unpin),
-    queue: &mut mpsc::UnboundedReceiver<Out>,
+    queue: &mut mpsc::Receiver<Out>,
 ) -> std::io::Result<()> {
-    let (mut packer, mut bytes) = (Packer::new(), BytesMut::new());
-    let mut batch = Vec::with_capacity(FRAMES_AT_ONCE);
-    while queue.recv_many(&mut batch, FRAMES_AT_ONCE).await > 0 {
+    let (mut compressor, mut bytes) = (HeaderCompressor::new(), BytesMut::new());
+    let mut batch = Vec::with_capacity(BATCH_FRAMES);
+    while queue.recv_many(&mut batch, BATCH_FRAMES).await > 0 {
         let mut ended = false;
-        let mut places = Vec::new();
+        let mut permits = Vec::new();
         for out in batch.drain(..) {
             match out {
-                Out::Frame(frame, place) if !ended => {
-                    frame.write(&mut packer, &mut bytes);
-                    places.extend(place);
+                Out::Frame(frame, permit) if !ended => {
+                    frame.write(&mut compressor, &mut bytes);
+                    permits.extend(permit);
                 }
                 Out::Frame(..) => {}
                 Out::End => ended = true,
@@ -214,7 +215,7 @@ async fn write_all(
         io.write_all(&bytes).await?;
         io.flush().await?;
         bytes.clear();
-        drop(places);
+        drop(permits);
         if ended {
             break;
         }

@@ -1,4 +1,4 @@
-//! One stream of a connection: bytes both ways, each ending on its own.
+//! One stream of a connection, whose two directions close independently.
 
 use std::io;
 use std::pin::Pin;
@@ -10,20 +10,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, PollSemaphore};
 
-use super::connection::{Out, PIECE_BYTES, Shared};
+use super::connection::{CHUNK_BYTES, Out, Shared};
 use super::frame::Frame;
 use super::headers::Headers;
 
-/// See the [module](self). Dropping it says that nothing more comes, and that nothing more is read.
+/// See the [module](self). Dropping it closes both directions.
 pub struct Stream {
     shared: Arc<Shared>,
     id: u32,
     headers: Headers,
     queue: mpsc::Receiver<Bytes>,
     reset: CancellationToken,
-    /// What was taken from the queue and not read yet.
-    piece: Bytes,
-    places: PollSemaphore,
+    /// The unread rest of the current chunk.
+    chunk: Bytes,
+    permits: PollSemaphore,
     finished: bool,
 }
 
@@ -35,25 +35,25 @@ impl Stream {
         queue: mpsc::Receiver<Bytes>,
         reset: CancellationToken,
     ) -> Self {
-        let places = PollSemaphore::new(Arc::clone(&shared.places));
+        let permits = PollSemaphore::new(Arc::clone(&shared.permits));
         Self {
             shared,
             id,
             headers,
             queue,
             reset,
-            piece: Bytes::new(),
-            places,
+            chunk: Bytes::new(),
+            permits,
             finished: false,
         }
     }
 
-    /// What the side that opened it said about it.
+    /// The headers that the stream was opened with.
     pub fn headers(&self) -> &Headers {
         &self.headers
     }
 
-    /// Says that nothing more comes.
+    /// Closes the sending direction.
     pub fn finish(&mut self) {
         if self.finished {
             return;
@@ -64,8 +64,8 @@ impl Stream {
             bytes: Bytes::new(),
             fin: true,
         };
-        // A connection that is gone needs no end of a stream.
-        drop(self.shared.tell(end));
+        // Fails only if the connection is gone.
+        drop(self.shared.send(end));
     }
 }
 
@@ -75,18 +75,18 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        while self.piece.is_empty() {
+        while self.chunk.is_empty() {
             match ready!(self.queue.poll_recv(context)) {
-                Some(piece) => self.piece = piece,
+                Some(chunk) => self.chunk = chunk,
                 None if self.reset.is_cancelled() => {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
                 }
                 None => return Poll::Ready(Ok(())),
             }
         }
-        let length = self.piece.len().min(buffer.remaining());
-        buffer.put_slice(&self.piece[..length]);
-        self.piece.advance(length);
+        let length = self.chunk.len().min(buffer.remaining());
+        buffer.put_slice(&self.chunk[..length]);
+        self.chunk.advance(length);
         Poll::Ready(Ok(()))
     }
 }
@@ -103,20 +103,17 @@ impl AsyncWrite for Stream {
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let Some(place) = ready!(self.places.poll_acquire(context)) else {
+        let Some(permit) = ready!(self.permits.poll_acquire(context)) else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
-        let length = bytes.len().min(PIECE_BYTES);
+        let length = bytes.len().min(CHUNK_BYTES);
         let data = Frame::Data {
             id: self.id,
             bytes: Bytes::copy_from_slice(&bytes[..length]),
             fin: false,
         };
-        let told = self.shared.out.send(Out::Frame(data, Some(place)));
-        Poll::Ready(match told {
-            Ok(()) => Ok(length),
-            Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
-        })
+        let queued = self.shared.enqueue(Out::Frame(data, Some(permit)));
+        Poll::Ready(queued.map(|()| length))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,4 +1,4 @@
-//! Two of our own ends, and one that knows no manners.
+//! Two connections of ours with each other, and one with a peer that violates the protocol.
 
 use std::time::Duration;
 
@@ -26,25 +26,25 @@ async fn within<T>(what: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn bytes_go_both_ways_and_each_way_ends_by_itself() {
+async fn the_two_directions_of_a_stream_close_independently() {
     let (client, mut server) = pair();
     let mut ours = client.open(named("data")).unwrap();
     let mut theirs = within(server.accept()).await.unwrap();
     assert_eq!(theirs.headers().get("streamtype"), Some("data"));
     ours.write_all(b"ping").await.unwrap();
     ours.shutdown().await.unwrap();
-    let mut heard = String::new();
-    within(theirs.read_to_string(&mut heard)).await.unwrap();
-    assert_eq!(heard, "ping");
+    let mut received = String::new();
+    within(theirs.read_to_string(&mut received)).await.unwrap();
+    assert_eq!(received, "ping");
     theirs.write_all(b"pong").await.unwrap();
     drop(theirs);
-    heard.clear();
-    within(ours.read_to_string(&mut heard)).await.unwrap();
-    assert_eq!(heard, "pong");
+    received.clear();
+    within(ours.read_to_string(&mut received)).await.unwrap();
+    assert_eq!(received, "pong");
 }
 
 #[tokio::test]
-async fn much_goes_through_many_streams_at_once() {
+async fn many_streams_transfer_much_data_concurrently() {
     const BYTES: usize = 1 << 20;
     let (client, mut server) = pair();
     let echo = tokio::spawn(async move {
@@ -77,34 +77,34 @@ async fn much_goes_through_many_streams_at_once() {
 }
 
 #[tokio::test]
-async fn what_was_written_before_the_end_arrives() {
+async fn data_written_before_the_close_arrives() {
     let (client, mut server) = pair();
     let mut ours = client.open(named("error")).unwrap();
     let mut theirs = within(server.accept()).await.unwrap();
     theirs.write_all(&vec![7; 100_000]).await.unwrap();
     drop(theirs);
     let closing = tokio::spawn(server.close());
-    let mut heard = Vec::new();
-    within(ours.read_to_end(&mut heard)).await.unwrap();
-    assert_eq!(heard.len(), 100_000);
+    let mut received = Vec::new();
+    within(ours.read_to_end(&mut received)).await.unwrap();
+    assert_eq!(received.len(), 100_000);
     drop((ours, client));
     within(closing).await.unwrap();
 }
 
 #[tokio::test]
-async fn hanging_up_is_noticed() {
+async fn a_disconnect_is_noticed() {
     let (client, mut server) = pair();
     let mut ours = client.open(named("data")).unwrap();
     let stream = within(server.accept()).await.unwrap();
     drop((stream, server));
-    within(client.hung_up()).await;
-    let mut heard = Vec::new();
-    within(ours.read_to_end(&mut heard)).await.unwrap();
+    within(client.disconnected()).await;
+    let mut received = Vec::new();
+    within(ours.read_to_end(&mut received)).await.unwrap();
     assert!(client.open(named("data")).is_err());
 }
 
-/// An end that says what it is told to, byte by byte.
-async fn rude(bytes: &[u8]) -> (DuplexStream, Connection) {
+/// A connection whose peer has sent these bytes.
+async fn with_raw_peer(bytes: &[u8]) -> (DuplexStream, Connection) {
     let (mut raw, io) = duplex(64 * 1024);
     let connection = Connection::new(io, Role::Server);
     within(raw.write_all(bytes)).await.unwrap();
@@ -112,46 +112,48 @@ async fn rude(bytes: &[u8]) -> (DuplexStream, Connection) {
 }
 
 #[tokio::test]
-async fn pings_are_answered_with_their_number() {
+async fn pings_are_answered_with_their_id() {
     let ping = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 9];
-    let (mut raw, _connection) = rude(&ping).await;
-    let mut answer = [0; 12];
-    within(raw.read_exact(&mut answer)).await.unwrap();
-    assert_eq!(answer, ping);
+    let (mut raw, _connection) = with_raw_peer(&ping).await;
+    let mut reply = [0; 12];
+    within(raw.read_exact(&mut reply)).await.unwrap();
+    assert_eq!(reply, ping);
 }
 
 #[tokio::test]
-async fn a_peer_that_breaks_the_rules_is_hung_up_on() {
+async fn a_protocol_violation_ends_the_connection() {
     let cases: [&[u8]; 4] = [
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\nmore and more",
-        // A stream with an even number, from a client.
+        // A client must not open streams with even ids.
         &[0x80, 3, 0, 1, 0, 0, 0, 10, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0],
         &[0x80, 2, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1],
         &[0x80, 3, 0, 1, 0, 0xff, 0xff, 0xff],
     ];
     for bytes in cases {
-        let (mut raw, mut connection) = rude(bytes).await;
-        // The first looks like a long data frame, of which the rest never comes.
+        let (mut raw, mut connection) = with_raw_peer(bytes).await;
+        // The first case parses as a long data frame that never completes.
         drop(raw.shutdown().await);
         assert!(within(connection.accept()).await.is_none(), "{bytes:x?}");
-        within(connection.hung_up()).await;
+        within(connection.disconnected()).await;
     }
 }
 
 #[tokio::test]
 async fn too_many_streams_are_refused_one_by_one() {
     let (client, mut server) = pair();
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     let mut ours = Vec::new();
     for _ in 0..connection::STREAMS_MAX {
         ours.push(client.open(named("data")).unwrap());
-        taken.push(within(server.accept()).await.unwrap());
+        accepted.push(within(server.accept()).await.unwrap());
     }
     assert!(client.open(named("data")).is_err());
-    // Those that are forgotten on one side only count on the other.
+    // The server still holds the stream that the client has dropped.
     drop(ours.pop());
     let mut refused = client.open(named("data")).unwrap();
-    let mut heard = Vec::new();
-    let error = within(refused.read_to_end(&mut heard)).await.unwrap_err();
+    let mut received = Vec::new();
+    let error = within(refused.read_to_end(&mut received))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 }

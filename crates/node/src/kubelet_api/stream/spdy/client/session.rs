@@ -1,5 +1,4 @@
-//! A command over a connection: a stream for each of its own, one for its status, one for the size of its
-//! terminal.
+//! A session over a connection: streams for stdin, stdout and stderr, for the exit status, and for terminal sizes.
 
 use std::io;
 use std::pin::Pin;
@@ -10,13 +9,13 @@ use tokio::io::{AsyncRead, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::mpsc;
 
 use super::super::{Connection, Headers, Stream};
-use crate::kubelet_api::stream::status;
+use crate::kubelet_api::stream::exit_status;
 use crate::runtime::{Attachment, Error, Reader, Result, Session, Size, Writer};
 
-/// Sizes of a terminal that wait to be told. Only the newest matters.
+/// Terminal sizes that wait to be sent. A full queue makes the bridge wait.
 const SIZES: usize = 4;
 
-/// What a command wrote. Its connection lives until all of that is read, also after the command has ended.
+/// The output of a command. It keeps the connection open until all of it is read, also after the exit.
 struct Output {
     stream: Stream,
     _connection: Arc<Connection>,
@@ -32,18 +31,18 @@ impl AsyncRead for Output {
     }
 }
 
-/// Opens the streams. The connection lives as long as somebody reads, or waits for the end.
-pub(super) fn over(connection: Connection, streams: Attachment) -> Result<Session> {
-    let open = |kind: &str, wanted: bool| {
+/// Opens the streams. The connection stays open as long as an output or the exit future lives.
+pub(super) fn open(connection: Connection, streams: Attachment) -> Result<Session> {
+    let open_stream = |kind: &str, wanted: bool| {
         let headers = || Headers::default().with("streamType", kind);
         let opened = wanted.then(|| connection.open(headers())).transpose();
         opened.map_err(|error| Error::Unavailable(error.to_string()))
     };
-    let error = open("error", true)?;
-    let stdin = open("stdin", streams.stdin)?;
-    let stdout = open("stdout", streams.stdout)?;
-    let stderr = open("stderr", streams.stderr && !streams.tty)?;
-    let resize = open("resize", streams.tty)?.map(tell_sizes);
+    let error = open_stream("error", true)?;
+    let stdin = open_stream("stdin", streams.stdin)?;
+    let stdout = open_stream("stdout", streams.stdout)?;
+    let stderr = open_stream("stderr", streams.stderr && !streams.tty)?;
+    let resize = open_stream("resize", streams.tty)?.map(send_sizes);
     let connection = Arc::new(connection);
     let output = |stream: Option<Stream>| {
         let output = stream.map(|stream| Output {
@@ -58,22 +57,26 @@ pub(super) fn over(connection: Connection, streams: Attachment) -> Result<Sessio
         stderr: output(stderr),
         resize,
         exit: Box::pin(async move {
-            let verdict = match error {
-                Some(stream) => status::read(stream).await,
+            let result = match error {
+                Some(stream) => exit_status::read(stream).await,
                 None => Err(Error::Failed("the command has no status".to_owned())),
             };
             drop(connection);
-            verdict
+            result
         }),
     })
 }
 
-/// Hands on the sizes of a terminal until nobody tells any.
-fn tell_sizes(mut stream: Stream) -> mpsc::Sender<Size> {
+/// Sends terminal sizes until the sender is dropped.
+fn send_sizes(mut stream: Stream) -> mpsc::Sender<Size> {
     let (sender, mut sizes) = mpsc::channel::<Size>(SIZES);
     tokio::spawn(async move {
         while let Some(size) = sizes.recv().await {
-            if stream.write_all(&status::size(size)).await.is_err() {
+            if stream
+                .write_all(&exit_status::encode_size(size))
+                .await
+                .is_err()
+            {
                 return;
             }
         }
@@ -90,7 +93,7 @@ mod tests {
     use super::super::super::Role;
     use super::*;
 
-    /// A server that says much, then how the command ended, and hangs up.
+    /// A server that sends output, then the exit status, and closes the connection.
     async fn serve(mut connection: Connection, length: usize) {
         let mut streams = Vec::new();
         for _ in 0..2 {
@@ -99,15 +102,18 @@ mod tests {
         for mut stream in streams.into_iter().rev() {
             match stream.headers().get("streamtype") {
                 Some("stdout") => stream.write_all(&vec![7; length]).await.unwrap(),
-                _ => stream.write_all(&status::write(&Ok(3))).await.unwrap(),
+                _ => stream
+                    .write_all(&exit_status::encode(&Ok(3)))
+                    .await
+                    .unwrap(),
             }
         }
         connection.close().await;
     }
 
     #[tokio::test]
-    async fn what_a_command_wrote_is_read_also_after_its_end() {
-        // Less than the queues hold, so that the end arrives first.
+    async fn output_can_be_read_after_the_exit() {
+        // Less than the queues hold, so that the exit status arrives first.
         let length = 40_000;
         let (near, far) = duplex(1 << 20);
         tokio::spawn(serve(Connection::new(far, Role::Server), length));
@@ -115,7 +121,7 @@ mod tests {
             stdout: true,
             ..Attachment::default()
         };
-        let session = over(Connection::new(near, Role::Client), streams).unwrap();
+        let session = open(Connection::new(near, Role::Client), streams).unwrap();
         let deadline = Duration::from_secs(10);
         let ended = tokio::time::timeout(deadline, session.exit).await;
         assert_eq!(ended.expect("in time"), Ok(3));

@@ -1,23 +1,23 @@
-//! One line of a log file: `<time> <stream> <F or P> <text>`.
+//! One line in the CRI log format: `<time> <stream> <F or P> <text>`.
 
 use jiff::Timestamp;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
-    /// When it was written, as it stands there.
+    /// RFC 3339, as written.
     pub(super) time: &'a str,
     /// `stdout` or `stderr`.
     pub(super) stream: &'a str,
-    /// The line goes on with the next one of the same stream.
+    /// The next line of the same stream continues this one.
     pub(super) partial: bool,
-    /// What was written, without the end of the line.
+    /// Without the newline.
     pub(super) text: &'a [u8],
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line, with or without its end. None for what is none: a runtime that was killed may leave
-    /// half a line behind.
+    /// Parses a line, with or without a newline. `None` for anything else: a killed runtime may leave an incomplete
+    /// line.
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let (time, rest) = word(line)?;
@@ -37,13 +37,12 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// When it was written.
     pub(super) fn timestamp(&self) -> Option<Timestamp> {
         self.time.parse().ok()
     }
 }
 
-/// What comes before the first space, and after it.
+/// Splits at the first space.
 fn word(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b' ')?;
     let word = std::str::from_utf8(&bytes[..end]).ok()?;
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read() {
+    fn lines_are_parsed() {
         let check = |line: &str, expected: Option<(&str, &str, bool, &str)>| {
             let parsed = Line::parse(line.as_bytes());
             let parsed = parsed.map(|line| {

@@ -1,7 +1,7 @@
-//! A client's streams over WebSocket: each message begins with the number of its channel.
+//! A session over WebSocket: each message begins with its channel number.
 //!
 //! ```text
-//!   0 stdin   1 stdout   2 stderr   3 error   4 resize   255 the channel whose number follows has ended (v5)
+//!   0 stdin   1 stdout   2 stderr   3 error   4 resize   255 close the channel whose number follows (v5)
 //! ```
 
 use bytes::Bytes;
@@ -18,8 +18,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 
-use super::Begin;
-use super::bridge::{Remote, bridge};
+use super::SessionFuture;
+use super::bridge::{ClientStreams, bridge};
 use crate::runtime::{Attachment, Reader, Writer};
 
 const STDIN: u8 = 0;
@@ -29,16 +29,16 @@ const ERROR: u8 = 3;
 const RESIZE: u8 = 4;
 const CLOSE: u8 = 255;
 
-/// The longest message we take; kubectl's are 32 KiB.
+/// The longest accepted message; kubectl's are 32 KiB.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// How much is on its way through each stream.
+/// The buffer of each stream.
 const PIPE_BYTES: usize = 32 * 1024;
-/// Messages that wait to be written.
+/// Messages that wait to be written. A full queue makes the streams wait.
 const MESSAGES: usize = 8;
-/// How long a client has to hang up after it was told that all is said.
-const LINGER: Duration = Duration::from_secs(5);
+/// How long to wait for the client to close the connection after our close message.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How WebSocket connections are set up: small buffers, bounded messages.
+/// Small buffers, bounded messages.
 pub(super) fn config() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(PIPE_BYTES)
@@ -47,35 +47,34 @@ pub(super) fn config() -> WebSocketConfig {
         .max_frame_size(Some(MESSAGE_BYTES_MAX))
 }
 
-/// Serves one client.
-pub(super) async fn serve<S>(io: S, streams: Attachment, begin: Begin)
+pub(super) async fn serve<S>(io: S, streams: Attachment, session: SessionFuture)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config())).await;
     let (sink, source) = socket.split();
     let (sender, queue) = mpsc::channel(MESSAGES);
-    let gone = CancellationToken::new();
+    let disconnected = CancellationToken::new();
     let writing = tokio::spawn(write(sink, queue));
-    let (remote, inputs) = open(streams, &sender);
-    greet(streams, &sender).await;
-    // What is left in the pipes when the bridge is done must still go out: it holds senders of its own.
+    let (client, inputs) = open_streams(streams, &sender);
+    announce(streams, &sender).await;
+    // The pipes hold senders of their own: what they still buffer when the bridge ends is written.
     drop(sender);
-    let reading = tokio::spawn(read(source, inputs, gone.clone()));
-    bridge(remote, begin, gone.cancelled()).await;
-    if gone.is_cancelled() {
+    let reading = tokio::spawn(read(source, inputs, disconnected.clone()));
+    bridge(client, session, disconnected.cancelled()).await;
+    if disconnected.is_cancelled() {
         return writing.abort();
     }
     drop(writing.await);
-    // Hanging up first could cost the client what it has not read yet.
+    // If we closed the connection first, the client could lose what it has not read yet.
     let mut reading = reading;
-    if timeout(LINGER, &mut reading).await.is_err() {
+    if timeout(CLOSE_TIMEOUT, &mut reading).await.is_err() {
         reading.abort();
     }
 }
 
-/// A first empty message tells that the streams are there.
-async fn greet(streams: Attachment, sender: &mpsc::Sender<Bytes>) {
+/// Sends a first empty message, which tells the client that the streams are open.
+async fn announce(streams: Attachment, sender: &mpsc::Sender<Bytes>) {
     let channel = if streams.stdout {
         STDOUT
     } else if streams.stderr {
@@ -86,16 +85,16 @@ async fn greet(streams: Attachment, sender: &mpsc::Sender<Bytes>) {
     drop(sender.send(Bytes::copy_from_slice(&[channel])).await);
 }
 
-/// Where input goes.
+/// Where messages of the client go.
 struct Inputs {
     stdin: Option<DuplexStream>,
     resize: Option<DuplexStream>,
 }
 
-fn open(streams: Attachment, sender: &mpsc::Sender<Bytes>) -> (Remote, Inputs) {
+fn open_streams(streams: Attachment, sender: &mpsc::Sender<Bytes>) -> (ClientStreams, Inputs) {
     let writer = |channel: u8| {
         let (near, far) = duplex(PIPE_BYTES);
-        tokio::spawn(number(far, channel, sender.clone()));
+        tokio::spawn(send_numbered(far, channel, sender.clone()));
         Box::new(near) as Writer
     };
     let pipe = |wanted: bool| {
@@ -104,7 +103,7 @@ fn open(streams: Attachment, sender: &mpsc::Sender<Bytes>) -> (Remote, Inputs) {
     };
     let (stdin, to_stdin) = pipe(streams.stdin);
     let (resize, to_resize) = pipe(streams.tty);
-    let remote = Remote {
+    let client = ClientStreams {
         stdin,
         stdout: streams.stdout.then(|| writer(STDOUT)),
         stderr: streams.stderr.then(|| writer(STDERR)),
@@ -115,21 +114,21 @@ fn open(streams: Attachment, sender: &mpsc::Sender<Bytes>) -> (Remote, Inputs) {
         stdin: to_stdin,
         resize: to_resize,
     };
-    (remote, inputs)
+    (client, inputs)
 }
 
-/// Puts the number of a channel before what comes through a pipe.
-async fn number(mut pipe: DuplexStream, channel: u8, sender: mpsc::Sender<Bytes>) {
-    let mut piece = vec![channel; PIPE_BYTES];
-    while let Ok(length) = pipe.read(&mut piece[1..]).await {
-        let message = Bytes::copy_from_slice(&piece[..=length]);
+/// Sends what comes through a pipe as messages of a channel.
+async fn send_numbered(mut pipe: DuplexStream, channel: u8, sender: mpsc::Sender<Bytes>) {
+    let mut buffer = vec![channel; PIPE_BYTES];
+    while let Ok(length) = pipe.read(&mut buffer[1..]).await {
+        let message = Bytes::copy_from_slice(&buffer[..=length]);
         if length == 0 || sender.send(message).await.is_err() {
             return;
         }
     }
 }
 
-/// Writes messages until there are no more, then says so.
+/// Writes messages until the queue is closed, then sends a close message.
 async fn write<S>(
     mut sink: SplitSink<WebSocketStream<S>, Message>,
     mut queue: mpsc::Receiver<Bytes>,
@@ -138,25 +137,25 @@ async fn write<S>(
 {
     while let Some(message) = queue.recv().await {
         if let Err(error) = sink.send(Message::Binary(message)).await {
-            return tracing::debug!(%error, "a WebSocket client has gone");
+            return tracing::debug!(%error, "writing to a WebSocket client failed");
         }
     }
-    let farewell = CloseFrame {
+    let close = CloseFrame {
         code: CloseCode::Normal,
         reason: "".into(),
     };
-    drop(sink.send(Message::Close(Some(farewell))).await);
+    drop(sink.send(Message::Close(Some(close))).await);
 }
 
-/// Reads until the client hangs up.
+/// Reads until the client closes the connection.
 async fn read<S>(
     mut source: SplitStream<WebSocketStream<S>>,
     mut inputs: Inputs,
-    gone: CancellationToken,
+    disconnected: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let _gone = gone.drop_guard();
+    let _guard = disconnected.drop_guard();
     while let Some(message) = source.next().await {
         let bytes = match message {
             Ok(Message::Binary(bytes)) => bytes,
@@ -165,16 +164,16 @@ async fn read<S>(
             Err(error) => return tracing::debug!(%error, "a WebSocket connection ended"),
         };
         match bytes.split_first() {
-            Some((&STDIN, data)) => hand_on(&mut inputs.stdin, data).await,
-            Some((&RESIZE, data)) => hand_on(&mut inputs.resize, data).await,
+            Some((&STDIN, data)) => forward(&mut inputs.stdin, data).await,
+            Some((&RESIZE, data)) => forward(&mut inputs.resize, data).await,
             Some((&CLOSE, [STDIN])) => inputs.stdin = None,
             _ => {}
         }
     }
 }
 
-/// What nobody reads any more is passed over.
-async fn hand_on(pipe: &mut Option<DuplexStream>, data: &[u8]) {
+/// Discards the data if the other end of the pipe is closed.
+async fn forward(pipe: &mut Option<DuplexStream>, data: &[u8]) {
     if let Some(open) = pipe
         && open.write_all(data).await.is_err()
     {

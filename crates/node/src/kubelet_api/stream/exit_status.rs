@@ -1,17 +1,16 @@
-//! How a command ended, and the size of its terminal, as version 4 of the streams' protocol writes them.
+//! The exit status of a command and the size of its terminal, as `v4.channel.k8s.io` encodes them.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::runtime::{Error, Result, Size};
 
-/// The longest status we read.
 const STATUS_BYTES_MAX: u64 = 64 * 1024;
 
-/// What comes before the reason why a command could not be run.
-const FAILED: &str = "error executing command in container: ";
+/// Prefix of the message for a command that could not be started.
+const EXEC_FAILED: &str = "error executing command in container: ";
 
-/// Reads how a command ended: what it returned.
+/// Reads the exit code of a command.
 pub(super) async fn read(from: impl AsyncRead + Unpin) -> Result<i32> {
     let mut bytes = Vec::new();
     let read = from.take(STATUS_BYTES_MAX).read_to_end(&mut bytes).await;
@@ -36,17 +35,16 @@ fn parse(bytes: &[u8]) -> Result<i32> {
     let mut codes = causes.filter(|cause| cause["reason"] == "ExitCode");
     let code = codes.find_map(|cause| cause["message"].as_str()?.parse().ok());
     let message = status["message"].as_str().unwrap_or("the command failed");
-    // What we would say ourselves is not said twice.
+    // `encode` adds these prefixes again.
     let message = message
         .strip_prefix("Internal error occurred: ")
         .unwrap_or(message);
-    let message = message.strip_prefix(FAILED).unwrap_or(message);
+    let message = message.strip_prefix(EXEC_FAILED).unwrap_or(message);
     code.ok_or_else(|| Error::Failed(message.to_owned()))
 }
 
-/// Writes how a command ended.
-pub(super) fn write(ended: &Result<i32>) -> Vec<u8> {
-    let status = match ended {
+pub(super) fn encode(result: &Result<i32>) -> Vec<u8> {
+    let status = match result {
         Ok(0) => json!({"metadata": {}, "status": "Success"}),
         Ok(code) => json!({
             "metadata": {},
@@ -56,7 +54,7 @@ pub(super) fn write(ended: &Result<i32>) -> Vec<u8> {
             "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]},
         }),
         Err(error) => {
-            let why = format!("{FAILED}{error}");
+            let why = format!("{EXEC_FAILED}{error}");
             json!({
                 "metadata": {},
                 "status": "Failure",
@@ -70,8 +68,8 @@ pub(super) fn write(ended: &Result<i32>) -> Vec<u8> {
     status.to_string().into_bytes()
 }
 
-/// Writes the size of a terminal.
-pub(super) fn size(size: Size) -> Vec<u8> {
+/// Encodes the size of a terminal.
+pub(super) fn encode_size(size: Size) -> Vec<u8> {
     let mut line = json!({"Width": size.width, "Height": size.height}).to_string();
     line.push('\n');
     line.into_bytes()
@@ -82,21 +80,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_command_returned_survives_the_way() {
+    fn exit_codes_survive_encoding() {
         for code in [0, 1, 137, 255] {
-            assert_eq!(parse(&write(&Ok(code))), Ok(code));
+            assert_eq!(parse(&encode(&Ok(code))), Ok(code));
         }
-        let failed = parse(&write(&Err(Error::Failed("no such file".to_owned()))));
+        let failed = parse(&encode(&Err(Error::Failed("no such file".to_owned()))));
         assert_eq!(failed, Err(Error::Failed("no such file".to_owned())));
     }
 
     #[test]
-    fn words_of_older_servers_are_errors() {
+    fn plain_text_of_older_servers_is_an_error() {
         assert_eq!(parse(b"boom"), Err(Error::Failed("boom".to_owned())));
     }
 
     #[tokio::test]
-    async fn a_connection_that_ends_first_is_no_success() {
+    async fn a_connection_that_ends_before_the_status_is_an_error() {
         assert!(matches!(read(&b""[..]).await, Err(Error::Unavailable(_))));
     }
 }

@@ -1,14 +1,14 @@
-//! Where the last lines of a file begin, without reading all of it.
+//! Finds where the last lines of a file start, without reading all of it.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// How much is read at once, from the end backwards.
+/// The file is read in blocks of this size, from the end.
 const BLOCK_BYTES: usize = 16 * 1024;
 
-/// The place from which on there are so many lines. A last line without an end counts.
-pub(super) fn begin(file: &File, lines: u64) -> io::Result<u64> {
+/// The offset of the last `lines` lines. A last line without a newline counts.
+pub(super) fn start(file: &File, lines: u64) -> io::Result<u64> {
     let length = file.metadata()?.len();
     if lines == 0 {
         return Ok(length);
@@ -17,23 +17,23 @@ pub(super) fn begin(file: &File, lines: u64) -> io::Result<u64> {
     let mut block = vec![0; BLOCK_BYTES];
     while end > 0 {
         let size = usize::try_from(end).unwrap_or(BLOCK_BYTES).min(BLOCK_BYTES);
-        let start = end - size as u64;
+        let block_start = end - size as u64;
         let part = &mut block[..size];
-        file.read_exact_at(part, start)?;
+        file.read_exact_at(part, block_start)?;
         for (at, _) in part
             .iter()
             .enumerate()
             .rev()
             .filter(|(_, byte)| **byte == b'\n')
         {
-            let after = start + at as u64 + 1;
-            // The end of the very last line begins none.
+            let after = block_start + at as u64 + 1;
+            // The newline at the end of the file starts no line.
             found += u64::from(after < length);
             if found == lines {
                 return Ok(after);
             }
         }
-        end = start;
+        end = block_start;
     }
     Ok(0)
 }
@@ -47,7 +47,7 @@ mod tests {
     fn check(text: &str, lines: u64, expected: &str) {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        let at = usize::try_from(begin(&file, lines).unwrap()).unwrap();
+        let at = usize::try_from(start(&file, lines).unwrap()).unwrap();
         assert_eq!(&text[at..], expected, "{lines}");
     }
 

@@ -1,4 +1,4 @@
-//! A runtime for tests of looking in: commands that say what they were given, ports that echo.
+//! A stub runtime for tests of the kubelet API: commands that print their arguments, ports that echo.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,26 +16,27 @@ use crate::runtime::{
     PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Size, Usage,
 };
 
-/// How much is on its way through each stream.
 const PIPE_BYTES: usize = 4096;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Fake {
-    /// Logs that were told to go on in a new file.
+pub(super) struct StubRuntime {
+    /// Containers whose log was reopened.
     pub(super) reopened: Mutex<Vec<String>>,
-    /// Why they do not.
-    pub(super) stuck: Mutex<Option<String>>,
-    /// Sizes of terminals that were told.
+    /// The error of every reopening, if set.
+    pub(super) reopen_error: Mutex<Option<String>>,
+    /// Terminal sizes, one channel per session.
     pub(super) sizes: Mutex<Vec<mpsc::Receiver<Size>>>,
 }
 
-fn no<T>() -> Result<T> {
-    Err(Error::Refused("it only looks like a runtime".to_owned()))
+fn unsupported<T>() -> Result<T> {
+    Err(Error::Refused(
+        "the stub runtime does not support this".to_owned(),
+    ))
 }
 
-impl Fake {
-    /// `cat` gives back what it reads; `say CODE OUT ERR` says it and returns; `hold` never ends.
+impl StubRuntime {
+    /// `cat` echoes stdin; `say CODE OUT ERR` prints and exits; every other command runs for ever.
     fn run(&self, command: &[String], streams: Attachment) -> Session {
         let pipe = |wanted: bool| wanted.then(|| duplex(PIPE_BYTES)).unzip();
         let (stdin, mut from) = pipe(streams.stdin);
@@ -52,12 +53,12 @@ impl Fake {
                     tokio::io::copy(from, out).await.unwrap();
                     0
                 }
-                ["say", code, said, complained] => {
+                ["say", code, stdout_text, stderr_text] => {
                     if let Some(out) = &mut out {
-                        out.write_all(said.as_bytes()).await.unwrap();
+                        out.write_all(stdout_text.as_bytes()).await.unwrap();
                     }
                     if let Some(err) = &mut err {
-                        err.write_all(complained.as_bytes()).await.unwrap();
+                        err.write_all(stderr_text.as_bytes()).await.unwrap();
                     }
                     code.parse().unwrap()
                 }
@@ -74,10 +75,10 @@ impl Fake {
     }
 }
 
-/// A connection that is broken off as soon as something is said.
-struct Broken;
+/// A connection that is reset by the first write.
+struct ResetConnection;
 
-impl tokio::io::AsyncRead for Broken {
+impl tokio::io::AsyncRead for ResetConnection {
     fn poll_read(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -87,7 +88,7 @@ impl tokio::io::AsyncRead for Broken {
     }
 }
 
-impl tokio::io::AsyncWrite for Broken {
+impl tokio::io::AsyncWrite for ResetConnection {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
@@ -102,7 +103,7 @@ impl tokio::io::AsyncWrite for Broken {
 }
 
 #[async_trait]
-impl Runtime for Fake {
+impl Runtime for StubRuntime {
     fn about(&self) -> About {
         About {
             name: "fake".to_owned(),
@@ -114,40 +115,40 @@ impl Runtime for Fake {
         Health::default()
     }
     async fn list(&self) -> Result<Vec<Found>> {
-        no()
+        unsupported()
     }
     async fn look(&self, _: &str) -> Result<Option<Found>> {
-        no()
+        unsupported()
     }
     fn changes(&self) -> mpsc::Receiver<String> {
         mpsc::channel(1).1
     }
     async fn image(&self, _: &str, _: PullPolicy, _: &[RegistryLogin]) -> Result<Image> {
-        no()
+        unsupported()
     }
     async fn start_sandbox(&self, _: &SandboxConfig) -> Result<String> {
-        no()
+        unsupported()
     }
     async fn stop_sandbox(&self, _: &str) -> Result<()> {
-        no()
+        unsupported()
     }
     async fn remove_sandbox(&self, _: &str) -> Result<()> {
-        no()
+        unsupported()
     }
     async fn create(&self, _: &SandboxConfig, _: &str, _: &ContainerConfig) -> Result<String> {
-        no()
+        unsupported()
     }
     async fn start(&self, _: &str) -> Result<()> {
-        no()
+        unsupported()
     }
     async fn stop(&self, _: &str, _: Duration) -> Result<()> {
-        no()
+        unsupported()
     }
     async fn remove(&self, _: &str) -> Result<()> {
-        no()
+        unsupported()
     }
     async fn exec(&self, _: &str, _: &[String], _: Duration) -> Result<Output> {
-        no()
+        unsupported()
     }
 
     async fn exec_session(&self, _: &str, request: &ExecRequest) -> Result<Session> {
@@ -163,16 +164,16 @@ impl Runtime for Fake {
 
     async fn connect(&self, _: &str, port: u16) -> Result<Box<dyn Duplex>> {
         if port == 82 {
-            return Ok(Box::new(Broken));
+            return Ok(Box::new(ResetConnection));
         }
         if port != 80 {
             return Err(Error::Failed("connection refused".to_owned()));
         }
         let (near, mut far) = duplex(PIPE_BYTES);
         tokio::spawn(async move {
-            let mut heard = vec![0; PIPE_BYTES];
-            while let Ok(length @ 1..) = far.read(&mut heard).await {
-                far.write_all(&heard[..length]).await.unwrap();
+            let mut buffer = vec![0; PIPE_BYTES];
+            while let Ok(length @ 1..) = far.read(&mut buffer).await {
+                far.write_all(&buffer[..length]).await.unwrap();
             }
         });
         Ok(Box::new(near))
@@ -180,7 +181,7 @@ impl Runtime for Fake {
 
     async fn reopen_log(&self, id: &str) -> Result<()> {
         self.reopened.lock().unwrap().push(id.to_owned());
-        match self.stuck.lock().unwrap().clone() {
+        match self.reopen_error.lock().unwrap().clone() {
             Some(why) => Err(Error::Failed(why)),
             None => Ok(()),
         }

@@ -1,38 +1,34 @@
-//! What of a log is wanted, as `PodLogOptions` says it.
+//! The query parameters of a log request: `PodLogOptions`.
 
 use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::kubelet_api::answer::Refusal;
+use crate::kubelet_api::response::HttpError;
 use crate::kubelet_api::route::Query;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::kubelet_api) struct Options {
-    /// Also what comes from now on.
     pub(in crate::kubelet_api) follow: bool,
-    /// The run before.
+    /// The log of the previous run.
     pub(in crate::kubelet_api) previous: bool,
-    /// With the time before each line.
     pub(super) timestamps: bool,
-    /// Nothing that is older.
     pub(super) since: Option<Timestamp>,
-    /// So many of the last lines.
+    /// Number of lines.
     pub(super) tail: Option<u64>,
-    /// Nothing after so many bytes.
+    /// Bytes.
     pub(super) limit: Option<u64>,
-    /// Only what was written there.
+    /// `stdout` or `stderr` only.
     pub(super) stream: Option<&'static str>,
 }
 
 impl Options {
-    /// Reads them.
-    pub(in crate::kubelet_api) fn parse(query: &Query, now: Timestamp) -> Result<Self, Refusal> {
-        let ago: Option<i64> = number(query, "sinceSeconds")?;
-        let at: Option<Timestamp> = number(query, "sinceTime")?;
+    pub(in crate::kubelet_api) fn parse(query: &Query, now: Timestamp) -> Result<Self, HttpError> {
+        let ago: Option<i64> = parse(query, "sinceSeconds")?;
+        let at: Option<Timestamp> = parse(query, "sinceTime")?;
         if ago.is_some() && at.is_some() {
-            return Err(Refusal::bad(
+            return Err(HttpError::bad_request(
                 "at most one of sinceTime or sinceSeconds may be specified",
             ));
         }
@@ -45,28 +41,28 @@ impl Options {
             previous: query.is_set(&["previous"]),
             timestamps: query.is_set(&["timestamps"]),
             since: at.or(ago),
-            // Less than none means all.
-            tail: number::<i64>(query, "tailLines")?.and_then(|lines| u64::try_from(lines).ok()),
-            limit: number(query, "limitBytes")?,
+            // A negative number means all lines.
+            tail: parse::<i64>(query, "tailLines")?.and_then(|lines| u64::try_from(lines).ok()),
+            limit: parse(query, "limitBytes")?,
             stream: stream(query)?,
         })
     }
 }
 
-fn stream(query: &Query) -> Result<Option<&'static str>, Refusal> {
+fn stream(query: &Query) -> Result<Option<&'static str>, HttpError> {
     match query.get("stream") {
         None | Some("All") => Ok(None),
         Some("Stdout") => Ok(Some("stdout")),
         Some("Stderr") => Ok(Some("stderr")),
-        Some(other) => Err(Refusal::bad(format!("invalid stream {other:?}"))),
+        Some(other) => Err(HttpError::bad_request(format!("invalid stream {other:?}"))),
     }
 }
 
-fn number<T: FromStr>(query: &Query, key: &str) -> Result<Option<T>, Refusal> {
+fn parse<T: FromStr>(query: &Query, key: &str) -> Result<Option<T>, HttpError> {
     let parsed = query.get(key).map(str::parse).transpose();
     parsed.map_err(|_| {
         let value = query.get(key).unwrap_or_default();
-        Refusal::bad(format!("invalid {key} {value:?}"))
+        HttpError::bad_request(format!("invalid {key} {value:?}"))
     })
 }
 
@@ -75,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_read() {
+    fn parameters_are_parsed() {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
         let parse = |query: &str| Options::parse(&Query::parse(query), now);
         let all = parse("follow=true&previous=1&timestamps=true&tailLines=5&limitBytes=7").unwrap();

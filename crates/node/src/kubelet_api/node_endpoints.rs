@@ -1,19 +1,19 @@
-//! Pages about the node as a whole: its pods, its numbers.
+//! Endpoints about the node as a whole: `/pods`, `/metrics` and `/stats/summary`.
 
 use jiff::Timestamp;
 use kennel_client::metrics::{Observed, Page};
 use kennel_core::pod::State;
 use serde_json::{Value, json};
 
-use super::answer::{self, Answer, Refusal};
-use super::server::Rooms;
+use super::response::{self, HttpError, HttpResponse};
+use super::server::ServerContext;
 use crate::pods::{CachedPod, PodCache};
 
-/// All pods, each with the status that was last worked out.
-pub(super) fn pods(directory: &PodCache) -> Value {
-    let pods = directory.all().into_iter().map(|view| {
-        let mut pod = view.pod.object.clone();
-        pod["status"] = view.status.clone();
+/// All pods, each with the newest status.
+pub(super) fn pods(pod_cache: &PodCache) -> Value {
+    let pods = pod_cache.all().into_iter().map(|cached| {
+        let mut pod = cached.pod.object.clone();
+        pod["status"] = cached.status.clone();
         pod
     });
     let pods: Vec<Value> = pods.collect();
@@ -30,29 +30,30 @@ kennel_core::metrics! {
 }
 
 /// The text of `/metrics`.
-pub(super) fn metrics(rooms: &Rooms) -> String {
-    let own = Own {
-        views: rooms.directory.all(),
-        node: &rooms.settings.node_name,
+pub(super) fn metrics(context: &ServerContext) -> String {
+    let own = PodMetrics {
+        pods: context.pod_cache.all(),
+        node: &context.settings.node_name,
     };
-    let others = rooms.metrics.iter().map(|one| &**one as &dyn Observed);
+    let others = context.metrics.iter().map(|one| &**one as &dyn Observed);
     Page::of(std::iter::once(&own as &dyn Observed).chain(others))
 }
 
-/// Numbers that are counted when somebody asks.
-struct Own<'a> {
-    views: Vec<std::sync::Arc<CachedPod>>,
+/// Metrics that are computed at each scrape.
+struct PodMetrics<'a> {
+    pods: Vec<std::sync::Arc<CachedPod>>,
     node: &'a str,
 }
 
-impl Observed for Own<'_> {
+impl Observed for PodMetrics<'_> {
     fn show(&self, page: &mut Page) {
         let node = format!("node={:?}", self.node);
         page.rows(&NODE, [(node, 1)]);
-        let running = |view: &&std::sync::Arc<CachedPod>| view.observed.alive().next().is_some();
-        let pods = count(self.views.iter().filter(running).count());
-        page.number(&PODS, pods);
-        let runs = || self.views.iter().flat_map(|view| &view.observed.runs);
+        let running =
+            |cached: &&std::sync::Arc<CachedPod>| cached.observed.alive().next().is_some();
+        let running = count(self.pods.iter().filter(running).count());
+        page.number(&PODS, running);
+        let runs = || self.pods.iter().flat_map(|cached| &cached.observed.runs);
         let of = |wanted: &str| count(runs().filter(|run| state(&run.state) == wanted).count());
         let rows = [
             ("container_state=\"created\"", of("created")),
@@ -64,12 +65,12 @@ impl Observed for Own<'_> {
     }
 }
 
-impl Own<'_> {
+impl PodMetrics<'_> {
     fn restarts(&self, page: &mut Page) {
         let mut rows = Vec::new();
-        for view in &self.views {
-            let id = &view.pod.id;
-            for status in statuses(&view.status) {
+        for cached in &self.pods {
+            let id = &cached.pod.id;
+            for status in container_statuses(&cached.status) {
                 let name = status["name"].as_str().unwrap_or_default();
                 let labels = format!(
                     "namespace={:?},pod={:?},container={name:?}",
@@ -82,8 +83,7 @@ impl Own<'_> {
     }
 }
 
-/// The statuses of all containers of a pod.
-pub(super) fn statuses(status: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn container_statuses(status: &Value) -> impl Iterator<Item = &Value> {
     let lists = [
         "containerStatuses",
         "initContainerStatuses",
@@ -105,13 +105,13 @@ fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What containers use.
-pub(super) async fn summary(rooms: &Rooms) -> Result<Answer, Refusal> {
-    let usage = rooms.runtime.usage().await;
-    let usage = usage.map_err(|error| Refusal::internal(error.to_string()))?;
+/// CPU and memory usage of containers.
+pub(super) async fn summary(context: &ServerContext) -> Result<HttpResponse, HttpError> {
+    let usage = context.runtime.usage().await;
+    let usage = usage.map_err(|error| HttpError::internal(error.to_string()))?;
     let now = Timestamp::now().to_string();
-    let pods = rooms.directory.all().into_iter().map(|view| {
-        let id = &view.pod.id;
+    let pods = context.pod_cache.all().into_iter().map(|cached| {
+        let id = &cached.pod.id;
         let own = usage.iter().filter(|usage| usage.pod == id.uid);
         let containers = own.map(|usage| {
             json!({
@@ -126,6 +126,6 @@ pub(super) async fn summary(rooms: &Rooms) -> Result<Answer, Refusal> {
         json!({"podRef": pod, "containers": containers})
     });
     let pods: Vec<Value> = pods.collect();
-    let node = json!({"nodeName": rooms.settings.node_name});
-    Ok(answer::json(&json!({"node": node, "pods": pods})))
+    let node = json!({"nodeName": context.settings.node_name});
+    Ok(response::json(&json!({"node": node, "pods": pods})))
 }

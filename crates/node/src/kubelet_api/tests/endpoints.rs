@@ -1,4 +1,4 @@
-//! Pages, logs, and who may see them.
+//! Node endpoints, logs, authentication and authorisation.
 
 use std::sync::atomic::Ordering;
 
@@ -7,21 +7,21 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 
-use super::bench::{Bench, DEADLINE, read, view};
+use super::fixture::{DEADLINE, Fixture, cached_pod, read};
 
 #[tokio::test]
-async fn everybody_may_know_that_it_is_there() {
-    let bench = Bench::start().await;
-    let (status, text) = bench.get_as(None, "/healthz").await;
+async fn healthz_needs_no_authentication() {
+    let fixture = Fixture::start().await;
+    let (status, text) = fixture.get_as(None, "/healthz").await;
     assert_eq!((status.as_u16(), text.as_str()), (200, "ok"));
 }
 
 #[tokio::test]
-async fn only_who_may_looks_in() {
-    let bench = Bench::start().await;
+async fn requests_are_authenticated_and_authorised() {
+    let fixture = Fixture::start().await;
     let check = async |name: Option<&str>, path: &str, status: u16, words: &str| {
-        let (answered, text) = bench.get_as(name, path).await;
-        assert_eq!(answered.as_u16(), status, "{path}: {text}");
+        let (actual, text) = fixture.get_as(name, path).await;
+        assert_eq!(actual.as_u16(), status, "{path}: {text}");
         assert!(text.contains(words), "{path}: {text}");
     };
     check(None, "/metrics", 401, "Unauthorized").await;
@@ -35,46 +35,48 @@ async fn only_who_may_looks_in() {
 }
 
 #[tokio::test]
-async fn tokens_are_good_enough_and_rights_are_remembered() {
-    let bench = Bench::start().await;
+async fn tokens_authenticate_and_decisions_are_cached() {
+    let fixture = Fixture::start().await;
     for (token, status) in [("good", 200), ("good", 200), ("bad", 401)] {
         let request = Request::get("/pods").header("authorization", format!("Bearer {token}"));
-        let answer = bench.ask(None, request.body(Empty::new()).unwrap()).await;
-        assert_eq!(answer.status(), status, "{token}");
+        let response = fixture
+            .send(None, request.body(Empty::new()).unwrap())
+            .await;
+        assert_eq!(response.status(), status, "{token}");
     }
-    assert_eq!(bench.reviews.load(Ordering::Relaxed), 1);
+    assert_eq!(fixture.reviews.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
-async fn pages_show_what_there_is() {
-    let bench = Bench::start().await;
-    let (_, pods) = bench.get("/pods").await;
+async fn node_endpoints_show_pods_metrics_and_usage() {
+    let fixture = Fixture::start().await;
+    let (_, pods) = fixture.get("/pods").await;
     let pods: serde_json::Value = serde_json::from_str(&pods).unwrap();
     assert_eq!(pods["items"][0]["metadata"]["name"], "p");
     assert_eq!(
         pods["items"][0]["status"]["containerStatuses"][0]["restartCount"],
         1
     );
-    let (_, metrics) = bench.get("/metrics").await;
+    let (_, metrics) = fixture.get("/metrics").await;
     for line in [
         "kubelet_running_containers{container_state=\"exited\"} 1",
         "kennel_container_restarts_total{namespace=\"ns\",pod=\"p\",container=\"c\"} 1",
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
-    let (_, summary) = bench.get("/stats/summary").await;
+    let (_, summary) = fixture.get("/stats/summary").await;
     assert!(summary.contains("\"workingSetBytes\":4096"), "{summary}");
 }
 
 #[tokio::test]
-async fn logs_are_those_of_the_run_that_is_meant() {
-    let bench = Bench::start().await;
-    bench.log(0, "before");
-    bench.log(1, "now");
+async fn logs_are_those_of_the_selected_run() {
+    let fixture = Fixture::start().await;
+    fixture.log(0, "before");
+    fixture.log(1, "now");
     let check = async |path: &str, status: u16, text: &str| {
-        let answer = bench.get(&format!("/containerLogs/{path}")).await;
+        let response = fixture.get(&format!("/containerLogs/{path}")).await;
         assert_eq!(
-            (answer.0.as_u16(), answer.1.as_str()),
+            (response.0.as_u16(), response.1.as_str()),
             (status, text),
             "{path}"
         );
@@ -91,45 +93,45 @@ async fn logs_are_those_of_the_run_that_is_meant() {
     check("ns/p/c?tailLines=x", 400, "invalid tailLines \"x\"\n").await;
 }
 
-/// What comes first.
-async fn first(answer: &mut Response<Incoming>) -> Bytes {
-    let first = tokio::time::timeout(DEADLINE, answer.body_mut().frame()).await;
+/// The first chunk.
+async fn first(response: &mut Response<Incoming>) -> Bytes {
+    let first = tokio::time::timeout(DEADLINE, response.body_mut().frame()).await;
     let first = first.expect("in time").unwrap().unwrap();
     first.into_data().unwrap()
 }
 
 #[tokio::test]
 async fn a_log_that_is_followed_ends_with_its_container() {
-    let bench = Bench::start().await;
-    bench.log(1, "one");
+    let fixture = Fixture::start().await;
+    fixture.log(1, "one");
     let request = Request::get("/containerLogs/ns/p/c?follow=true").body(Empty::new());
-    let mut answer = bench.ask(Some("boss"), request.unwrap()).await;
-    assert_eq!(first(&mut answer).await, "one\n");
-    bench.log(1, "two");
-    let mut ended = view();
+    let mut response = fixture.send(Some("boss"), request.unwrap()).await;
+    assert_eq!(first(&mut response).await, "one\n");
+    fixture.log(1, "two");
+    let mut ended = cached_pod();
     ended.observed.runs.remove(0);
-    bench.directory.set(ended);
-    assert_eq!(read(answer).await.1, "two\n");
+    fixture.pod_cache.set(ended);
+    assert_eq!(read(response).await.1, "two\n");
 }
 
 #[tokio::test]
-async fn told_to_stop_it_lets_nobody_hang() {
-    let bench = Bench::start().await;
-    bench.log(1, "one");
+async fn stopping_the_server_ends_followed_logs() {
+    let fixture = Fixture::start().await;
+    fixture.log(1, "one");
     let request = Request::get("/containerLogs/ns/p/c?follow=true").body(Empty::new());
-    let mut answer = bench.ask(Some("boss"), request.unwrap()).await;
-    assert_eq!(first(&mut answer).await, "one\n");
-    bench.stop.cancel();
-    assert_eq!(read(answer).await.1, "");
+    let mut response = fixture.send(Some("boss"), request.unwrap()).await;
+    assert_eq!(first(&mut response).await, "one\n");
+    fixture.stop.cancel();
+    assert_eq!(read(response).await.1, "");
 }
 
 #[tokio::test]
-async fn what_cannot_be_entered_is_said_before_any_stream() {
-    let bench = Bench::start().await;
+async fn invalid_stream_requests_are_refused_before_the_upgrade() {
+    let fixture = Fixture::start().await;
     let check = async |path: &str, status: u16, text: &str| {
-        let answer = bench.get(path).await;
+        let response = fixture.get(path).await;
         assert_eq!(
-            (answer.0.as_u16(), answer.1.trim()),
+            (response.0.as_u16(), response.1.trim()),
             (status, text),
             "{path}"
         );

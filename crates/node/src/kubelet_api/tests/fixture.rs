@@ -1,4 +1,4 @@
-//! A server with one pod behind a real TLS socket, an API that knows one user, and a client.
+//! A fixture: the server with one pod behind a real TLS socket, a fake API server that knows one user, and a client.
 
 use std::fs;
 use std::io::Write as _;
@@ -24,28 +24,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::super::fake::Fake;
-use super::super::{Rooms, serve};
+use super::super::stub_runtime::StubRuntime;
+use super::super::{ServerContext, serve};
 use crate::agent::{Paths, Settings};
 use crate::pods::{CachedPod, Origin, Pod, PodCache};
 
-/// How long anything may take here.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// See the [module](self).
-pub(super) struct Bench {
+pub(super) struct Fixture {
     address: std::net::SocketAddr,
     authority: Authority,
-    pub(super) runtime: Arc<Fake>,
-    pub(super) directory: Arc<PodCache>,
-    /// How often the API was asked about somebody's rights.
+    pub(super) runtime: Arc<StubRuntime>,
+    pub(super) pod_cache: Arc<PodCache>,
+    /// Number of SubjectAccessReviews.
     pub(super) reviews: Arc<AtomicUsize>,
     pub(super) stop: CancellationToken,
     dir: tempfile::TempDir,
     _stop: DropGuard,
 }
 
-/// Who signs everybody's certificates.
+/// The CA of the server and the clients.
 struct Authority {
     der: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
@@ -93,7 +92,7 @@ impl Authority {
         Arc::new(config.unwrap())
     }
 
-    /// A client that shows a certificate of this name, if any.
+    /// A client with a certificate of this name, if any.
     fn client(&self, name: Option<&str>) -> Arc<ClientConfig> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
@@ -110,7 +109,7 @@ impl Authority {
     }
 }
 
-/// An API that knows the token `good`, and lets `boss` do everything.
+/// A fake API server that accepts the token `good` and lets `boss` do everything.
 fn api(reviews: Arc<AtomicUsize>) -> kube::Client {
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
         let reviews = Arc::clone(&reviews);
@@ -137,7 +136,7 @@ fn settings(dir: &Path) -> Settings {
 }
 
 /// The pod `ns/p`: container `c` runs for the second time, `w` waits.
-pub(super) fn view() -> CachedPod {
+pub(super) fn cached_pod() -> CachedPod {
     let object = json!({
         "metadata": {"namespace": "ns", "name": "p", "uid": "u"},
         "spec": {"containers": [{"name": "c", "image": "i"}, {"name": "w", "image": "i"}]},
@@ -177,28 +176,31 @@ pub(super) fn view() -> CachedPod {
     }
 }
 
-impl Bench {
+impl Fixture {
     pub(super) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (authority, reviews) = (Authority::new(), Arc::new(AtomicUsize::new(0)));
-        let (runtime, directory) = (Arc::new(Fake::default()), Arc::new(PodCache::default()));
-        directory.set(view());
-        let rooms = Rooms {
+        let (runtime, pod_cache) = (
+            Arc::new(StubRuntime::default()),
+            Arc::new(PodCache::default()),
+        );
+        pod_cache.set(cached_pod());
+        let context = ServerContext {
             runtime: Arc::clone(&runtime) as _,
-            directory: Arc::clone(&directory),
+            pod_cache: Arc::clone(&pod_cache),
             settings: Arc::new(settings(dir.path())),
             client: Some(api(Arc::clone(&reviews))),
             metrics: Vec::new(),
         };
         let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, authority.server(), rooms, stop.clone()));
+        tokio::spawn(serve(listener, authority.server(), context, stop.clone()));
         Self {
             address,
             authority,
             runtime,
-            directory,
+            pod_cache,
             reviews,
             dir,
             _stop: stop.clone().drop_guard(),
@@ -206,10 +208,10 @@ impl Bench {
         }
     }
 
-    /// Writes lines of a run's log.
+    /// Appends a line to the log of a run.
     pub(super) fn log(&self, attempt: u32, text: &str) {
-        let view = view();
-        let log = settings(self.dir.path()).paths.pod_logs(&view.pod.id);
+        let cached = cached_pod();
+        let log = settings(self.dir.path()).paths.pod_logs(&cached.pod.id);
         let log = log.join(Paths::log("c", attempt));
         fs::create_dir_all(log.parent().unwrap()).unwrap();
         let mut file = fs::File::options()
@@ -220,8 +222,8 @@ impl Bench {
         writeln!(file, "2026-01-01T00:00:00Z stdout F {text}").unwrap();
     }
 
-    /// Asks, as somebody who shows a certificate of this name.
-    pub(super) async fn ask(
+    /// Sends a request with a client certificate of this name, if any.
+    pub(super) async fn send(
         &self,
         name: Option<&str>,
         request: Request<Empty<Bytes>>,
@@ -234,39 +236,39 @@ impl Bench {
             .await
             .unwrap();
         tokio::spawn(connection.with_upgrades());
-        let answer = tokio::time::timeout(DEADLINE, sender.send_request(request)).await;
-        answer.expect("in time").unwrap()
+        let response = tokio::time::timeout(DEADLINE, sender.send_request(request)).await;
+        response.expect("in time").unwrap()
     }
 
-    /// Reads a page, as the boss.
+    /// GET as `boss`.
     pub(super) async fn get(&self, path: &str) -> (StatusCode, String) {
         self.get_as(Some("boss"), path).await
     }
 
     pub(super) async fn get_as(&self, name: Option<&str>, path: &str) -> (StatusCode, String) {
         let request = Request::get(path).body(Empty::new()).unwrap();
-        read(self.ask(name, request).await).await
+        read(self.send(name, request).await).await
     }
 
-    /// Asks for streams, as the boss.
+    /// Upgrades to streams as `boss`.
     pub(super) async fn upgrade(&self, path: &str, headers: &[(&str, &str)]) -> TokioIo<Upgraded> {
         let mut request = Request::builder().method(Method::GET).uri(path);
         request = request.header("connection", "Upgrade");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let answer = self
-            .ask(Some("boss"), request.body(Empty::new()).unwrap())
+        let response = self
+            .send(Some("boss"), request.body(Empty::new()).unwrap())
             .await;
-        assert_eq!(answer.status(), StatusCode::SWITCHING_PROTOCOLS);
-        TokioIo::new(hyper::upgrade::on(answer).await.unwrap())
+        assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
+        TokioIo::new(hyper::upgrade::on(response).await.unwrap())
     }
 }
 
-/// All of an answer.
-pub(super) async fn read(answer: Response<Incoming>) -> (StatusCode, String) {
-    let status = answer.status();
-    let body = tokio::time::timeout(DEADLINE, answer.into_body().collect()).await;
+/// The status and the whole body.
+pub(super) async fn read(response: Response<Incoming>) -> (StatusCode, String) {
+    let status = response.status();
+    let body = tokio::time::timeout(DEADLINE, response.into_body().collect()).await;
     let body = body.expect("in time").unwrap().to_bytes();
     (status, String::from_utf8(body.to_vec()).unwrap())
 }

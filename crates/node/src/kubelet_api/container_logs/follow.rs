@@ -1,4 +1,4 @@
-//! Reads a log and hands it on, to its end or as long as it grows.
+//! Sends a log to a reader, to its end or as long as it grows.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
@@ -14,14 +14,14 @@ use super::printer::Printer;
 use super::tail;
 use crate::manifests::bell::Bell;
 
-/// How much is handed on at once.
-const PIECE_BYTES: usize = 32 * 1024;
-/// The longest line we keep; runtimes cut theirs at 16 KiB.
+/// The size of a chunk.
+const CHUNK_BYTES: usize = 32 * 1024;
+/// Longer lines are cut; runtimes cut theirs at 16 KiB.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// How often somebody who follows looks whether the container still runs.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How often following checks whether the container still runs.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A log that somebody wants to read.
+/// An open log.
 pub(in crate::kubelet_api) struct Log {
     path: PathBuf,
     reading: Reading,
@@ -29,7 +29,7 @@ pub(in crate::kubelet_api) struct Log {
 }
 
 impl Log {
-    /// Opens a log, at the first line that is wanted.
+    /// Opens a log at the first requested line.
     pub(in crate::kubelet_api) async fn open(path: PathBuf, options: Options) -> io::Result<Self> {
         let opening = tokio::task::spawn_blocking(move || {
             let follow = options.follow;
@@ -43,10 +43,11 @@ impl Log {
         opening.await.map_err(io::Error::other)?
     }
 
-    /// Hands on what is wanted. `runs` says whether more may come. Ends when the reader has gone.
+    /// Sends the requested lines. `is_running` says whether the log may still grow. Returns when the receiver is
+    /// closed.
     pub(in crate::kubelet_api) async fn send(
         self,
-        runs: impl Fn() -> bool + Send,
+        is_running: impl Fn() -> bool + Send,
         out: mpsc::Sender<Bytes>,
     ) -> io::Result<()> {
         let Self { path, reading, .. } = self;
@@ -57,14 +58,14 @@ impl Log {
         }
         let mut reading = Some(reading);
         loop {
-            // Asked before reading: what was written before it ended is there by now.
-            let ends = !runs();
+            // Checked before reading, so that the read covers everything written before the end.
+            let ended = !is_running();
             reading = read_all(reading, &out).await?;
             let (Some(open), Some(bell)) = (&reading, &bell) else {
                 return Ok(());
             };
-            if open.has_moved(&path) {
-                // What was written between the last look and the move.
+            if open.is_rotated(&path) {
+                // Reads what was written between the last read and the rotation.
                 reading = read_all(reading, &out).await?;
                 let Some(open) = &mut reading else {
                     return Ok(());
@@ -73,52 +74,52 @@ impl Log {
                     continue;
                 }
             }
-            if ends {
+            if ended {
                 return Ok(());
             }
             tokio::select! {
                 () = bell.rung() => {}
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = out.closed() => return Ok(()),
             }
         }
     }
 }
 
-/// Reads to the end of the file. None when there is nobody to read for, or nothing more is wanted.
+/// Reads to the end of the file. `None` when the receiver is closed or the byte limit is reached.
 async fn read_all(
     mut reading: Option<Reading>,
     out: &mpsc::Sender<Bytes>,
 ) -> io::Result<Option<Reading>> {
     while let Some(mut open) = reading.take() {
-        let read = tokio::task::spawn_blocking(move || open.piece().map(|piece| (open, piece)));
-        let (open, piece) = read.await.map_err(io::Error::other)??;
-        let (ended, full) = (piece.ended, open.printer.is_full());
-        if !piece.text.is_empty() && out.send(piece.text.into()).await.is_err() {
+        let read =
+            tokio::task::spawn_blocking(move || open.read_chunk().map(|chunk| (open, chunk)));
+        let (open, chunk) = read.await.map_err(io::Error::other)??;
+        let (at_end, limit_reached) = (chunk.at_end, open.printer.limit_reached());
+        if !chunk.text.is_empty() && out.send(chunk.text.into()).await.is_err() {
             return Ok(None);
         }
-        if full {
+        if limit_reached {
             return Ok(None);
         }
         reading = Some(open);
-        if ended {
+        if at_end {
             break;
         }
     }
     Ok(reading)
 }
 
-/// What was read at once.
-struct Piece {
+struct Chunk {
     text: Vec<u8>,
-    /// It was the last of the file.
-    ended: bool,
+    /// The end of the file is reached.
+    at_end: bool,
 }
 
 struct Reading {
     file: BufReader<File>,
     printer: Printer,
-    /// A line that has not ended yet.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
     inode: u64,
 }
@@ -127,25 +128,24 @@ impl Reading {
     fn open(path: &Path, options: Options) -> io::Result<Self> {
         let mut file = File::open(path)?;
         if let Some(lines) = options.tail {
-            let begin = tail::begin(&file, lines)?;
-            file.seek(SeekFrom::Start(begin))?;
+            let start = tail::start(&file, lines)?;
+            file.seek(SeekFrom::Start(start))?;
         }
         let inode = file.metadata()?.ino();
         Ok(Self {
-            file: BufReader::with_capacity(PIECE_BYTES, file),
+            file: BufReader::with_capacity(CHUNK_BYTES, file),
             printer: Printer::new(options),
             line: Vec::new(),
             inode,
         })
     }
 
-    /// Reads some lines.
-    fn piece(&mut self) -> io::Result<Piece> {
+    fn read_chunk(&mut self) -> io::Result<Chunk> {
         let mut text = Vec::new();
-        while text.len() < PIECE_BYTES && !self.printer.is_full() {
+        while text.len() < CHUNK_BYTES && !self.printer.limit_reached() {
             let part = self.file.fill_buf()?;
             if part.is_empty() {
-                return Ok(Piece { text, ended: true });
+                return Ok(Chunk { text, at_end: true });
             }
             let end = part.iter().position(|byte| *byte == b'\n');
             let length = end.map_or(part.len(), |end| end + 1);
@@ -158,15 +158,18 @@ impl Reading {
                 self.line.clear();
             }
         }
-        Ok(Piece { text, ended: false })
+        Ok(Chunk {
+            text,
+            at_end: false,
+        })
     }
 
-    /// Is there another file under the name?
-    fn has_moved(&self, path: &Path) -> bool {
+    /// Whether another file has taken the name.
+    fn is_rotated(&self, path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|now| now.ino() != self.inode)
     }
 
-    /// Goes on with the new file; not if there is none.
+    /// Continues with the new file. False if there is none.
     fn reopen(&mut self, path: &Path) -> io::Result<bool> {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -174,7 +177,7 @@ impl Reading {
             Err(error) => return Err(error),
         };
         self.inode = file.metadata()?.ino();
-        self.file = BufReader::with_capacity(PIECE_BYTES, file);
+        self.file = BufReader::with_capacity(CHUNK_BYTES, file);
         self.line.clear();
         Ok(true)
     }

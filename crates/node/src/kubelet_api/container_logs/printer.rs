@@ -1,4 +1,4 @@
-//! From lines of a log file to what a reader gets to see. Pure.
+//! Filters and formats the lines of a log file for a reader. Pure.
 
 use super::line::Line;
 use super::options::Options;
@@ -7,29 +7,28 @@ use super::options::Options;
 #[derive(Debug)]
 pub(super) struct Printer {
     options: Options,
-    /// The line before goes on.
-    inside: bool,
+    /// The previous line was partial: this one continues it.
+    continues: bool,
     printed: u64,
 }
 
 impl Printer {
-    /// Prints what is wanted.
     pub(super) fn new(options: Options) -> Self {
         Self {
             options,
-            inside: false,
+            continues: false,
             printed: 0,
         }
     }
 
-    /// All that may be printed has been.
-    pub(super) fn is_full(&self) -> bool {
+    /// Whether the byte limit is reached.
+    pub(super) fn limit_reached(&self) -> bool {
         self.options
             .limit
             .is_some_and(|limit| self.printed >= limit)
     }
 
-    /// Prints a line of the file.
+    /// Appends a line of the file to `out`, if it is requested.
     pub(super) fn print(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let Some(line) = Line::parse(raw) else {
             return;
@@ -38,12 +37,12 @@ impl Printer {
             .options
             .stream
             .is_some_and(|wanted| wanted != line.stream)
-            || self.is_old(&line)
+            || self.is_too_old(&line)
         {
             return;
         }
         let before = out.len();
-        if self.options.timestamps && !self.inside {
+        if self.options.timestamps && !self.continues {
             out.extend_from_slice(line.time.as_bytes());
             out.push(b' ');
         }
@@ -51,12 +50,13 @@ impl Printer {
         if !line.partial {
             out.push(b'\n');
         }
-        self.inside = line.partial;
-        self.cut(before, out);
+        self.continues = line.partial;
+        self.apply_limit(before, out);
     }
 
-    /// Once a line is young enough, so are those after it: clocks that jump back hide nothing.
-    fn is_old(&mut self, line: &Line<'_>) -> bool {
+    /// After the first line that is recent enough, all lines count as recent, so that a clock that jumps back hides
+    /// nothing.
+    fn is_too_old(&mut self, line: &Line<'_>) -> bool {
         let Some(since) = self.options.since else {
             return false;
         };
@@ -67,7 +67,7 @@ impl Printer {
         old
     }
 
-    fn cut(&mut self, before: usize, out: &mut Vec<u8>) {
+    fn apply_limit(&mut self, before: usize, out: &mut Vec<u8>) {
         let new = out.len() - before;
         let left = self.options.limit.map(|limit| limit - self.printed);
         let left = left.map_or(new, |left| usize::try_from(left).unwrap_or(new));
@@ -95,7 +95,7 @@ half a line
         let mut printer = Printer::new(Options::parse(&Query::parse(query), now).unwrap());
         let mut out = Vec::new();
         for line in LOG.split_inclusive('\n') {
-            if !printer.is_full() {
+            if !printer.limit_reached() {
                 printer.print(line.as_bytes(), &mut out);
             }
         }
@@ -103,7 +103,7 @@ half a line
     }
 
     #[test]
-    fn what_is_wanted_is_printed() {
+    fn requested_lines_are_printed() {
         check("", "one\ntwo\nthree\n");
         check("stream=Stderr", "two\n");
         check("sinceTime=2026-01-01T00%3A00%3A02Z", "two\nthree\n");

@@ -1,4 +1,4 @@
-//! Which files a run's log is in.
+//! The files of a container's log.
 
 use std::fs;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::agent::Paths;
 use crate::runtime::PodId;
 
-/// The files that were cut off a log, the oldest first.
-pub(super) fn cut_off(log: &Path) -> io::Result<Vec<PathBuf>> {
+/// The rotated files of a log, the oldest first.
+pub(super) fn rotated_files(log: &Path) -> io::Result<Vec<PathBuf>> {
     let (Some(dir), Some(name)) = (log.parent(), log.file_name()) else {
         return Ok(Vec::new());
     };
@@ -25,13 +25,13 @@ pub(super) fn cut_off(log: &Path) -> io::Result<Vec<PathBuf>> {
             found.push(file.path());
         }
     }
-    // Their names end with the time.
+    // Their names end with the time of rotation.
     found.sort();
     Ok(found)
 }
 
-/// The log of a run.
-pub(in crate::kubelet_api) fn log(
+/// The current log file of a run.
+pub(in crate::kubelet_api) fn log_path(
     paths: &Paths,
     pod: &PodId,
     container: &str,

@@ -1,6 +1,4 @@
-//! A runtime whose operations are counted: how often each was asked for, and how often it failed.
-//!
-//! It changes nothing of what is asked or answered.
+//! A decorator that counts the operations of a runtime and their failures, and changes nothing else.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,12 +8,12 @@ use async_trait::async_trait;
 use kennel_client::metrics::{Counter, Observed, Page};
 use tokio::sync::mpsc;
 
-use crate::runtime::{
+use super::{
     About, Attachment, ContainerConfig, Duplex, ExecRequest, Found, Health, Image, Output,
     PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Usage,
 };
 
-/// What is counted, by the kubelet's names.
+/// The counted operations, by the kubelet's names.
 const OPERATIONS: [&str; 15] = [
     "list_podsandbox",
     "podsandbox_status",
@@ -36,49 +34,47 @@ const OPERATIONS: [&str; 15] = [
 
 kennel_core::metrics! {
     pub METRICS;
-    Counter ASKED = "kubelet_runtime_operations_total" ["operation_type"]
+    Counter REQUESTED = "kubelet_runtime_operations_total" ["operation_type"]
         "What the runtime was asked for, by operation.";
     Counter FAILED = "kubelet_runtime_operations_errors_total" ["operation_type"]
         "What it failed to do, by operation.";
 }
 
 /// See the [module](self).
-pub struct Counted {
+pub struct InstrumentedRuntime {
     runtime: Arc<dyn Runtime>,
-    asked: [Counter; OPERATIONS.len()],
-    failed: [Counter; OPERATIONS.len()],
+    operations: [Counter; OPERATIONS.len()],
+    errors: [Counter; OPERATIONS.len()],
 }
 
-impl Counted {
-    /// Counts what this runtime is asked for.
+impl InstrumentedRuntime {
     pub fn new(runtime: Arc<dyn Runtime>) -> Self {
         Self {
             runtime,
-            asked: Default::default(),
-            failed: Default::default(),
+            operations: Default::default(),
+            errors: Default::default(),
         }
     }
 
-    /// Waits for an operation, and counts it.
     async fn count<T>(
         &self,
         operation: &str,
         work: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
-        let at = OPERATIONS.iter().position(|known| *known == operation);
-        let at = at.expect("every operation that is counted is in the table");
-        self.asked[at].increment();
-        let done = work.await;
-        if done.is_err() {
-            self.failed[at].increment();
+        let index = OPERATIONS.iter().position(|known| *known == operation);
+        let index = index.expect("every counted operation is in the table");
+        self.operations[index].increment();
+        let result = work.await;
+        if result.is_err() {
+            self.errors[index].increment();
         }
-        done
+        result
     }
 }
 
-impl Observed for Counted {
+impl Observed for InstrumentedRuntime {
     fn show(&self, page: &mut Page) {
-        for (metric, counters) in [(&ASKED, &self.asked), (&FAILED, &self.failed)] {
+        for (metric, counters) in [(&REQUESTED, &self.operations), (&FAILED, &self.errors)] {
             let counts = OPERATIONS.iter().zip(counters);
             let counts = counts.filter(|(_, count)| count.get() > 0);
             let row = |(operation, count): (&&str, &Counter)| {
@@ -90,7 +86,7 @@ impl Observed for Counted {
 }
 
 #[async_trait]
-impl Runtime for Counted {
+impl Runtime for InstrumentedRuntime {
     fn about(&self) -> About {
         self.runtime.about()
     }
@@ -202,14 +198,14 @@ impl Runtime for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kubelet_api::fake::Fake;
+    use crate::runtime::fake::FakeRuntime;
 
     #[tokio::test]
-    async fn what_fails_is_counted_twice() {
-        let counted = Counted::new(Arc::new(Fake::default()));
-        counted.reopen_log("x").await.unwrap();
-        counted.start("x").await.unwrap_err();
-        let page = Page::of([&counted as &dyn Observed]);
+    async fn failed_operations_count_as_operations_and_as_errors() {
+        let runtime = InstrumentedRuntime::new(Arc::new(FakeRuntime::new()));
+        runtime.reopen_log("x").await.unwrap();
+        runtime.start("x").await.unwrap_err();
+        let page = Page::of([&runtime as &dyn Observed]);
         for line in [
             "kubelet_runtime_operations_total{operation_type=\"reopen_container_log\"} 1",
             "kubelet_runtime_operations_total{operation_type=\"start_container\"} 1",

@@ -1,4 +1,4 @@
-//! Ports of a pod over SPDY: for each connection a pair of streams, one for data and one for what went wrong.
+//! Port-forward over SPDY: for each connection a pair of streams, one for data and one for an error message.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,16 +9,16 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy, split};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Ports;
+use super::PortForwarder;
 use super::spdy::{Connection, Stream};
 
 /// How long one stream of a pair waits for the other.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// What a client may go on to say to a pod that has said its last word.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const PAIR_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the client may continue to send after the pod has closed its side.
+const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves one client until it hangs up.
-pub(super) async fn serve(mut connection: Connection, ports: Ports) {
+/// Serves one client until it disconnects.
+pub(super) async fn serve(mut connection: Connection, forwarder: PortForwarder) {
     let mut pairs = Pairs::default();
     let mut forwards = JoinSet::new();
     loop {
@@ -30,30 +30,29 @@ pub(super) async fn serve(mut connection: Connection, ports: Ports) {
             break;
         };
         if let Some((port, error, data)) = pairs.add(stream) {
-            forwards.spawn(forward(ports.clone(), port, error, data));
+            forwards.spawn(forward(forwarder.clone(), port, error, data));
         }
     }
-    // Nobody is left to forward for.
     forwards.shutdown().await;
     connection.close().await;
 }
 
-/// One stream of a pair that waits for the other.
+/// A stream that waits for the other one of its pair.
 struct Half {
     since: Instant,
     stream: Stream,
     is_data: bool,
 }
 
-/// Streams that have come alone so far.
+/// Incomplete pairs by request id.
 #[derive(Default)]
 struct Pairs(BTreeMap<String, Half>);
 
 impl Pairs {
-    /// Takes in a stream. A pair: the port, the stream for what goes wrong, and the one for data. Those that
-    /// make no sense end at once.
+    /// Adds a stream. Returns the port, the error stream and the data stream of a complete pair. A stream with invalid
+    /// headers is dropped, which closes it.
     fn add(&mut self, stream: Stream) -> Option<(u16, Stream, Stream)> {
-        self.0.retain(|_, half| half.since.elapsed() < PATIENCE);
+        self.0.retain(|_, half| half.since.elapsed() < PAIR_TIMEOUT);
         let headers = stream.headers();
         let is_data = match headers.get("streamtype") {
             Some("data") => true,
@@ -84,62 +83,64 @@ impl Pairs {
     }
 }
 
-async fn forward(ports: Ports, port: u16, mut error: Stream, data: Stream) {
-    let ended = match ports.runtime.connect(&ports.sandbox, port).await {
-        Ok(connection) => exchange(data, connection)
-            .await
-            .or_else(|error| never_came_about(&error)),
-        Err(error) => Err(error.to_string()),
+async fn forward(forwarder: PortForwarder, port: u16, mut error: Stream, data: Stream) {
+    let connected = forwarder.runtime.connect(&forwarder.sandbox, port).await;
+    let failure = match connected {
+        Ok(connection) => {
+            let copied = copy_both_ways(data, connection).await;
+            copied.err().and_then(|error| connect_failure(&error))
+        }
+        Err(error) => Some(error.to_string()),
     };
-    if let Err(why) = ended {
-        let text = told(&ports, port, why);
+    if let Some(why) = failure {
+        let text = error_message(&forwarder, port, why);
         tracing::debug!("{text}");
         drop(error.write_all(text.as_bytes()).await);
     }
 }
 
-/// Carries both ways until the pod has said everything. Older kubectls hang up only when we do.
-async fn exchange(
+/// Copies both ways until the pod closes its side. Older kubectls close a connection only after we do.
+async fn copy_both_ways(
     client: impl AsyncRead + AsyncWrite,
     pod: impl AsyncRead + AsyncWrite,
 ) -> io::Result<()> {
     let (mut from_client, mut to_client) = split(client);
     let (mut from_pod, mut to_pod) = split(pod);
-    let mut there = pin!(async {
+    let mut to_pod_copied = pin!(async {
         copy(&mut from_client, &mut to_pod).await?;
         to_pod.shutdown().await
     });
-    let mut back = pin!(async {
+    let mut to_client_copied = pin!(async {
         copy(&mut from_pod, &mut to_client).await?;
         to_client.shutdown().await
     });
     tokio::select! {
-        said = &mut back => {
-            let late = tokio::time::timeout(LAST_WORDS, there).await;
-            said.and(late.unwrap_or(Ok(())))
+        received = &mut to_client_copied => {
+            let late = tokio::time::timeout(HALF_CLOSED_TIMEOUT, to_pod_copied).await;
+            received.and(late.unwrap_or(Ok(())))
         }
-        asked = &mut there => {
-            asked?;
-            back.await
+        sent = &mut to_pod_copied => {
+            sent?;
+            to_client_copied.await
         }
     }
 }
 
-/// Why a connection never came about. One that did, and that one side broke off later, just ends: kubectl would
-/// give up all others for one that it is told of, and breaks off its own as a matter of course.
-fn never_came_about(error: &io::Error) -> Result<(), String> {
+/// The message of a connection that could not be made. A connection that was reset later just ends: kubectl closes
+/// all others when it is told of one error, and resets its own connections as a matter of course.
+fn connect_failure(error: &io::Error) -> Option<String> {
     if error.kind() == io::ErrorKind::Other {
-        return Err(error.to_string());
+        return Some(error.to_string());
     }
-    tracing::debug!(%error, "a forwarded connection was broken off");
-    Ok(())
+    tracing::debug!(%error, "a forwarded connection was reset");
+    None
 }
 
-/// Why a port cannot be reached, unless the runtime has said it in the same words already.
-fn told(ports: &Ports, port: u16, why: String) -> String {
+/// The kubelet's error text, unless the runtime has used it already.
+fn error_message(forwarder: &PortForwarder, port: u16, why: String) -> String {
     if why.starts_with("error forwarding port ") {
         return why;
     }
-    let Ports { pod, uid, .. } = ports;
+    let PortForwarder { pod, uid, .. } = forwarder;
     format!("error forwarding port {port} to pod {pod}, uid {uid}: {why}")
 }

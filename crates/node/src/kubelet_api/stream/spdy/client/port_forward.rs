@@ -1,4 +1,4 @@
-//! A connection to a port, over a pair of streams: data, and why there are none.
+//! A forwarded connection over a pair of streams: one for data, one for an error message.
 
 use std::io;
 use std::pin::Pin;
@@ -10,19 +10,19 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use super::super::{Connection, Headers, Stream};
 use crate::runtime::{Error, Result};
 
-/// How much is read of why there are no data.
-const WHY_BYTES_MAX: u64 = 4 * 1024;
+/// The longest error message.
+const ERROR_BYTES_MAX: u64 = 4 * 1024;
 
-/// See the [module](self). When the data end, and the server has said why there are none, that is an error.
-pub struct Forward {
+/// See the [module](self). At the end of the data, reading fails if the server has sent an error message.
+pub struct PortForward {
     data: Stream,
-    /// What the server says about the connection, once it is over.
-    why: Option<BoxFuture<'static, String>>,
+    /// Reads the error message; `None` once it was read.
+    error: Option<BoxFuture<'static, String>>,
     _connection: Connection,
 }
 
-impl Forward {
-    pub(super) fn over(connection: Connection, port: u16) -> Result<Self> {
+impl PortForward {
+    pub(super) fn open(connection: Connection, port: u16) -> Result<Self> {
         let open = |kind: &str| {
             let headers = Headers::default()
                 .with("streamType", kind)
@@ -33,21 +33,26 @@ impl Forward {
         };
         let (mut errors, data) = (open("error")?, open("data")?);
         errors.finish();
-        let why = async move {
-            let mut why = String::new();
-            // What was read before it broke is all there is.
-            drop(errors.take(WHY_BYTES_MAX).read_to_string(&mut why).await);
-            why
+        let error = async move {
+            let mut message = String::new();
+            // If reading fails, the part that was read is the message.
+            drop(
+                errors
+                    .take(ERROR_BYTES_MAX)
+                    .read_to_string(&mut message)
+                    .await,
+            );
+            message
         };
         Ok(Self {
             data,
-            why: Some(Box::pin(why)),
+            error: Some(Box::pin(error)),
             _connection: connection,
         })
     }
 }
 
-impl AsyncRead for Forward {
+impl AsyncRead for PortForward {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,20 +63,20 @@ impl AsyncRead for Forward {
         if buffer.filled().len() > before || buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let Some(why) = &mut self.why else {
+        let Some(error) = &mut self.error else {
             return Poll::Ready(Ok(()));
         };
-        let why = ready!(why.as_mut().poll(context));
-        self.why = None;
-        Poll::Ready(if why.is_empty() {
+        let message = ready!(error.as_mut().poll(context));
+        self.error = None;
+        Poll::Ready(if message.is_empty() {
             Ok(())
         } else {
-            Err(io::Error::other(why))
+            Err(io::Error::other(message))
         })
     }
 }
 
-impl AsyncWrite for Forward {
+impl AsyncWrite for PortForward {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
