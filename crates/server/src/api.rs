@@ -7,6 +7,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, header};
 use kennel_core::selector::FieldSelector;
 use kennel_store::Store;
+use kennel_types::Verb;
 use serde_json::json;
 
 use crate::audit::{Audit, Note};
@@ -50,7 +51,7 @@ pub(crate) struct Entry {
     pub(crate) user: User,
     pub(crate) query: Query,
     pub(crate) route: Route,
-    pub(crate) verb: &'static str,
+    pub(crate) verb: Verb<'static>,
     pub(crate) parts: Parts,
     /// The way out of HTTP, if the request asks for one.
     pub(crate) switch: Option<Box<Switch>>,
@@ -131,7 +132,7 @@ impl Api {
         note.judged(&allowed, || self.authorizer.verdict(&user, &asked).reason);
         allowed?;
         let route = route.ok_or_else(ApiError::no_such_resource)?;
-        let verb = verbs::verb(method, &route, watching);
+        let verb = route.verb(method, watching);
         Ok(Entry {
             user,
             query,
@@ -190,7 +191,7 @@ impl Api {
         self: &Arc<Self>,
         (method, path): (&Method, &str),
         route: Route,
-        verb: &str,
+        verb: Verb<'_>,
         call: &Call,
     ) -> Result<Reply> {
         call.query.flag("watch")?;

@@ -3,6 +3,7 @@
 
 pub mod reasons;
 
+use kennel_types::{Reason, Verb};
 use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
@@ -14,7 +15,7 @@ pub struct ApiError {
     /// The HTTP status code.
     pub code: u16,
     /// The machine-readable reason clients decide on.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// The words for people.
     pub message: String,
     /// `details` of the Status; null when there is nothing to say.
@@ -29,7 +30,7 @@ pub struct ApiError {
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
-    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    fn new(code: u16, reason: Reason, message: impl Into<String>) -> Self {
         debug_assert!(
             reasons::knows(code, reason),
             "the reference does not know {code} {reason}"
@@ -51,12 +52,12 @@ impl ApiError {
 
     /// 400: the request makes no sense.
     pub fn bad_request(message: impl Into<String>) -> Self {
-        Self::new(400, "BadRequest", message)
+        Self::new(400, Reason::BadRequest, message)
     }
 
     /// 401: who are you?
     pub fn unauthorized() -> Self {
-        Self::new(401, "Unauthorized", "Unauthorized")
+        Self::new(401, Reason::Unauthorized, "Unauthorized")
     }
 
     /// 403: this object may not be treated so.
@@ -73,15 +74,19 @@ impl ApiError {
         if !name.is_empty() {
             what = format!("{what} \"{name}\"");
         }
-        let mut error = Self::new(403, "Forbidden", format!("{what} is forbidden: {why}"));
+        let mut error = Self::new(
+            403,
+            Reason::Forbidden,
+            format!("{what} is forbidden: {why}"),
+        );
         error.details = details(group, plural, name);
         error
     }
 
     /// 403 that is about no object. `why` goes on from there, or is empty.
-    pub fn forbidden_path(user: &str, verb: &str, path: &str, why: &str) -> Self {
+    pub fn forbidden_path(user: &str, verb: Verb<'_>, path: &str, why: &str) -> Self {
         let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"{why}");
-        let mut error = Self::new(403, "Forbidden", message);
+        let mut error = Self::new(403, Reason::Forbidden, message);
         error.details = json!({});
         error
     }
@@ -89,7 +94,7 @@ impl ApiError {
     /// 404: there is no such object.
     pub fn not_found(row: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", row.qualified());
-        Self::new(404, "NotFound", message).about(row, name)
+        Self::new(404, Reason::NotFound, message).about(row, name)
     }
 
     /// 404 in a collection that is always empty.
@@ -100,7 +105,7 @@ impl ApiError {
         } else {
             format!("{kind}.{} \"{name}\" not found", collection.group)
         };
-        let mut error = Self::new(404, "NotFound", message);
+        let mut error = Self::new(404, Reason::NotFound, message);
         error.details = json!({"name": name, "group": collection.group, "kind": kind});
         error
     }
@@ -109,7 +114,7 @@ impl ApiError {
     pub fn no_such_resource() -> Self {
         let mut error = Self::new(
             404,
-            "NotFound",
+            Reason::NotFound,
             "the server could not find the requested resource",
         );
         error.details = json!({});
@@ -117,11 +122,11 @@ impl ApiError {
     }
 
     /// 405: this resource knows no such verb.
-    pub fn method_not_allowed(group: &str, resource: &str, verb: &str) -> Self {
+    pub fn method_not_allowed(group: &str, resource: &str, verb: impl std::fmt::Display) -> Self {
         let dot = if group.is_empty() { "" } else { "." };
         let kind = format!("{resource}{dot}{group}");
         let message = format!("{verb} is not supported on resources of kind \"{kind}\"");
-        let mut error = Self::new(405, "MethodNotAllowed", message);
+        let mut error = Self::new(405, Reason::MethodNotAllowed, message);
         error.details = json!({"kind": resource});
         if !group.is_empty() {
             error.details["group"] = group.into();
@@ -133,13 +138,13 @@ impl ApiError {
     pub fn not_acceptable() -> Self {
         let message = "only the following media types are accepted: application/json, \
                        application/json;stream=watch";
-        Self::new(406, "NotAcceptable", message)
+        Self::new(406, Reason::NotAcceptable, message)
     }
 
     /// 409: the name is taken.
     pub fn already_exists(row: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", row.qualified());
-        Self::new(409, "AlreadyExists", message).about(row, name)
+        Self::new(409, Reason::AlreadyExists, message).about(row, name)
     }
 
     /// 409: all the names made for this object are taken.
@@ -157,7 +162,7 @@ impl ApiError {
             "Operation cannot be fulfilled on {} \"{name}\": {why}",
             row.qualified()
         );
-        Self::new(409, "Conflict", message).about(row, name)
+        Self::new(409, Reason::Conflict, message).about(row, name)
     }
 
     /// 409: the object was changed since the client read it.
@@ -169,18 +174,18 @@ impl ApiError {
 
     /// 410: that much history is not kept.
     pub fn expired(message: impl Into<String>) -> Self {
-        Self::new(410, "Expired", message)
+        Self::new(410, Reason::Expired, message)
     }
 
     /// 413: the body is larger than we take.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
-        Self::new(413, "RequestEntityTooLarge", message)
+        Self::new(413, Reason::RequestEntityTooLarge, message)
     }
 
     /// 413: the request asks for more than one request may.
     pub fn too_large_because(message: impl Into<String>) -> Self {
-        Self::new(413, "RequestEntityTooLarge", message)
+        Self::new(413, Reason::RequestEntityTooLarge, message)
     }
 
     /// 415: we do not read this format here.
@@ -189,7 +194,7 @@ impl ApiError {
             "the body of the request was in an unknown format - accepted media types include: {}",
             accepted.join(", ")
         );
-        Self::new(415, "UnsupportedMediaType", message)
+        Self::new(415, Reason::UnsupportedMediaType, message)
     }
 
     /// 422: the object breaks rules of its kind.
@@ -222,21 +227,21 @@ impl ApiError {
             }
         }
         details.insert("causes".into(), causes.into());
-        let mut error = Self::new(422, "Invalid", message);
+        let mut error = Self::new(422, Reason::Invalid, message);
         error.details = Value::Object(details);
         error
     }
 
     /// 422 without a field: a patch that does not apply.
     pub fn unprocessable(message: impl Into<String>) -> Self {
-        Self::new(422, "Invalid", message)
+        Self::new(422, Reason::Invalid, message)
     }
 
     /// 429: come back later.
     pub fn too_many_requests(seconds: u32) -> Self {
         let message =
             "the server has received too many requests and has asked us to try again later";
-        let mut error = Self::new(429, "TooManyRequests", message);
+        let mut error = Self::new(429, Reason::TooManyRequests, message);
         error.details = json!({"retryAfterSeconds": seconds});
         error.retry_after_seconds = Some(seconds);
         error
@@ -246,7 +251,7 @@ impl ApiError {
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let mut error = Self::new(
             500,
-            "InternalError",
+            Reason::InternalError,
             format!("Internal error occurred: {message}"),
         );
         error.details = json!({"causes": [{"message": message.to_string()}]});
@@ -255,7 +260,7 @@ impl ApiError {
 
     /// 500 in another's words, without a reason: upstream's answer when an agent cannot be reached.
     pub fn unexplained(message: impl Into<String>) -> Self {
-        Self::new(500, "", message)
+        Self::new(500, Reason::Unknown, message)
     }
 
     /// What an agent refused: with its code, and in its words where upstream passes them on.
@@ -264,20 +269,20 @@ impl ApiError {
             500 => return Self::internal(words),
             400 => return Self::bad_request(words),
             401 => (
-                "Unauthorized",
+                Reason::Unauthorized,
                 "the server has asked for the client to provide credentials",
             ),
             // It says who may not do what.
-            403 => ("Forbidden", words),
+            403 => (Reason::Forbidden, words),
             404 => (
-                "NotFound",
+                Reason::NotFound,
                 "the server could not find the requested resource",
             ),
             503 => (
-                "ServiceUnavailable",
+                Reason::ServiceUnavailable,
                 "the server is currently unable to handle the request",
             ),
-            _ => ("", "the server could not be made to answer"),
+            _ => (Reason::Unknown, "the server could not be made to answer"),
         };
         let message = format!("{said} ( {resource} {name})");
         let mut error = Self::new(code, reason, message);
@@ -287,7 +292,7 @@ impl ApiError {
 
     /// 503: not now.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        let mut error = Self::new(503, "ServiceUnavailable", message);
+        let mut error = Self::new(503, Reason::ServiceUnavailable, message);
         error.retry_after_seconds = Some(1);
         error
     }
@@ -295,7 +300,7 @@ impl ApiError {
     /// 504: the client has seen a revision that this server has not reached.
     pub fn revision_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-        let mut error = Self::new(504, "Timeout", &*message);
+        let mut error = Self::new(504, Reason::Timeout, &*message);
         error.details = json!({
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
             "retryAfterSeconds": 1,
@@ -328,8 +333,8 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
             "message": self.message, "code": self.code,
         });
-        if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+        if self.reason != Reason::Unknown {
+            status["reason"] = self.reason.as_str().into();
         }
         if !self.details.is_null() {
             status["details"] = self.details.clone();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 /// A verb. Access reviews may ask about verbs that no request has: those are [`Verb::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb<'a> {
@@ -75,6 +77,19 @@ impl<'a> Verb<'a> {
             Self::Use => "use",
             Self::Other(text) => text,
         }
+    }
+}
+
+/// The empty verb, which no rule allows.
+impl Default for Verb<'_> {
+    fn default() -> Self {
+        Self::Other("")
+    }
+}
+
+impl Serialize for Verb<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

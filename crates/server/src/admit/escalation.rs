@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use kennel_types::Verb;
 use serde_json::Value;
 
 use crate::api::Api;
@@ -65,7 +66,7 @@ impl Author<'_> {
     fn write_role(&self, new: &Value, old: Option<&Value>) -> Result<()> {
         // A create is of no name yet, as far as rights go.
         let name = old.map_or("", |_| self.name);
-        if self.may("escalate", self.row.plural, name) {
+        if self.may(Verb::Escalate, self.row.plural, name) {
             return Ok(());
         }
         self.must_hold(&Rule::all_of(new))?;
@@ -86,7 +87,7 @@ impl Author<'_> {
             _ => return Ok(()),
         };
         let name = text(binding, "roleRef.name");
-        if self.may("bind", plural, name) {
+        if self.may(Verb::Bind, plural, name) {
             return Ok(());
         }
         self.must_hold(&self.rules_of(plural, namespace, name)?)
@@ -101,7 +102,7 @@ impl Author<'_> {
     }
 
     /// Whether the user has one of the verbs that are made for this.
-    fn may(&self, verb: &str, plural: &str, name: &str) -> bool {
+    fn may(&self, verb: Verb<'_>, plural: &str, name: &str) -> bool {
         let asked = ResourceAttributes {
             verb,
             group: GROUP,

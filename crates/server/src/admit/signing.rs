@@ -1,6 +1,7 @@
 //! Certificates are identities: who approves a request for one, and who signs it, needs the right to do so for
 //! its signer, and nobody gets one that makes them a master.
 
+use kennel_types::Verb;
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -43,11 +44,11 @@ pub(crate) fn decide(
 ) -> Result<()> {
     let changed = |path: &str| !same(at(new, path), at(old, path));
     let verb = match (row.kind, subresource) {
-        ("CertificateSigningRequest", "approval") => "approve",
+        ("CertificateSigningRequest", "approval") => Verb::Approve,
         ("CertificateSigningRequest", "status")
             if changed("status.certificate") || changed("status.conditions") =>
         {
-            "sign"
+            Verb::Sign
         }
         _ => return Ok(()),
     };
@@ -62,7 +63,7 @@ pub(crate) fn decide(
 }
 
 /// Whether the user may act for a signer, by its name or for all of its domain.
-fn may(api: &Api, user: &User, verb: &str, signer: &str) -> bool {
+fn may(api: &Api, user: &User, verb: Verb<'_>, signer: &str) -> bool {
     let domain = signer.split('/').next().unwrap_or_default();
     let all = format!("{domain}/*");
     [signer, all.as_str()].into_iter().any(|name| {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use http::{HeaderValue, Uri};
 use jiff::Timestamp;
+use kennel_types::Verb;
 use serde::Serialize;
 
 use super::note::{self, Event};
@@ -113,8 +114,8 @@ pub(super) fn put(out: &mut Vec<u8>, event: &Event) {
         },
         request_uri: uri(&event.uri),
         verb: match &asked {
-            Attributes::Resource(asked) => asked.verb,
-            Attributes::Path { verb, .. } => verb,
+            Attributes::Resource(asked) => asked.verb.as_str(),
+            Attributes::Path { verb, .. } => verb.as_str(),
         },
         user: event.user.as_ref().map(who).unwrap_or_default(),
         impersonated_user: event.impersonated.as_ref().map(who),
@@ -158,7 +159,7 @@ pub(super) fn is_heartbeat(event: &Event) -> bool {
     event.code < 300
         && (asked.resource, asked.group) == ("leases", "coordination.k8s.io")
         && asked.namespace == NODE_LEASES
-        && matches!(asked.verb, "update" | "patch")
+        && matches!(asked.verb, Verb::Update | Verb::Patch)
         && event.impersonated.is_none()
         && (is_its_own || event.address.is_none())
 }

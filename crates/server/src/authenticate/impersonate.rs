@@ -5,6 +5,8 @@
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
+use kennel_types::Verb;
+
 use crate::authorize::{Attributes, Authorizer, ResourceAttributes};
 use crate::request::{AUTHENTICATED, UNAUTHENTICATED, User};
 use crate::status::{ApiError, Result};
@@ -51,7 +53,7 @@ impl Wish {
             Self::Uid(uid) => (AUTHENTICATION, "uids", "", "", uid),
         };
         ResourceAttributes {
-            verb: "impersonate",
+            verb: Verb::Impersonate,
             group,
             version: if group.is_empty() { "" } else { "v1" },
             resource,

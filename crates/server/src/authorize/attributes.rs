@@ -2,10 +2,10 @@
 
 use http::Method;
 use kennel_core::selector::FieldSelector;
+use kennel_types::Verb;
 
 use crate::names;
 use crate::request::path::Route;
-use crate::verbs;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) enum Attributes<'a> {
     /// Anything else: discovery, health, metrics.
     Path {
         /// The method in lower case.
-        verb: &'a str,
+        verb: Verb<'a>,
         /// The path.
         path: &'a str,
     },
@@ -25,7 +25,7 @@ pub(crate) enum Attributes<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourceAttributes<'a> {
     /// The verb.
-    pub(crate) verb: &'a str,
+    pub(crate) verb: Verb<'a>,
     /// The API group; empty for the core group.
     pub(crate) group: &'a str,
     /// The API version.
@@ -56,12 +56,12 @@ impl<'a> Attributes<'a> {
             let verb = path_verb(method);
             return Self::Path { verb, path };
         };
-        let verb = verbs::verb(method, route, watching);
+        let verb = route.verb(method, watching);
         let mut resource = ResourceAttributes { verb, ..resource }.at_home();
-        if matches!(verb, "list" | "watch" | "deletecollection") {
+        if matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
             resource.fields = fields;
         }
-        if matches!(verb, "list" | "watch") {
+        if matches!(verb, Verb::List | Verb::Watch) {
             let one = fields.and_then(|fields| fields.required("metadata.name"));
             let one = one.filter(|name| names::path_segment_name(name).is_empty());
             resource.name = one.unwrap_or_default();
@@ -86,10 +86,10 @@ impl<'a> Attributes<'a> {
         let streams = matches!(asked.subresource, "exec" | "attach" | "portforward");
         let pods = asked.group.is_empty() && asked.resource == "pods";
         let create = ResourceAttributes {
-            verb: "create",
+            verb: Verb::Create,
             ..*asked
         };
-        (pods && streams && asked.verb == "get").then_some(Self::Resource(create))
+        (pods && streams && asked.verb == Verb::Get).then_some(Self::Resource(create))
     }
 }
 
@@ -128,7 +128,7 @@ fn resource(route: &Route) -> Option<ResourceAttributes<'_>> {
         }
         Route::Unserved(unserved) => {
             return Some(ResourceAttributes {
-                verb: "",
+                verb: Verb::default(),
                 group: &unserved.group,
                 version: &unserved.version,
                 resource: &unserved.resource,
@@ -141,7 +141,7 @@ fn resource(route: &Route) -> Option<ResourceAttributes<'_>> {
         _ => return None,
     };
     Some(ResourceAttributes {
-        verb: "",
+        verb: Verb::default(),
         group,
         version,
         resource,
@@ -152,16 +152,16 @@ fn resource(route: &Route) -> Option<ResourceAttributes<'_>> {
     })
 }
 
-fn path_verb(method: &Method) -> &'static str {
+fn path_verb(method: &Method) -> Verb<'static> {
     match *method {
-        Method::GET => "get",
-        Method::HEAD => "head",
-        Method::POST => "post",
-        Method::PUT => "put",
-        Method::PATCH => "patch",
-        Method::DELETE => "delete",
-        Method::OPTIONS => "options",
-        _ => "",
+        Method::GET => Verb::Get,
+        Method::HEAD => Verb::Head,
+        Method::POST => Verb::Post,
+        Method::PUT => Verb::Put,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE => Verb::Delete,
+        Method::OPTIONS => Verb::Options,
+        _ => Verb::default(),
     }
 }
 
@@ -275,10 +275,10 @@ mod tests {
             })
         };
         assert_eq!(
-            asked("get", "exec").further(),
-            Some(asked("create", "exec"))
+            asked(Verb::Get, "exec").further(),
+            Some(asked(Verb::Create, "exec"))
         );
-        assert_eq!(asked("create", "exec").further(), None);
-        assert_eq!(asked("get", "log").further(), None);
+        assert_eq!(asked(Verb::Create, "exec").further(), None);
+        assert_eq!(asked(Verb::Get, "log").further(), None);
     }
 }

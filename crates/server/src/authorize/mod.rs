@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use kennel_store::Store;
+use kennel_types::Verb;
 
 pub(crate) use attributes::{Attributes, ResourceAttributes};
 pub(crate) use opinion::{Opinion, Verdict};
@@ -93,7 +94,7 @@ impl Authorizer {
         };
         let name = &user.name;
         match asked {
-            Attributes::Path { verb, path } => ApiError::forbidden_path(name, verb, path, &why),
+            Attributes::Path { verb, path } => ApiError::forbidden_path(name, *verb, path, &why),
             Attributes::Resource(asked) => {
                 let words = format!("User \"{name}\" cannot {}{why}", describe(asked));
                 ApiError::forbidden_resource(asked.group, asked.resource, asked.name, &words)
@@ -121,7 +122,7 @@ fn is_open_to_anybody(asked: &Attributes<'_>) -> bool {
         segments.next(),
         Some("healthz" | "livez" | "readyz" | "version")
     );
-    open && matches!(*verb, "get" | "head")
+    open && matches!(*verb, Verb::Get | Verb::Head)
 }
 
 /// A verb on objects, as refusals say it.

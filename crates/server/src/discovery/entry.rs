@@ -1,5 +1,7 @@
 //! What discovery lists: the rows of the registry, and the resources that are only posted to.
 
+use kennel_types::Verb;
+
 use crate::registry::{self, POSTED, RESOURCES, Scope, Subresource};
 
 /// One listed resource.
@@ -8,7 +10,7 @@ pub(crate) struct Entry {
     pub(crate) singular: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) scope: Scope,
-    pub(crate) verbs: &'static [&'static str],
+    pub(crate) verbs: &'static [Verb<'static>],
     pub(crate) short_names: &'static [&'static str],
     pub(crate) categories: &'static [&'static str],
     pub(crate) subresources: Vec<Subresource>,
@@ -41,7 +43,7 @@ pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
         singular: row.singular,
         kind: row.kind,
         scope: row.scope,
-        verbs: &["create"],
+        verbs: &[Verb::Create],
         short_names: &[],
         categories: &[],
         subresources: Vec::new(),

@@ -13,6 +13,7 @@ use http::{Request, Response, header};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use kennel_types::Verb;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -246,7 +247,7 @@ where
     let bytes = bytes.unwrap_or(limits::BODY_BYTES_MAX as u64);
     let mut seat = api.flight.request(&entry, caller, bytes).await?;
     let mut lasting = match entry.verb {
-        "watch" => Some(api.flight.watch(&entry, caller).await?),
+        Verb::Watch => Some(api.flight.watch(&entry, caller).await?),
         _ if connect::concerns(&entry.route) => Some(api.flight.session(&entry, caller).await?),
         _ => None,
     };

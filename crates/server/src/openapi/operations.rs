@@ -1,5 +1,6 @@
 //! The served paths and what each takes, from the entries of discovery.
 
+use kennel_types::Verb;
 use serde_json::{Value, json};
 
 use crate::discovery::entry::{Entry, entries};
@@ -37,34 +38,42 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// The verb of discovery, the HTTP method, the action, and the word that operation ids begin with.
-    fn words(self) -> [&'static str; 4] {
+    /// The verb that discovery lists it under. Connections have none of their own.
+    fn verb(self) -> Option<Verb<'static>> {
         match self {
-            Self::List => ["list", "get", "list", "list"],
-            Self::Get => ["get", "get", "get", "read"],
-            Self::Post => ["create", "post", "post", "create"],
-            Self::Put => ["update", "put", "put", "replace"],
-            Self::Patch => ["patch", "patch", "patch", "patch"],
-            Self::Delete => ["delete", "delete", "delete", "delete"],
-            Self::DeleteCollection => [
-                "deletecollection",
-                "delete",
-                "deletecollection",
-                "deleteCollection",
-            ],
-            Self::Log => ["get", "get", "get", "read"],
-            Self::Connect(method) => ["", method, "connect", "connect"],
+            Self::List => Some(Verb::List),
+            Self::Get | Self::Log => Some(Verb::Get),
+            Self::Post => Some(Verb::Create),
+            Self::Put => Some(Verb::Update),
+            Self::Patch => Some(Verb::Patch),
+            Self::Delete => Some(Verb::Delete),
+            Self::DeleteCollection => Some(Verb::DeleteCollection),
+            Self::Connect(_) => None,
+        }
+    }
+
+    /// The HTTP method, the action, and the word that operation ids begin with.
+    fn words(self) -> [&'static str; 3] {
+        match self {
+            Self::List => ["get", "list", "list"],
+            Self::Get | Self::Log => ["get", "get", "read"],
+            Self::Post => ["post", "post", "create"],
+            Self::Put => ["put", "put", "replace"],
+            Self::Patch => ["patch", "patch", "patch"],
+            Self::Delete => ["delete", "delete", "delete"],
+            Self::DeleteCollection => ["delete", "deletecollection", "deleteCollection"],
+            Self::Connect(method) => [method, "connect", "connect"],
         }
     }
 
     /// The HTTP method in lower case.
     pub(super) fn method(self) -> &'static str {
-        self.words()[1]
+        self.words()[0]
     }
 
     /// The value of `x-kubernetes-action`.
     pub(super) fn name(self) -> &'static str {
-        self.words()[2]
+        self.words()[1]
     }
 }
 
@@ -159,7 +168,7 @@ impl ResourcePaths<'_> {
             };
             paths.push(self.path(path, actions, kind, sub.verbs, sub.name));
         }
-        if self.entry.scope == Scope::Namespaced && verbs.contains(&"list") {
+        if self.entry.scope == Scope::Namespaced && verbs.contains(&Verb::List) {
             paths.push(Path {
                 path: everywhere,
                 operations: vec![Operation {
@@ -177,10 +186,12 @@ impl ResourcePaths<'_> {
         path: String,
         actions: &[Action],
         kind: GroupVersionKind,
-        verbs: &[&str],
+        verbs: &[Verb<'_>],
         sub: &str,
     ) -> Path {
-        let served = actions.iter().filter(|a| verbs.contains(&a.words()[0]));
+        let served = actions
+            .iter()
+            .filter(|a| a.verb().is_some_and(|verb| verbs.contains(&verb)));
         let operations = served
             .map(|action| Operation {
                 action: *action,
@@ -194,11 +205,11 @@ impl ResourcePaths<'_> {
     /// The paths of what leads to a node's agent; behind a proxy there are others.
     fn leading_out(&self, path: String, kind: GroupVersionKind, sub: &Subresource) -> Vec<Path> {
         let methods = [
-            ("delete", "delete"),
-            ("get", "get"),
-            ("patch", "patch"),
-            ("create", "post"),
-            ("update", "put"),
+            (Verb::Delete, "delete"),
+            (Verb::Get, "get"),
+            (Verb::Patch, "patch"),
+            (Verb::Create, "post"),
+            (Verb::Update, "put"),
         ];
         let served = methods.iter().filter(|(verb, _)| sub.verbs.contains(verb));
         let operations = |with: &str| {
@@ -250,7 +261,7 @@ impl ResourcePaths<'_> {
         };
         format!(
             "{}{prefix}{method}{scope}{kind}{}",
-            action.words()[3],
+            action.words()[2],
             capitalised(sub)
         )
     }

@@ -3,6 +3,8 @@
 
 mod rows;
 
+use kennel_types::Verb;
+
 use crate::kinds::Strategy;
 
 pub use rows::{EMPTY, POSTED, RESOURCES};
@@ -39,7 +41,7 @@ pub struct Subresource {
     /// The kind it takes.
     pub kind: &'static str,
     /// The verbs it serves.
-    pub verbs: &'static [&'static str],
+    pub verbs: &'static [Verb<'static>],
 }
 
 /// One resource of the API.
@@ -61,7 +63,7 @@ pub struct Resource {
     /// Where objects live.
     pub scope: Scope,
     /// The verbs it serves.
-    pub verbs: &'static [&'static str],
+    pub verbs: &'static [Verb<'static>],
     /// Its subresources.
     pub subresources: &'static [Subresource],
     /// The key prefix below `/registry/`: upstream's own, old names included.

@@ -1,33 +1,47 @@
 //! The rows themselves. Order is the order of discovery.
 
+use kennel_types::Verb;
+
 use super::{EmptyCollection, NameRule, Posted, Resource, Scope, Subresource};
 use crate::kinds;
 
-const ALL: &[&str] = &[
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
+const ALL: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Update,
+    Verb::Watch,
 ];
-/// Namespaces go one by one: there is no deletecollection.
-const ONE_BY_ONE: &[&str] = &[
-    "create", "delete", "get", "list", "patch", "update", "watch",
+/// Namespaces are deleted one at a time.
+const ALL_BUT_DELETE_COLLECTION: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Update,
+    Verb::Watch,
 ];
-const READ_WRITE: &[&str] = &["get", "patch", "update"];
-/// What opens a stream: a POST, or a GET that becomes a web socket.
-const STREAM: &[&str] = &["create", "get"];
-/// What can be passed on.
-const PASSED_ON: &[&str] = &["create", "delete", "get", "patch", "update"];
+const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
+/// Verbs that open a stream: a POST, or a GET that upgrades to a WebSocket.
+const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
+/// Verbs that a proxy forwards.
+const PROXY: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::Get,
+    Verb::Patch,
+    Verb::Update,
+];
 
 /// A subresource that leads to a node's agent.
 const fn leading_to_agent(
     name: &'static str,
     kind: &'static str,
-    verbs: &'static [&'static str],
+    verbs: &'static [Verb<'static>],
 ) -> Subresource {
     Subresource {
         name,
@@ -49,7 +63,7 @@ pub static RESOURCES: &[Resource] = &[
         short_names: &["ns"],
         categories: &[],
         scope: Scope::Cluster,
-        verbs: ONE_BY_ONE,
+        verbs: ALL_BUT_DELETE_COLLECTION,
         subresources: &[
             Subresource {
                 name: "status",
@@ -63,7 +77,7 @@ pub static RESOURCES: &[Resource] = &[
                 group: None,
                 version: None,
                 kind: "Namespace",
-                verbs: &["update"],
+                verbs: &[Verb::Update],
             },
         ],
         storage: "namespaces",
@@ -93,7 +107,7 @@ pub static RESOURCES: &[Resource] = &[
                 kind: "Node",
                 verbs: READ_WRITE,
             },
-            leading_to_agent("proxy", "NodeProxyOptions", PASSED_ON),
+            leading_to_agent("proxy", "NodeProxyOptions", PROXY),
         ],
         storage: "minions",
         name_rule: NameRule::Subdomain,
@@ -127,20 +141,20 @@ pub static RESOURCES: &[Resource] = &[
                 group: None,
                 version: None,
                 kind: "Binding",
-                verbs: &["create"],
+                verbs: &[Verb::Create],
             },
             Subresource {
                 name: "eviction",
                 group: Some("policy"),
                 version: Some("v1"),
                 kind: "Eviction",
-                verbs: &["create"],
+                verbs: &[Verb::Create],
             },
-            leading_to_agent("log", "Pod", &["get"]),
+            leading_to_agent("log", "Pod", &[Verb::Get]),
             leading_to_agent("exec", "PodExecOptions", STREAM),
             leading_to_agent("attach", "PodAttachOptions", STREAM),
             leading_to_agent("portforward", "PodPortForwardOptions", STREAM),
-            leading_to_agent("proxy", "PodProxyOptions", PASSED_ON),
+            leading_to_agent("proxy", "PodProxyOptions", PROXY),
         ],
         storage: "pods",
         name_rule: NameRule::Subdomain,
@@ -294,7 +308,7 @@ pub static RESOURCES: &[Resource] = &[
             group: Some("authentication.k8s.io"),
             version: Some("v1"),
             kind: "TokenRequest",
-            verbs: &["create"],
+            verbs: &[Verb::Create],
         }],
         storage: "serviceaccounts",
         name_rule: NameRule::Subdomain,

@@ -1,5 +1,7 @@
 //! The path grammar: which part of the API a path names.
 
+use http::Method;
+use kennel_types::Verb;
 use percent_encoding::percent_decode_str;
 
 use crate::registry::{self, EmptyCollection, Posted, Resource, Scope};
@@ -40,6 +42,32 @@ pub enum Route {
     /// Objects of a resource that is not served, as far as the path's form tells. Whoever may not ask for
     /// them is not told that there are none.
     Unserved(Unserved),
+}
+
+impl Route {
+    /// The verb of a request for this path, as authorisation and discovery name it. `watching`: the
+    /// query asks for a watch.
+    pub fn verb(&self, method: &Method, watching: bool) -> Verb<'static> {
+        let named = match self {
+            Self::Objects(place) => place.name.is_some(),
+            Self::Empty(vacant) => vacant.name.is_some(),
+            Self::Unserved(unserved) => !unserved.name.is_empty(),
+            Self::Posted(..) => false,
+            _ => true,
+        };
+        match *method {
+            // Upstream ignores `watch` beside a name.
+            Method::GET | Method::HEAD if named => Verb::Get,
+            Method::GET | Method::HEAD if watching => Verb::Watch,
+            Method::GET | Method::HEAD => Verb::List,
+            Method::POST => Verb::Create,
+            Method::PUT => Verb::Update,
+            Method::PATCH => Verb::Patch,
+            Method::DELETE if named => Verb::Delete,
+            Method::DELETE => Verb::DeleteCollection,
+            _ => Verb::default(),
+        }
+    }
 }
 
 /// Where in a collection that is always empty.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use kennel_store::{Op, WriteError};
+use kennel_types::Reason;
 use serde_json::Value;
 
 use super::call::{Call, Reply};
@@ -98,11 +99,11 @@ async fn insert_generated(
         attempts -= 1;
         let entry = Entry::of(row, namespace, &document)?;
         match store(api, row, entry).await {
-            Err(error) if error.reason == "AlreadyExists" && attempts > 0 => {
+            Err(error) if error.reason == Reason::AlreadyExists && attempts > 0 => {
                 meta::of(&mut document.tree).remove("name");
                 meta::generate_name(&mut document.tree);
             }
-            Err(error) if error.reason == "AlreadyExists" => {
+            Err(error) if error.reason == Reason::AlreadyExists => {
                 let name = meta::text(&document.tree, "name");
                 return Err(ApiError::no_unique_name(row, name));
             }

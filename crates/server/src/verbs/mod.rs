@@ -27,39 +27,18 @@ mod watching;
 
 pub use call::{Call, Reply};
 
+use kennel_types::Verb;
+
 use crate::api::Api;
 use crate::names;
 use crate::object::Document;
 use crate::registry::{EmptyCollection, Posted, Resource, Subresource};
 use crate::request::User;
-use crate::request::path::{Place, Route};
+use crate::request::path::Place;
 use crate::status::{ApiError, Result};
 
-/// What a request wants done, as authorisation and discovery name it.
-pub fn verb(method: &http::Method, route: &Route, watching: bool) -> &'static str {
-    let named = match route {
-        Route::Objects(place) => place.name.is_some(),
-        Route::Empty(vacant) => vacant.name.is_some(),
-        Route::Unserved(unserved) => !unserved.name.is_empty(),
-        Route::Posted(..) => false,
-        _ => true,
-    };
-    match *method {
-        // A name settles it: upstream ignores `watch` beside one.
-        http::Method::GET | http::Method::HEAD if named => "get",
-        http::Method::GET | http::Method::HEAD if watching => "watch",
-        http::Method::GET | http::Method::HEAD => "list",
-        http::Method::POST => "create",
-        http::Method::PUT => "update",
-        http::Method::PATCH => "patch",
-        http::Method::DELETE if named => "delete",
-        http::Method::DELETE => "deletecollection",
-        _ => "",
-    }
-}
-
 /// Carries out a request about objects of a resource.
-pub async fn objects(api: &Api, call: &Call, place: &Place, verb: &str) -> Result<Reply> {
+pub async fn objects(api: &Api, call: &Call, place: &Place, verb: Verb<'_>) -> Result<Reply> {
     let row = place.row;
     check_name(place)?;
     if let Some(subresource) = &place.subresource {
@@ -70,19 +49,23 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: &str) -> Resul
         return Err(ApiError::method_not_allowed(row.group, row.plural, verb));
     }
     match verb {
-        "get" => read::get(api, call, place).await,
-        "list" => read::list(api, call, place).await,
-        "watch" => watching::watch(api, call, place).await,
-        "create" => create::create(api, call, place).await,
-        "update" => update::update(api, call, place).await,
-        "patch" => patch::patch(api, call, place).await,
-        "delete" => delete::delete(api, call, place).await,
+        Verb::Get => read::get(api, call, place).await,
+        Verb::List => read::list(api, call, place).await,
+        Verb::Watch => watching::watch(api, call, place).await,
+        Verb::Create => create::create(api, call, place).await,
+        Verb::Update => update::update(api, call, place).await,
+        Verb::Patch => patch::patch(api, call, place).await,
+        Verb::Delete => delete::delete(api, call, place).await,
         _ => delete::delete_collection(api, call, place).await,
     }
 }
 
 /// The subresource of this name, which must know the verb.
-fn served(row: &'static Resource, subresource: &str, verb: &str) -> Result<&'static Subresource> {
+fn served(
+    row: &'static Resource,
+    subresource: &str,
+    verb: Verb<'_>,
+) -> Result<&'static Subresource> {
     let served = row.subresources.iter().find(|s| s.name == subresource);
     let served = served.ok_or_else(ApiError::no_such_resource)?;
     if served.verbs.contains(&verb) {
@@ -172,12 +155,12 @@ pub fn empty(
     call: &Call,
     collection: &'static EmptyCollection,
     name: Option<&str>,
-    verb: &str,
+    verb: Verb<'_>,
 ) -> Result<Reply> {
     match (verb, name) {
-        ("list" | "deletecollection", None) => read::empty_list(api, call, collection),
-        ("watch", None) => watching::empty_watch(api, call, collection),
-        ("get", Some(name)) => Err(read::empty_not_found(collection, name)),
+        (Verb::List | Verb::DeleteCollection, None) => read::empty_list(api, call, collection),
+        (Verb::Watch, None) => watching::empty_watch(api, call, collection),
+        (Verb::Get, Some(name)) => Err(read::empty_not_found(collection, name)),
         _ => Err(ApiError::method_not_allowed(
             collection.group,
             collection.plural,
@@ -201,11 +184,11 @@ fn check_name(place: &Place) -> Result<()> {
 
 /// Whether the path names what the verb works on: a create and a deletion of many need the one
 /// collection the objects live in, a change needs one object.
-fn fits(place: &Place, verb: &str) -> bool {
+fn fits(place: &Place, verb: Verb<'_>) -> bool {
     let in_its_scope = place.row.namespaced() == place.namespace.is_some();
     match verb {
-        "create" | "deletecollection" => place.name.is_none() && in_its_scope,
-        "update" | "patch" => place.name.is_some(),
+        Verb::Create | Verb::DeleteCollection => place.name.is_none() && in_its_scope,
+        Verb::Update | Verb::Patch => place.name.is_some(),
         _ => true,
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kennel_store::{Durability, Op, WriteError};
+use kennel_types::{Reason, Verb};
 use serde_json::Value;
 
 use super::call::{Call, Reply};
@@ -102,7 +103,7 @@ pub(super) async fn update_part(
     if part == Part::Main && at.row.create_on_update && api.store.get(&at.key()).is_none() {
         match create_instead(api, call, at, &decoded, dry_run).await {
             // Somebody else made it meanwhile: then this is an update after all.
-            Err(error) if error.reason == "AlreadyExists" => {}
+            Err(error) if error.reason == Reason::AlreadyExists => {}
             other => return other,
         }
     }
@@ -353,7 +354,7 @@ fn check_uid(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
 /// The right to update is not the right to create: what a PUT would make needs both.
 fn check_may_create(api: &Api, user: &User, at: &At<'_>) -> Result<()> {
     let asked = ResourceAttributes {
-        verb: "create",
+        verb: Verb::Create,
         group: at.row.group,
         version: at.row.version,
         resource: at.row.plural,

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Scope};
 use kennel_server::request::User;
+use kennel_types::Verb;
 use serde_json::json;
 
 use crate::kit::{Kit, request};
@@ -158,7 +159,10 @@ fn attempts() -> Vec<Attempt> {
     for row in RESOURCES {
         let path = collection(row.group, row.version, row.plural, row.scope);
         for sub in row.subresources {
-            for (verb, method, _) in VERBS.into_iter().filter(|v| sub.verbs.contains(&v.0)) {
+            for (verb, method, _) in VERBS
+                .into_iter()
+                .filter(|v| sub.verbs.contains(&Verb::parse(v.0)))
+            {
                 let resource = dotted(&format!("{}/{}", row.plural, sub.name), row.group);
                 let path = format!("{path}/absent/{}", sub.name);
                 all.push(Attempt {

@@ -1,5 +1,6 @@
 //! What a node asks to be issued: certificates for itself, tokens for its pods.
 
+use kennel_types::Verb;
 use serde_json::Value;
 
 use super::{Api, Write, writer};
@@ -85,7 +86,7 @@ fn check_audience(
         return Ok(());
     }
     let asked = Attributes::Resource(ResourceAttributes {
-        verb: "request-serviceaccounts-token-audience",
+        verb: Verb::Other("request-serviceaccounts-token-audience"),
         resource: audience,
         namespace: write.namespace,
         name: write.name,

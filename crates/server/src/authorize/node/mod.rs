@@ -22,6 +22,8 @@ pub(crate) use self::identity::node_of;
 pub(crate) use self::references::{MIRROR, Named, PodShape};
 
 use self::graph::Graph;
+use kennel_types::Verb;
+
 use super::{Attributes, Opinion, ResourceAttributes};
 use crate::follow::{self, Follower};
 use crate::object::{self, Head};
@@ -95,7 +97,7 @@ impl NodeAuthorizer {
         kind: Named,
         asked: &ResourceAttributes<'_>,
     ) -> Result<(), Refusal> {
-        if !matches!(asked.verb, "get" | "list" | "watch") {
+        if !matches!(asked.verb, Verb::Get | Verb::List | Verb::Watch) {
             return refuse("can only read resources of this type");
         }
         if !asked.subresource.is_empty() {
@@ -110,15 +112,17 @@ impl NodeAuthorizer {
     /// Service accounts: read, and their tokens asked for.
     fn account(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
         match (asked.verb, asked.subresource) {
-            ("get", "") | ("create", "token") => self.related(node, Named::ServiceAccount, asked),
-            ("create", _) => refuse("can only create token subresource of serviceaccount"),
+            (Verb::Get, "") | (Verb::Create, "token") => {
+                self.related(node, Named::ServiceAccount, asked)
+            }
+            (Verb::Create, _) => refuse("can only create token subresource of serviceaccount"),
             _ => refuse("can only create tokens for individual service accounts"),
         }
     }
 
     fn claim(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
         match (asked.verb, asked.subresource) {
-            ("update" | "patch", "status") => {}
+            (Verb::Update | Verb::Patch, "status") => {}
             (_, "status") => return refuse("can only get/update/patch this type"),
             _ => rules::one_by_one(asked)?,
         }
@@ -146,14 +150,14 @@ impl NodeAuthorizer {
     fn pod(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
         let narrowed = asked.fields.and_then(|f| f.required("spec.nodeName"));
         match (asked.verb, asked.subresource) {
-            ("create" | "delete", "") | ("update" | "patch", "status") | ("create", "eviction") => {
-                Ok(())
-            }
-            ("list" | "watch", "") if narrowed == Some(node) => Ok(()),
-            ("list" | "watch", "") if asked.name.is_empty() => {
+            (Verb::Create | Verb::Delete, "")
+            | (Verb::Update | Verb::Patch, "status")
+            | (Verb::Create, "eviction") => Ok(()),
+            (Verb::List | Verb::Watch, "") if narrowed == Some(node) => Ok(()),
+            (Verb::List | Verb::Watch, "") if asked.name.is_empty() => {
                 refuse("can only list/watch pods with spec.nodeName field selector")
             }
-            ("get" | "list" | "watch", "") => {
+            (Verb::Get | Verb::List | Verb::Watch, "") => {
                 let bound = self.is_bound(node, asked.namespace, asked.name);
                 rules::relation(node, asked, bound)
             }
@@ -172,9 +176,9 @@ impl NodeAuthorizer {
     /// Certificate signing requests: made, and those made read one by one.
     fn request(&self, user: &User, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
         match (asked.verb, asked.subresource) {
-            ("create", "") => Ok(()),
-            ("get" | "list" | "watch", "") if self.has_made(user, asked.name) => Ok(()),
-            ("get" | "list" | "watch", "") => {
+            (Verb::Create, "") => Ok(()),
+            (Verb::Get | Verb::List | Verb::Watch, "") if self.has_made(user, asked.name) => Ok(()),
+            (Verb::Get | Verb::List | Verb::Watch, "") => {
                 refuse("can only read certificate signing requests of its own")
             }
             _ => Err(Refusal::new()),

@@ -1,27 +1,41 @@
 //! The rules for nodes that a request answers by itself, in upstream's words.
 
+use kennel_types::Verb;
+
 use super::{LEASES, Refusal, ResourceAttributes, refuse};
 
 /// What every node may do with what belongs to no node.
-const ANY_NODE: [(&str, &str, &[&str]); 7] = [
+const ANY_NODE: [(&str, &str, &[Verb<'static>]); 7] = [
     // To check who may talk to the node's own port.
-    ("authentication.k8s.io", "tokenreviews", &["create"]),
-    ("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+    ("authentication.k8s.io", "tokenreviews", &[Verb::Create]),
+    (
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        &[Verb::Create],
+    ),
     (
         "authorization.k8s.io",
         "localsubjectaccessreviews",
-        &["create"],
+        &[Verb::Create],
     ),
     // For the variables that tell pods of services.
-    ("", "services", &["get", "list", "watch"]),
-    ("", "events", &["create", "update", "patch"]),
-    ("storage.k8s.io", "csidrivers", &["get", "list", "watch"]),
-    ("node.k8s.io", "runtimeclasses", &["get", "list", "watch"]),
+    ("", "services", &[Verb::Get, Verb::List, Verb::Watch]),
+    ("", "events", &[Verb::Create, Verb::Update, Verb::Patch]),
+    (
+        "storage.k8s.io",
+        "csidrivers",
+        &[Verb::Get, Verb::List, Verb::Watch],
+    ),
+    (
+        "node.k8s.io",
+        "runtimeclasses",
+        &[Verb::Get, Verb::List, Verb::Watch],
+    ),
 ];
 
 /// Resources that are not divided between nodes.
 pub(super) fn any_node(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
-    let allows = |(group, resource, verbs): &(&str, &str, &[&str])| {
+    let allows = |(group, resource, verbs): &(&str, &str, &[Verb<'_>])| {
         *group == asked.group && *resource == asked.resource && verbs.contains(&asked.verb)
     };
     if asked.subresource.is_empty() && ANY_NODE.iter().any(allows) {
@@ -32,7 +46,7 @@ pub(super) fn any_node(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
 
 /// Reads of single objects.
 pub(super) fn one_by_one(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
-    if asked.verb != "get" {
+    if asked.verb != Verb::Get {
         return refuse("can only get individual resources of this type");
     }
     if !asked.subresource.is_empty() {
@@ -61,8 +75,9 @@ pub(super) fn relation(
 /// Nodes: read and write itself. Names in bodies are checked in admission.
 pub(super) fn own_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     match (asked.verb, asked.subresource) {
-        ("create" | "update" | "patch", "") | ("update" | "patch", "status") => Ok(()),
-        ("get" | "list" | "watch", "") => match asked.name {
+        (Verb::Create | Verb::Update | Verb::Patch, "")
+        | (Verb::Update | Verb::Patch, "status") => Ok(()),
+        (Verb::Get | Verb::List | Verb::Watch, "") => match asked.name {
             name if name == node => Ok(()),
             "" => Err(format!(
                 "node '{node}' cannot read all nodes, only its own Node object"
@@ -77,13 +92,16 @@ pub(super) fn own_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(),
 
 /// What a node does with the one object that has its name.
 fn own_object(node: &str, asked: &ResourceAttributes<'_>, what: &str) -> Result<(), Refusal> {
-    if !matches!(asked.verb, "get" | "create" | "update" | "patch" | "delete") {
+    if !matches!(
+        asked.verb,
+        Verb::Get | Verb::Create | Verb::Update | Verb::Patch | Verb::Delete
+    ) {
         return Err(format!(
             "can only get, create, update, patch, or delete a {what}"
         ));
     }
     // The name of what is created stands in the body.
-    if asked.verb != "create" && asked.name != node {
+    if asked.verb != Verb::Create && asked.name != node {
         return Err(format!(
             "can only access {what} with the same name as the requesting node"
         ));
@@ -111,7 +129,7 @@ pub(super) fn csi_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(),
 pub(super) fn slices(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     let narrowed = asked.fields.and_then(|f| f.required("spec.nodeName"));
     match asked.verb {
-        "list" | "watch" | "deletecollection" if narrowed == Some(node) => Ok(()),
+        Verb::List | Verb::Watch | Verb::DeleteCollection if narrowed == Some(node) => Ok(()),
         _ => refuse(
             "can only list/watch/deletecollection resourceslices with nodeName field selector",
         ),

@@ -59,13 +59,13 @@ impl Rule {
     pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
         match asked {
             Attributes::Resource(asked) => {
-                has(&self.verbs, asked.verb)
+                has(&self.verbs, asked.verb.as_str())
                     && has(&self.groups, asked.group)
                     && self.has_resource(asked)
                     && (self.names.is_empty() || self.names.iter().any(|n| n == asked.name))
             }
             Attributes::Path { verb, path } => {
-                has(&self.verbs, verb) && self.urls.iter().any(|url| covers_url(url, path))
+                has(&self.verbs, verb.as_str()) && self.urls.iter().any(|url| covers_url(url, path))
             }
         }
     }
@@ -97,6 +97,8 @@ pub(super) fn covers_url(url: &str, path: &str) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use kennel_types::Verb;
+
     use super::*;
 
     /// `verbs groups resources names`, or `verbs urls`; lists are joined by commas, `-` is empty.
@@ -125,7 +127,7 @@ pub(super) mod tests {
     fn check(text: &str, asked: [&str; 5], expected: bool) {
         let [verb, group, resource, subresource, name] = asked;
         let resource = ResourceAttributes {
-            verb,
+            verb: Verb::parse(verb),
             group,
             resource,
             subresource,
@@ -160,7 +162,10 @@ pub(super) mod tests {
     #[test]
     fn paths_match_whole_or_by_their_start() {
         let check = |text: &str, verb: &str, path: &str, expected| {
-            let allowed = rule(text).allows(&Attributes::Path { verb, path });
+            let allowed = rule(text).allows(&Attributes::Path {
+                verb: Verb::parse(verb),
+                path,
+            });
             assert_eq!(allowed, expected, "{text} {verb} {path}");
         };
         check("get /api", "get", "/api", true);

@@ -43,9 +43,9 @@ impl Sketch {
     /// The sketch of a request.
     pub(super) fn asked(asked: &Attributes<'_>) -> Self {
         Self(match asked {
-            Attributes::Path { verb, .. } => bit(VERBS, &[verb]) | NAMES | PATHS,
+            Attributes::Path { verb, .. } => bit(VERBS, &[verb.as_str()]) | NAMES | PATHS,
             Attributes::Resource(asked) => {
-                bit(VERBS, &[asked.verb])
+                bit(VERBS, &[asked.verb.as_str()])
                     | bit(NAMES, &[asked.name])
                     | resource(asked.group, asked.resource, asked.subresource)
             }
@@ -110,6 +110,8 @@ fn hash(words: &[&str]) -> u64 {
 mod tests {
     use super::super::super::ResourceAttributes;
     use super::super::rule::tests::rule;
+    use kennel_types::Verb;
+
     use super::*;
 
     #[test]
@@ -146,7 +148,7 @@ mod tests {
                     word
                 });
                 let asked = Attributes::Resource(ResourceAttributes {
-                    verb,
+                    verb: Verb::parse(verb),
                     group,
                     resource,
                     subresource,
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn paths_and_resources_are_apart() {
         let path = Attributes::Path {
-            verb: "get",
+            verb: Verb::Get,
             path: "/",
         };
         let meets = |text: &str| Sketch::of(&[rule(text)]).meets(Sketch::asked(&path));

@@ -5,6 +5,8 @@ use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use kennel_types::Verb;
+
 use super::super::limits;
 use super::pool::Ask;
 use crate::api::Entry;
@@ -207,8 +209,8 @@ pub(super) fn handshake(address: IpAddr, wait: Duration, keys: &impl BuildHasher
     }
 }
 
-fn lane(user: &User, inside: bool, route: &Route, verb: &str) -> Lane {
-    let reads = matches!(verb, "get" | "list" | "watch");
+fn lane(user: &User, inside: bool, route: &Route, verb: Verb<'_>) -> Lane {
+    let reads = matches!(verb, Verb::Get | Verb::List | Verb::Watch);
     if (inside || user.is_in(NODES)) && is_heartbeat(route, verb) {
         return Lane::Heartbeats;
     }
@@ -221,7 +223,7 @@ fn lane(user: &User, inside: bool, route: &Route, verb: &str) -> Lane {
 }
 
 /// What a node does to be known as alive: its lease, its status, and looking itself up.
-fn is_heartbeat(route: &Route, verb: &str) -> bool {
+fn is_heartbeat(route: &Route, verb: Verb<'_>) -> bool {
     let Route::Objects(place) = route else {
         return false;
     };
@@ -229,10 +231,10 @@ fn is_heartbeat(route: &Route, verb: &str) -> bool {
     match (row.group, row.plural, place.subresource.as_deref()) {
         ("coordination.k8s.io", "leases", None) => {
             place.namespace.as_deref() == Some(NODE_LEASES)
-                && matches!(verb, "get" | "create" | "update" | "patch")
+                && matches!(verb, Verb::Get | Verb::Create | Verb::Update | Verb::Patch)
         }
-        ("", "nodes", Some("status")) => matches!(verb, "update" | "patch"),
-        ("", "nodes", None) => verb == "get",
+        ("", "nodes", Some("status")) => matches!(verb, Verb::Update | Verb::Patch),
+        ("", "nodes", None) => verb == Verb::Get,
         _ => false,
     }
 }

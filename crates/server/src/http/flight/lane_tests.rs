@@ -6,7 +6,7 @@ use super::*;
 use crate::request::query::Query;
 use crate::request::{Shown, path};
 
-fn check(user: &User, verb: &str, path: &str, expected: Lane) {
+fn check(user: &User, verb: Verb<'_>, path: &str, expected: Lane) {
     let route = path::parse(path).unwrap();
     let shown = format!("{} {verb} {path}", user.name);
     assert_eq!(lane(user, false, &route, verb), expected, "{shown}");
@@ -19,40 +19,51 @@ const OTHER_LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/lease
 #[test]
 fn reading_and_writing_are_apart_for_everybody() {
     let user = User::authenticated("jane", vec![]);
-    for verb in ["get", "list", "watch"] {
+    for verb in [Verb::Get, Verb::List, Verb::Watch] {
         check(&user, verb, PODS, Lane::Reading);
     }
-    for verb in ["create", "update", "patch", "delete", "deletecollection"] {
+    for verb in [
+        Verb::Create,
+        Verb::Update,
+        Verb::Patch,
+        Verb::Delete,
+        Verb::DeleteCollection,
+    ] {
         check(&user, verb, PODS, Lane::Mutating);
     }
-    check(&user, "update", LEASE, Lane::Mutating);
-    check(&User::master("admin"), "list", PODS, Lane::Reading);
+    check(&user, Verb::Update, LEASE, Lane::Mutating);
+    check(&User::master("admin"), Verb::List, PODS, Lane::Reading);
 }
 
 #[test]
 fn nodes_have_seats_for_their_signs_of_life_only() {
     let node = User::authenticated("system:node:n", vec![NODES.to_owned()]);
-    for verb in ["get", "create", "update", "patch"] {
+    for verb in [Verb::Get, Verb::Create, Verb::Update, Verb::Patch] {
         check(&node, verb, LEASE, Lane::Heartbeats);
     }
-    check(&node, "patch", "/api/v1/nodes/n/status", Lane::Heartbeats);
-    check(&node, "get", "/api/v1/nodes/n", Lane::Heartbeats);
-    check(&node, "list", PODS, Lane::Reading);
-    check(&node, "update", OTHER_LEASE, Lane::Mutating);
-    check(&node, "patch", "/api/v1/nodes/n", Lane::Mutating);
-    check(&node, "list", "/api/v1/nodes", Lane::Reading);
+    check(
+        &node,
+        Verb::Patch,
+        "/api/v1/nodes/n/status",
+        Lane::Heartbeats,
+    );
+    check(&node, Verb::Get, "/api/v1/nodes/n", Lane::Heartbeats);
+    check(&node, Verb::List, PODS, Lane::Reading);
+    check(&node, Verb::Update, OTHER_LEASE, Lane::Mutating);
+    check(&node, Verb::Patch, "/api/v1/nodes/n", Lane::Mutating);
+    check(&node, Verb::List, "/api/v1/nodes", Lane::Reading);
 }
 
 #[test]
 fn controllers_have_seats_of_their_own() {
     let scheduler = User::authenticated("system:kube-scheduler", vec![]);
-    check(&scheduler, "create", PODS, Lane::ControllersMutating);
+    check(&scheduler, Verb::Create, PODS, Lane::ControllersMutating);
     let account = User::service_account("kube-system", "daemon-set-controller");
-    check(&account, "list", PODS, Lane::ControllersReading);
+    check(&account, Verb::List, PODS, Lane::ControllersReading);
     let pretender = User::service_account("kube-systems", "x");
-    check(&pretender, "list", PODS, Lane::Reading);
+    check(&pretender, Verb::List, PODS, Lane::Reading);
     let route = path::parse(PODS).unwrap();
-    let inside = lane(&User::master("x"), true, &route, "create");
+    let inside = lane(&User::master("x"), true, &route, Verb::Create);
     assert_eq!(inside, Lane::ControllersMutating);
 }
 
@@ -88,7 +99,7 @@ fn strangers_go_by_their_network_and_others_by_their_name() {
 }
 
 /// What a request to read pods, or to do something else, asks for.
-fn wish(user: User, caller: &Caller, verb: &'static str, path: &str) -> Option<Wish> {
+fn wish(user: User, caller: &Caller, verb: Verb<'static>, path: &str) -> Option<Wish> {
     let (parts, ()) = http::Request::new(()).into_parts();
     let entry = Entry {
         user,
@@ -110,19 +121,25 @@ fn shares_are_as_promised() {
     let jane = || User::authenticated("jane", vec![]);
     let scheduler = || User::authenticated("system:kube-scheduler", vec![]);
     for (user, caller, verb, path, expected) in [
-        (jane(), &outside, "list", PODS, (1, 100)),
-        (jane(), &outside, "create", PODS, (1, 50)),
-        (User::master("admin"), &outside, "list", PODS, (1, 300)),
-        (User::master("admin"), &outside, "create", PODS, (1, 150)),
-        (scheduler(), &outside, "create", PODS, (1, 100)),
-        (node(), &outside, "update", LEASE, (1, 10)),
-        (User::master("part"), &inside, "create", PODS, (1, 200)),
-        (User::master("part"), &inside, "update", LEASE, (1, 100)),
+        (jane(), &outside, Verb::List, PODS, (1, 100)),
+        (jane(), &outside, Verb::Create, PODS, (1, 50)),
+        (User::master("admin"), &outside, Verb::List, PODS, (1, 300)),
+        (
+            User::master("admin"),
+            &outside,
+            Verb::Create,
+            PODS,
+            (1, 150),
+        ),
+        (scheduler(), &outside, Verb::Create, PODS, (1, 100)),
+        (node(), &outside, Verb::Update, LEASE, (1, 10)),
+        (User::master("part"), &inside, Verb::Create, PODS, (1, 200)),
+        (User::master("part"), &inside, Verb::Update, LEASE, (1, 100)),
     ] {
         let shown = format!("{} {verb} {path}", user.name);
         let Ask { width, share, .. } = wish(user, caller, verb, path).unwrap().ask;
         assert_eq!((width, share), expected, "{shown}");
     }
-    assert!(wish(User::anonymous(), &outside, "get", "/readyz").is_none());
-    assert!(wish(User::anonymous(), &outside, "get", "/version").is_some());
+    assert!(wish(User::anonymous(), &outside, Verb::Get, "/readyz").is_none());
+    assert!(wish(User::anonymous(), &outside, Verb::Get, "/version").is_some());
 }

@@ -4,6 +4,8 @@
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use kennel_types::Verb;
+
 use crate::api::Entry;
 
 /// How many lists are told apart. Two that share a place are both taken for the larger one.
@@ -27,7 +29,7 @@ impl Default for Sizes {
 impl Sizes {
     /// Where the list stands that a request asks for, if it does.
     pub(super) fn place(entry: &Entry, keys: &impl BuildHasher) -> Option<Place> {
-        if entry.verb != "list" {
+        if entry.verb != Verb::List {
             return None;
         }
         let narrowed = NARROWING.map(|name| entry.query.get(name).is_some());

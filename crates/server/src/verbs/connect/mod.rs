@@ -18,6 +18,8 @@ mod stream;
 
 use http::{Method, Response, Uri};
 
+use kennel_types::Verb;
+
 use super::{Call, check_name, name_in, served};
 use crate::api::Api;
 use crate::http::body::Body;
@@ -32,7 +34,7 @@ pub(crate) struct Visit<'a> {
     pub(crate) api: &'a Api,
     pub(crate) call: &'a Call,
     pub(crate) place: &'a Place,
-    pub(crate) verb: &'a str,
+    pub(crate) verb: Verb<'a>,
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
 }

@@ -4,6 +4,7 @@
 mod check;
 
 use kennel_core::selector::FieldSelector;
+use kennel_types::Verb;
 use serde_json::{Map, Value, json};
 
 use super::meta;
@@ -67,7 +68,7 @@ fn subject(spec: &Value) -> User {
 fn verdict(api: &Api, user: &User, spec: &Value) -> Verdict {
     if has(spec, "nonResourceAttributes") {
         let asked = at(spec, "nonResourceAttributes");
-        let (verb, path) = (text(asked, "verb"), text(asked, "path"));
+        let (verb, path) = (Verb::parse(text(asked, "verb")), text(asked, "path"));
         return api
             .authorizer
             .verdict(user, &Attributes::Path { verb, path });
@@ -75,7 +76,7 @@ fn verdict(api: &Api, user: &User, spec: &Value) -> Verdict {
     let asked = at(spec, "resourceAttributes");
     let fields = selector(at(asked, "fieldSelector"));
     let asked = ResourceAttributes {
-        verb: text(asked, "verb"),
+        verb: Verb::parse(text(asked, "verb")),
         group: text(asked, "group"),
         version: text(asked, "version"),
         resource: text(asked, "resource"),

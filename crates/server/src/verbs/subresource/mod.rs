@@ -4,6 +4,8 @@ pub(super) mod binding;
 mod eviction;
 mod token;
 
+use kennel_types::Verb;
+
 use super::call::{Call, Reply};
 use super::update::Part;
 use super::{patch, read, update};
@@ -18,20 +20,20 @@ pub(super) async fn serve(
     call: &Call,
     place: &Place,
     subresource: &Subresource,
-    verb: &str,
+    verb: Verb<'_>,
 ) -> Result<Reply> {
     let part = match (subresource.name, verb) {
         ("binding", _) => return binding::create(api, call, place).await,
         ("eviction", _) => return eviction::create(api, call, place).await,
         ("token", _) => return token::create(api, call, place),
-        (_, "get") => return read::get(api, call, place).await,
+        (_, Verb::Get) => return read::get(api, call, place).await,
         ("status", _) => Part::Status,
         ("approval", _) => Part::Approval,
         ("finalize", _) => Part::Finalize,
         _ => return Err(ApiError::no_such_resource()),
     };
     match verb {
-        "update" => update::update_part(api, call, place, part).await,
+        Verb::Update => update::update_part(api, call, place, part).await,
         _ => patch::patch_part(api, call, place, part).await,
     }
 }

@@ -2,6 +2,7 @@
 //! nobody's.
 
 use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope};
+use kennel_types::Verb;
 use serde_json::{Value, json};
 
 use super::world::{World, csi_node, event, lease, mirror, pod, signing};
@@ -153,14 +154,15 @@ impl Walk {
             );
             for verb in sub.verbs {
                 let (method, body) = match *verb {
-                    "get" => ("GET", None),
-                    "update" => ("PUT", Some(&stored)),
-                    "patch" => ("PATCH", Some(&label)),
+                    Verb::Get => ("GET", None),
+                    Verb::Update => ("PUT", Some(&stored)),
+                    Verb::Patch => ("PATCH", Some(&label)),
                     _ => ("POST", None),
                 };
                 let other = subresource_body(sub.name);
                 let body = if method == "POST" { Some(&other) } else { body };
-                self.step((verb, &shown), method, &below, body).await;
+                self.step((verb.as_str(), &shown), method, &below, body)
+                    .await;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Who may do what, by tables of roles and bindings.
 
 use bytes::Bytes;
+use kennel_types::Verb;
 use serde_json::json;
 
 use super::*;
@@ -79,7 +80,7 @@ fn binding(namespace: &str, name: &str, role: &str, subjects: &[&str]) -> Value 
 /// Who lets the user do this to pods, as reasons say it; nobody is empty.
 fn why(index: &Index, user: &User, verb: &str, namespace: &str) -> String {
     let asked = Attributes::Resource(ResourceAttributes {
-        verb,
+        verb: Verb::parse(verb),
         resource: "pods",
         namespace,
         ..ResourceAttributes::default()
