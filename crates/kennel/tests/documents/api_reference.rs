@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope};
+use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope, Subresource};
 
 const HEAD: &str = "\
 # The API: resources and verbs
@@ -57,7 +57,7 @@ fn verbs(resource: &Resource) -> String {
     ];
     let missing: Vec<&str> = ALL
         .into_iter()
-        .filter(|verb| !resource.verbs.contains(verb))
+        .filter(|verb| resource.verbs.iter().all(|served| served.as_str() != *verb))
         .collect();
     if missing.is_empty() {
         "all".to_owned()
@@ -68,7 +68,11 @@ fn verbs(resource: &Resource) -> String {
 
 fn subresources(resource: &Resource) -> String {
     let each = resource.subresources.iter();
-    each.map(|sub| format!("{} ({})", sub.name, sub.verbs.join(", ")))
+    let verbs = |sub: &Subresource| {
+        let verbs: Vec<&str> = sub.verbs.iter().map(|verb| verb.as_str()).collect();
+        verbs.join(", ")
+    };
+    each.map(|sub| format!("{} ({})", sub.name, verbs(sub)))
         .collect::<Vec<_>>()
         .join("; ")
 }
