@@ -123,7 +123,7 @@ pub(crate) enum Verb {
     ///   <hostname>.<service>.<namespace>...           one pod
     ///   <node>.<service>.<namespace>...               the service's pods on one node
     ///
-    /// Forwards other queries to upstream resolvers. See docs/guides/names.md. Example:
+    /// Forwards other queries to upstream resolvers. See docs/guides/dns.md. Example:
     ///
     ///   kennel dns --kubeconfig ./kennel/admin.kubeconfig &
     ///   dig @127.0.0.1 -p 10053 sim-1.agent.default.svc.cluster.local

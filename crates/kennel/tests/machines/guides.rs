@@ -92,7 +92,7 @@ pages!(
     existing_cluster: "docs/guides/existing-cluster.md",
     find_out_why: "docs/guides/find-out-why.md",
     join: "docs/guides/join.md",
-    names: "docs/guides/names.md",
+    dns: "docs/guides/dns.md",
     readme: "README.md",
     roll_back: "docs/guides/roll-back.md",
     static_pods: "docs/guides/static-pods.md",
