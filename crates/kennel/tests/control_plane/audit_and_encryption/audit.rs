@@ -8,9 +8,11 @@ use std::process::Command;
 use kennel_testkit::{Access, Deadline, eventually};
 use serde_json::{Value, json};
 
-use crate::audit_and_encryption::fixture::{CONFIGMAPS, KENNEL, Keeper, NOWHERE, SECRETS, holding};
+use crate::audit_and_encryption::fixture::{
+    CONFIGMAPS, Fixture, KENNEL, NOWHERE, SECRETS, holding,
+};
 
-fn log_of(server: &Keeper) -> PathBuf {
+fn log_of(server: &Fixture) -> PathBuf {
     server.kennel.data_dir().join("audit/audit.log")
 }
 
@@ -37,7 +39,7 @@ fn line(path: &Path, id: &str) -> Value {
 
 #[test]
 fn every_change_has_a_line_whatever_became_of_it() {
-    let server = Keeper::started(&[]);
+    let server = Fixture::started(&[]);
     let (admin, log) = (&server.admin, log_of(&server));
     let stranger = &Access::stranger(server.kennel.address(), &server.kennel.data_dir());
     let small = json!({"metadata": {"name": "seen"}})
@@ -97,7 +99,7 @@ fn every_change_has_a_line_whatever_became_of_it() {
 
 #[test]
 fn secrets_are_never_in_it() {
-    let server = Keeper::started(&[]);
+    let server = Fixture::started(&[]);
     let (plain, encoded) = ("hunter2-is-my-password", "aHVudGVyMi1pcy1teS1wYXNzd29yZA==");
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"k": plain}});
     assert_eq!(server.post(SECRETS, &secret).code, 201);
@@ -128,7 +130,7 @@ fn secrets_are_never_in_it() {
 #[test]
 fn it_rotates_within_its_bounds() {
     let bounds = ["--audit-log-max-size", "64Ki", "--audit-log-max-files", "3"];
-    let server = Keeper::started(&bounds);
+    let server = Fixture::started(&bounds);
     let mut wire = server.admin.open().unwrap();
     let count = 500;
     let mut last = String::new();
@@ -163,16 +165,16 @@ fn name_of(line: &Value) -> String {
 
 #[test]
 fn a_stop_loses_nothing_and_half_a_line_harms_no_other() {
-    let server = Keeper::started(&[]);
+    let server = Fixture::started(&[]);
     let log = log_of(&server);
     let reply = server.touch("before");
     let id = reply.header("audit-id").unwrap();
-    let mut server = Keeper::of(server.kennel.restart());
+    let mut server = Fixture::of(server.kennel.restart());
     assert_eq!(lines(&log).last().unwrap()["auditID"], id);
     server.kennel.kill();
     let mut file = fs::File::options().append(true).open(&log).unwrap();
     file.write_all(b"{\"kind\":\"Ev").unwrap();
-    let server = Keeper::of(server.kennel.crash_and_restart());
+    let server = Fixture::of(server.kennel.crash_and_restart());
     let reply = server.touch("after");
     let id = reply.header("audit-id").unwrap();
     let text = eventually(Deadline::seconds(10), || {
@@ -188,7 +190,7 @@ fn a_stop_loses_nothing_and_half_a_line_harms_no_other() {
     assert_eq!((whole.len(), torn), (2, vec!["{\"kind\":\"Ev"]));
 }
 
-fn lost(server: &Keeper) -> u64 {
+fn lost(server: &Fixture) -> u64 {
     let metrics = server.admin.ask("GET", "/metrics", b"").text();
     let line = metrics
         .lines()
@@ -198,7 +200,7 @@ fn lost(server: &Keeper) -> u64 {
 
 #[test]
 fn a_full_disk_costs_lines_and_no_requests() {
-    let server = Keeper::started(&["--audit-log", "/dev/full"]);
+    let server = Fixture::started(&["--audit-log", "/dev/full"]);
     for n in 0..3 {
         assert_eq!(server.touch(&format!("m{n}")).code, 201);
     }
@@ -211,7 +213,7 @@ fn a_full_disk_costs_lines_and_no_requests() {
 
 #[test]
 fn once_it_works_again_it_says_what_is_missing() {
-    let server = Keeper::started(&[]);
+    let server = Fixture::started(&[]);
     let log = log_of(&server);
     let dir = log.parent().unwrap();
     fs::remove_dir_all(dir).unwrap();
@@ -258,7 +260,7 @@ fn a_place_that_cannot_be_written_is_refused_at_the_start() {
 
 #[test]
 fn it_can_be_turned_off() {
-    let server = Keeper::started(&["--audit-log", "off"]);
+    let server = Fixture::started(&["--audit-log", "off"]);
     assert_eq!(server.touch("m").header("audit-id"), None);
     assert!(!server.kennel.data_dir().join("audit").exists());
 }

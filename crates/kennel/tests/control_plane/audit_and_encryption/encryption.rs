@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::audit_and_encryption::fixture::{KENNEL, Keeper, NOWHERE, SECRETS, holding};
+use crate::audit_and_encryption::fixture::{Fixture, KENNEL, NOWHERE, SECRETS, holding};
 
 /// Base64 of 32 times the letter a, b, c.
 const KEY_A: &str = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE= first";
@@ -48,7 +48,7 @@ impl KeyFile {
     }
 }
 
-impl Keeper {
+impl Fixture {
     fn restart_with(self, arguments: &[&str]) -> Self {
         let arguments = [&["server"], arguments].concat();
         Self::of(self.kennel.restart_with(&arguments))
@@ -98,12 +98,12 @@ fn refused(data: &Path, arguments: &[&str], words: &[&str]) {
 #[test]
 fn secrets_are_encrypted_from_the_first_write_on() {
     let keys = KeyFile::new(&[KEY_A]);
-    let server = Keeper::started(&keys.arguments());
+    let server = Fixture::started(&keys.arguments());
     let made = server.keep_secret("s");
     let change = json!({"stringData": {"more": PLAIN}});
     assert_eq!(server.patch(&format!("{SECRETS}/s"), &change).code, 200);
     assert_eq!(server.shows_on_disk(), NOWHERE, "while it runs");
-    let server = Keeper::of(server.kennel.crash_and_restart());
+    let server = Fixture::of(server.kennel.crash_and_restart());
     assert_eq!(server.secret("s")["data"]["more"], ENCODED);
     assert_eq!(
         server.secret("s")["metadata"]["uid"],
@@ -114,7 +114,7 @@ fn secrets_are_encrypted_from_the_first_write_on() {
 
 #[test]
 fn turning_it_on_changing_keys_and_turning_it_off() {
-    let server = Keeper::started(&[]);
+    let server = Fixture::started(&[]);
     let made = server.keep_secret("s");
     server.keep_secret("gone");
     let gone = format!("{SECRETS}/gone");
@@ -145,9 +145,9 @@ fn turning_it_on_changing_keys_and_turning_it_off() {
 #[test]
 fn without_the_right_key_it_does_not_start_and_nothing_is_lost() {
     let keys = KeyFile::new(&[KEY_A]);
-    let server = Keeper::started(&keys.arguments());
+    let server = Fixture::started(&keys.arguments());
     let made = server.keep_secret("s");
-    let mut server = Keeper::of(server.kennel.restart());
+    let mut server = Fixture::of(server.kennel.restart());
     server.kennel.terminate();
     server.kennel.wait_for_end();
     let data = server.kennel.data_dir();
@@ -178,16 +178,16 @@ fn without_the_right_key_it_does_not_start_and_nothing_is_lost() {
         &absent,
         &["cannot read the encryption keys in /nowhere/keys"],
     );
-    let server = Keeper::of(server.kennel.crash_and_restart());
+    let server = Fixture::of(server.kennel.crash_and_restart());
     assert_eq!(server.secret("s"), made);
 }
 
 #[test]
 fn changed_bytes_are_refused_and_named() {
     let keys = KeyFile::new(&[KEY_A]);
-    let server = Keeper::started(&keys.arguments());
+    let server = Fixture::started(&keys.arguments());
     server.keep_secret("s");
-    let mut server = Keeper::of(server.kennel.restart());
+    let mut server = Fixture::of(server.kennel.restart());
     server.kennel.terminate();
     server.kennel.wait_for_end();
     let database = server.kennel.data_dir().join("kennel.db");
@@ -228,7 +228,7 @@ fn killed_in_the_rewrite(data: &Path, arguments: &[&str], after: Duration) {
 /// Killed at any point of the rewrite, nothing is lost, and the next start goes on with it.
 #[test]
 fn killed_while_it_rewrites() {
-    let server = Keeper::started(&[]);
+    let server = Fixture::started(&[]);
     // Several transactions' worth.
     let filler = "x".repeat(400_000);
     let secrets: Vec<Value> = (0..50)
@@ -245,14 +245,14 @@ fn killed_while_it_rewrites() {
     }
     keys.write(&[KEY_A, KEY_B]);
     let arguments = [&["server"], &keys.arguments()[..]].concat();
-    let server = Keeper::of(kennel.crash_and_restart_with(&arguments));
+    let server = Fixture::of(kennel.crash_and_restart_with(&arguments));
     for made in &secrets {
         let name = made["metadata"]["name"].as_str().unwrap();
         assert!(server.secret(name) == *made, "{name} is another one");
     }
     assert_eq!(server.shows_on_disk(), NOWHERE);
     keys.write(&[KEY_A]);
-    let server = Keeper::of(server.kennel.restart());
+    let server = Fixture::of(server.kennel.restart());
     assert!(
         server.secret("s0") == secrets[0],
         "the other key is not needed"

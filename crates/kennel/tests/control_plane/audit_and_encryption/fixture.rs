@@ -11,12 +11,12 @@ pub(crate) const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(crate) const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
 /// A server and the administrator's access to it.
-pub(crate) struct Keeper {
+pub(crate) struct Fixture {
     pub(crate) kennel: Kennel,
     pub(crate) admin: Access,
 }
 
-impl Keeper {
+impl Fixture {
     /// A server started with these arguments.
     pub(crate) fn started(arguments: &[&str]) -> Self {
         Self::of(Kennel::start(KENNEL, &[&["server"], arguments].concat()))

@@ -2,8 +2,8 @@
 //! restart. Afterwards nothing has leaked, nothing is stuck, and nothing is gone that had a living owner.
 
 mod crashes;
-mod ends;
 mod fixture;
+mod missed_heartbeats;
+mod namespace_deletion;
 mod races;
 mod restarts;
-mod silence;

@@ -1,4 +1,4 @@
-//! Deletes that race creates: owners that go while their pods come, and come back under the same name.
+//! Deletes that race creates: owners deleted while their pods are created, and re-created under the same name.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! `kennel up` stopped and started again: it goes on where it was, and nothing that ran notices.
+//! `kennel up` stopped and restarted: it resumes, and running pods are not affected.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};

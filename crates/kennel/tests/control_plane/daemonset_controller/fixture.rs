@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::daemonset_controller::ledger::{Ledger, known};
+use crate::daemonset_controller::pod_log::{Ledger, known};
 
 /// Far more than anything here takes; a passing test never waits for it.
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -1,10 +1,10 @@
 //! The DaemonSet controller (and, in `placing`, the scheduler) when things go wrong: an API that refuses, loses answers and breaks
 //! watches; a controller that is killed at any instant; two of them at once; processes of their own.
 
-mod api;
-mod deaths;
+mod api_faults;
 mod fixture;
-mod ledger;
-mod pairs;
-mod placing;
+mod kills;
+mod pod_log;
 mod processes;
+mod scheduler_faults;
+mod two_controllers;

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use kennel_testkit::{Deadline, eventually};
 
 use crate::server_faults::fixture::{
-    CONFIGMAPS, KENNEL, Patient, configmap, impatient, refusal, server,
+    CONFIGMAPS, Fixture, KENNEL, configmap, impatient, refusal, server,
 };
 
 const JSON: &str = "application/json";
 /// A server that waits for a second ends a connection well before this.
 const SOON: Duration = Duration::from_secs(10);
 
-fn raw(server: &Patient) -> TcpStream {
+fn raw(server: &Fixture) -> TcpStream {
     let socket = TcpStream::connect(server.kennel.address()).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();
     socket
@@ -116,7 +116,7 @@ fn a_request_that_is_cut_off_stores_nothing() {
 const LARGE: usize = 100_000;
 const CHANGES: usize = 300;
 
-fn watch(server: &Patient) -> kennel_testkit::Wire {
+fn watch(server: &Fixture) -> kennel_testkit::Wire {
     let mut wire = server.admin.open().unwrap();
     let path = format!("{CONFIGMAPS}?watch=1&fieldSelector=metadata.name%3Dbusy");
     let request = format!("GET {path} HTTP/1.1\r\nHost: kennel\r\n\r\n");
@@ -125,7 +125,7 @@ fn watch(server: &Patient) -> kennel_testkit::Wire {
     wire
 }
 
-fn watches(server: &Patient) -> u32 {
+fn watches(server: &Fixture) -> u32 {
     let text = server.admin.ask("GET", "/metrics", b"").text();
     let line = text.lines().find_map(|l| l.strip_prefix("kennel_watches "));
     line.and_then(|count| count.parse().ok()).unwrap()
@@ -185,7 +185,7 @@ fn a_client_that_does_not_read_its_list_is_given_up() {
 }
 
 /// How many sockets the server holds.
-fn sockets(server: &Patient) -> usize {
+fn sockets(server: &Fixture) -> usize {
     let dir = format!("/proc/{}/fd", server.kennel.pid());
     let links = std::fs::read_dir(dir).unwrap().flatten();
     let links = links.filter_map(|entry| std::fs::read_link(entry.path()).ok());
@@ -198,7 +198,7 @@ fn sockets(server: &Patient) -> usize {
 fn running_out_of_file_descriptors_passes() {
     let limit = r#"ulimit -n 64; exec "$0" "$@""#;
     let kennel = kennel_testkit::Kennel::start("sh", &["-c", limit, KENNEL, "server"]);
-    let server = Patient::of(kennel);
+    let server = Fixture::of(kennel);
     let mut early = server.admin.open().unwrap();
     let crowd: Vec<_> = (0..100).map(|_| raw(&server)).collect();
     eventually(Deadline::seconds(10), || {

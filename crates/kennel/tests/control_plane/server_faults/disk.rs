@@ -10,7 +10,7 @@ use std::process::Command;
 use kennel_testkit::{Access, Kennel};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::server_faults::fixture::{CONFIGMAPS, KENNEL, Patient, configmap, refusal};
+use crate::server_faults::fixture::{CONFIGMAPS, Fixture, KENNEL, configmap, refusal};
 
 const JSON: &str = "application/json";
 
@@ -22,8 +22,8 @@ const SMALL_DISK: &str =
 const SMALL_FILES: &str = r#"trap "" XFSZ; ulimit -S -f 6144; exec "$0" "$@""#;
 
 /// A server whose disk can be filled, and how to make room on it.
-struct Cramped {
-    server: Patient,
+struct SmallDiskServer {
+    server: Fixture,
     ballast: Option<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ fn may_mount() -> bool {
     tried.is_ok_and(|status| status.success())
 }
 
-impl Cramped {
+impl SmallDiskServer {
     fn on_a_small_disk() -> Self {
         let wrapper = ["--mount", "--map-root-user", "sh", "-c", SMALL_DISK];
         let arguments = [&wrapper[..], &[KENNEL, "server"]].concat();
@@ -47,7 +47,7 @@ impl Cramped {
         let ballast = data.join("ballast");
         std::fs::write(&ballast, vec![0; 2 << 20]).unwrap();
         Self {
-            server: Patient { kennel, admin },
+            server: Fixture { kennel, admin },
             ballast: Some(ballast),
         }
     }
@@ -55,7 +55,7 @@ impl Cramped {
     fn with_small_files() -> Self {
         let arguments = ["-c", SMALL_FILES, KENNEL, "server"];
         Self {
-            server: Patient::of(Kennel::start("sh", &arguments)),
+            server: Fixture::of(Kennel::start("sh", &arguments)),
             ballast: None,
         }
     }
@@ -74,7 +74,7 @@ impl Cramped {
 }
 
 /// Creates until the disk refuses; returns how many fitted, and the words of the refusal.
-fn fill(server: &Patient) -> (usize, String) {
+fn fill(server: &Fixture) -> (usize, String) {
     let mut wire = server.admin.open().unwrap();
     let value = "x".repeat(100_000);
     for n in 0..200 {
@@ -89,8 +89,8 @@ fn fill(server: &Patient) -> (usize, String) {
     panic!("the disk never got full");
 }
 
-fn live_through(cramped: &Cramped, complaint: &str) {
-    let server = &cramped.server;
+fn live_through(small_disk_server: &SmallDiskServer, complaint: &str) {
+    let server = &small_disk_server.server;
     let mut watch = server.admin.open().unwrap();
     let request = format!("GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\nHost: kennel\r\n\r\n");
     watch.send(request.as_bytes()).unwrap();
@@ -106,7 +106,7 @@ fn live_through(cramped: &Cramped, complaint: &str) {
     };
     assert_eq!((read(0), read(fitted - 1), read(fitted)), (200, 200, 404));
     assert_eq!(server.admin.ask("GET", "/readyz", b"").code, 200);
-    cramped.make_room();
+    small_disk_server.make_room();
     server.is_well("a full disk");
     // The watch has lived through it, and goes on with what came after.
     let mut seen = String::new();
@@ -121,22 +121,29 @@ fn live_through(cramped: &Cramped, complaint: &str) {
 #[test]
 fn a_full_disk_fails_writes_until_there_is_room() {
     if may_mount() {
-        live_through(&Cramped::on_a_small_disk(), "no space left on the disk");
+        live_through(
+            &SmallDiskServer::on_a_small_disk(),
+            "no space left on the disk",
+        );
     } else {
         eprintln!(
             "NOTE: no file systems may be mounted here; limits on files stand in for a full disk"
         );
-        live_through(&Cramped::with_small_files(), "cannot write");
+        live_through(&SmallDiskServer::with_small_files(), "cannot write");
     }
 }
 
 #[test]
 fn files_that_may_not_grow_fail_writes_until_they_may() {
-    let cramped = Cramped::with_small_files();
-    live_through(&cramped, "cannot write");
-    let acknowledged = cramped.server.admin.ask("GET", CONFIGMAPS, b"").json();
+    let small_disk_server = SmallDiskServer::with_small_files();
+    live_through(&small_disk_server, "cannot write");
+    let acknowledged = small_disk_server
+        .server
+        .admin
+        .ask("GET", CONFIGMAPS, b"")
+        .json();
     let count = acknowledged["items"].as_array().map(Vec::len);
-    let server = Patient::of(cramped.server.kennel.restart());
+    let server = Fixture::of(small_disk_server.server.kennel.restart());
     let kept = server.admin.ask("GET", CONFIGMAPS, b"").json();
     assert_eq!(kept["items"].as_array().map(Vec::len), count);
 }

@@ -1,4 +1,4 @@
-//! A server to be mistreated, and the proof that it has survived.
+//! A server under test, and a check that it still works afterwards.
 
 use kennel_testkit::{Access, Kennel, Reply};
 use serde_json::{Value, json};
@@ -10,26 +10,26 @@ pub(crate) const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(crate) const PATIENCE_SECONDS: u64 = 1;
 
 /// A server and the administrator's access to it.
-pub(crate) struct Patient {
+pub(crate) struct Fixture {
     pub(crate) kennel: Kennel,
     pub(crate) admin: Access,
 }
 
 /// A server with the patience of every day.
-pub(crate) fn server() -> Patient {
-    Patient::of(Kennel::server(KENNEL))
+pub(crate) fn server() -> Fixture {
+    Fixture::of(Kennel::server(KENNEL))
 }
 
 /// A server with little patience.
-pub(crate) fn impatient() -> Patient {
+pub(crate) fn impatient() -> Fixture {
     let seconds = PATIENCE_SECONDS.to_string();
-    Patient::of(Kennel::start(
+    Fixture::of(Kennel::start(
         KENNEL,
         &["server", "--patience-seconds", &seconds],
     ))
 }
 
-impl Patient {
+impl Fixture {
     pub(crate) fn of(kennel: Kennel) -> Self {
         let admin = Access::admin(kennel.address(), &kennel.data_dir());
         Self { kennel, admin }

@@ -11,7 +11,7 @@ use kennel_server::pki::issue::Authority;
 use kennel_testkit::{Access, Deadline, Reply, Wire, eventually};
 use serde_json::json;
 
-use crate::server_faults::fixture::{CONFIGMAPS, Patient, configmap, refusal, server};
+use crate::server_faults::fixture::{CONFIGMAPS, Fixture, configmap, refusal, server};
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
@@ -27,40 +27,40 @@ const TURNS: usize = 40;
 const DONE_BY: Duration = Duration::from_mins(2);
 
 /// A server with people in it who may do everything, without being its administrators.
-struct Town {
-    server: Patient,
+struct FloodedServer {
+    server: Fixture,
     authority: Authority,
     certificates: tempfile::TempDir,
 }
 
-impl Town {
+impl FloodedServer {
     fn new() -> Self {
         let server = server();
         let authority = Authority::open(&server.kennel.data_dir().join("pki")).unwrap();
-        let town = Self {
+        let server = Self {
             server,
             authority,
             certificates: tempfile::tempdir().unwrap(),
         };
-        town.create(
+        server.create(
             "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-            &json!({"metadata": {"name": "citizen"},
+            &json!({"metadata": {"name": "user_access"},
                 "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
         );
-        town.create(
+        server.create(
             "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
             &json!({"metadata": {"name": "citizens"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                    "name": "citizen"},
+                    "name": "user_access"},
                 "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group",
                     "name": "system:authenticated"}]}),
         );
         for n in 0..10 {
             let body = configmap(&format!("large-{n}"), &"x".repeat(900_000));
-            let reply = town.server.admin.ask("POST", LARGE, &body);
+            let reply = server.server.admin.ask("POST", LARGE, &body);
             assert_eq!(reply.code, 201, "{}", reply.text());
         }
-        town
+        server
     }
 
     fn create(&self, path: &str, object: &serde_json::Value) {
@@ -69,7 +69,7 @@ impl Town {
         assert_eq!(reply.code, 201, "{}", reply.text());
     }
 
-    fn citizen(&self, name: &str, group: &str) -> Access {
+    fn user_access(&self, name: &str, group: &str) -> Access {
         let dir: &Path = self.certificates.path();
         let file = name.replace(':', "-");
         let issued = self.authority.client(dir, &file, name, Some(group));
@@ -119,13 +119,13 @@ fn get(access: &Access, path: &str) -> Wire {
 }
 
 impl Flood {
-    fn over(town: &Town) -> Self {
-        let mallory = town.citizen("mallory", "citizens");
+    fn over(server: &FloodedServer) -> Self {
+        let mallory = server.user_access("mallory", "citizens");
         let mut held: Vec<Wire> = (0..SHARE).map(|_| slow_body(&mallory)).collect();
-        town.until("requests", "mutating", |taken| taken == SHARE);
+        server.until("requests", "mutating", |taken| taken == SHARE);
         // The next ones wait, and those after them are told to come back later.
         held.extend((0..QUEUE).map(|_| slow_body(&mallory)));
-        town.until("queued_requests", "mutating", |waiting| waiting == QUEUE);
+        server.until("queued_requests", "mutating", |waiting| waiting == QUEUE);
         for _ in 0..10 {
             is_too_many(&slow_body(&mallory).reply().unwrap());
         }
@@ -211,15 +211,15 @@ fn lease(turn: usize) -> Vec<u8> {
 
 #[test]
 fn a_flood_from_one_client_is_not_noticed_by_the_others() {
-    let town = Town::new();
-    let node = town.citizen("system:node:n", "system:nodes");
+    let server = FloodedServer::new();
+    let node = server.user_access("system:node:n", "system:nodes");
     assert_eq!(node.ask("POST", LEASES, &lease(0)).code, 201);
     let (reader, writer) = (
-        town.citizen("reader", "citizens"),
-        town.citizen("writer", "citizens"),
+        server.user_access("reader", "citizens"),
+        server.user_access("writer", "citizens"),
     );
-    let scheduler = town.citizen("system:kube-scheduler", "citizens");
-    let flood = Flood::over(&town);
+    let scheduler = server.user_access("system:kube-scheduler", "citizens");
+    let flood = Flood::over(&server);
     let started = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -247,32 +247,32 @@ fn a_flood_from_one_client_is_not_noticed_by_the_others() {
     });
     assert!(started.elapsed() < DONE_BY, "{:?}", started.elapsed());
     // All the while it was flooded.
-    assert_eq!(town.figure("requests", "mutating"), SHARE);
+    assert_eq!(server.figure("requests", "mutating"), SHARE);
     assert!(flood.end() > 0, "nothing was refused while it hammered");
     // It is gone, and so is all that it held.
     for lane in ["reading", "mutating", "watches"] {
         // The one who looks takes a seat as well.
-        town.until("requests", lane, |taken| {
+        server.until("requests", lane, |taken| {
             taken == usize::from(lane == "reading")
         });
-        town.until("queued_requests", lane, |waiting| waiting == 0);
+        server.until("queued_requests", lane, |waiting| waiting == 0);
     }
-    town.server.is_well("a flood");
+    server.server.is_well("a flood");
 }
 
 /// Handshakes that nobody finishes, and connections on which nobody speaks.
 #[test]
 fn a_crowd_at_the_door_keeps_nobody_out() {
-    let town = Town::new();
-    let address = town.server.kennel.address();
+    let server = FloodedServer::new();
+    let address = server.server.kennel.address();
     let crowd: Vec<_> = (0..140)
         .map(|_| std::net::TcpStream::connect(address).unwrap())
         .collect();
-    town.until("requests", "handshakes", |taken| taken >= 140);
-    let reader = town.citizen("reader", "citizens");
+    server.until("requests", "handshakes", |taken| taken >= 140);
+    let reader = server.user_access("reader", "citizens");
     for _ in 0..20 {
         assert_eq!(reader.ask("GET", "/api/v1/nodes", b"").code, 200);
     }
     drop(crowd);
-    town.until("requests", "handshakes", |taken| taken == 0);
+    server.until("requests", "handshakes", |taken| taken == 0);
 }

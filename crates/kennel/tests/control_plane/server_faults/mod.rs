@@ -4,9 +4,9 @@
 
 mod clients;
 mod disk;
-mod ends;
+mod failed_starts;
+mod files_and_logs;
 mod fixture;
 mod flood;
-mod input;
-mod starts;
-mod traces;
+mod malformed_requests;
+mod shutdown;

@@ -1,4 +1,4 @@
-//! The pods of one node that is looked after by the agent itself, on a runtime that runs nothing, against a real
+//! The pods of one node under the real agent with the fake runtime, against a real
 //! API: what it writes, and what the API makes of it.
 
 use std::net::IpAddr;

@@ -4,6 +4,6 @@
 
 mod agent;
 mod fixture;
-mod lives;
-mod nodes;
+mod node_scenarios;
+mod pod_scenarios;
 mod processes;

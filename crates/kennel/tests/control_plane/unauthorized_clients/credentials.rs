@@ -1,4 +1,4 @@
-//! Tokens that prove nothing: whatever is wrong with them, all get the same 401.
+//! Invalid tokens: whatever is wrong with them, all get the same 401.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -45,15 +45,15 @@ fn encoded(value: &Value) -> String {
     URL_SAFE_NO_PAD.encode(value.to_string())
 }
 
-/// A genuine token taken apart, and the key that signed it.
-struct Genuine {
+/// A valid token taken apart, and the key that signed it.
+struct ValidToken {
     token: String,
     header: Value,
     claims: Value,
     key: KeyPair,
 }
 
-impl Genuine {
+impl ValidToken {
     fn of(target: &Target) -> Self {
         let token = target.token("default", &json!({}));
         let parts: Vec<&str> = token.split('.').collect();
@@ -69,7 +69,7 @@ impl Genuine {
         self.header["kid"].as_str().unwrap().to_owned()
     }
 
-    /// The genuine claims with a change, signed with a key under a key id.
+    /// The valid claims with a change, signed with a key under a key id.
     fn signed(&self, key: &KeyPair, key_id: Option<String>, change: impl Fn(&mut Value)) -> String {
         let mut claims = self.claims.clone();
         change(&mut claims);
@@ -88,12 +88,12 @@ impl Genuine {
 #[test]
 fn tampered_tokens() {
     let target = Target::new();
-    let genuine = Genuine::of(&target);
-    known_as(&target.with_token(&genuine.token), ACCOUNT);
-    let [header, claims, signature] = genuine.token.split('.').collect::<Vec<_>>()[..] else {
+    let valid_token = ValidToken::of(&target);
+    known_as(&target.with_token(&valid_token.token), ACCOUNT);
+    let [header, claims, signature] = valid_token.token.split('.').collect::<Vec<_>>()[..] else {
         panic!("three parts");
     };
-    let mut other = genuine.claims.clone();
+    let mut other = valid_token.claims.clone();
     other["kubernetes.io"]["namespace"] = "kube-system".into();
     let token = format!("{header}.{}.{signature}", encoded(&other));
     unauthorized(&target.with_token(&token), "other claims");
@@ -109,16 +109,16 @@ fn tampered_tokens() {
         let token = format!("{header}.{claims}.{signature}");
         unauthorized(&target.with_token(&token), "no signature");
     }
-    let token = format!("{}.{signature}", genuine.token);
+    let token = format!("{}.{signature}", valid_token.token);
     unauthorized(&target.with_token(&token), "four parts");
 }
 
 #[test]
 fn tokens_that_choose_how_they_are_checked() {
     let target = Target::new();
-    let genuine = Genuine::of(&target);
-    let claims = encoded(&genuine.claims);
-    let id = genuine.key_id();
+    let valid_token = ValidToken::of(&target);
+    let claims = encoded(&valid_token.claims);
+    let id = valid_token.key_id();
     for none in ["none", "None", "NONE", ""] {
         let header = encoded(&json!({"alg": none, "typ": "JWT", "kid": id}));
         let token = format!("{header}.{claims}.");
@@ -126,14 +126,14 @@ fn tokens_that_choose_how_they_are_checked() {
     }
     // What everybody may know must not do as a secret.
     let public = [
-        genuine.key.public_key_pem().into_bytes(),
-        genuine.key.public_key_raw().to_vec(),
+        valid_token.key.public_key_pem().into_bytes(),
+        valid_token.key.public_key_raw().to_vec(),
     ];
     for secret in public {
         let mut header = Header::new(Algorithm::HS256);
         header.kid = Some(id.clone());
         let key = EncodingKey::from_secret(&secret);
-        let token = jsonwebtoken::encode(&header, &genuine.claims, &key).unwrap();
+        let token = jsonwebtoken::encode(&header, &valid_token.claims, &key).unwrap();
         unauthorized(&target.with_token(&token), "HS256 with the public key");
     }
 }
@@ -141,32 +141,32 @@ fn tokens_that_choose_how_they_are_checked() {
 #[test]
 fn tokens_of_other_keys_and_issuers() {
     let target = Target::new();
-    let genuine = Genuine::of(&target);
-    let good = genuine.resigned(|_| {});
+    let valid_token = ValidToken::of(&target);
+    let good = valid_token.resigned(|_| {});
     known_as(&target.with_token(&good), ACCOUNT);
     let own = KeyPair::generate().unwrap();
-    let token = genuine.signed(&own, Some(genuine.key_id()), |_| {});
+    let token = valid_token.signed(&own, Some(valid_token.key_id()), |_| {});
     unauthorized(&target.with_token(&token), "another key");
-    let token = genuine.signed(&genuine.key, None, |_| {});
+    let token = valid_token.signed(&valid_token.key, None, |_| {});
     unauthorized(&target.with_token(&token), "no key id");
-    let token = genuine.signed(&genuine.key, Some("../ca".into()), |_| {});
+    let token = valid_token.signed(&valid_token.key, Some("../ca".into()), |_| {});
     unauthorized(&target.with_token(&token), "another key id");
-    let token = genuine.resigned(|claims| claims["iss"] = "https://elsewhere".into());
+    let token = valid_token.resigned(|claims| claims["iss"] = "https://elsewhere".into());
     unauthorized(&target.with_token(&token), "another issuer");
-    let token = genuine.resigned(|claims| claims["iss"] = Value::Null);
+    let token = valid_token.resigned(|claims| claims["iss"] = Value::Null);
     unauthorized(&target.with_token(&token), "no issuer");
 }
 
 #[test]
 fn tokens_at_the_wrong_time_or_for_others() {
     let target = Target::new();
-    let genuine = Genuine::of(&target);
-    let now = genuine.claims["iat"].as_i64().unwrap();
-    let token = genuine.resigned(|claims| claims["exp"] = (now - 120).into());
+    let valid_token = ValidToken::of(&target);
+    let now = valid_token.claims["iat"].as_i64().unwrap();
+    let token = valid_token.resigned(|claims| claims["exp"] = (now - 120).into());
     unauthorized(&target.with_token(&token), "expired");
-    let token = genuine.resigned(|claims| claims["exp"] = Value::Null);
+    let token = valid_token.resigned(|claims| claims["exp"] = Value::Null);
     unauthorized(&target.with_token(&token), "without an end");
-    let token = genuine.resigned(|claims| claims["nbf"] = (now + 600).into());
+    let token = valid_token.resigned(|claims| claims["nbf"] = (now + 600).into());
     unauthorized(&target.with_token(&token), "not yet valid");
     let token = target.token("default", &json!({"audiences": ["vault"]}));
     unauthorized(&target.with_token(&token), "another audience");
@@ -278,7 +278,7 @@ fn a_token_file_that_makes_no_sense_is_refused() {
 #[test]
 fn retired_keys_verify_and_do_not_sign() {
     let target = Target::new();
-    let genuine = Genuine::of(&target);
+    let valid_token = ValidToken::of(&target);
     let Target { kennel, .. } = target;
     // As if the server had been started with a limit of no days: the file is as old as can be.
     let path = kennel.data_dir().join("pki/service-account.key");
@@ -287,13 +287,13 @@ fn retired_keys_verify_and_do_not_sign() {
     let kennel = kennel.restart();
     let admin = kennel_testkit::Access::admin(kennel.address(), &kennel.data_dir());
     let target = Target { kennel, admin };
-    known_as(&target.with_token(&genuine.token), ACCOUNT);
-    let renewed = Genuine::of(&target);
-    assert_ne!(renewed.key_id(), genuine.key_id());
+    known_as(&target.with_token(&valid_token.token), ACCOUNT);
+    let renewed = ValidToken::of(&target);
+    assert_ne!(renewed.key_id(), valid_token.key_id());
     known_as(&target.with_token(&renewed.token), ACCOUNT);
     let keys = target.admin.ask("GET", "/openid/v1/jwks", b"").json();
     let ids = keys["keys"].as_array().unwrap().iter();
     let ids: Vec<&str> = ids.map(|key| key["kid"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), 2, "{keys}");
-    assert!(ids.contains(&&*genuine.key_id()) && ids.contains(&&*renewed.key_id()));
+    assert!(ids.contains(&&*valid_token.key_id()) && ids.contains(&&*renewed.key_id()));
 }

@@ -1,5 +1,5 @@
-//! What goes wrong on machines: agents that die at any moment, servers that are away, engines that restart,
-//! disks that are full. Daemons do not notice.
+//! Faults on machines: agents killed at any moment, unreachable servers, container runtimes that restart, full
+//! disks. Daemons keep running.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,13 +2,13 @@
 //! kubectl. Each machine has a network of its own, so that host ports do not collide.
 
 mod clocks;
+mod container_environment;
 mod exporter;
 mod faults;
-mod files;
 mod fleet;
-mod given;
-mod life;
-mod looking;
+mod logs_and_exec;
+mod pod_lifecycle;
 mod pressure;
 mod pulls;
 mod rotation;
+mod static_pods;

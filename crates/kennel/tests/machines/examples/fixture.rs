@@ -7,7 +7,7 @@ use kennel_testkit::machine::{Containerd, Network};
 use kennel_testkit::{Agent, AgentPlan, Deadline, Kennel, Kubectl, Version, eventually, fetch};
 use serde_json::Value;
 
-use super::standins;
+use super::substitute_images;
 
 const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
 /// For everything that a test waits for.
@@ -43,7 +43,7 @@ impl Fixture {
             .with_usual_cni()
             .in_network(network)
             .start();
-        for image in standins::all() {
+        for image in substitute_images::all() {
             machine.import(&image);
         }
         let told = ["up", "--simulate", "2", "--tls-san", &gateway.to_string()];

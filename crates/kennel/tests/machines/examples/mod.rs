@@ -9,10 +9,10 @@ mod network_plugin;
 mod node_cache;
 mod node_exporter;
 mod per_hardware;
-mod placed;
+mod placement;
 mod security_audit;
-mod standins;
 mod storage_plugin;
+mod substitute_images;
 
 use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 use kennel_testkit::{Kennel, Kubectl, Version};
 
 use super::fixture::directory;
-use super::placed::is_on;
+use super::placement::is_on;
 
 const NAMESPACE: &str = "hardware";
 

@@ -1,4 +1,4 @@
-//! Agents and shims are killed; containers are neither lost nor doubled.
+//! Agents and shims are killed; containers are neither lost nor duplicated.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

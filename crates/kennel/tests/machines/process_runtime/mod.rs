@@ -1,9 +1,9 @@
 //! Containers as plain processes: the runtime with real shims, on this machine. As root, as agents run.
 
+mod exec_and_logs;
 mod faults;
 mod files;
 mod fixture;
-mod lives;
-mod looking_in;
-mod rights;
+mod lifecycle;
+mod security_context;
 mod without_root;

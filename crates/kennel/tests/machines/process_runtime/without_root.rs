@@ -1,4 +1,4 @@
-//! An agent that is nobody: less is possible, and the rest is refused. Containers are found by a mark in
+//! An agent without root: what it cannot do is refused. It finds containers by a marker in
 //! their environment, since there are no cgroups.
 
 use std::os::unix::fs::{PermissionsExt as _, chown};

@@ -1,4 +1,4 @@
-//! Half of all nodes fall silent at once, come back, and flap: their daemons are the same as before.
+//! Half of all nodes miss heartbeats at once, come back, and flap: their daemon pods survive.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;

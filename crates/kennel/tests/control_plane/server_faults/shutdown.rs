@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use kennel_testkit::{Access, Deadline, Kennel, eventually};
 use serde_json::Value;
 
-use crate::server_faults::fixture::{CONFIGMAPS, Patient, configmap, impatient, server};
+use crate::server_faults::fixture::{CONFIGMAPS, Fixture, configmap, impatient, server};
 
 const JSON: &str = "application/json";
 const WRITERS: usize = 4;
@@ -71,7 +71,7 @@ fn watch(admin: &Access, path: &str) -> JoinHandle<(usize, bool)> {
 }
 
 /// Lets writers write until `end` was called, and returns what they were told.
-fn under_traffic(server: &Patient, end: impl FnOnce(&Kennel)) -> Acknowledged {
+fn under_traffic(server: &Fixture, end: impl FnOnce(&Kennel)) -> Acknowledged {
     let started: &'static AtomicBool = Box::leak(Box::default());
     let writers = (0..WRITERS).map(|n| write(server.admin.clone(), n, started));
     let writers: Vec<_> = writers.collect();
@@ -96,7 +96,7 @@ fn stored(admin: &Access) -> Acknowledged {
 }
 
 /// All that was acknowledged is there as it was, and new versions are above all old ones.
-fn goes_on(server: &Patient, acknowledged: &Acknowledged) {
+fn goes_on(server: &Fixture, acknowledged: &Acknowledged) {
     let stored = stored(&server.admin);
     for (name, version) in acknowledged {
         assert_eq!(stored.get(name), Some(version), "{name}");
@@ -120,7 +120,7 @@ fn sigterm_under_traffic_loses_nothing_and_ends_watches_cleanly() {
     }
     // The bound is ten seconds; with clients that behave, nothing has to be waited for.
     assert!(asked.elapsed() < Duration::from_secs(8), "slow to stop");
-    goes_on(&Patient::of(server.kennel.restart()), &acknowledged);
+    goes_on(&Fixture::of(server.kennel.restart()), &acknowledged);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_kill_under_traffic_loses_nothing_that_was_acknowledged() {
             let pid = rustix::process::Pid::from_raw(kennel.pid().cast_signed()).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         });
-        server = Patient::of(server.kennel.crash_and_restart());
+        server = Fixture::of(server.kennel.crash_and_restart());
         goes_on(&server, &acknowledged);
         for name in acknowledged.keys().map(String::as_str).chain(["after"]) {
             let path = format!("{CONFIGMAPS}/{name}");

@@ -1,4 +1,4 @@
-//! An API that goes wrong in every way: all ends well, and nothing is done twice.
+//! An API that fails in every way: the controller converges and repeats no side effect.
 
 use kennel_client::fence::Fence;
 use kennel_testkit::faulty::Faults;

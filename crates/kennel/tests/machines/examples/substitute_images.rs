@@ -1,5 +1,5 @@
 //! Images under the names that the examples' manifests use. Each does, in a few lines, what can be seen from
-//! outside of the program that it stands in for.
+//! outside of the program that it replaces.
 
 use std::path::Path;
 

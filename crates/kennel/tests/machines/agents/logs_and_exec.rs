@@ -1,4 +1,4 @@
-//! Looking into pods with kubectl, an old one (SPDY) and a new one (WebSocket): logs, exec, attach,
+//! kubectl, an old one (SPDY) and a new one (WebSocket): logs, exec, attach,
 //! port-forward, cp, describe.
 
 use std::fs;
@@ -205,9 +205,9 @@ fn copies(kubectl: &Kubectl) {
 }
 
 /// A child that is ended when it is dropped.
-struct Ended(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _gone_already = self.0.kill();
         let _reaped = self.0.wait();
@@ -220,7 +220,7 @@ fn forwards_ports(kubectl: &Kubectl) {
         .args(["port-forward", "pod/web", ":8088"])
         .stdout(Stdio::piped())
         .spawn();
-    let mut child = Ended(child.unwrap());
+    let mut child = KillOnDrop(child.unwrap());
     let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let line = lines.next().unwrap().unwrap();
     let address = line.split_whitespace().nth(2).unwrap();

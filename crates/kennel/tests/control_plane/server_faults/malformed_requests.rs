@@ -1,6 +1,6 @@
 //! Requests that make no sense: bodies, types, paths and sizes.
 
-use crate::server_faults::fixture::{CONFIGMAPS, Patient, configmap, refusal, server};
+use crate::server_faults::fixture::{CONFIGMAPS, Fixture, configmap, refusal, server};
 
 const JSON: &str = "application/json";
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
@@ -9,12 +9,12 @@ fn nested(depth: usize) -> Vec<u8> {
     [b"[".repeat(depth), b"]".repeat(depth)].concat()
 }
 
-fn check(server: &Patient, method: &str, path: &str, body: &[u8], expected: (u16, &str)) {
+fn check(server: &Fixture, method: &str, path: &str, body: &[u8], expected: (u16, &str)) {
     check_type(server, method, path, JSON, body, expected);
 }
 
 fn check_type(
-    server: &Patient,
+    server: &Fixture,
     method: &str,
     path: &str,
     content_type: &str,

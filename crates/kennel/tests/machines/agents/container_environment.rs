@@ -1,4 +1,4 @@
-//! What a container gets: environment, volumes, rights, names. Looked at from inside.
+//! What a container gets: environment, volumes, security context, DNS. Inspected from inside the container.
 
 use kennel_testkit::machine::Image;
 use kennel_testkit::{Deadline, eventually};

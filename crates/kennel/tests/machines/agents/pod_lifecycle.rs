@@ -1,4 +1,4 @@
-//! The life of pods as kubectl shows it: order, restarts, reasons, probes, hooks, ends.
+//! The lifecycle of pods as kubectl shows it: start order, restarts, reasons, probes, hooks, termination.
 
 use std::fs;
 

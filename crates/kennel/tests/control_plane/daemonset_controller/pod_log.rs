@@ -1,4 +1,4 @@
-//! What happened to a DaemonSet's pods, seen by one whose watch does not break.
+//! Records the life of a DaemonSet's pods through a watch that does not break.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Whom containers run as, with what, and what they may use.
+//! Users, capabilities, environment and resource limits of containers.
 
 use kennel_node::runtime::{Capabilities, ContainerConfig, Error, Limits, Runtime as _, Security};
 

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use kennel_testkit::{Deadline, Kennel, eventually};
 use tempfile::TempDir;
 
-use crate::server_faults::fixture::{KENNEL, Patient, server};
+use crate::server_faults::fixture::{Fixture, KENNEL, server};
 
 fn start(data: &Path, listen: &str) -> Output {
     Command::new(KENNEL)
@@ -170,7 +170,7 @@ fn half_written_leftovers_are_tolerated() {
     // Certificates that can be issued again are; with the key of another, too.
     fs::write(pki.join("server.crt"), "half").unwrap();
     fs::copy(pki.join("server.key"), pki.join("admin.key")).unwrap();
-    let server = Patient::of(server.kennel.restart());
+    let server = Fixture::of(server.kennel.restart());
     assert_eq!(fs::read(pki.join("ca.crt")).unwrap(), ca);
     server.is_well("leftovers");
 }
@@ -182,11 +182,11 @@ fn a_server_nobody_listens_to_goes_on() {
     let silent = r#"p=$(mktemp -u); mkfifo "$p"; true <"$p" & exec 3>"$p"; rm "$p"; wait; exec "$0" "$@" 2>&3 3>&-"#;
     let quiet = r#"exec "$0" "$@" 2>/dev/full"#;
     let kennel = Kennel::start("sh", &["-c", quiet, KENNEL, "server"]);
-    let server = Patient::of(kennel);
+    let server = Fixture::of(kennel);
     server.is_well("a full log");
     drop(server);
     let kennel = Kennel::start("sh", &["-c", silent, KENNEL, "server"]);
-    let server = Patient::of(kennel);
+    let server = Fixture::of(kennel);
     eventually(Deadline::seconds(5), || {
         let reply = server.admin.ask("GET", "/readyz", b"");
         (reply.code == 200).then_some(()).ok_or("not ready")

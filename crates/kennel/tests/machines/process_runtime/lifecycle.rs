@@ -1,4 +1,4 @@
-//! Containers begin, write, end and are found.
+//! Containers start, write logs, exit, and are found again by the next agent.
 
 use std::time::Duration;
 

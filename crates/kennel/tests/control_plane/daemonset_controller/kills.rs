@@ -1,4 +1,4 @@
-//! A controller that is killed at any instant, and another that begins where it ended.
+//! A controller that is killed at any instant, and its successor, which resumes.
 
 use std::time::Duration;
 
