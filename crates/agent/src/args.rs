@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use kennel_core::duration;
-use kennel_node::pressure::{BadThreshold, Signal, Threshold, thresholds};
+use kennel_node::pressure::{Signal, Threshold, ThresholdError, thresholds};
 use serde_json::{Value, json};
 
 /// How to run a node.
@@ -107,13 +107,13 @@ impl fmt::Display for Thresholds {
     }
 }
 
-fn kept_free(text: &str) -> Result<Thresholds, BadThreshold> {
+fn kept_free(text: &str) -> Result<Thresholds, ThresholdError> {
     thresholds::parse(text).map(Thresholds)
 }
 
 fn patience(text: &str) -> Result<(Signal, Duration), String> {
     let (signal, time) = text.split_once('=').ok_or("this is no SIGNAL=TIME")?;
-    let signal = Signal::named(signal.trim()).map_err(|error| error.to_string())?;
+    let signal = Signal::parse(signal.trim()).map_err(|error| error.to_string())?;
     let time = duration::parse(time.trim()).ok_or("this is no time such as 90s or 1m30s")?;
     Ok((signal, time))
 }

@@ -96,7 +96,7 @@ pub fn settings(
         manifest_dir: Some(manifests(args)),
         max_pods: args.max_pods,
         eviction_hard: args.eviction_hard.0.clone(),
-        eviction_soft: thresholds::soften(soft, &args.eviction_soft_grace_period)
+        eviction_soft: thresholds::with_grace_periods(soft, &args.eviction_soft_grace_period)
             .context("--eviction-soft")?,
         eviction_max_pod_grace: Duration::from_secs(args.eviction_max_pod_grace_period.into()),
     };

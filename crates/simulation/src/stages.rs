@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use kennel_core::pod::backoff;
 use kennel_types::RestartPolicy;
 
 /// How long the steps of a pod take, and what fails.
@@ -67,11 +68,6 @@ pub enum Stage {
     Stopped,
 }
 
-/// The kubelet's first and longest delay before it restarts a container or pulls an image again.
-const BACK_OFF: Duration = Duration::from_secs(10);
-const BACK_OFF_MAX: Duration = Duration::from_mins(5);
-/// The uptime after which the kubelet resets the restart back-off.
-const BACK_OFF_RESET: Duration = Duration::from_mins(10);
 /// How long a failed pull is shown as `ErrImagePull` before it becomes `ImagePullBackOff`.
 const ERR_IMAGE_PULL: Duration = Duration::from_secs(1);
 
@@ -154,7 +150,7 @@ fn stage_after_exit(exit: Exit, restart: RestartPolicy) -> Stage {
 pub fn restart_delay(behaviour: PodBehaviour, restarts: u32) -> Duration {
     let reset = behaviour
         .exit
-        .is_some_and(|exit| exit.after >= BACK_OFF_RESET);
+        .is_some_and(|exit| exit.after >= backoff::RESET_AFTER);
     if restarts == 0 || reset {
         return Duration::ZERO;
     }
@@ -163,7 +159,7 @@ pub fn restart_delay(behaviour: PodBehaviour, restarts: u32) -> Duration {
 
 fn back_off(times: u32) -> Duration {
     let factor = 2_u32.saturating_pow(times.saturating_sub(1));
-    BACK_OFF.saturating_mul(factor).min(BACK_OFF_MAX)
+    backoff::INITIAL.saturating_mul(factor).min(backoff::MAX)
 }
 
 #[cfg(test)]
@@ -219,8 +215,8 @@ mod tests {
         assert_eq!(begins(crash), [5, 10, 25, 50, 95]);
         assert_eq!(begins(Stage::Started), [0, 5, 20, 45, 90]);
         assert_eq!(begins(Stage::Ready), [2, 7, 22, 47, 92]);
-        assert_eq!(back_off(99), BACK_OFF_MAX);
-        let slow = history(exiting(BACK_OFF_RESET, 3), RestartPolicy::Always, 99);
+        assert_eq!(back_off(99), backoff::MAX);
+        let slow = history(exiting(backoff::RESET_AFTER, 3), RestartPolicy::Always, 99);
         assert!(slow.iter().all(|(at, _)| at % 600 <= 2), "{slow:?}");
     }
 

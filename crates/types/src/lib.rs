@@ -24,7 +24,9 @@ pub use daemonset::{DaemonSet, DaemonSetStatus};
 pub use lease::{Lease, LeaseSpec};
 pub use meta::Namespace;
 pub use node::{Node, NodeSpec, NodeStatus, Taint};
-pub use pod::{Container, ContainerStatus, Pod, PodPhase, PodSpec, PodStatus, RestartPolicy};
+pub use pod::{
+    Container, ContainerStatus, Pod, PodPhase, PodSpec, PodStatus, Probe, ProbeKind, RestartPolicy,
+};
 pub use reason::Reason;
 pub use time::{Monotonic, Timestamp};
 pub use verb::Verb;

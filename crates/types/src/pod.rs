@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
@@ -45,6 +46,7 @@ pub struct PodSpec {
     pub node_selector: Value,
     pub affinity: Value,
     pub tolerations: Value,
+    #[serde(deserialize_with = "null_as_default")]
     pub host_network: bool,
     pub hostname: Option<String>,
     /// The headless Service that gives the pod its DNS name.
@@ -57,14 +59,41 @@ pub struct PodSpec {
     pub ephemeral_containers: Vec<Container>,
     #[serde(deserialize_with = "null_as_default")]
     pub readiness_gates: Vec<ReadinessGate>,
+    #[serde(deserialize_with = "null_as_default")]
     pub restart_policy: RestartPolicy,
     /// Quantities by resource name, unparsed.
+    #[serde(deserialize_with = "null_as_default")]
     pub overhead: BTreeMap<String, Value>,
     /// Requests of the pod as a whole.
+    #[serde(deserialize_with = "null_as_default")]
     pub resources: ResourceRequirements,
+    #[serde(deserialize_with = "null_as_default")]
     pub priority: i32,
     /// `Never`, or `PreemptLowerPriority` when absent.
     pub preemption_policy: Option<String>,
+    /// [`PodSpec::termination_grace_period`] has the default.
+    pub termination_grace_period_seconds: Option<u64>,
+    pub active_deadline_seconds: Option<u64>,
+    /// The operating system that the pod is written for.
+    pub os: Option<PodOs>,
+}
+
+impl PodSpec {
+    pub fn termination_grace_period(&self) -> Duration {
+        Duration::from_secs(self.termination_grace_period_seconds.unwrap_or(30))
+    }
+
+    /// A container or init container by name.
+    pub fn container(&self, name: &str) -> Option<&Container> {
+        let mut all = self.init_containers.iter().chain(&self.containers);
+        all.find(|container| container.name == name)
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodOs {
+    pub name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -95,12 +124,16 @@ pub struct Container {
     pub image: String,
     /// Of init containers: `Always` makes a sidecar.
     pub restart_policy: Option<RestartPolicy>,
+    #[serde(deserialize_with = "null_as_default")]
     pub resources: ResourceRequirements,
     #[serde(deserialize_with = "null_as_default")]
     pub ports: Vec<ContainerPort>,
-    pub readiness_probe: Option<Value>,
-    pub liveness_probe: Option<Value>,
-    pub startup_probe: Option<Value>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub lifecycle: Lifecycle,
+    /// Boxed, since most containers have no probes.
+    pub startup_probe: Option<Box<Probe>>,
+    pub liveness_probe: Option<Box<Probe>>,
+    pub readiness_probe: Option<Box<Probe>>,
 }
 
 impl Container {
@@ -108,6 +141,36 @@ impl Container {
     pub fn is_sidecar(&self) -> bool {
         self.restart_policy == Some(RestartPolicy::Always)
     }
+
+    pub fn probe(&self, kind: ProbeKind) -> Option<&Probe> {
+        let probe = match kind {
+            ProbeKind::Startup => &self.startup_probe,
+            ProbeKind::Liveness => &self.liveness_probe,
+            ProbeKind::Readiness => &self.readiness_probe,
+        };
+        probe.as_deref()
+    }
+
+    /// The number of a port that a probe or hook gives by number or by name.
+    pub fn resolve_port(&self, port: &Value) -> Option<u16> {
+        match port {
+            Value::Number(number) => number.as_u64().and_then(|number| number.try_into().ok()),
+            Value::String(name) => {
+                let mut ports = self.ports.iter();
+                let named = ports.find(|port| port.name.as_ref() == Some(name));
+                named
+                    .map(|port| port.container_port)
+                    .or_else(|| name.parse().ok())
+            }
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Lifecycle {
+    pub post_start: Option<Value>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -121,6 +184,61 @@ pub struct ContainerPort {
     pub host_port: u16,
     #[serde(rename = "hostIP")]
     pub host_ip: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProbeKind {
+    Startup,
+    Liveness,
+    Readiness,
+}
+
+/// A probe. Exactly one of its four actions is set.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Probe {
+    pub exec: Option<Value>,
+    pub http_get: Option<Value>,
+    pub tcp_socket: Option<Value>,
+    pub grpc: Option<Value>,
+    pub initial_delay_seconds: u64,
+    pub period_seconds: u64,
+    pub timeout_seconds: u64,
+    pub success_threshold: u32,
+    pub failure_threshold: u32,
+    /// Replaces the pod's grace period when the container is killed for failing this probe.
+    pub termination_grace_period_seconds: Option<u64>,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self {
+            exec: None,
+            http_get: None,
+            tcp_socket: None,
+            grpc: None,
+            initial_delay_seconds: 0,
+            period_seconds: 10,
+            timeout_seconds: 1,
+            success_threshold: 1,
+            failure_threshold: 3,
+            termination_grace_period_seconds: None,
+        }
+    }
+}
+
+impl Probe {
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds.max(1))
+    }
+
+    pub fn period(&self) -> Duration {
+        Duration::from_secs(self.period_seconds.max(1))
+    }
+
+    pub fn initial_delay(&self) -> Duration {
+        Duration::from_secs(self.initial_delay_seconds)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -347,5 +465,27 @@ mod tests {
         .unwrap();
         assert!(pod.spec.containers.is_empty());
         assert_eq!(pod.status.phase, PodPhase::Pending);
+    }
+
+    #[test]
+    fn absent_fields_have_the_api_s_defaults() {
+        let spec: PodSpec = serde_json::from_value(json!({"containers": [{"name": "c"}]})).unwrap();
+        assert_eq!(spec.termination_grace_period(), Duration::from_secs(30));
+        assert_eq!(spec.restart_policy, RestartPolicy::Always);
+        assert!(!spec.containers[0].is_sidecar());
+    }
+
+    #[test]
+    fn ports_are_found_by_number_and_name() {
+        let container = json!({"name": "c", "ports": [{"name": "web", "containerPort": 80}]});
+        let container: Container = serde_json::from_value(container).unwrap();
+        let check = |port: Value, expected| {
+            assert_eq!(container.resolve_port(&port), expected, "{port}");
+        };
+        check(json!(8080), Some(8080));
+        check(json!("web"), Some(80));
+        check(json!("9090"), Some(9090));
+        check(json!("other"), None);
+        check(json!(70_000), None);
     }
 }

@@ -1,7 +1,7 @@
-//! May a pod run on the node it was sent to? Judged once, on its arrival, with upstream's reasons and words.
+//! Whether a pod may run on the node it is bound to: the kubelet's admission, with upstream's reasons and messages.
 //!
-//! Schedulers have judged before; but some pods are placed directly, and two schedulers may not know of each
-//! other. The matching is the scheduler's ([`crate::schedule`]); only the verdicts are the node's.
+//! Schedulers have checked the same before, but some pods are bound directly, and two schedulers may not know
+//! of each other's decisions. The matching is the scheduler's ([`crate::schedule`]).
 
 mod preempt;
 #[cfg(test)]
@@ -9,25 +9,25 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use kennel_types::PodSpec;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::qos::{self, Class};
-use super::status::Verdict;
+use super::status::PodFailure;
 use crate::daemonset::fit::Rules;
 use crate::daemonset::view::NodeView;
+use crate::quantity::Quantity;
 use crate::schedule::{Asked, Container, Demand, HostPort, Resources};
 use crate::taint::{NO_EXECUTE, Taint, first_untolerated};
 
-/// From this priority on a pod is critical.
+/// The lowest priority of critical pods (`system-cluster-critical`).
 const CRITICAL: i32 = 2_000_000_000;
 
-/// A pod, as far as its admission depends on it.
+/// What admission reads of a pod.
 #[derive(Clone, Debug)]
-pub struct Guest {
-    /// Its uid.
+pub struct AdmissionPod {
     pub uid: String,
-    /// Where it comes from is this machine itself.
     pub is_static: bool,
     demand: Demand,
     rules: Rules,
@@ -36,114 +36,90 @@ pub struct Guest {
     class: Class,
 }
 
-/// The node.
+/// What admission reads of the node.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct AdmissionNode {
     view: NodeView,
     allocatable: Resources,
 }
 
-/// What becomes of a pod that has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may run.
-    Admitted,
-    /// It may run once these are gone, by uid: it is critical and they are not.
-    Instead(Vec<String>),
-    /// It may not.
-    Refused(Verdict),
+    Admit,
+    /// The pod is critical: evict the pods with these uids first.
+    Preempt(Vec<String>),
+    Reject(PodFailure),
 }
 
-/// Something of which there is not enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Lack {
+struct InsufficientResource {
     resource: String,
     requested: i64,
     used: i64,
     capacity: i64,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Raw {
-    containers: Vec<RawContainer>,
-    init_containers: Vec<RawContainer>,
-    overhead: Resources,
-    resources: RawResources,
-    priority: i32,
-    os: Option<RawOs>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RawOs {
-    name: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RawContainer {
-    resources: RawResources,
-    ports: Vec<RawPort>,
-    restart_policy: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RawResources {
-    requests: Resources,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RawPort {
-    host_port: i64,
-    #[serde(rename = "hostIP")]
-    host_ip: String,
-    protocol: String,
-}
-
-impl RawContainer {
-    fn container(&self) -> Container<'_> {
-        let taken = self.ports.iter().filter(|port| port.host_port > 0);
-        let port = |port: &RawPort| HostPort::new(&port.host_ip, &port.protocol, port.host_port);
-        Container {
-            requests: &self.resources.requests,
-            ports: taken.map(port).collect(),
-            sidecar: self.restart_policy.as_deref() == Some("Always"),
-        }
+fn resources(quantities: &BTreeMap<String, Value>) -> Resources {
+    let mut resources = Resources::default();
+    for (name, amount) in quantities {
+        resources.set(name, Quantity::read(amount));
     }
+    resources
 }
 
-impl Guest {
-    /// Reads a pod.
+fn containers<'a>(
+    spec: &[kennel_types::Container],
+    requests: &'a [Resources],
+) -> Vec<Container<'a>> {
+    let container = |(container, requests): (&kennel_types::Container, &'a Resources)| {
+        let ports = container.ports.iter().filter(|port| port.host_port > 0);
+        let ports = ports.map(|port| {
+            let ip = port.host_ip.as_deref().unwrap_or_default();
+            let protocol = port.protocol.as_deref().unwrap_or_default();
+            HostPort::new(ip, protocol, port.host_port.into())
+        });
+        Container {
+            requests,
+            ports: ports.collect(),
+            sidecar: container.is_sidecar(),
+        }
+    };
+    spec.iter().zip(requests).map(container).collect()
+}
+
+fn container_requests(containers: &[kennel_types::Container]) -> Vec<Resources> {
+    let requests = |c: &kennel_types::Container| resources(&c.resources.requests);
+    containers.iter().map(requests).collect()
+}
+
+impl AdmissionPod {
     pub fn read(pod: &Value, is_static: bool) -> Self {
-        let (meta, spec) = (&pod["metadata"], &pod["spec"]);
-        let raw = Raw::deserialize(spec).unwrap_or_default();
-        let containers: Vec<_> = raw.containers.iter().map(RawContainer::container).collect();
-        let first = raw.init_containers.iter().map(RawContainer::container);
-        let rules = Rules::of_pod_spec(spec);
-        let labels = BTreeMap::deserialize(&meta["labels"]).ok();
+        let metadata = &pod["metadata"];
+        let spec = PodSpec::deserialize(&pod["spec"]).unwrap_or_default();
+        let requests = container_requests(&spec.containers);
+        let init_requests = container_requests(&spec.init_containers);
+        let rules = Rules::of_pod_spec(&pod["spec"]);
+        let labels = BTreeMap::deserialize(&metadata["labels"]).ok();
         let (demand, _pin) = Demand::compile(Asked {
-            namespace: meta["namespace"].as_str().unwrap_or_default(),
+            namespace: metadata["namespace"].as_str().unwrap_or_default(),
             labels: labels.as_ref(),
             rules: rules.clone(),
             affinity: &Value::Null,
-            containers: &containers,
-            init_containers: &first.collect::<Vec<_>>(),
-            overhead: &raw.overhead,
-            whole: &raw.resources.requests,
-            priority: raw.priority,
+            containers: &containers(&spec.containers, &requests),
+            init_containers: &containers(&spec.init_containers, &init_requests),
+            overhead: &resources(&spec.overhead),
+            whole: &resources(&spec.resources.requests),
+            priority: spec.priority,
             preempts: true,
         });
         let os_label = labels.and_then(|labels| labels.get("kubernetes.io/os").cloned());
         Self {
-            uid: meta["uid"].as_str().unwrap_or_default().to_owned(),
+            uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
             is_static,
-            class: qos::class(spec),
+            class: qos::class(&pod["spec"]),
             demand,
             rules,
-            os: raw.os.map(|os| os.name),
+            os: spec.os.map(|os| os.name),
             os_label,
         }
     }
@@ -152,7 +128,7 @@ impl Guest {
         self.is_static || self.demand.priority >= CRITICAL
     }
 
-    /// May it go for that one? Static pods stay, and so do those that are as important.
+    /// Whether it may be preempted for `other`. Static pods and pods of the same priority may not.
     fn yields_to(&self, other: &Self) -> bool {
         if !other.is_critical() || self.is_static {
             return false;
@@ -161,8 +137,7 @@ impl Guest {
     }
 }
 
-impl Host {
-    /// Reads a node.
+impl AdmissionNode {
     pub fn read(node: &Value) -> Self {
         let taints = Vec::<Taint>::deserialize(&node["spec"]["taints"]);
         let view = NodeView {
@@ -179,63 +154,68 @@ impl Host {
     }
 }
 
-/// Judges a pod that has arrived where these others are.
-pub fn admit(guest: &Guest, host: &Host, others: &[&Guest]) -> Admission {
+/// Decides on a pod that arrives on a node with these other pods.
+pub fn admit(pod: &AdmissionPod, node: &AdmissionNode, others: &[&AdmissionPod]) -> Admission {
     let wrong_os = |os: &Option<String>| os.as_deref().is_some_and(|os| os != "linux");
-    if wrong_os(&guest.os_label) {
-        let why = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
-        return refuse("PodOSSelectorNodeLabelDoesNotMatch", why);
+    if wrong_os(&pod.os_label) {
+        let message =
+            "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
+        return reject("PodOSSelectorNodeLabelDoesNotMatch", message);
     }
-    if wrong_os(&guest.os) {
-        let why = "Failed to admit pod as the OS field doesn't match node OS";
-        return refuse("PodOSNotSupported", why);
+    if wrong_os(&pod.os) {
+        let message = "Failed to admit pod as the OS field doesn't match node OS";
+        return reject("PodOSNotSupported", message);
     }
-    let lacks = lacks(guest, host, others);
-    let other = other_reason(guest, host, others);
-    match (lacks.first(), other) {
-        (None, None) => Admission::Admitted,
-        (Some(_), None) if guest.is_critical() => preempt::instead(guest, others, &lacks),
-        (Some(_), Some(refused)) if guest.is_critical() => refused,
-        (Some(lack), _) => refuse(&format!("OutOf{}", lack.resource), &lack.text()),
-        (None, Some(refused)) => refused,
+    let insufficient = insufficient_resources(pod, node, others);
+    let predicate = failed_predicate(pod, node, others);
+    match (insufficient.first(), predicate) {
+        (None, None) => Admission::Admit,
+        (Some(_), None) if pod.is_critical() => preempt::preempt(pod, others, &insufficient),
+        (Some(_), Some(rejected)) if pod.is_critical() => rejected,
+        (Some(first), _) => reject(&format!("OutOf{}", first.resource), &first.text()),
+        (None, Some(rejected)) => rejected,
     }
 }
 
-/// What could not be mended by ending others.
-fn other_reason(guest: &Guest, host: &Host, others: &[&Guest]) -> Option<Admission> {
-    let failed = |name: &str, why: &str| {
-        let message = format!("Predicate {name} failed: {why}");
-        Some(refuse(name, &message))
+/// The first predicate that fails and that preemption cannot fix.
+fn failed_predicate(
+    pod: &AdmissionPod,
+    node: &AdmissionNode,
+    others: &[&AdmissionPod],
+) -> Option<Admission> {
+    let failed = |name: &str, message: &str| {
+        let message = format!("Predicate {name} failed: {message}");
+        Some(reject(name, &message))
     };
-    if !guest.rules.selects(&host.view) {
-        let why = "node(s) didn't match Pod's node affinity/selector";
-        return failed("NodeAffinity", why);
+    if !pod.rules.selects(&node.view) {
+        let message = "node(s) didn't match Pod's node affinity/selector";
+        return failed("NodeAffinity", message);
     }
     let taken = |port: &HostPort| {
         let mut ports = others.iter().flat_map(|other| &other.demand.ports);
         ports.any(|other| other.conflicts(port))
     };
-    if guest.demand.ports.iter().any(taken) {
-        let why = "node(s) didn't have free ports for the requested pod ports";
-        return failed("NodePorts", why);
+    if pod.demand.ports.iter().any(taken) {
+        let message = "node(s) didn't have free ports for the requested pod ports";
+        return failed("NodePorts", message);
     }
-    let (taints, tolerations) = (&host.view.taints, guest.rules.tolerations());
+    let (taints, tolerations) = (&node.view.taints, pod.rules.tolerations());
     let repelled = first_untolerated(taints, tolerations, &[NO_EXECUTE]).is_some();
-    if repelled && !guest.is_static {
-        let why = "node(s) had taints that the pod didn't tolerate";
-        return failed("TaintToleration", why);
+    if repelled && !pod.is_static {
+        let message = "node(s) had taints that the pod didn't tolerate";
+        return failed("TaintToleration", message);
     }
     None
 }
 
-fn refuse(reason: &str, message: &str) -> Admission {
-    Admission::Refused(Verdict {
+fn reject(reason: &str, message: &str) -> Admission {
+    Admission::Reject(PodFailure {
         reason: reason.to_owned(),
         message: format!("Pod was rejected: {message}"),
     })
 }
 
-impl Lack {
+impl InsufficientResource {
     fn text(&self) -> String {
         let Self {
             resource,
@@ -249,21 +229,25 @@ impl Lack {
         )
     }
 
-    fn amount(&self) -> i64 {
+    fn missing(&self) -> i64 {
         self.requested - (self.capacity - self.used)
     }
 }
 
-/// All of which there is not enough, in upstream's order.
-fn lacks(guest: &Guest, host: &Host, others: &[&Guest]) -> Vec<Lack> {
-    let (wanted, all) = (&guest.demand.requests, &host.allocatable);
+/// In upstream's order.
+fn insufficient_resources(
+    pod: &AdmissionPod,
+    node: &AdmissionNode,
+    others: &[&AdmissionPod],
+) -> Vec<InsufficientResource> {
+    let (wanted, all) = (&pod.demand.requests, &node.allocatable);
     let mut used = Resources::default();
     for other in others {
         used.add(&other.demand.requests);
     }
-    let guests = i64::try_from(others.len()).unwrap_or(i64::MAX);
+    let pods = i64::try_from(others.len()).unwrap_or(i64::MAX);
     let mut amounts = vec![
-        ("pods", 1, guests, all.pods),
+        ("pods", 1, pods, all.pods),
         ("cpu", wanted.cpu, used.cpu, all.cpu),
         ("memory", wanted.memory, used.memory, all.memory),
         (
@@ -273,18 +257,22 @@ fn lacks(guest: &Guest, host: &Host, others: &[&Guest]) -> Vec<Lack> {
             all.storage,
         ),
     ];
-    // What the node does not know at all is the cluster's to give.
+    // A resource that the node does not report is managed by the cluster.
     let known = wanted.others().filter(|(name, _)| all.other(name) > 0);
     amounts
         .extend(known.map(|(name, amount)| (&**name, amount, used.other(name), all.other(name))));
-    let lacking = |(_, requested, used, capacity): &(&str, i64, i64, i64)| {
+    let is_insufficient = |(_, requested, used, capacity): &(&str, i64, i64, i64)| {
         *requested > 0 && *requested > capacity - used
     };
-    let lack = |(resource, requested, used, capacity): (&str, i64, i64, i64)| Lack {
+    let row = |(resource, requested, used, capacity): (&str, i64, i64, i64)| InsufficientResource {
         resource: resource.to_owned(),
         requested,
         used,
         capacity,
     };
-    amounts.into_iter().filter(lacking).map(lack).collect()
+    amounts
+        .into_iter()
+        .filter(is_insufficient)
+        .map(row)
+        .collect()
 }

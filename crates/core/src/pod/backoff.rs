@@ -1,53 +1,53 @@
-//! How long to wait before something is tried again: 10 s, doubled each time, at most 5 min.
+//! The kubelet's backoff for restarts and image pulls: 10 s, doubled each time, at most 5 min.
 
 use std::time::Duration;
 
-use super::Instant;
+use kennel_types::Monotonic;
 
-const SHORTEST: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_mins(5);
-/// Who went well for so long begins anew.
-const FORGIVEN: Duration = Duration::from_mins(10);
+/// The kubelet's constants, which the simulation uses too.
+pub const INITIAL: Duration = Duration::from_secs(10);
+pub const MAX: Duration = Duration::from_mins(5);
+/// Uptime after which the restart backoff resets.
+pub const RESET_AFTER: Duration = Duration::from_mins(10);
 
-/// The waits of one thing that fails again and again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
-    /// The last wait, if anything has failed yet.
-    wait: Option<Duration>,
-    until: Instant,
+    /// None before the first failure.
+    delay: Option<Duration>,
+    until: Monotonic,
 }
 
 impl Backoff {
-    /// A try failed just now.
-    pub fn failed(&mut self, now: Instant) {
-        self.wait_after(now, SHORTEST);
+    /// An attempt failed.
+    pub fn failed(&mut self, now: Monotonic) {
+        self.advance(now, INITIAL);
     }
 
-    /// Something that had run for so long ended just now. The first time it may begin again at once.
-    pub fn ended(&mut self, now: Instant, ran: Duration) {
-        if ran >= FORGIVEN {
-            self.wait = None;
+    /// A container exited. Its first restart follows at once.
+    pub fn exited(&mut self, now: Monotonic, uptime: Duration) {
+        if uptime >= RESET_AFTER {
+            self.delay = None;
         }
-        self.wait_after(now, Duration::ZERO);
+        self.advance(now, Duration::ZERO);
     }
 
-    fn wait_after(&mut self, now: Instant, first: Duration) {
-        let wait = match self.wait {
+    fn advance(&mut self, now: Monotonic, first: Duration) {
+        let delay = match self.delay {
             None => first,
-            Some(wait) => (wait * 2).clamp(SHORTEST, LONGEST),
+            Some(delay) => (delay * 2).clamp(INITIAL, MAX),
         };
-        self.wait = Some(wait);
-        self.until = now + wait;
+        self.delay = Some(delay);
+        self.until = now + delay;
     }
 
-    /// When it may be tried again, if that is not yet.
-    pub fn waits_until(&self, now: Instant) -> Option<Instant> {
+    /// When the next attempt is allowed, if it is not yet.
+    pub fn until(&self, now: Monotonic) -> Option<Monotonic> {
         (self.until > now).then_some(self.until)
     }
 
-    /// How long the wait is, for messages.
-    pub fn wait(&self) -> Duration {
-        self.wait.unwrap_or_default()
+    /// The current delay, for messages.
+    pub fn delay(&self) -> Duration {
+        self.delay.unwrap_or_default()
     }
 }
 
@@ -57,43 +57,47 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn waits(step: impl Fn(&mut Backoff)) -> Vec<u64> {
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::since_start(Duration::from_secs(seconds))
+    }
+
+    fn delays(step: impl Fn(&mut Backoff)) -> Vec<u64> {
         let mut backoff = Backoff::default();
-        let wait = |()| {
+        let delay = |()| {
             step(&mut backoff);
-            backoff.wait().as_secs()
+            backoff.delay().as_secs()
         };
-        [(); 7].map(wait).to_vec()
+        [(); 7].map(delay).to_vec()
     }
 
     #[test]
-    fn waits_double_up_to_five_minutes() {
-        let failing = waits(|backoff| backoff.failed(Duration::ZERO));
+    fn delays_double_up_to_five_minutes() {
+        let failing = delays(|backoff| backoff.failed(at(0)));
         assert_eq!(failing, [10, 20, 40, 80, 160, 300, 300]);
     }
 
     #[test]
     fn the_first_restart_is_at_once() {
-        let crashing = waits(|backoff| backoff.ended(Duration::ZERO, SECOND));
+        let crashing = delays(|backoff| backoff.exited(at(0), SECOND));
         assert_eq!(crashing, [0, 10, 20, 40, 80, 160, 300]);
     }
 
     #[test]
-    fn ten_good_minutes_are_a_new_beginning() {
+    fn ten_minutes_of_uptime_reset_the_delay() {
         let mut backoff = Backoff::default();
-        backoff.ended(Duration::ZERO, SECOND);
-        backoff.ended(Duration::ZERO, 599 * SECOND);
-        assert_eq!(backoff.wait(), 10 * SECOND);
-        backoff.ended(Duration::ZERO, 600 * SECOND);
-        assert_eq!(backoff.wait(), Duration::ZERO);
+        backoff.exited(at(0), SECOND);
+        backoff.exited(at(0), 599 * SECOND);
+        assert_eq!(backoff.delay(), 10 * SECOND);
+        backoff.exited(at(0), 600 * SECOND);
+        assert_eq!(backoff.delay(), Duration::ZERO);
     }
 
     #[test]
-    fn a_wait_is_over_when_its_time_has_come() {
+    fn a_backoff_ends_when_its_delay_has_passed() {
         let mut backoff = Backoff::default();
-        assert_eq!(backoff.waits_until(Duration::ZERO), None);
-        backoff.failed(5 * SECOND);
-        assert_eq!(backoff.waits_until(14 * SECOND), Some(15 * SECOND));
-        assert_eq!(backoff.waits_until(15 * SECOND), None);
+        assert_eq!(backoff.until(at(0)), None);
+        backoff.failed(at(5));
+        assert_eq!(backoff.until(at(14)), Some(at(15)));
+        assert_eq!(backoff.until(at(15)), None);
     }
 }

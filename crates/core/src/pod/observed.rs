@@ -1,77 +1,62 @@
-//! What runs, as the runtime tells it.
+//! What the container runtime reports about a pod.
 
 use std::net::IpAddr;
 
-/// Seconds since the epoch, by the wall clock.
-pub type Seconds = i64;
+use kennel_types::Timestamp;
 
-/// All that a runtime has of one pod.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Its newest sandbox.
+    /// The newest sandbox.
     pub sandbox: Option<Sandbox>,
-    /// All runs of its containers that the runtime still has, in any order.
+    /// All runs of the pod's containers that the runtime still has, in any order.
     pub runs: Vec<Run>,
 }
 
-/// What the containers of a pod share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// What the runtime calls it.
+    /// The runtime's id.
     pub id: String,
-    /// Containers may be started in it.
+    /// Containers can be started in it.
     pub ready: bool,
-    /// Its addresses; none if it has its node's.
+    /// Empty for pods on the host's network.
     pub addresses: Vec<IpAddr>,
     /// How many sandboxes the pod had before this one.
     pub attempt: u32,
 }
 
-/// One run of a container. A restart is another run.
+/// One run of a container: each restart is a new run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The container's name.
     pub name: String,
-    /// What the runtime calls this run.
+    /// The runtime's id.
     pub id: String,
-    /// How many runs there were before this one.
+    /// How many runs the container had before this one.
     pub attempt: u32,
-    /// The sandbox it belongs to.
+    /// The id of its sandbox.
     pub sandbox: String,
-    /// The image that the container's spec named when it was made: another one needs another run.
+    /// The image in the container's spec when the run was created. A changed image needs a new run.
     pub image: String,
     /// The image as the runtime resolved it.
     pub image_id: String,
-    /// How it is.
     pub state: State,
 }
 
-/// How a run is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Made and not started.
     Created,
-    /// It runs.
-    Running {
-        /// Since when.
-        since: Seconds,
-    },
-    /// It has ended.
+    Running { started_at: Timestamp },
     Exited(Exit),
 }
 
-/// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
-    /// When it began.
-    pub since: Seconds,
-    /// When it ended.
-    pub until: Seconds,
-    /// What it returned.
+    pub started_at: Timestamp,
+    pub finished_at: Timestamp,
     pub code: i32,
     /// The runtime's reason, such as `OOMKilled`; empty for none.
     pub reason: String,
-    /// Its last words.
+    /// The termination message.
     pub message: String,
 }
 
@@ -82,26 +67,23 @@ impl Observed {
         runs.max_by_key(|run| run.attempt)
     }
 
-    /// The newest run that has ended before the newest one.
+    /// The run before the newest.
     pub fn previous(&self, name: &str) -> Option<&Run> {
         let newest = self.latest(name)?.attempt;
         let older = |run: &&Run| run.name == name && run.attempt < newest;
         self.runs.iter().filter(older).max_by_key(|run| run.attempt)
     }
 
-    /// Runs that are alive.
-    pub fn alive(&self) -> impl Iterator<Item = &Run> {
+    pub fn running(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.is_running())
     }
 }
 
 impl Run {
-    /// Is it alive?
     pub fn is_running(&self) -> bool {
         matches!(self.state, State::Running { .. })
     }
 
-    /// How it ended, if it has.
     pub fn exit(&self) -> Option<&Exit> {
         match &self.state {
             State::Exited(exit) => Some(exit),

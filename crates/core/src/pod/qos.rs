@@ -1,4 +1,4 @@
-//! The quality of service class of a pod, from what its containers request and are limited to.
+//! The quality of service class of a pod, from the requests and limits of its containers.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,16 @@ use crate::quantity::Quantity;
 
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
-/// How firmly a pod has what it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// It asks for nothing.
+    /// No requests and no limits.
     BestEffort,
-    /// It asks for something, and may take more.
     Burstable,
-    /// It has exactly what it asks for.
+    /// Every container has limits equal to its requests.
     Guaranteed,
 }
 
 impl Class {
-    /// As the API calls it.
     pub fn name(self) -> &'static str {
         match self {
             Self::BestEffort => "BestEffort",
@@ -34,13 +31,15 @@ impl Class {
 pub fn class(spec: &Value) -> Class {
     let resources = &spec["resources"];
     if has_any(resources, "requests") || has_any(resources, "limits") {
-        return of(std::iter::once(resources));
+        return class_of(std::iter::once(resources));
     }
     let lists = ["containers", "initContainers"];
     let containers = lists.iter().filter_map(|list| spec[list].as_array());
-    of(containers
-        .flatten()
-        .map(|container| &container["resources"]))
+    class_of(
+        containers
+            .flatten()
+            .map(|container| &container["resources"]),
+    )
 }
 
 fn has_any(resources: &Value, list: &str) -> bool {
@@ -49,7 +48,7 @@ fn has_any(resources: &Value, list: &str) -> bool {
         .is_some_and(|list| !list.is_empty())
 }
 
-fn of<'a>(all: impl Iterator<Item = &'a Value>) -> Class {
+fn class_of<'a>(all: impl Iterator<Item = &'a Value>) -> Class {
     let mut requests = BTreeMap::new();
     let mut limits = BTreeMap::new();
     let mut every_limit_set = true;
@@ -70,7 +69,7 @@ fn of<'a>(all: impl Iterator<Item = &'a Value>) -> Class {
     }
 }
 
-/// Adds the positive compute amounts of one list, and says how many there were.
+/// Adds the positive compute amounts of one list, and returns how many there were.
 fn sum<'a>(resources: &'a Value, list: &str, total: &mut BTreeMap<&'a str, Quantity>) -> usize {
     let mut found = 0;
     for (name, amount) in resources[list].as_object().into_iter().flatten() {

@@ -1,7 +1,7 @@
-//! Other objects of the API that the volumes of a pod may need. Pods of files, and their mirrors, may need none: a node
-//! refuses the file, and a server the mirror.
+//! The volume types that refer to other API objects. Static pods and mirror pods must not use them: the node
+//! rejects the manifest, and the server rejects the mirror pod.
 
-/// Volumes that need another object of the API, and what upstream calls it.
+/// Volume types and the name of the object in upstream's messages.
 pub const VOLUMES: [(&str, &str); 7] = [
     ("configMap", "configmaps (via configmap volumes)"),
     ("secret", "secrets (via secret volumes)"),

@@ -1,33 +1,30 @@
-//! What is answered: its form is the JSON that scripts read (docs/reference/why.md).
-//!
-//! Only the form: who finds what is next door.
+//! The answer, whose JSON is a public format (docs/reference/why.md).
 
-use serde::{Serialize, Serializer};
+use kennel_types::Timestamp;
+use serde::Serialize;
 
-use super::seen::Snapshot;
+use super::snapshot::Snapshot;
 use crate::daemonset::survey::Survey;
 
-/// The name of this form. Words and fields may be added to it; none go or change.
+/// The version of the format. Causes and fields may be added; none are removed or changed.
 const SCHEMA: &str = "kennel-why/1";
 
-/// How it stands with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It should run a pod, and none works.
+    /// It should run a pod and has no available one.
     Missing,
-    /// It has a pod, and should not.
+    /// It has a pod and is not eligible.
     Lingers,
-    /// It should have none, and has none.
+    /// It is not eligible and has no pod.
     Excluded,
-    /// Its pod works.
+    /// It has an available pod.
     Runs,
 }
 
-/// The first cause of a verdict. Scripts read these words: they do not change.
+/// The first cause of a verdict. The names are part of the format; docs/reference/why.md explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "docs/reference/why.md explains each word")]
 pub enum Cause {
     UpToDate,
     OldTemplate,
@@ -70,22 +67,21 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The word for it.
-    pub fn word(self) -> String {
+    /// The name in the JSON.
+    pub fn name(self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         value.as_str().unwrap_or_default().to_owned()
     }
 }
 
-/// What was found out about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) verdict: Verdict,
     pub(super) cause: Cause,
-    /// The same on all nodes in the same state: no names of pods, no times.
+    /// Without pod names and times, so that nodes in the same state can be grouped.
     pub(super) message: String,
     pub(super) remedy: Option<String>,
-    pub(super) since: Option<i64>,
+    pub(super) since: Option<Timestamp>,
     pub(super) pod: Option<String>,
 }
 
@@ -112,103 +108,66 @@ impl Finding {
     }
 
     #[must_use]
-    pub(super) fn since(mut self, since: Option<i64>) -> Self {
+    pub(super) fn since(mut self, since: Option<Timestamp>) -> Self {
         self.since = since;
         self
     }
 }
 
-/// One rule, and whether it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Which.
     pub rule: String,
-    /// Whether it holds.
     pub holds: bool,
-    /// What was found.
     pub found: String,
 }
 
-/// A pod of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodAnswer {
-    /// Its name.
     pub name: String,
-    /// Its phase.
-    pub phase: String,
-    /// Ready by its condition.
+    pub phase: &'static str,
     pub ready: bool,
     /// Ready for `minReadySeconds`.
     pub available: bool,
-    /// Of the present template.
+    /// Of the current template.
     pub updated: bool,
-    /// Being deleted.
     pub terminating: bool,
-    /// When it was created.
-    pub created: Time,
-    /// How its containers are, those that run first included.
+    pub created: Timestamp,
+    /// Init containers first.
     pub containers: Vec<ContainerAnswer>,
 }
 
-/// A container of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerAnswer {
-    /// Its name.
     pub name: String,
-    /// Whether it runs before the others.
     pub init: bool,
-    /// Its state in words.
+    /// As text, such as `waiting (CrashLoopBackOff)`.
     pub state: String,
-    /// Whether it is ready.
     pub ready: bool,
-    /// How often it was restarted.
     pub restarts: i64,
 }
 
-/// A time as API objects carry it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Time(
-    /// In seconds since the epoch.
-    pub i64,
-);
-
-impl Serialize for Time {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let time = jiff::Timestamp::from_second(self.0).unwrap_or_default();
-        serializer.collect_str(&time)
-    }
-}
-
-/// The answer for one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeAnswer {
-    /// The node's name.
     pub node: String,
-    /// How it stands.
     pub verdict: Verdict,
-    /// The first cause.
     pub cause: Cause,
-    /// For people; the same on all nodes in the same state.
+    /// Equal for all nodes in the same state.
     pub message: String,
-    /// What would change it, if that is known: a command, or YAML.
+    /// Commands or YAML that would fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// Since when, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<Time>,
-    /// The pod that it is about.
+    pub since: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
-    /// What else is odd.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// Every rule of placing, in the order they are looked at.
+    /// Every placement rule, in the order of evaluation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// Its pods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<PodAnswer>,
 }
@@ -221,7 +180,7 @@ impl NodeAnswer {
             cause: finding.cause,
             message: finding.message,
             remedy: finding.remedy,
-            since: finding.since.map(Time),
+            since: finding.since,
             pod: finding.pod,
             remarks: Vec::new(),
             checks: Vec::new(),
@@ -229,18 +188,17 @@ impl NodeAnswer {
         }
     }
 
-    /// Is it as it should be?
+    /// Whether the node is in its desired state.
     pub fn ok(&self) -> bool {
         matches!(self.verdict, Verdict::Runs | Verdict::Excluded)
     }
 }
 
-/// Something about the DaemonSet as a whole.
+/// About the DaemonSet as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// A word that does not change.
+    /// Part of the format.
     pub code: String,
-    /// For people.
     pub message: String,
 }
 
@@ -253,45 +211,35 @@ impl Note {
     }
 }
 
-/// How many nodes.
+/// Numbers of nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Nodes that were judged.
     pub nodes: usize,
-    /// By the rules, nodes that should run a pod.
+    /// Eligible nodes.
     pub desired: i64,
-    /// Of those, nodes with an available pod.
+    /// Eligible nodes with an available pod.
     pub available: i64,
-    /// Of those, nodes whose pod is of the present template.
+    /// Eligible nodes with a pod of the current template.
     pub updated: i64,
-    /// Nodes by verdict.
+    /// By verdict, like the next three.
     pub missing: usize,
-    /// Nodes by verdict.
     pub lingers: usize,
-    /// Nodes by verdict.
     pub excluded: usize,
-    /// Nodes by verdict.
     pub runs: usize,
 }
 
-/// The whole answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// Which form this is.
     pub schema: &'static str,
-    /// The DaemonSet's namespace.
     pub namespace: String,
-    /// The DaemonSet's name.
     pub name: String,
-    /// Is everything as it should be?
+    /// Whether every node is in its desired state.
     pub ok: bool,
-    /// How many nodes.
     pub counts: Counts,
-    /// What is to be said of the whole.
     pub notes: Vec<Note>,
-    /// Node by node, in the order of names.
+    /// In the order of names.
     pub nodes: Vec<NodeAnswer>,
 }
 

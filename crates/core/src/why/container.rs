@@ -1,42 +1,41 @@
-//! The containers of a pod: which of them holds it up, and by what.
-//!
-//! Init containers come first, in their order; then the others. The first that is not as it should be is
-//! the cause.
+//! The first container that keeps a pod from being ready, and why. Init containers come first, in their order.
+
+use kennel_types::event::Event;
+use kennel_types::pod::{ContainerStateTerminated, ContainerStateWaiting};
+use kennel_types::{Container, ContainerStatus};
 
 use super::Case;
 use super::answer::{Cause, Finding};
 use super::probe;
-use super::seen::{Container, ContainerStatus, Event, Pod, Terminated, Waiting};
-use super::span::seconds;
+use super::snapshot::PodSnapshot;
 
-/// A container as it is asked for and as it is.
-pub(super) struct Vessel<'a> {
-    pub(super) asked: &'a Container,
+/// A container's spec and status.
+pub(super) struct ContainerCase<'a> {
+    pub(super) spec: &'a Container,
     pub(super) status: Option<&'a ContainerStatus>,
     pub(super) init: bool,
 }
 
-impl Vessel<'_> {
-    /// How it is called in a sentence.
+impl ContainerCase<'_> {
     pub(super) fn title(&self) -> String {
         let kind = if self.init {
             "init container"
         } else {
             "container"
         };
-        format!("{kind} {}", self.asked.name)
+        format!("{kind} {}", self.spec.name)
     }
 
-    fn sidecar(&self) -> bool {
-        self.init && self.asked.restart_policy == "Always"
+    fn is_sidecar(&self) -> bool {
+        self.init && self.spec.is_sidecar()
     }
 
-    /// Does it hold nothing up?
-    fn done(&self) -> bool {
+    /// Whether it is ready, or has succeeded if it is an init container.
+    fn is_done(&self) -> bool {
         let Some(status) = self.status else {
             return false;
         };
-        if self.init && !self.sidecar() {
+        if self.init && !self.is_sidecar() {
             let ended = status.state.terminated.as_ref();
             return ended.is_some_and(|ended| ended.exit_code == 0);
         }
@@ -44,79 +43,84 @@ impl Vessel<'_> {
     }
 }
 
-/// Looks at what the node says about a bound pod. Nothing, if it says nothing bad.
-pub(super) fn find(case: &Case<'_>, pod: &Pod) -> Option<Finding> {
-    let status = &pod.facts.status;
+/// The cause that a bound pod's container statuses and events show, if any.
+pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Option<Finding> {
+    let status = &pod.object.status;
     let events = case.snapshot.events_of(&pod.view.uid);
     if status.container_statuses.is_empty() && status.init_container_statuses.is_empty() {
-        return Some(preparing(&events).unwrap_or_else(|| {
-            Finding::missing(Cause::NotStarted, "the node has not begun with the pod yet")
-                .since(Some(pod.view.created))
+        return Some(preparation_failure(&events).unwrap_or_else(|| {
+            Finding::missing(Cause::NotStarted, "the kubelet has not started the pod yet")
+                .since(Some(pod.created()))
         }));
     }
-    let vessel = vessels(pod).find(|vessel| !vessel.done())?;
-    let finding = match vessel.status {
+    let container = container_cases(pod).find(|container| !container.is_done())?;
+    let finding = match container.status {
         None => None,
-        Some(status) => judge(pod, &vessel, status, &events),
+        Some(status) => unready_cause(pod, &container, status, &events),
     };
-    finding.or_else(|| preparing(&events)).or_else(|| {
-        let message = format!("{} has not been started yet", vessel.title());
-        Some(Finding::missing(Cause::Starting, message))
-    })
+    finding
+        .or_else(|| preparation_failure(&events))
+        .or_else(|| {
+            let message = format!("{} has not been started yet", container.title());
+            Some(Finding::missing(Cause::Starting, message))
+        })
 }
 
-fn vessels(pod: &Pod) -> impl Iterator<Item = Vessel<'_>> {
-    let (spec, status) = (&pod.facts.spec, &pod.facts.status);
-    let init = spec.init_containers.iter().map(move |asked| Vessel {
-        asked,
-        status: named(&status.init_container_statuses, &asked.name),
-        init: true,
-    });
-    let main = spec.containers.iter().map(move |asked| Vessel {
-        asked,
-        status: named(&status.container_statuses, &asked.name),
+fn container_cases(pod: &PodSnapshot) -> impl Iterator<Item = ContainerCase<'_>> {
+    let (pod_spec, status) = (&pod.object.spec, &pod.object.status);
+    let init = pod_spec
+        .init_containers
+        .iter()
+        .map(move |spec| ContainerCase {
+            spec,
+            status: status_of(&status.init_container_statuses, &spec.name),
+            init: true,
+        });
+    let main = pod_spec.containers.iter().map(move |spec| ContainerCase {
+        spec,
+        status: status_of(&status.container_statuses, &spec.name),
         init: false,
     });
     init.chain(main)
 }
 
-fn named<'a>(statuses: &'a [ContainerStatus], name: &str) -> Option<&'a ContainerStatus> {
+fn status_of<'a>(statuses: &'a [ContainerStatus], name: &str) -> Option<&'a ContainerStatus> {
     statuses.iter().find(|status| status.name == name)
 }
 
-fn judge(
-    pod: &Pod,
-    vessel: &Vessel<'_>,
+fn unready_cause(
+    pod: &PodSnapshot,
+    container: &ContainerCase<'_>,
     status: &ContainerStatus,
     events: &[&Event],
 ) -> Option<Finding> {
     if let Some(waiting) = &status.state.waiting {
-        return waits(pod, vessel, status, waiting, events);
+        return waiting_cause(pod, container, status, waiting, events);
     }
     if let Some(ended) = &status.state.terminated {
-        return Some(crashed(pod, vessel, ended, events));
+        return Some(crashed(pod, container, ended, events));
     }
     let running = status.state.running.as_ref()?;
-    let since = running.started_at.as_deref().and_then(seconds);
-    if vessel.init && !vessel.sidecar() {
+    let since = running.started_at;
+    if container.init && !container.is_sidecar() {
         let message = format!(
-            "{} still runs, and the others wait for its end",
-            vessel.title()
+            "{} is still running, and the other containers wait for it",
+            container.title()
         );
         let finding = Finding::missing(Cause::InitContainer, message).since(since);
-        return Some(finding.remedy(logs(pod, vessel, false)));
+        return Some(finding.remedy(logs(pod, container, false)));
     }
-    Some(probe::find(vessel, status, events).since(since))
+    Some(probe::find(container, status, events).since(since))
 }
 
-fn waits(
-    pod: &Pod,
-    vessel: &Vessel<'_>,
+fn waiting_cause(
+    pod: &PodSnapshot,
+    container: &ContainerCase<'_>,
     status: &ContainerStatus,
-    waiting: &Waiting,
+    waiting: &ContainerStateWaiting,
     events: &[&Event],
 ) -> Option<Finding> {
-    let title = vessel.title();
+    let title = container.title();
     let text = |what: &str| match waiting.message.as_str() {
         "" => format!("{title} {what}: {}", waiting.reason),
         message => format!("{title} {what}: {}: {}", waiting.reason, line(message)),
@@ -133,11 +137,12 @@ fn waits(
         | "RegistryUnavailable"
         | "ImageInspectError"
         | "SignatureValidationFailed" => {
-            let what = format!("does not get its image {}", vessel.asked.image);
+            let what = format!("cannot pull its image {}", container.spec.image);
             Finding::missing(Cause::Image, text(&what)).remedy(describe())
         }
         "CreateContainerConfigError" => {
-            Finding::missing(Cause::ContainerConfig, text("cannot be set up")).remedy(describe())
+            Finding::missing(Cause::ContainerConfig, text("cannot be configured"))
+                .remedy(describe())
         }
         "CreateContainerError"
         | "RunContainerError"
@@ -148,7 +153,7 @@ fn waits(
         }
         "CrashLoopBackOff" => {
             let ended = status.last_state.terminated.clone().unwrap_or_default();
-            crashed(pod, vessel, &ended, events)
+            crashed(pod, container, &ended, events)
         }
         "ContainerCreating" | "PodInitializing" | "" => return None,
         _ => Finding::missing(Cause::Starting, text("waits")).remedy(describe()),
@@ -156,25 +161,34 @@ fn waits(
     Some(finding)
 }
 
-/// It ended, and is or will be started again.
-fn crashed(pod: &Pod, vessel: &Vessel<'_>, ended: &Terminated, events: &[&Event]) -> Finding {
-    if let Some(finding) = probe::killed(vessel, events) {
-        return finding.remedy(logs(pod, vessel, true));
+/// The container exited and is restarted.
+fn crashed(
+    pod: &PodSnapshot,
+    container: &ContainerCase<'_>,
+    ended: &ContainerStateTerminated,
+    events: &[&Event],
+) -> Finding {
+    if let Some(finding) = probe::killed(container, events) {
+        return finding.remedy(logs(pod, container, true));
     }
-    let mut message = format!("{} does not stay up: {}", vessel.title(), exit_text(ended));
+    let mut message = format!(
+        "{} does not stay up: {}",
+        container.title(),
+        exit_text(ended)
+    );
     if !ended.message.is_empty() {
         message.push_str(": ");
         message.push_str(&line(&ended.message));
     }
-    Finding::missing(Cause::CrashLoop, message).remedy(logs(pod, vessel, true))
+    Finding::missing(Cause::CrashLoop, message).remedy(logs(pod, container, true))
 }
 
 /// `exited with code 137 (OOMKilled)`.
-pub(super) fn exit_text(ended: &Terminated) -> String {
+pub(super) fn exit_text(ended: &ContainerStateTerminated) -> String {
     let text = match (ended.exit_code, ended.signal) {
-        (0, 0) => "ended with success".to_owned(),
+        (0, 0) => "exited with code 0".to_owned(),
         (code, 0) => format!("exited with code {code}"),
-        (_, signal) => format!("was ended by signal {signal}"),
+        (_, signal) => format!("was killed by signal {signal}"),
     };
     match ended.reason.as_str() {
         "" | "Error" | "Completed" => text,
@@ -182,35 +196,35 @@ pub(super) fn exit_text(ended: &Terminated) -> String {
     }
 }
 
-fn logs(pod: &Pod, vessel: &Vessel<'_>, previous: bool) -> String {
-    let (namespace, name, container) = (&pod.view.namespace, &pod.view.name, &vessel.asked.name);
+fn logs(pod: &PodSnapshot, container: &ContainerCase<'_>, previous: bool) -> String {
+    let (namespace, name, container) = (&pod.view.namespace, &pod.view.name, &container.spec.name);
     let previous = if previous { " --previous" } else { "" };
     format!("kubectl logs -n {namespace} {name} -c {container}{previous}")
 }
 
-/// What keeps a node from starting any container: volumes, or the network.
-fn preparing(events: &[&Event]) -> Option<Finding> {
+/// An event about volumes or the sandbox, without which no container starts.
+fn preparation_failure(events: &[&Event]) -> Option<Finding> {
     let (cause, title, event) = events.iter().find_map(|event| {
         let (cause, title) = match event.reason.as_str() {
             "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => {
                 (Cause::Volume, "a volume cannot be mounted")
             }
             "FailedCreatePodSandBox" | "NetworkNotReady" | "FailedPodSandBoxStatus" => {
-                (Cause::Sandbox, "the node cannot set the pod up")
+                (Cause::Sandbox, "the node cannot create the pod sandbox")
             }
             _ => return None,
         };
         Some((cause, title, event))
     })?;
     let message = format!("{title}: {}", line(&event.message));
-    Some(Finding::missing(cause, message).since(Some(event.last())))
+    Some(Finding::missing(cause, message).since(Some(event.last_seen())))
 }
 
-/// A text in one line that is not too long.
+/// Joins lines and truncates.
 pub(super) fn line(text: &str) -> String {
-    const LONGEST: usize = 300;
+    const MAX_CHARS: usize = 300;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

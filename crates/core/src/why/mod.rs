@@ -1,33 +1,32 @@
-//! Why a DaemonSet's pod runs on a node, or does not.
+//! Explains why a DaemonSet's pod runs on a node, or does not.
 //!
 //! ```text
 //!   Snapshot ─▶ daemonset::survey (the planner's rules) ─▶ per node ─▶ Answer
 //!                                                           │
-//!     misplaced, remedy (does not belong) · absent (no pod) · pod, container (a pod that does not work)
-//!     unplaced (no room) · turn (old or new)
+//!     eligibility, remedy (node not eligible) · missing_pod · pod, container, probe (pod not available)
+//!     unscheduled · rollout (old or new template)
 //! ```
 //!
-//! Nothing is decided here that the planner or the scheduler decides elsewhere: this room only finds the
-//! words. It changes nothing, asks nobody, and reads no clock.
+//! The planner and the scheduler make every decision; this module only explains them.
 
-mod absent;
 mod answer;
 mod container;
-mod misplaced;
+mod duration;
+mod eligibility;
+mod missing_pod;
 mod pod;
 mod probe;
 mod remedy;
-mod seen;
-mod span;
+mod rollout;
+mod snapshot;
 #[cfg(test)]
 mod tests;
-mod turn;
-mod unplaced;
+mod unscheduled;
 
-pub use answer::{Answer, Cause, Check, NodeAnswer, Note, PodAnswer, Time, Verdict};
-pub use seen::{Event, Node, Pod, PodFacts, Snapshot};
-pub use span::span;
-pub use unplaced::{Crowd, Neighbour};
+pub use answer::{Answer, Cause, Check, NodeAnswer, Note, PodAnswer, Verdict};
+pub use duration::human_duration;
+pub use snapshot::{NodeSnapshot, PodSnapshot, Snapshot};
+pub use unscheduled::{NodeOccupancy, OccupyingPod};
 
 use std::sync::Arc;
 
@@ -36,35 +35,35 @@ use crate::daemonset::fit::{Fit, Rules};
 use crate::daemonset::survey::{Ground, Place, Standing, Survey, survey};
 use answer::Finding;
 
-/// What one answer is made from.
+/// The input of the answer for one node.
 struct Case<'a> {
     snapshot: &'a Snapshot,
     survey: &'a Survey<'a>,
     rules: &'a Rules,
-    /// The nodes that hold the rollout up.
+    /// The nodes that use up the rollout budget.
     busy: &'a [&'a str],
     name: &'a str,
     place: &'a Place<'a>,
 }
 
 impl<'a> Case<'a> {
-    fn node(&self) -> Option<&'a Node> {
+    fn node(&self) -> Option<&'a NodeSnapshot> {
         self.place.node.map(|index| &self.snapshot.nodes[index])
     }
 
-    fn pod(&self, standing: &Standing<'_>) -> &'a Pod {
+    fn pod(&self, standing: &Standing<'_>) -> &'a PodSnapshot {
         &self.snapshot.pods[standing.index]
     }
 
-    /// The pod that the node is judged by: one that works, else one that stays, else a new one, else the
-    /// most senior.
-    fn foremost(&self) -> Option<&'a Standing<'a>> {
+    /// The pod that decides the verdict: an available one, else one that is not being deleted, else a new one,
+    /// else the oldest.
+    fn decisive(&self) -> Option<&'a Standing<'a>> {
         let rank = |s: &&Standing<'_>| (s.leaves(), !s.available, !s.updated);
         self.place.pods.iter().min_by_key(rank)
     }
 }
 
-/// Answers for every node, and for every node that pods speak of, in the order of names.
+/// Answers for every node, and for every node that a pod names, in the order of names.
 pub fn explain(snapshot: &Snapshot) -> Answer {
     let views: Vec<NodeView> = snapshot.nodes.iter().map(|n| n.view.clone()).collect();
     let pods: Vec<_> = snapshot.pods.iter().map(|p| p.view.clone()).collect();
@@ -73,7 +72,7 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
         nodes: &views,
         pods: &pods,
         revisions: &snapshot.revisions,
-        now: snapshot.now,
+        now: snapshot.now.as_secs(),
     });
     if !snapshot.nodes_known {
         assume_nodes(&mut survey);
@@ -83,7 +82,7 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
     }
     let rules = Rules::of_template(&snapshot.daemon_set.template);
     let asked = |name: &&Arc<str>| snapshot.only.as_deref().is_none_or(|only| only == &***name);
-    let busy = turn::busy(snapshot, &survey);
+    let busy = rollout::busy(snapshot, &survey);
     let nodes = survey.places.keys().filter(asked).map(|name| {
         let case = Case {
             snapshot,
@@ -93,13 +92,13 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
             name,
             place: &survey.places[name],
         };
-        one(&case)
+        node_answer(&case)
     });
     let nodes: Vec<NodeAnswer> = nodes.collect();
     Answer::new(snapshot, &survey, nodes, notes(snapshot, &survey))
 }
 
-/// Where nodes may not be read, those that pods speak of are taken to be there and to fit.
+/// Without permission to list nodes, every node that a pod names is assumed to exist and to be eligible.
 fn assume_nodes(survey: &mut Survey<'_>) {
     for place in survey.places.values_mut() {
         place.fit = Some(Fit {
@@ -109,10 +108,10 @@ fn assume_nodes(survey: &mut Survey<'_>) {
     }
 }
 
-fn one(case: &Case<'_>) -> NodeAnswer {
+fn node_answer(case: &Case<'_>) -> NodeAnswer {
     let finding = find(case);
     let node = case.node();
-    let checks = node.map(|node| misplaced::checks(case.rules, &node.view));
+    let checks = node.map(|node| eligibility::checks(case.rules, &node.view));
     let pods = case.place.pods.iter().map(|s| pod::describe(case, s));
     let mut answer = NodeAnswer::new(case.name, finding);
     answer.checks = checks.unwrap_or_default();
@@ -123,7 +122,7 @@ fn one(case: &Case<'_>) -> NodeAnswer {
 
 fn find(case: &Case<'_>) -> Finding {
     let Some(fit) = case.place.fit else {
-        return absent::node_gone(case);
+        return missing_pod::node_gone(case);
     };
     if case.snapshot.daemon_set.terminating && !case.place.pods.is_empty() {
         return Finding::new(
@@ -133,18 +132,18 @@ fn find(case: &Case<'_>) -> Finding {
         );
     }
     if !fit.run {
-        return misplaced::find(case, fit);
+        return eligibility::find(case, fit);
     }
-    let Some(standing) = case.foremost() else {
-        return absent::find(case);
+    let Some(standing) = case.decisive() else {
+        return missing_pod::find(case);
     };
     if standing.available && !standing.leaves() {
-        return turn::find(case, standing);
+        return rollout::find(case, standing);
     }
     pod::find(case, standing)
 }
 
-/// What else is odd about a node.
+/// Further observations about a node.
 fn remarks(case: &Case<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let staying = case.place.pods.iter().filter(|s| !s.leaves()).count();
@@ -161,16 +160,16 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
         ));
     }
     if case.node().is_some_and(|node| node.view.unschedulable) {
-        remarks.push("the node is cordoned, which daemon pods do not mind".to_owned());
+        remarks.push("the node is cordoned, which daemon pods tolerate".to_owned());
     }
     remarks
 }
 
-/// What is to be said of the DaemonSet as a whole.
+/// Notes about the DaemonSet as a whole.
 fn notes(snapshot: &Snapshot, survey: &Survey<'_>) -> Vec<Note> {
-    let mut notes = absent::notes(snapshot);
-    notes.extend(turn::notes(snapshot, survey));
-    let unread = snapshot.unread.iter();
-    notes.extend(unread.map(|what| Note::new("not-readable", what.clone())));
+    let mut notes = missing_pod::notes(snapshot);
+    notes.extend(rollout::notes(snapshot, survey));
+    let unreadable = snapshot.unreadable.iter();
+    notes.extend(unreadable.map(|what| Note::new("not-readable", what.clone())));
     notes
 }

@@ -1,63 +1,69 @@
-//! A pod that is there and does not work: the first cause, from the outside in.
+//! Why an existing pod is not available.
 //!
-//! Going away, without a node, ended, on a node that is silent, not taken up, then its containers
-//! ([`container`]), and at last what is asked beyond them.
+//! Checks in this order: being deleted, finished, unscheduled, node not ready, containers ([`container`]),
+//! `minReadySeconds`, readiness gates.
 
-use super::answer::{Cause, ContainerAnswer, Finding, PodAnswer, Time};
-use super::seen::{Condition, ContainerStatus, Pod, State};
-use super::span::{seconds, span};
-use super::{Case, Standing, container, unplaced};
+use kennel_types::pod::ContainerState;
+use kennel_types::{Condition, ConditionType, ContainerStatus, Timestamp};
 
-/// Why this pod does not count as running.
+use super::answer::{Cause, ContainerAnswer, Finding, PodAnswer};
+use super::duration::human_duration;
+use super::{Case, NodeSnapshot, PodSnapshot, Standing, container, unscheduled};
+use crate::daemonset::view::Phase;
+
+/// A deletion takes too long when the grace period ended this many milliseconds ago.
+const OVERDUE_MILLIS: i64 = 30_000;
+
 pub(super) fn find(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
     let pod = case.pod(standing);
-    let mut finding = first(case, standing, pod);
+    let mut finding = first_cause(case, standing, pod);
     finding.pod = Some(standing.pod.name.to_string());
     finding
 }
 
-fn first(case: &Case<'_>, standing: &Standing<'_>, pod: &Pod) -> Finding {
+fn first_cause(case: &Case<'_>, standing: &Standing<'_>, pod: &PodSnapshot) -> Finding {
     if standing.leaves() {
-        return leaving(case, pod);
+        return terminating(case, pod);
     }
     if pod.view.terminal() {
-        return ended(pod);
+        return finished(pod);
     }
     if pod.view.bound_to.is_none() {
-        return unplaced::find(case, pod);
+        return unscheduled::find(case, pod);
     }
-    if let Some(unready) = case.node().and_then(super::Node::unready) {
+    if let Some(unready) = case.node().and_then(NodeSnapshot::unready) {
         let why = reason(&unready);
         let message = format!("the node is not ready ({why})");
         return Finding::missing(Cause::NodeNotReady, message)
-            .since(unready.since())
+            .since(unready.last_transition_time)
             .remedy(format!("kubectl describe node {}", case.name));
     }
     if let Some(finding) = container::find(case, pod) {
         return finding;
     }
-    beyond(case, standing, pod)
+    after_containers(case, standing, pod)
 }
 
-/// A condition's word and text, as far as it has them.
+/// `Reason: message`, as far as the condition has them.
 pub(super) fn reason(condition: &Condition) -> String {
     match (condition.reason.as_str(), condition.message.as_str()) {
         ("", "") => "no reason is given".to_owned(),
-        (word, "") => word.to_owned(),
-        ("", text) => text.trim_end_matches('.').to_owned(),
-        (word, text) => format!("{word}: {}", text.trim_end_matches('.')),
+        (reason, "") => reason.to_owned(),
+        ("", message) => message.trim_end_matches('.').to_owned(),
+        (reason, message) => format!("{reason}: {}", message.trim_end_matches('.')),
     }
 }
 
-fn leaving(case: &Case<'_>, pod: &Pod) -> Finding {
-    let meta = &pod.facts.metadata;
-    let until = meta.deletion_timestamp.as_deref().and_then(seconds);
-    let late = until.is_some_and(|until| case.snapshot.now - until > 30);
-    let held = &meta.finalizers;
-    let message = if late && !held.is_empty() {
+fn terminating(case: &Case<'_>, pod: &PodSnapshot) -> Finding {
+    let metadata = &pod.object.metadata;
+    let deadline = metadata.deletion_timestamp.as_ref().map(Timestamp::from);
+    let late =
+        deadline.is_some_and(|deadline| case.snapshot.now.millis_since(deadline) > OVERDUE_MILLIS);
+    let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
+    let message = if late && !finalizers.is_empty() {
         format!(
             "its pod is being deleted, held by finalizers {}",
-            held.join(", ")
+            finalizers.join(", ")
         )
     } else if late && case.node().is_some_and(|n| n.unready().is_some()) {
         "its pod is being deleted, and the node is not ready to confirm that".to_owned()
@@ -65,9 +71,9 @@ fn leaving(case: &Case<'_>, pod: &Pod) -> Finding {
         "its pod is being deleted and should be gone by now: the node has not confirmed it"
             .to_owned()
     } else {
-        "its pod is being deleted; the next one comes when it is gone".to_owned()
+        "its pod is being deleted; a new one is created when it is gone".to_owned()
     };
-    let finding = Finding::missing(Cause::Terminating, message).since(until);
+    let finding = Finding::missing(Cause::Terminating, message).since(deadline);
     if late {
         let (namespace, name) = (&pod.view.namespace, &pod.view.name);
         return finding.remedy(format!("kubectl describe pod -n {namespace} {name}"));
@@ -75,11 +81,10 @@ fn leaving(case: &Case<'_>, pod: &Pod) -> Finding {
     finding
 }
 
-fn ended(pod: &Pod) -> Finding {
-    let status = &pod.facts.status;
-    if pod.view.phase == crate::daemonset::view::Phase::Succeeded {
-        let message = "its pod ended by itself, with success: a daemon should not end. \
-                       The controller replaces it";
+fn finished(pod: &PodSnapshot) -> Finding {
+    let status = &pod.object.status;
+    if pod.view.phase == Phase::Succeeded {
+        let message = "its pod succeeded, but a daemon should not exit: the controller replaces it";
         return Finding::missing(Cause::PodSucceeded, message);
     }
     let why = reason(&Condition {
@@ -87,72 +92,74 @@ fn ended(pod: &Pod) -> Finding {
         message: status.message.clone(),
         ..Condition::default()
     });
-    let message = format!("its pod failed ({why}): the controller replaces it, later each time");
+    let message =
+        format!("its pod failed ({why}): the controller replaces it with increasing backoff");
     let (namespace, name) = (&pod.view.namespace, &pod.view.name);
     Finding::missing(Cause::PodFailed, message)
         .remedy(format!("kubectl describe pod -n {namespace} {name}"))
 }
 
-/// All containers are ready, or nothing is known against them.
-fn beyond(case: &Case<'_>, standing: &Standing<'_>, pod: &Pod) -> Finding {
+/// The cause when no container explains it.
+fn after_containers(case: &Case<'_>, standing: &Standing<'_>, pod: &PodSnapshot) -> Finding {
     let set = &case.snapshot.daemon_set;
     if let Some(since) = standing.pod.ready_since {
         let message = format!(
-            "it is ready and counts as available once it has been for minReadySeconds ({}s)",
+            "it is ready and becomes available after minReadySeconds ({}s)",
             set.min_ready_seconds
         );
-        return Finding::missing(Cause::MinReadySeconds, message).since(Some(since));
+        return Finding::missing(Cause::MinReadySeconds, message)
+            .since(Some(Timestamp::from_secs(since)));
     }
-    let status = &pod.facts.status;
-    let gates = pod.facts.spec.readiness_gates.iter();
-    let closed = gates.map(|gate| gate.condition_type.as_str()).find(|kind| {
-        let open = status.condition(kind).is_some_and(|c| c.status == "True");
-        !open
+    let status = &pod.object.status;
+    let mut gates = pod.object.spec.readiness_gates.iter();
+    let closed = gates.find(|gate| {
+        let condition = status.condition(&gate.condition_type);
+        !condition.is_some_and(Condition::is_true)
     });
-    if let Some(gate) = closed {
-        let message = format!("its readiness gate {gate} is not True: somebody else must set it");
+    if let Some(gate) = closed.map(|gate| &gate.condition_type) {
+        let message =
+            format!("its readiness gate {gate} is not True: another controller must set it");
         return Finding::missing(Cause::ReadinessGate, message);
     }
-    let ready = status.condition("Ready");
+    let ready = status.condition(&ConditionType::Ready);
     let why = ready.map_or_else(|| "no reason is given".to_owned(), reason);
     Finding::missing(Cause::NotReady, format!("its pod is not ready ({why})"))
-        .since(ready.and_then(Condition::since))
+        .since(ready.and_then(|ready| ready.last_transition_time))
 }
 
-/// A pod in a few words.
 pub(super) fn describe(case: &Case<'_>, standing: &Standing<'_>) -> PodAnswer {
     let pod = case.pod(standing);
-    let status = &pod.facts.status;
+    let status = &pod.object.status;
     let one = |init: bool| {
         move |s: &ContainerStatus| ContainerAnswer {
             name: s.name.clone(),
             init,
             state: state_text(&s.state, &s.last_state, case.snapshot.now),
             ready: s.ready,
-            restarts: s.restart_count,
+            restarts: s.restart_count.into(),
         }
     };
     let first = status.init_container_statuses.iter().map(one(true));
     let containers = first.chain(status.container_statuses.iter().map(one(false)));
     PodAnswer {
         name: pod.view.name.to_string(),
-        phase: status.phase.clone(),
+        phase: status.phase.as_str(),
         ready: pod.view.ready_since.is_some(),
         available: standing.available,
         updated: standing.updated,
         terminating: standing.leaves(),
-        created: Time(pod.view.created),
+        created: pod.created(),
         containers: containers.collect(),
     }
 }
 
-fn state_text(state: &State, last: &State, now: i64) -> String {
+fn state_text(state: &ContainerState, last: &ContainerState, now: Timestamp) -> String {
     let text = if let Some(waiting) = &state.waiting {
         format!("waiting ({})", waiting.reason)
     } else if let Some(running) = &state.running {
-        let since = running.started_at.as_deref().and_then(seconds);
-        let since = since.map(|at| format!(" for {}", span(now - at)));
-        format!("running{}", since.unwrap_or_default())
+        let age = running.started_at.map(|at| now.saturating_since(at));
+        let age = age.map(|age| format!(" for {}", human_duration(age)));
+        format!("running{}", age.unwrap_or_default())
     } else if let Some(ended) = &state.terminated {
         container::exit_text(ended)
     } else {
@@ -161,8 +168,8 @@ fn state_text(state: &State, last: &State, now: i64) -> String {
     let Some(ended) = &last.terminated else {
         return text;
     };
-    let at = ended.finished_at.as_deref().and_then(seconds);
-    let ago = at.map(|at| format!(" {} ago", span(now - at)));
+    let ago = ended.finished_at.map(|at| now.saturating_since(at));
+    let ago = ago.map(|ago| format!(" {} ago", human_duration(ago)));
     let before = container::exit_text(ended);
     format!("{text}; before that {before}{}", ago.unwrap_or_default())
 }

@@ -1,20 +1,20 @@
-//! What would let a node belong: labels for the node, or lines for the template.
+//! What would make a node eligible: labels for the node, or changes of the template.
 
-use super::misplaced::SILENCE;
+use super::eligibility::NOT_READY_TAINTS;
 use crate::affinity::{NodeSelector, Part};
 use crate::daemonset::NodeView;
 use crate::daemonset::fit::Rule;
 use crate::selector::Operator;
 use crate::taint::Taint;
 
-/// What would let this node belong: every refusing rule needs one.
-pub(super) fn remedies(refused: &[Rule<'_>], node: &NodeView) -> String {
+/// Commands and YAML for every rule that fails.
+pub(super) fn remedies(failed: &[Rule<'_>], node: &NodeView) -> String {
     let mut commands: Vec<String> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
     let mut tolerations = String::new();
-    for rule in refused {
+    for rule in failed {
         match rule {
-            Rule::Name(_) => commands.push("# take spec.template.spec.nodeName out".to_owned()),
+            Rule::Name(_) => commands.push("# remove spec.template.spec.nodeName".to_owned()),
             Rule::Label(key, value) => labels.push(format!("{key}={value}")),
             Rule::Affinity(selector) => match affinity_labels(selector, node) {
                 Some(more) => labels.extend(more),
@@ -22,7 +22,7 @@ pub(super) fn remedies(refused: &[Rule<'_>], node: &NodeView) -> String {
                     "# change required node affinity in spec.template.spec.affinity".to_owned(),
                 ),
             },
-            Rule::Taint(taint) if SILENCE.contains(&taint.key.as_str()) => {}
+            Rule::Taint(taint) if NOT_READY_TAINTS.contains(&taint.key.as_str()) => {}
             Rule::Taint(taint) => tolerations.push_str(&toleration_yaml(taint)),
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn remedies(refused: &[Rule<'_>], node: &NodeView) -> String {
     commands.join("\n")
 }
 
-/// The labels that would let the term match that misses least; nothing if labels alone cannot.
+/// The labels that the closest term is missing; nothing if labels alone cannot make a term match.
 fn affinity_labels(selector: &NodeSelector, node: &NodeView) -> Option<Vec<String>> {
     let terms = selector.unmet(&node.name, &node.labels);
     let labels = terms.filter_map(|parts| parts.iter().map(label_for).collect::<Option<Vec<_>>>());
@@ -76,7 +76,7 @@ fn label_for(part: &Part<'_>) -> Option<String> {
     }
 }
 
-/// One item of `tolerations` that covers just this taint.
+/// One item of `tolerations` for exactly this taint.
 fn toleration_yaml(taint: &Taint) -> String {
     let how = match taint.value.as_str() {
         "" => "  operator: Exists\n".to_owned(),

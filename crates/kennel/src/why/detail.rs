@@ -1,6 +1,8 @@
 //! The answer for one node in detail: rules, pods, containers, events.
 
-use kennel_core::why::{Answer, Event, NodeAnswer, PodAnswer, Snapshot, span};
+use kennel_core::why::{Answer, NodeAnswer, PodAnswer, Snapshot, human_duration};
+use kennel_types::Timestamp;
+use kennel_types::event::Event;
 
 use super::colour::Colours;
 use super::summary::title;
@@ -31,8 +33,13 @@ pub(super) fn text(snapshot: &Snapshot, answer: &Answer, colours: Colours) -> St
 
 fn verdict(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<String> {
     let since = node.since;
-    let since = since.map(|since| format!(", for {}", span(snapshot.now - since.0)));
-    let cause = node.cause.word() + &since.unwrap_or_default();
+    let since = since.map(|since| {
+        format!(
+            ", for {}",
+            human_duration(snapshot.now.saturating_since(since))
+        )
+    });
+    let cause = node.cause.name() + &since.unwrap_or_default();
     let mut lines = vec![format!("  cause    {cause}")];
     lines.push(format!("  because  {}", node.message));
     lines.extend(
@@ -67,10 +74,13 @@ fn rules(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<String
     lines
 }
 
-fn pod_lines(pod: &PodAnswer, now: i64) -> Vec<String> {
-    let age = format!("created {} ago", span(now - pod.created.0));
+fn pod_lines(pod: &PodAnswer, now: Timestamp) -> Vec<String> {
+    let age = format!(
+        "created {} ago",
+        human_duration(now.saturating_since(pod.created))
+    );
     let facts = [
-        (!pod.phase.is_empty()).then_some(pod.phase.as_str()),
+        Some(pod.phase),
         Some(if pod.ready { "ready" } else { "not ready" }),
         (pod.ready && !pod.available).then_some("not available yet"),
         Some(if pod.updated {
@@ -112,7 +122,7 @@ fn events(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<Strin
         events = snapshot.events_of(&snapshot.daemon_set.uid);
         "Last events of the DaemonSet"
     } else {
-        events.sort_by_key(|event| std::cmp::Reverse(event.last()));
+        events.sort_by_key(|event| std::cmp::Reverse(event.last_seen()));
         "Last events of its pods"
     };
     if events.is_empty() {
@@ -124,9 +134,9 @@ fn events(snapshot: &Snapshot, node: &NodeAnswer, colours: Colours) -> Vec<Strin
     lines
 }
 
-fn event_line(event: &Event, now: i64) -> String {
-    let ago = span(now - event.last());
-    let times = match event.times() {
+fn event_line(event: &Event, now: Timestamp) -> String {
+    let ago = human_duration(now.saturating_since(event.last_seen()));
+    let times = match event.occurrences() {
         1 => String::new(),
         n => format!(" (x{n})"),
     };

@@ -7,7 +7,10 @@ use anyhow::Context as _;
 use kennel_control::{scheduler, shape, view};
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::schedule::Machine;
-use kennel_core::why::{Cause, Crowd, Neighbour, Node, Pod, Snapshot, Verdict, explain};
+use kennel_core::why::{
+    Cause, NodeOccupancy, NodeSnapshot, OccupyingPod, PodSnapshot, Snapshot, Verdict, explain,
+};
+use kennel_types::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Client, Error};
 use serde::de::{Deserialize as _, DeserializeOwned};
@@ -32,7 +35,7 @@ pub(super) async fn read(
     let mut snapshot = read_basics(client, daemon_set, &mut unread).await?;
     snapshot.only = only.map(str::to_owned);
     read_details(client, &mut snapshot, &mut unread).await?;
-    snapshot.unread = unread;
+    snapshot.unreadable = unread;
     Ok(snapshot)
 }
 
@@ -94,7 +97,7 @@ async fn read_basics(
     let without = "failed pod creations cannot be explained";
     let events = permitted(events, "events", without, unread)?;
     Ok(Snapshot {
-        now: k8s_openapi::jiff::Timestamp::now().as_second(),
+        now: Timestamp::from_millis(k8s_openapi::jiff::Timestamp::now().as_millisecond()),
         nodes_known: nodes.is_some(),
         nodes: nodes.unwrap_or_default().iter().filter_map(node).collect(),
         pods: pods.iter().filter_map(pod).collect(),
@@ -103,8 +106,8 @@ async fn read_basics(
             .filter_map(view::revision)
             .collect(),
         events: decode(events.unwrap_or_default()),
-        crowds: Vec::new(),
-        unread: Vec::new(),
+        occupancies: Vec::new(),
+        unreadable: Vec::new(),
         only: None,
         daemon_set,
     })
@@ -132,10 +135,10 @@ async fn read_details(
     let full = answer.nodes.iter();
     let full = full.filter(|node| node.cause == Cause::Unschedulable);
     for node in full.take(FULL_NODES_MAX) {
-        let crowd = pods_on_full_node(client, snapshot, &node.node, node.pod.as_deref()).await;
+        let occupancy = pods_on_full_node(client, snapshot, &node.node, node.pod.as_deref()).await;
         let without = "the pods that use up a node cannot be named";
-        match permitted(crowd, "pods of all namespaces", without, unread)? {
-            Some(crowd) => snapshot.crowds.extend(crowd),
+        match permitted(occupancy, "pods of all namespaces", without, unread)? {
+            Some(occupancy) => snapshot.occupancies.extend(occupancy),
             None => break,
         }
     }
@@ -161,7 +164,7 @@ async fn pods_on_full_node(
     snapshot: &Snapshot,
     node: &str,
     pod: Option<&str>,
-) -> Result<Option<Crowd>, Error> {
+) -> Result<Option<NodeOccupancy>, Error> {
     let path = format!("/api/v1/namespaces/{}/pods", snapshot.daemon_set.namespace);
     let Some(pod) = pod else {
         return Ok(None);
@@ -181,17 +184,17 @@ async fn pods_on_full_node(
     let others = decode::<shape::Pod>(others).into_iter().map(|other| {
         let meta = &other.metadata;
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
-        Neighbour {
+        OccupyingPod {
             name: format!("{}/{}", part(&meta.namespace), part(&meta.name)),
             demand: scheduler::demand(&other).0,
         }
     });
-    Ok(Some(Crowd {
+    Ok(Some(NodeOccupancy {
         machine: Machine {
             view: view::node(&node_object),
             allocatable: node_object.status.allocatable.clone(),
         },
-        there: others.collect(),
+        pods: others.collect(),
         demand: scheduler::demand(&pod).0,
     }))
 }
@@ -223,16 +226,16 @@ fn decode<T: DeserializeOwned>(objects: Vec<Value>) -> Vec<T> {
         .collect()
 }
 
-fn node(object: &Value) -> Option<Node> {
-    Some(Node {
+fn node(object: &Value) -> Option<NodeSnapshot> {
+    Some(NodeSnapshot {
         view: view::node(&shape::Node::deserialize(object).ok()?),
         conditions: Vec::deserialize(&object["status"]["conditions"]).unwrap_or_default(),
     })
 }
 
-fn pod(object: &Value) -> Option<Pod> {
-    Some(Pod {
+fn pod(object: &Value) -> Option<PodSnapshot> {
+    Some(PodSnapshot {
         view: view::pod(&shape::Pod::deserialize(object).ok()?)?,
-        facts: kennel_core::why::PodFacts::deserialize(object).ok()?,
+        object: kennel_types::Pod::deserialize(object).ok()?,
     })
 }

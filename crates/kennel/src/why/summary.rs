@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kennel_core::why::{Answer, Cause, NodeAnswer, Snapshot, Verdict, span};
+use kennel_core::why::{Answer, Cause, NodeAnswer, Snapshot, Verdict, human_duration};
 
 use super::colour::Colours;
 
@@ -114,7 +114,7 @@ fn group_lines(
     let mut lines = names(group, all);
     if let ([_], Some(since), Some(last)) = (group, first.since, lines.last_mut()) {
         last.push_str(", for ");
-        last.push_str(&span(snapshot.now - since.0));
+        last.push_str(&human_duration(snapshot.now.saturating_since(since)));
     }
     if first.cause != Cause::UpToDate {
         lines.push(format!("    {}", first.message));

@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::write::{Failure, Writer};
 use kennel_client::{clock, feed};
-use kennel_core::pod::evict::Pressures;
+use kennel_core::pod::eviction::Pressures;
 use kube::Client;
 use kube::api::{Api, ObjectMeta};
 use kube::runtime::watcher::Config;

@@ -64,7 +64,7 @@ pub(super) fn of_cordon(name: &str, before: &Value, after: &Value) -> Vec<Note> 
 
 #[cfg(test)]
 mod tests {
-    use kennel_core::pod::evict::Pressures;
+    use kennel_core::pod::eviction::Pressures;
     use serde_json::json;
 
     use super::*;

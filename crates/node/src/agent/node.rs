@@ -1,7 +1,7 @@
 //! The Node object: what a machine tells the cluster about itself. Pure; when it is told is for
 //! [`super::register`] and [`super::heartbeat`] to say.
 
-use kennel_core::pod::evict::{Pressures, Signal};
+use kennel_core::pod::eviction::{Pressures, Signal};
 use serde_json::{Map, Value, json};
 
 use super::machine::{self, Machine};

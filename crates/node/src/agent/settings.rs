@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kennel_core::pod::evict::Threshold;
+use kennel_core::pod::eviction::Threshold;
 use serde_json::Value;
 
 use crate::runtime::PodId;

@@ -19,7 +19,7 @@ use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::metrics::Observed;
 use kennel_client::write::Writer;
-use kennel_core::pod::evict::{Pressures, Signal, Threshold};
+use kennel_core::pod::eviction::{Pressures, Signal, Threshold};
 use kube::Client;
 use kube::client::Body;
 use rustls::pki_types::CertificateDer;
@@ -113,7 +113,7 @@ pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError
     if tokio::time::timeout(END, tasks.wait()).await.is_err() {
         tracing::warn!("some parts of the node did not end in time");
     }
-    let alive = |view: &&Arc<CachedPod>| view.observed.alive().next().is_some();
+    let alive = |view: &&Arc<CachedPod>| view.observed.running().next().is_some();
     let left = directory.all().iter().filter(alive).count();
     if left > 0 {
         tracing::info!("{left} pods keep running; the next agent takes them up again");

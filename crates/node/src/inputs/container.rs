@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use kennel_core::pod::memory::Trouble;
+use kennel_core::pod::tracker::StartFailure;
 use serde_json::Value;
 
 use super::env::{Sources, Variables};
@@ -38,7 +38,7 @@ impl Shared {
         pod: &Pod,
         run: &Run<'_>,
         turn: &Turn,
-    ) -> Result<ContainerConfig, Trouble> {
+    ) -> Result<ContainerConfig, StartFailure> {
         let Run {
             name,
             attempt,
@@ -85,7 +85,7 @@ impl Shared {
         pod: &Pod,
         container: &Value,
         addresses: &[IpAddr],
-    ) -> Result<Variables, Trouble> {
+    ) -> Result<Variables, StartFailure> {
         self.objects.hold(&pod.id.uid, || objects::of(pod));
         let allocatable = self.allocatable();
         let sources = Sources {

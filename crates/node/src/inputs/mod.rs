@@ -37,7 +37,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use kennel_client::events::{Note, Recorder, Reference};
-use kennel_core::pod::memory::Trouble;
+use kennel_core::pod::tracker::StartFailure;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -121,11 +121,11 @@ impl Inputs {
 
 #[async_trait]
 impl PodInputs for Inputs {
-    async fn prepare(&self, pod: &Pod) -> Result<(), Trouble> {
+    async fn prepare(&self, pod: &Pod) -> Result<(), StartFailure> {
         self.shared.prepare(pod, &self.turn(&pod.id.uid)).await
     }
 
-    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble> {
+    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, StartFailure> {
         self.shared.sandbox(pod, attempt).await
     }
 
@@ -136,7 +136,7 @@ impl PodInputs for Inputs {
         attempt: u32,
         image: &Image,
         addresses: &[IpAddr],
-    ) -> Result<ContainerConfig, Trouble> {
+    ) -> Result<ContainerConfig, StartFailure> {
         let run = Run {
             name,
             attempt,

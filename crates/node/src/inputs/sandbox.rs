@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kennel_core::pod::memory::Trouble;
+use kennel_core::pod::tracker::StartFailure;
 use kube::api::Request;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ const SAFE_SYSCTLS: [&str; 12] = [
 
 impl Shared {
     /// Directories and volumes.
-    pub(super) async fn prepare(&self, pod: &Pod, turn: &Turn) -> Result<(), Trouble> {
+    pub(super) async fn prepare(&self, pod: &Pod, turn: &Turn) -> Result<(), StartFailure> {
         let notify = self.objects.hold(&pod.id.uid, || objects::of(pod));
         let dir = self.settings.paths.pod(&pod.id.uid);
         let made = turn.take(move || volumes::make(&dir).map_err(|error| error.to_string()));
@@ -52,7 +52,7 @@ impl Shared {
         pod: &Pod,
         volumes: impl Iterator<Item = &'a Value>,
         turn: &Turn,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), StartFailure> {
         let allocatable = self.allocatable();
         let gatherer = Gatherer {
             pod,
@@ -75,7 +75,11 @@ impl Shared {
     }
 
     /// The sandbox to make.
-    pub(super) async fn sandbox(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble> {
+    pub(super) async fn sandbox(
+        &self,
+        pod: &Pod,
+        attempt: u32,
+    ) -> Result<SandboxConfig, StartFailure> {
         let spec = pod.raw_spec();
         let domain = &self.settings.cluster_domain;
         let hostname = hostname::for_kernel(pod, domain).map_err(trouble::sandbox)?;

@@ -118,7 +118,7 @@ impl Handlers {
         );
         let is_running = move || {
             let cached = pod_cache.by_uid(&uid);
-            cached.is_some_and(|cached| cached.observed.alive().any(|run| run.id == id))
+            cached.is_some_and(|cached| cached.observed.running().any(|run| run.id == id))
         };
         let log = Log::open(path, options).await;
         let log = log.map_err(|error| HttpError::internal(error.to_string()))?;

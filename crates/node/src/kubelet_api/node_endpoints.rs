@@ -50,7 +50,7 @@ impl Observed for PodMetrics<'_> {
         let node = format!("node={:?}", self.node);
         page.rows(&NODE, [(node, 1)]);
         let running =
-            |cached: &&std::sync::Arc<CachedPod>| cached.observed.alive().next().is_some();
+            |cached: &&std::sync::Arc<CachedPod>| cached.observed.running().next().is_some();
         let running = count(self.pods.iter().filter(running).count());
         page.number(&PODS, running);
         let runs = || self.pods.iter().flat_map(|cached| &cached.observed.runs);

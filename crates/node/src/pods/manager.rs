@@ -12,8 +12,8 @@ use std::time::Duration;
 use kennel_client::events::Recorder;
 use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
-use kennel_core::pod::evict::Pressures;
-use kennel_core::pod::status::Verdict;
+use kennel_core::pod::eviction::Pressures;
+use kennel_core::pod::status::PodFailure;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -57,7 +57,7 @@ pub enum Command {
     /// Terminate the pod; it fails with this verdict.
     Evict {
         uid: String,
-        verdict: Verdict,
+        verdict: PodFailure,
         grace: Duration,
     },
     /// The static pod `uid` has this mirror pod in the API from now on, or none: its status goes there.

@@ -1,7 +1,7 @@
 //! A pod that this node runs, as its source gave it.
 
-use kennel_core::pod::Spec;
-use kennel_types::PodPhase;
+use kennel_types::{PodPhase, PodSpec};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::runtime::PodId;
@@ -21,7 +21,7 @@ pub struct Pod {
     pub origin: Origin,
     /// The whole object: metadata, spec and, for pods of the API, status.
     pub object: Value,
-    pub spec: Spec,
+    pub spec: PodSpec,
 }
 
 /// Why an object is not a pod that can run.
@@ -44,7 +44,7 @@ impl Pod {
             name: text("name")?,
             uid: text("uid")?,
         };
-        let spec = Spec::parse(&object["spec"])?;
+        let spec = PodSpec::deserialize(&object["spec"])?;
         Ok(Self {
             id,
             origin,

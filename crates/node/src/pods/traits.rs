@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kennel_core::pod::Container;
-use kennel_core::pod::memory::Trouble;
+use kennel_core::pod::tracker::StartFailure;
+use kennel_types::Container;
 use serde_json::Value;
 
 use super::Pod;
@@ -16,9 +16,9 @@ use crate::runtime::{ContainerConfig, Image, RegistryLogin, SandboxConfig};
 #[async_trait]
 pub trait PodInputs: Send + Sync + 'static {
     /// Creates a pod's directories and volumes. Called before each sandbox that is created.
-    async fn prepare(&self, pod: &Pod) -> Result<(), Trouble>;
+    async fn prepare(&self, pod: &Pod) -> Result<(), StartFailure>;
 
-    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble>;
+    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, StartFailure>;
 
     /// `addresses` are the sandbox's, or the machine's on the host network.
     async fn container_config(
@@ -28,7 +28,7 @@ pub trait PodInputs: Send + Sync + 'static {
         attempt: u32,
         image: &Image,
         addresses: &[IpAddr],
-    ) -> Result<ContainerConfig, Trouble>;
+    ) -> Result<ContainerConfig, StartFailure>;
 
     /// The credentials to pull `image` with.
     async fn registry_logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin>;

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use kennel_core::pod::evict::Reading;
+use kennel_core::pod::eviction::Reading;
 
 /// How many bytes and files a disk has left. None for what its file system does not count.
 pub fn left(path: &Path) -> (Option<Reading>, Option<Reading>) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kennel_core::pod::evict::{ContainerUse, Readings, Signal};
+use kennel_core::pod::eviction::{ContainerUsage, Readings, Signal};
 
 use super::disk::{self, Taken};
 use super::{Meter, Used, memory};
@@ -130,7 +130,7 @@ fn used(pod: &Pod, usage: &[Usage], disks: Option<&Paths>) -> Option<Used> {
             logs = disk::taken(&paths.pod_logs(&pod.id).join(&usage.container));
         }
         used.inodes += logs.inodes;
-        used.containers.push(ContainerUse {
+        used.containers.push(ContainerUsage {
             name: usage.container.clone(),
             memory: usage.memory,
             layer: usage.disk,
@@ -191,7 +191,9 @@ mod tests {
             state: if exited {
                 State::Exited(Exit::default())
             } else {
-                State::Running { since: 0 }
+                State::Running {
+                    started_at: kennel_types::Timestamp::EPOCH,
+                }
             },
         };
         let runs = vec![

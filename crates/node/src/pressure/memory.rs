@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use kennel_core::pod::evict::Reading;
+use kennel_core::pod::eviction::Reading;
 
 /// The files of the cgroup that everything we see is in: usage, bound, and what its statistics call pages that
 /// can be given back. Version 2 first.

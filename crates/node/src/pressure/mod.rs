@@ -5,7 +5,7 @@
 //!    ▲ disk, memory            └─▶ reclaim ─▶ evict, one pod at a time ─▶ orders ─▶ keeper
 //! ```
 //!
-//! What is short and who has to go is decided in [`kennel_core::pod::evict`]; here it is measured and carried
+//! What is short and who has to go is decided in [`kennel_core::pod::eviction`]; here it is measured and carried
 //! out. Nothing is evicted for what could not be measured.
 
 pub mod disk;
@@ -21,14 +21,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kennel_client::events::{Note, Recorder, Reference};
-use kennel_core::pod::evict::{self, Candidate, ContainerUse, Met, Pressures, Readings, Watch};
-use kennel_core::pod::status::Verdict;
+use kennel_core::pod::eviction::{
+    self, Candidate, ContainerUsage, Crossed, PressureMonitor, Pressures, Readings,
+};
+use kennel_core::pod::status::PodFailure;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use kennel_core::pod::evict::{BadThreshold, Signal, Threshold};
+pub use kennel_core::pod::eviction::{Signal, Threshold, ThresholdError};
 
 pub use self::machine::Machine;
 pub use self::metrics::{METRICS, Metrics};
@@ -36,7 +38,7 @@ use crate::pods::{CachedPod, Command, CommandSender, Origin, PodCache};
 
 /// What must be kept free, if nobody says otherwise and as flags say it.
 pub mod thresholds {
-    pub use kennel_core::pod::evict::{defaults, parse, soften};
+    pub use kennel_core::pod::eviction::{defaults, parse, with_grace_periods};
 }
 
 /// How often the machine is measured.
@@ -56,7 +58,7 @@ const DISK_SHARE: u32 = 50;
 #[derive(Clone, Debug, Default)]
 pub struct Used {
     /// Each of its containers.
-    pub containers: Vec<ContainerUse>,
+    pub containers: Vec<ContainerUsage>,
     /// What its emptyDirs take on disk, in bytes, by name.
     pub volumes: BTreeMap<String, u64>,
     /// How many files it has.
@@ -92,7 +94,7 @@ pub struct Pressure {
     pub node_name: String,
     /// Takes events about the node; none without a server.
     pub events: Option<Recorder>,
-    /// What must be kept free: [`evict::defaults`], or what a flag says.
+    /// What must be kept free: [`eviction::defaults`], or what a flag says.
     pub thresholds: Vec<Threshold>,
     /// The most that a pod gets to end when a soft threshold costs it its place.
     pub max_pod_grace: Duration,
@@ -106,7 +108,7 @@ pub struct Pressure {
 pub async fn keep(pressure: Pressure, stop: CancellationToken) {
     let now = Instant::now();
     let guard = Guard {
-        watch: Watch::new(pressure.thresholds.clone(), TRANSITION),
+        watch: PressureMonitor::new(pressure.thresholds.clone(), TRANSITION),
         pressure,
         began: now,
         limits_due: now,
@@ -121,7 +123,7 @@ pub async fn keep(pressure: Pressure, stop: CancellationToken) {
 
 struct Guard {
     pressure: Pressure,
-    watch: Watch,
+    watch: PressureMonitor,
     began: Instant,
     /// When to look again for pods that keep more on disk than they may.
     limits_due: Instant,
@@ -132,6 +134,10 @@ struct Guard {
 }
 
 impl Guard {
+    fn now(&self) -> kennel_types::Monotonic {
+        kennel_types::Monotonic::since_start(self.began.elapsed())
+    }
+
     async fn keep(mut self) {
         loop {
             let evicted = self.round().await;
@@ -146,22 +152,22 @@ impl Guard {
     /// Measures once, and does what follows. Says who was evicted.
     async fn round(&mut self) -> Vec<String> {
         let readings = self.pressure.meter.read().await;
-        let met = self.watch.met(&readings);
-        let pressures = self.watch.saw(&met, self.began.elapsed());
+        let met = self.watch.crossed(&readings);
+        let pressures = self.watch.observe(&met, self.now());
         self.tell(pressures, &met);
         let pods = self.active();
         let evicted = self.check_limits(&pods).await;
         if !evicted.is_empty() {
             return evicted;
         }
-        let due = self.watch.due(met, self.began.elapsed());
+        let due = self.watch.due(met, self.now());
         match due.first() {
             Some(first) => self.relieve(*first, &pods).await,
             None => Vec::new(),
         }
     }
 
-    fn tell(&mut self, pressures: Pressures, met: &[Met]) {
+    fn tell(&mut self, pressures: Pressures, met: &[Crossed]) {
         let before = std::mem::replace(&mut self.short, signals(met));
         for met in met
             .iter()
@@ -186,7 +192,7 @@ impl Guard {
         self.evicted
             .retain(|uid| all.iter().any(|view| view.pod.id.uid == *uid));
         let active = |view: &Arc<CachedPod>| {
-            let runs = view.observed.alive().next().is_some();
+            let runs = view.observed.running().next().is_some();
             let ends = view.pod.is_deleted() || self.evicted.contains(&view.pod.id.uid);
             runs && !ends
         };
@@ -213,7 +219,12 @@ impl Guard {
                 continue;
             };
             let candidate = candidate(view, Some(used));
-            let verdict = evict::exceeded(&view.pod.object, &used.volumes, &candidate, split);
+            let verdict = eviction::storage_limit_exceeded(
+                &view.pod.object,
+                &used.volumes,
+                &candidate,
+                split,
+            );
             let verdict = verdict.filter(|_| !candidate.critical);
             if let Some(verdict) = verdict {
                 self.pressure.metrics.evicted("limit");
@@ -225,7 +236,7 @@ impl Guard {
     }
 
     /// Makes room; evicts a pod if that is not enough.
-    async fn relieve(&mut self, met: Met, pods: &[Arc<CachedPod>]) -> Vec<String> {
+    async fn relieve(&mut self, met: Crossed, pods: &[Arc<CachedPod>]) -> Vec<String> {
         let signal = met.threshold.signal;
         let resource = signal.resource();
         self.note(
@@ -235,8 +246,8 @@ impl Guard {
         if signal.is_disk() {
             self.pressure.meter.reclaim(pods).await;
             let readings = self.pressure.meter.read().await;
-            let met = self.watch.met(&readings);
-            if self.watch.due(met, self.began.elapsed()).is_empty() {
+            let met = self.watch.crossed(&readings);
+            if self.watch.due(met, self.now()).is_empty() {
                 tracing::info!("room was made for {resource}, and no pod had to go");
                 return Vec::new();
             }
@@ -245,11 +256,14 @@ impl Guard {
             tracing::debug!("there is too little {resource}, and no pod that could go");
             return Vec::new();
         };
-        let verdict = evict::low(&met, &view.pod.object, &candidate);
+        let verdict = eviction::low_on_resource(&met, &view.pod.object, &candidate);
         self.pressure.metrics.evicted(signal.name());
-        let grace = match met.threshold.patience {
+        let grace = match met.threshold.grace_period {
             None => GRACE,
-            Some(_) => self.pressure.max_pod_grace.min(view.pod.spec.grace()),
+            Some(_) => self
+                .pressure
+                .max_pod_grace
+                .min(view.pod.spec.termination_grace_period()),
         };
         self.evict(&view, verdict, grace).await;
         vec![view.pod.id.uid.clone()]
@@ -265,13 +279,13 @@ impl Guard {
             let used = usage.get(&view.pod.id.uid);
             candidate(view, used)
         });
-        let ranked = evict::rank(signal, candidates.collect());
+        let ranked = eviction::rank(signal, candidates.collect());
         let first = ranked.into_iter().next()?;
         let view = pods.iter().find(|view| view.pod.id.uid == first.uid)?;
         Some((Arc::clone(view), first))
     }
 
-    async fn evict(&mut self, view: &CachedPod, verdict: Verdict, grace: Duration) {
+    async fn evict(&mut self, view: &CachedPod, verdict: PodFailure, grace: Duration) {
         let id = &view.pod.id;
         tracing::warn!(pod = %id.name, namespace = %id.namespace, "evicted: {}", verdict.message);
         self.evicted.insert(id.uid.clone());
@@ -287,7 +301,7 @@ impl Guard {
     async fn wait_for(&self, uids: &[String]) {
         let alive = |uid: &String| {
             let view = self.pressure.directory.by_uid(uid);
-            view.is_some_and(|view| view.observed.alive().next().is_some())
+            view.is_some_and(|view| view.observed.running().next().is_some())
         };
         let ended = async {
             while uids.iter().any(alive) {
@@ -313,7 +327,7 @@ impl Guard {
     }
 }
 
-fn signals(met: &[Met]) -> BTreeSet<Signal> {
+fn signals(met: &[Crossed]) -> BTreeSet<Signal> {
     met.iter().map(|met| met.threshold.signal).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use kennel_core::pod::evict::Reading;
+use kennel_core::pod::eviction::Reading;
 use kennel_core::pod::{Observed, Run, State};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -59,7 +59,7 @@ struct Bench {
 
 impl Bench {
     fn start(prepare: impl FnOnce(&Fake, &PodCache)) -> Self {
-        Self::over(evict::defaults(), prepare)
+        Self::over(eviction::defaults(), prepare)
     }
 
     fn over(thresholds: Vec<Threshold>, prepare: impl FnOnce(&Fake, &PodCache)) -> Self {
@@ -130,7 +130,9 @@ fn view(uid: &str, priority: i64, origin: Origin) -> CachedPod {
         sandbox: String::new(),
         image: String::new(),
         image_id: String::new(),
-        state: State::Running { since: 0 },
+        state: State::Running {
+            started_at: kennel_types::Timestamp::EPOCH,
+        },
     };
     CachedPod {
         pod: Arc::new(Pod::parse(object, origin).unwrap()),
@@ -144,10 +146,10 @@ fn view(uid: &str, priority: i64, origin: Origin) -> CachedPod {
 
 fn uses(memory: u64, volume: u64) -> Used {
     Used {
-        containers: vec![ContainerUse {
+        containers: vec![ContainerUsage {
             name: "c".to_owned(),
             memory,
-            ..ContainerUse::default()
+            ..ContainerUsage::default()
         }],
         volumes: BTreeMap::from([("v".to_owned(), volume)]),
         inodes: 1,
@@ -252,9 +254,9 @@ async fn a_volume_over_its_limit_costs_its_pod_its_place() {
 
 #[tokio::test(start_paused = true)]
 async fn a_soft_threshold_has_patience() {
-    let soft = evict::parse("memory.available<200Mi").unwrap();
+    let soft = eviction::parse("memory.available<200Mi").unwrap();
     let patience = [(Signal::Memory, Duration::from_mins(2))];
-    let soft = evict::soften(&soft, &patience).unwrap();
+    let soft = eviction::with_grace_periods(&soft, &patience).unwrap();
     let began = Instant::now();
     let mut bench = Bench::over(soft, |meter, directory| {
         meter.set(Signal::Memory, 150 << 20);

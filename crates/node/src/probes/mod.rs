@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kennel_core::pod::Container;
+use kennel_types::Container;
 use serde_json::Value;
 
 use crate::pods::traits::{HookError, ProbeError, ProbeRequest, ProbeRunner};
@@ -124,7 +124,7 @@ impl<'a> Target<'a> {
 
     /// The number of a port that is given by number or name.
     fn port(&self, port: &Value) -> Result<u16, TargetError> {
-        let found = self.container.port(port).filter(|port| *port > 0);
+        let found = self.container.resolve_port(port).filter(|port| *port > 0);
         found.ok_or_else(|| match port {
             Value::String(name) if name.parse::<i64>().is_err() => {
                 TargetError::PortName(name.clone())

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kennel_core::pod::{Container, Spec};
+use kennel_types::{Container, PodSpec};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -100,7 +101,7 @@ impl Runtime for FakeRuntime {
 fn container(port: u16) -> Container {
     let ports = json!([{"name": "web", "containerPort": port}]);
     let spec = json!({"containers": [{"name": "app", "ports": ports}]});
-    Spec::parse(&spec).unwrap().containers.remove(0)
+    PodSpec::deserialize(&spec).unwrap().containers.remove(0)
 }
 
 /// Probes a container whose port `web` is the given one.

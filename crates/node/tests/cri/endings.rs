@@ -27,7 +27,7 @@ async fn containers_end_with_codes_and_reasons() {
         let exit = world.ended(&uid, &id).await;
         assert_eq!((exit.code, exit.reason.as_str()), (code, reason), "{name}");
         assert!(
-            exit.since > 1_600_000_000 && exit.until >= exit.since,
+            exit.started_at.as_secs() > 1_600_000_000 && exit.finished_at >= exit.started_at,
             "{exit:?}"
         );
     }

@@ -1,24 +1,27 @@
-//! Who must go for a critical pod: as few as possible, the least sure of what they have first.
+//! Chooses the pods to preempt for a critical pod: as few as possible, of the lowest quality of service class.
 
-use super::{Admission, Class, Guest, Lack, refuse};
+use super::{Admission, AdmissionPod, Class, InsufficientResource, reject};
 
-/// Makes room for a guest that lacks this.
-pub(super) fn instead(guest: &Guest, others: &[&Guest], lacks: &[Lack]) -> Admission {
-    let needs: Vec<(String, i64)> = lacks
+pub(super) fn preempt(
+    pod: &AdmissionPod,
+    others: &[&AdmissionPod],
+    insufficient: &[InsufficientResource],
+) -> Admission {
+    let needs: Vec<(String, i64)> = insufficient
         .iter()
-        .map(|lack| (lack.resource.clone(), lack.amount()))
+        .map(|row| (row.resource.clone(), row.missing()))
         .collect();
-    let of = |class: Class| -> Vec<&Guest> {
-        let those = others.iter().filter(|other| other.yields_to(guest));
-        those
+    let of_class = |class: Class| -> Vec<&AdmissionPod> {
+        let preemptible = others.iter().filter(|other| other.yields_to(pod));
+        preemptible
             .filter(|other| other.class == class)
             .copied()
             .collect()
     };
-    let (best_effort, burstable) = (of(Class::BestEffort), of(Class::Burstable));
-    let guaranteed = of(Class::Guaranteed);
-    let every: Vec<&Guest> = [&best_effort[..], &burstable, &guaranteed].concat();
-    let short = less(&needs, &every);
+    let (best_effort, burstable) = (of_class(Class::BestEffort), of_class(Class::Burstable));
+    let guaranteed = of_class(Class::Guaranteed);
+    let every: Vec<&AdmissionPod> = [&best_effort[..], &burstable, &guaranteed].concat();
+    let short = remaining(&needs, &every);
     if !short.is_empty() {
         let short: Vec<String> = short
             .iter()
@@ -29,25 +32,28 @@ pub(super) fn instead(guest: &Guest, others: &[&Guest], lacks: &[Lack]) -> Admis
              finding a set of pods to preempt: no set of running pods found to reclaim resources: [{}]",
             short.concat()
         );
-        return refuse("UnexpectedAdmissionError", &message);
+        return reject("UnexpectedAdmissionError", &message);
     }
-    // Each class gives only what all lesser ones together could not.
-    let sure = nearest(
+    // Each class is preempted only for what all lower classes together cannot free.
+    let guaranteed = closest(
         &guaranteed,
-        less(&needs, &[&best_effort[..], &burstable].concat()),
+        remaining(&needs, &[&best_effort[..], &burstable].concat()),
     );
-    let middle = nearest(
+    let burstable = closest(
         &burstable,
-        less(&needs, &[&best_effort[..], &sure].concat()),
+        remaining(&needs, &[&best_effort[..], &guaranteed].concat()),
     );
-    let rest = nearest(&best_effort, less(&needs, &[&middle[..], &sure].concat()));
-    let victims = [rest, middle, sure].concat();
-    Admission::Instead(victims.iter().map(|victim| victim.uid.clone()).collect())
+    let best_effort = closest(
+        &best_effort,
+        remaining(&needs, &[&burstable[..], &guaranteed].concat()),
+    );
+    let victims = [best_effort, burstable, guaranteed].concat();
+    Admission::Preempt(victims.iter().map(|victim| victim.uid.clone()).collect())
 }
 
-/// What a guest gives back when it goes.
-fn gives(guest: &Guest, resource: &str) -> i64 {
-    let requests = &guest.demand.requests;
+/// What preempting a pod frees.
+fn freed(pod: &AdmissionPod, resource: &str) -> i64 {
+    let requests = &pod.demand.requests;
     match resource {
         "pods" => 1,
         "cpu" => requests.cpu,
@@ -57,24 +63,24 @@ fn gives(guest: &Guest, resource: &str) -> i64 {
     }
 }
 
-/// What is still needed when these have gone.
-fn less(needs: &[(String, i64)], gone: &[&Guest]) -> Vec<(String, i64)> {
+/// What is still needed after these pods have gone.
+fn remaining(needs: &[(String, i64)], gone: &[&AdmissionPod]) -> Vec<(String, i64)> {
     let left = |(name, amount): &(String, i64)| {
-        let given: i64 = gone.iter().map(|guest| gives(guest, name)).sum();
+        let given: i64 = gone.iter().map(|pod| freed(pod, name)).sum();
         (name.clone(), amount - given)
     };
     let left = needs.iter().map(left);
     left.filter(|(_, amount)| *amount > 0).collect()
 }
 
-/// Takes those that come nearest to what is needed, one after the other.
-fn nearest<'a>(from: &[&'a Guest], mut needs: Vec<(String, i64)>) -> Vec<&'a Guest> {
+/// Picks the pods whose requests are closest to what is needed, one after the other.
+fn closest<'a>(from: &[&'a AdmissionPod], mut needs: Vec<(String, i64)>) -> Vec<&'a AdmissionPod> {
     let mut from = from.to_vec();
     let mut taken = Vec::new();
     while !needs.is_empty() && !from.is_empty() {
         let best = (0..from.len()).min_by(|a, b| {
             let (a, b) = (from[*a], from[*b]);
-            let size = |guest: &Guest| (guest.demand.requests.memory, guest.demand.requests.cpu);
+            let size = |pod: &AdmissionPod| (pod.demand.requests.memory, pod.demand.requests.cpu);
             distance(a, &needs)
                 .total_cmp(&distance(b, &needs))
                 .then(size(a).cmp(&size(b)))
@@ -82,21 +88,21 @@ fn nearest<'a>(from: &[&'a Guest], mut needs: Vec<(String, i64)>) -> Vec<&'a Gue
         let Some(best) = best else {
             break;
         };
-        let guest = from.swap_remove(best);
-        needs = less(&needs, &[guest]);
-        taken.push(guest);
+        let pod = from.swap_remove(best);
+        needs = remaining(&needs, &[pod]);
+        taken.push(pod);
     }
     taken
 }
 
-/// How much would still be needed, each need counting the same.
+/// The squared relative distance to what is needed, summed over all resources.
 #[expect(
     clippy::cast_precision_loss,
     reason = "only compared, and amounts are far below 2^52"
 )]
-fn distance(guest: &Guest, needs: &[(String, i64)]) -> f64 {
+fn distance(pod: &AdmissionPod, needs: &[(String, i64)]) -> f64 {
     let left = |(name, amount): &(String, i64)| {
-        let left = (amount - gives(guest, name)).max(0);
+        let left = (amount - freed(pod, name)).max(0);
         (left as f64 / *amount as f64).powi(2)
     };
     needs.iter().map(left).sum()

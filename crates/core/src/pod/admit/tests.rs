@@ -1,9 +1,11 @@
+//! Admission decisions with upstream's reasons and messages.
+
 use serde_json::{Value, json};
 
 use super::*;
 
-fn node() -> Host {
-    Host::read(&json!({
+fn node() -> AdmissionNode {
+    AdmissionNode::read(&json!({
         "metadata": {"name": "n1", "labels": {"zone": "a", "kubernetes.io/os": "linux"}},
         "spec": {"taints": [{"key": "drain", "effect": "NoExecute"},
             {"key": "keep-off", "effect": "NoSchedule"}]},
@@ -11,7 +13,7 @@ fn node() -> Host {
             "pods": "3", "example.com/gpu": "1"}}}))
 }
 
-/// A pod that puts up with the node.
+/// A pod that tolerates the taints of the node, unless it says otherwise.
 fn pod(uid: &str, spec: Value) -> Value {
     let mut spec = spec;
     if spec["tolerations"].is_null() {
@@ -20,34 +22,43 @@ fn pod(uid: &str, spec: Value) -> Value {
     json!({"metadata": {"name": uid, "namespace": "ns", "uid": uid}, "spec": spec})
 }
 
-fn wants(requests: &Value) -> Value {
+fn with_requests(requests: &Value) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": requests}}]})
 }
 
-fn judged(guest: &Guest, others: &[Guest]) -> Admission {
-    admit(guest, &node(), &others.iter().collect::<Vec<_>>())
+fn decide(pod: &AdmissionPod, others: &[AdmissionPod]) -> Admission {
+    admit(pod, &node(), &others.iter().collect::<Vec<_>>())
 }
 
-/// Judges a pod on a node where another one takes half a processor and port 80.
+/// Checks a pod on a node where another pod requests 500m CPU and takes port 80.
 fn check(spec: Value, reason: &str, message: &str) {
-    let mut other = wants(&json!({"cpu": "500m", "memory": "100Mi", "example.com/gpu": "1"}));
+    let mut other =
+        with_requests(&json!({"cpu": "500m", "memory": "100Mi", "example.com/gpu": "1"}));
     other["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 80}]);
-    let other = Guest::read(&pod("other", other), false);
+    let other = AdmissionPod::read(&pod("other", other), false);
     let text = spec.to_string();
     let expected = if reason.is_empty() {
-        Admission::Admitted
+        Admission::Admit
     } else {
-        refuse(reason, message)
+        reject(reason, message)
     };
-    let found = judged(&Guest::read(&pod("new", spec), false), &[other]);
+    let found = decide(&AdmissionPod::read(&pod("new", spec), false), &[other]);
     assert_eq!(found, expected, "{text}");
 }
 
 #[test]
-fn what_fits_is_admitted() {
+fn a_pod_that_fits_is_admitted() {
     check(json!({"containers": [{"name": "c"}]}), "", "");
-    check(wants(&json!({"cpu": "1500m", "memory": "924Mi"})), "", "");
-    check(wants(&json!({"unknown.example.com/x": "5"})), "", "");
+    check(
+        with_requests(&json!({"cpu": "1500m", "memory": "924Mi"})),
+        "",
+        "",
+    );
+    check(
+        with_requests(&json!({"unknown.example.com/x": "5"})),
+        "",
+        "",
+    );
     check(
         json!({"nodeSelector": {"zone": "a"}, "containers": []}),
         "",
@@ -56,26 +67,26 @@ fn what_fits_is_admitted() {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_its_numbers() {
+fn an_insufficient_resource_is_named_with_its_amounts() {
     check(
-        wants(&json!({"cpu": "1501m"})),
+        with_requests(&json!({"cpu": "1501m"})),
         "OutOfcpu",
         "Node didn't have enough resource: cpu, requested: 1501, used: 500, capacity: 2000",
     );
     check(
-        wants(&json!({"memory": "1Gi"})),
+        with_requests(&json!({"memory": "1Gi"})),
         "OutOfmemory",
         "Node didn't have enough resource: memory, requested: 1073741824, used: 104857600, \
          capacity: 1073741824",
     );
     check(
-        wants(&json!({"ephemeral-storage": "11Gi"})),
+        with_requests(&json!({"ephemeral-storage": "11Gi"})),
         "OutOfephemeral-storage",
         "Node didn't have enough resource: ephemeral-storage, requested: 11811160064, used: 0, \
          capacity: 10737418240",
     );
     check(
-        wants(&json!({"example.com/gpu": "1"})),
+        with_requests(&json!({"example.com/gpu": "1"})),
         "OutOfexample.com/gpu",
         "Node didn't have enough resource: example.com/gpu, requested: 1, used: 1, capacity: 1",
     );
@@ -83,14 +94,14 @@ fn what_is_not_there_is_named_with_its_numbers() {
 
 #[test]
 fn the_number_of_pods_is_bounded() {
-    let guests = ["a", "b", "c", "d"].map(|uid| Guest::read(&pod(uid, json!({})), false));
-    let [first, rest @ ..] = &guests;
+    let pods = ["a", "b", "c", "d"].map(|uid| AdmissionPod::read(&pod(uid, json!({})), false));
+    let [first, rest @ ..] = &pods;
     let message = "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3";
-    assert_eq!(judged(first, rest), refuse("OutOfpods", message));
+    assert_eq!(decide(first, rest), reject("OutOfpods", message));
 }
 
 #[test]
-fn selectors_ports_and_taints_are_looked_at() {
+fn node_affinity_ports_and_taints_are_checked() {
     let affinity =
         "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
     check(
@@ -123,7 +134,7 @@ fn selectors_ports_and_taints_are_looked_at() {
 }
 
 #[test]
-fn other_operating_systems_are_not_served() {
+fn other_operating_systems_are_rejected() {
     check(
         json!({"os": {"name": "windows"}}),
         "PodOSNotSupported",
@@ -133,30 +144,30 @@ fn other_operating_systems_are_not_served() {
 }
 
 #[test]
-fn static_pods_stay_on_tainted_nodes() {
-    let guest = Guest::read(&pod("s", json!({"tolerations": []})), true);
-    assert_eq!(judged(&guest, &[]), Admission::Admitted);
+fn static_pods_ignore_taints() {
+    let pod = AdmissionPod::read(&pod("s", json!({"tolerations": []})), true);
+    assert_eq!(decide(&pod, &[]), Admission::Admit);
 }
 
-/// Whom a critical pod that wants so much sends away.
+/// Checks which pods a critical pod with these requests preempts.
 fn check_preempted(wanted: &Value, others: &[(&str, i32, Value)], expected: &[&str]) {
-    let mut spec = wants(wanted);
+    let mut spec = with_requests(wanted);
     spec["priority"] = json!(CRITICAL);
-    let others: Vec<Guest> = others
+    let others: Vec<AdmissionPod> = others
         .iter()
         .map(|(uid, priority, requests)| {
-            let mut spec = wants(requests);
+            let mut spec = with_requests(requests);
             spec["priority"] = json!(priority);
-            Guest::read(&pod(uid, spec), false)
+            AdmissionPod::read(&pod(uid, spec), false)
         })
         .collect();
-    let found = judged(&Guest::read(&pod("critical", spec), false), &others);
-    let victims = Admission::Instead(expected.iter().map(|uid| (*uid).to_owned()).collect());
+    let found = decide(&AdmissionPod::read(&pod("critical", spec), false), &others);
+    let victims = Admission::Preempt(expected.iter().map(|uid| (*uid).to_owned()).collect());
     assert_eq!(found, victims, "{wanted}");
 }
 
 #[test]
-fn critical_pods_send_as_few_away_as_possible() {
+fn critical_pods_preempt_as_few_pods_as_possible() {
     let small = ("small", 0, json!({"cpu": "300m"}));
     let large = ("large", 0, json!({"cpu": "1500m"}));
     let nothing = ("nothing", 0, json!({}));
@@ -170,13 +181,13 @@ fn critical_pods_send_as_few_away_as_possible() {
 }
 
 #[test]
-fn critical_pods_do_not_send_their_like_away() {
-    let mut spec = wants(&json!({"cpu": "2"}));
+fn critical_pods_do_not_preempt_pods_of_their_priority() {
+    let mut spec = with_requests(&json!({"cpu": "2"}));
     spec["priority"] = json!(CRITICAL);
-    let guests = ["a", "b"].map(|uid| Guest::read(&pod(uid, spec.clone()), false));
+    let pods = ["a", "b"].map(|uid| AdmissionPod::read(&pod(uid, spec.clone()), false));
     let message = "Unexpected error while attempting to recover from admission failure: preemption: \
         error finding a set of pods to preempt: no set of running pods found to reclaim resources: \
         [(res: cpu, q: 2000), ]";
-    let refused = refuse("UnexpectedAdmissionError", message);
-    assert_eq!(judged(&guests[0], &guests[1..]), refused);
+    let rejected = reject("UnexpectedAdmissionError", message);
+    assert_eq!(decide(&pods[0], &pods[1..]), rejected);
 }

@@ -1,7 +1,6 @@
-//! The tag of an image reference, as far as defaults depend on it.
+//! Image references, as far as the default pull policy depends on them.
 
-/// Whether an image is followed as it changes: it has the tag `latest`, or neither tag nor digest.
-/// A reference that does not parse is not followed.
+/// Whether an image has the tag `latest`, or neither tag nor digest. False if the reference does not parse.
 pub(super) fn is_latest(image: &str) -> bool {
     let (image, digest) = match image.split_once('@') {
         Some((image, _)) => (image, true),
@@ -11,7 +10,7 @@ pub(super) fn is_latest(image: &str) -> bool {
     is_name(name) && tag.map_or(!digest, |tag| tag == "latest")
 }
 
-/// The name and what follows the last colon, unless that colon belongs to a registry's port.
+/// Name and tag; a colon before a slash belongs to the registry's port.
 fn split(image: &str) -> (&str, Option<&str>) {
     match image.rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
@@ -19,7 +18,7 @@ fn split(image: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a name could be an image's: nothing but the host may have upper-case letters.
+/// Whether this is a valid image name: only the registry host may have upper-case letters.
 fn is_name(name: &str) -> bool {
     let path = match name.split_once('/') {
         Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => path,
@@ -36,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_untagged_and_latest_images_are_followed() {
+    fn untagged_and_latest_images_are_recognised() {
         let check = |image: &str, expected: bool| assert_eq!(is_latest(image), expected, "{image}");
         check("nginx", true);
         check("nginx:latest", true);

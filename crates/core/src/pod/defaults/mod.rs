@@ -1,27 +1,24 @@
-//! What is filled into a pod, or into the template of one, when the user left it out: by the server into what
-//! it is given, by a node into what it finds in a file.
+//! Defaults of pods and pod templates: the server applies them to every write, the node to static pod manifests.
 //!
-//! Everything here must be idempotent, since trees come through it on every write. What a real pod
-//! gets and a template does not is in `whole`.
+//! Every function is idempotent. Defaults that pods get and templates do not are in `pod_only`.
 
 mod image;
+mod pod_only;
 mod volume;
-mod whole;
 
 use serde_json::{Map, Value, json};
 
 use self::image::is_latest;
-pub use self::whole::pod;
+pub use self::pod_only::pod;
 use crate::quantity::Quantity;
 
 const GRACE_SECONDS: i64 = 30;
 const TOKEN_SECONDS: i64 = 3600;
-/// `0644`: what files in secret, config map, downward API and projected volumes get.
+/// `0644`, the mode of files in secret, config map, downward API and projected volumes.
 const FILE_MODE: i64 = 420;
 
 type Fields = Map<String, Value>;
 
-/// Fills a pod spec, in a pod or in a template.
 pub fn pod_spec(spec: &mut Fields) {
     fill_text(spec, "dnsPolicy", "ClusterFirst");
     fill_text(spec, "restartPolicy", "Always");
@@ -43,7 +40,7 @@ pub fn pod_spec(spec: &mut Fields) {
     }
 }
 
-/// Fills the template of a pod: its metadata is always there, however empty.
+/// A template always has metadata, which may be empty.
 pub fn template(template: &mut Fields) {
     fill(template, "metadata", || json!({}));
     fill(template, "spec", || json!({}));
@@ -52,7 +49,7 @@ pub fn template(template: &mut Fields) {
     }
 }
 
-/// The deprecated `serviceAccount` always says what `serviceAccountName` says.
+/// The deprecated `serviceAccount` always equals `serviceAccountName`.
 fn mirror_service_account(spec: &mut Fields) {
     let is_set = |spec: &Fields, key: &str| {
         let text = spec.get(key).and_then(Value::as_str);
@@ -103,7 +100,6 @@ fn container(container: &mut Fields) {
     }
 }
 
-/// `Always` for images that are followed as they change.
 fn pull_policy(image: &str) -> &'static str {
     if is_latest(image) {
         "Always"
@@ -112,7 +108,6 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// Fills the two sources that tell a container about its pod.
 fn downward_source(source: &mut Fields) {
     if let Some(reference) = fields(source, "fieldRef") {
         fill_text(reference, "apiVersion", "v1");
@@ -148,7 +143,7 @@ fn resource_lists(resources: &mut Fields) {
     }
 }
 
-/// Amounts finer than a thousandth are rounded up to one.
+/// Rounds amounts finer than a thousandth up.
 fn round_up(list: &mut Fields) {
     for amount in list.values_mut() {
         let given = Quantity::read(amount);
@@ -159,12 +154,10 @@ fn round_up(list: &mut Fields) {
     }
 }
 
-/// Fills a volume that projects files with their mode.
 fn file_mode(source: &mut Fields) {
     fill(source, "defaultMode", || json!(FILE_MODE));
 }
 
-/// Fills the lifetime of a projected service account token.
 fn token_lifetime(token: &mut Fields) {
     fill(token, "expirationSeconds", || json!(TOKEN_SECONDS));
 }

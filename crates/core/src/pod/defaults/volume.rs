@@ -1,4 +1,4 @@
-//! What is filled into a volume of a pod.
+//! Defaults of volumes.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::{
     downward_source, each, fields, file_mode, fill, fill_text, pull_policy, token_lifetime,
 };
 
-/// Fills one volume. A volume without any source is an empty directory.
+/// A volume without a source is an emptyDir.
 pub(super) fn volume(volume: &mut Map<String, Value>) {
     if volume.keys().all(|key| key == "name") {
         volume.insert("emptyDir".to_owned(), json!({}));

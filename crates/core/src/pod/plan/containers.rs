@@ -1,116 +1,111 @@
-//! What to do with the containers of a pod that is to run.
+//! Starts, restarts and kills the containers of a pod that should run.
 
-use super::{Action, Plan, Progress, Situation, Why};
-use crate::pod::memory::Hook;
-use crate::pod::{Container, RestartPolicy, Run, State};
+use std::time::Duration;
 
-/// Has every container done what it was to do, or has one failed for good that the others needed?
-pub(super) fn is_over(situation: &Situation<'_>) -> bool {
-    let spec = situation.spec;
-    let mut first = spec.init_containers.iter().filter(|c| !c.is_sidecar());
-    if first.any(|container| progress(situation, container, true) == Progress::Failed) {
+use kennel_types::{Container, RestartPolicy};
+
+use super::{Action, KillReason, Plan, PlanInput, Progress};
+use crate::pod::tracker::HookState;
+use crate::pod::{Run, State};
+
+/// Whether every main container is done, or an init container has failed for good.
+pub(super) fn is_finished(input: &PlanInput<'_>) -> bool {
+    let spec = input.spec;
+    let mut init = spec.init_containers.iter().filter(|c| !c.is_sidecar());
+    if init.any(|container| progress(input, container, true) == Progress::Failed) {
         return true;
     }
     let mut mains = spec.containers.iter();
-    mains.all(|container| progress(situation, container, false) != Progress::Going)
+    mains.all(|container| progress(input, container, false) != Progress::Unfinished)
 }
 
-/// How far a container is that is not a sidecar.
-fn progress(situation: &Situation<'_>, container: &Container, first: bool) -> Progress {
-    let latest = situation.observed.latest(&container.name);
+/// Not for sidecars, which never finish.
+fn progress(input: &PlanInput<'_>, container: &Container, init: bool) -> Progress {
+    let latest = input.observed.latest(&container.name);
     let Some(exit) = latest.and_then(Run::exit) else {
-        return Progress::Going;
+        return Progress::Unfinished;
     };
-    match (situation.spec.restart_policy, exit.code) {
-        (RestartPolicy::Always, 0) if first => Progress::Done,
-        (RestartPolicy::Always, _) => Progress::Going,
-        (_, 0) => Progress::Done,
-        (RestartPolicy::OnFailure, _) => Progress::Going,
+    match (input.spec.restart_policy, exit.code) {
+        (RestartPolicy::Always, 0) if init => Progress::Succeeded,
+        (RestartPolicy::Always, _) => Progress::Unfinished,
+        (_, 0) => Progress::Succeeded,
+        (RestartPolicy::OnFailure, _) => Progress::Unfinished,
         (RestartPolicy::Never, _) => Progress::Failed,
     }
 }
 
-/// Starts, restarts and stops containers in this sandbox.
-pub(super) fn plan(situation: &Situation<'_>, sandbox: &str, plan: &mut Plan) {
-    let spec = situation.spec;
-    let here = |container: &Container| {
-        let latest = situation.observed.latest(&container.name);
+/// Plans the containers of this sandbox.
+pub(super) fn plan(input: &PlanInput<'_>, sandbox: &str, plan: &mut Plan) {
+    let spec = input.spec;
+    let latest_here = |container: &Container| {
+        let latest = input.observed.latest(&container.name);
         latest.filter(|run| run.sandbox == sandbox)
     };
-    // Once a main container has run here, the first ones are through, even if nothing is left of them.
-    let through = spec.containers.iter().any(|main| here(main).is_some());
+    // A main container has run in this sandbox, so the init containers are done, even if their runs are gone.
+    let initialized = spec.containers.iter().any(|c| latest_here(c).is_some());
     for container in &spec.init_containers {
+        let run = latest_here(container);
         if container.is_sidecar() {
-            tend(situation, container, sandbox, plan);
-            if !through && !is_started(situation, container, sandbox) {
+            reconcile(input, container, sandbox, plan);
+            if !initialized && !run.is_some_and(|run| input.tracker.is_started(run)) {
                 return;
             }
             continue;
         }
-        let done = here(container)
-            .and_then(Run::exit)
-            .is_some_and(|exit| exit.code == 0);
-        if !through && !done {
-            return tend(situation, container, sandbox, plan);
+        let succeeded = run.and_then(Run::exit).is_some_and(|exit| exit.code == 0);
+        if !initialized && !succeeded {
+            return reconcile(input, container, sandbox, plan);
         }
     }
     for container in &spec.containers {
-        if progress(situation, container, false) == Progress::Going {
-            tend(situation, container, sandbox, plan);
+        if progress(input, container, false) == Progress::Unfinished {
+            reconcile(input, container, sandbox, plan);
         }
     }
 }
 
-fn is_started(situation: &Situation<'_>, container: &Container, sandbox: &str) -> bool {
-    let latest = situation.observed.latest(&container.name);
-    let run = latest.filter(|run| run.sandbox == sandbox);
-    let remembered = situation.memory.of(&container.name);
-    run.zip(remembered)
-        .is_some_and(|(run, remembered)| remembered.is_started(run))
-}
-
-/// Sees to it that a container that is to run does.
-fn tend(situation: &Situation<'_>, container: &Container, sandbox: &str, plan: &mut Plan) {
+/// Starts a container that does not run, and kills a run that must not go on.
+fn reconcile(input: &PlanInput<'_>, container: &Container, sandbox: &str, plan: &mut Plan) {
     let name = &container.name;
-    if situation.busy.contains(name) {
+    if input.busy.contains(name) {
         return;
     }
-    match situation.observed.latest(name) {
-        None => start(situation, name, 0, plan),
+    match input.observed.latest(name) {
+        None => start(input, name, 0, plan),
         Some(run) => match run.state {
-            State::Created => start(situation, name, run.attempt, plan),
+            State::Created => start(input, name, run.attempt, plan),
             State::Running { .. } => {
-                if let Some(why) = must_stop(situation, container, run, sandbox) {
-                    plan.actions.push(kill(situation, container, run, why));
+                if let Some(reason) = kill_reason(input, container, run, sandbox) {
+                    plan.actions.push(kill(input, container, run, reason));
                 }
             }
-            State::Exited(_) => start(situation, name, run.attempt + 1, plan),
+            State::Exited(_) => start(input, name, run.attempt + 1, plan),
         },
     }
 }
 
-fn must_stop(
-    situation: &Situation<'_>,
+fn kill_reason(
+    input: &PlanInput<'_>,
     container: &Container,
     run: &Run,
     sandbox: &str,
-) -> Option<Why> {
+) -> Option<KillReason> {
     if run.sandbox != sandbox {
-        return Some(Why::SandboxGone);
+        return Some(KillReason::SandboxGone);
     }
     if run.image != container.image {
-        return Some(Why::Changed);
+        return Some(KillReason::ImageChanged);
     }
-    let remembered = situation.memory.of(&run.name)?;
-    if remembered.hook(run) == Some(&Hook::Failed) {
-        return Some(Why::PostStart);
+    let tracker = input.tracker.container(&run.name)?;
+    if tracker.hook(run) == Some(&HookState::Failed) {
+        return Some(KillReason::PostStartHookFailed);
     }
-    remembered.failed(run).map(Why::Probe)
+    tracker.failed_probe(run).map(KillReason::ProbeFailed)
 }
 
-fn kill(situation: &Situation<'_>, container: &Container, run: &Run, why: Why) -> Action {
-    let own = match why {
-        Why::Probe(kind) => container
+fn kill(input: &PlanInput<'_>, container: &Container, run: &Run, reason: KillReason) -> Action {
+    let probe_grace = match reason {
+        KillReason::ProbeFailed(kind) => container
             .probe(kind)
             .and_then(|probe| probe.termination_grace_period_seconds),
         _ => None,
@@ -118,19 +113,19 @@ fn kill(situation: &Situation<'_>, container: &Container, run: &Run, why: Why) -
     Action::Kill {
         name: run.name.clone(),
         id: run.id.clone(),
-        grace: own.map_or(situation.spec.grace(), std::time::Duration::from_secs),
-        why,
+        grace: probe_grace.map_or(input.spec.termination_grace_period(), Duration::from_secs),
+        reason,
     }
 }
 
-/// Starts a container as soon as its waits are over.
-fn start(situation: &Situation<'_>, name: &str, attempt: u32, plan: &mut Plan) {
-    let remembered = situation.memory.of(name);
-    let waits = remembered.and_then(|remembered| {
-        let restart = remembered.restarts.waits_until(situation.now);
-        restart.max(remembered.tries.waits_until(situation.now))
+/// Starts a container, or wakes when its backoffs have passed.
+fn start(input: &PlanInput<'_>, name: &str, attempt: u32, plan: &mut Plan) {
+    let tracker = input.tracker.container(name);
+    let backoff = tracker.and_then(|tracker| {
+        let restart = tracker.restart_backoff.until(input.now);
+        restart.max(tracker.start_backoff.until(input.now))
     });
-    if let Some(time) = waits {
+    if let Some(time) = backoff {
         return plan.wake_at(time);
     }
     let name = name.to_owned();

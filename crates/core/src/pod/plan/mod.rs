@@ -1,162 +1,132 @@
-//! What to do next with a pod.
+//! The next actions for a pod.
 //!
-//! Asked again after each change. It says everything that can be done now; what is already being done is told
-//! to it as busy and left alone.
+//! A plan holds every action that is possible now; containers with an action under way are passed in as busy
+//! and skipped.
 
 mod containers;
-mod ending;
+mod termination;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::probe::Kind;
-use super::{Instant, Memory, Observed, Spec};
+use kennel_types::{Monotonic, PodSpec, ProbeKind};
 
-/// What is to become of a pod.
+use super::{Observed, Tracker};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// It is to run.
+pub enum Desired {
     Run,
-    /// It is to end, at the latest then.
-    End(Instant),
+    /// With the deadline of the grace period.
+    Terminate(Monotonic),
 }
 
-/// All that the next step depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
-    /// What is wanted of the pod.
-    pub spec: &'a Spec,
-    /// What runs.
+pub struct PlanInput<'a> {
+    pub spec: &'a PodSpec,
     pub observed: &'a Observed,
-    /// What was, up to date with what runs.
-    pub memory: &'a Memory,
-    /// What is to become of it.
-    pub wanted: Wanted,
-    /// The containers that something is being done with; an empty name is the sandbox.
+    /// Up to date with `observed`.
+    pub tracker: &'a Tracker,
+    pub desired: Desired,
+    /// The containers that an action is under way for; an empty name is the sandbox.
     pub busy: &'a BTreeSet<String>,
-    /// The time.
-    pub now: Instant,
+    pub now: Monotonic,
 }
 
-/// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Make a sandbox.
     StartSandbox {
-        /// How many there were before.
         attempt: u32,
     },
-    /// Take the sandbox down: nothing runs in it.
+    /// Only when no container runs in it.
     StopSandbox {
-        /// What the runtime calls it.
         id: String,
     },
-    /// Start a container.
     Start {
-        /// Its name.
         name: String,
-        /// How many runs there were before.
         attempt: u32,
     },
-    /// Stop a run.
     Kill {
-        /// The container's name.
         name: String,
-        /// What the runtime calls the run.
+        /// The run's id.
         id: String,
-        /// What it gets to end.
         grace: Duration,
-        /// Why.
-        why: Why,
+        reason: KillReason,
     },
 }
 
-/// Why a container is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The pod ends.
-    PodEnds,
-    /// Its probe failed.
-    Probe(Kind),
-    /// Its hook after the start failed.
-    PostStart,
-    /// Its spec has changed.
-    Changed,
-    /// Its sandbox is gone.
+pub enum KillReason {
+    PodTerminating,
+    ProbeFailed(ProbeKind),
+    PostStartHookFailed,
+    ImageChanged,
     SandboxGone,
 }
 
-/// What to do, and when to ask again if nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What to do now.
     pub actions: Vec<Action>,
-    /// When to ask again.
-    pub wake: Option<Instant>,
-    /// Nothing runs and nothing ever will.
-    pub over: bool,
+    /// When to plan again if nothing happens before.
+    pub wake: Option<Monotonic>,
+    /// Nothing runs and nothing will be started.
+    pub finished: bool,
 }
 
 impl Plan {
-    fn wake_at(&mut self, time: Instant) {
+    fn wake_at(&mut self, time: Monotonic) {
         self.wake = Some(self.wake.map_or(time, |before| before.min(time)));
     }
 }
 
-/// Whether a container has done what it was to do.
+/// How far a container that runs to completion has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It has yet to.
-    Going,
-    /// It has.
-    Done,
-    /// It failed and is not tried again.
+    Unfinished,
+    Succeeded,
+    /// It failed, and its restart policy does not restart it.
     Failed,
 }
 
-/// What to do next.
-pub fn plan(situation: &Situation<'_>) -> Plan {
+pub fn plan(input: &PlanInput<'_>) -> Plan {
     let mut plan = Plan::default();
-    match situation.wanted {
-        Wanted::End(deadline) => ending::plan(situation, deadline, &mut plan),
-        Wanted::Run if containers::is_over(situation) => {
-            let deadline = situation.now + situation.spec.grace();
-            ending::plan(situation, deadline, &mut plan);
+    match input.desired {
+        Desired::Terminate(deadline) => termination::plan(input, deadline, &mut plan),
+        Desired::Run if containers::is_finished(input) => {
+            let deadline = input.now + input.spec.termination_grace_period();
+            termination::plan(input, deadline, &mut plan);
         }
-        Wanted::Run => run(situation, &mut plan),
+        Desired::Run => run(input, &mut plan),
     }
     plan
 }
 
-fn run(situation: &Situation<'_>, plan: &mut Plan) {
-    let observed = situation.observed;
+fn run(input: &PlanInput<'_>, plan: &mut Plan) {
+    let observed = input.observed;
     match observed.sandbox.as_ref().filter(|sandbox| sandbox.ready) {
-        Some(sandbox) => containers::plan(situation, &sandbox.id, plan),
-        None => new_sandbox(situation, plan),
+        Some(sandbox) => containers::plan(input, &sandbox.id, plan),
+        None => new_sandbox(input, plan),
     }
 }
 
-/// Without a sandbox nothing of the pod can live.
-fn new_sandbox(situation: &Situation<'_>, plan: &mut Plan) {
-    let Situation { observed, busy, .. } = situation;
-    let grace = situation.spec.grace();
-    for run in observed.alive().filter(|run| !busy.contains(&run.name)) {
-        let (name, id) = (run.name.clone(), run.id.clone());
-        let why = Why::SandboxGone;
+/// Kills what still runs in a lost sandbox, then starts a new one.
+fn new_sandbox(input: &PlanInput<'_>, plan: &mut Plan) {
+    let PlanInput { observed, busy, .. } = input;
+    let grace = input.spec.termination_grace_period();
+    for run in observed.running().filter(|run| !busy.contains(&run.name)) {
         plan.actions.push(Action::Kill {
-            name,
-            id,
+            name: run.name.clone(),
+            id: run.id.clone(),
             grace,
-            why,
+            reason: KillReason::SandboxGone,
         });
     }
-    if observed.alive().next().is_some() || busy.contains("") {
+    if observed.running().next().is_some() || busy.contains("") {
         return;
     }
-    let waits = situation.memory.of("").map(|sandbox| sandbox.tries);
-    if let Some(time) = waits.and_then(|tries| tries.waits_until(situation.now)) {
+    let sandbox = input.tracker.container("");
+    if let Some(time) = sandbox.and_then(|sandbox| sandbox.start_backoff.until(input.now)) {
         return plan.wake_at(time);
     }
     let attempt = observed.sandbox.as_ref().map_or(0, |old| old.attempt + 1);

@@ -1,59 +1,60 @@
-//! A pod's life, step by step: what runs, and what is to be done next.
+//! Walks pods through their lifecycle on a node that carries out every action at once.
 
+use kennel_types::Timestamp;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pod::memory::{Answer, Trouble};
+use crate::pod::tracker::{ProbeResult, StartFailure};
 use crate::pod::{Exit, Run, Sandbox, State};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A pod on a node that does all it is told, at once.
-struct Node {
-    spec: Spec,
+struct FakeNode {
+    spec: PodSpec,
     observed: Observed,
-    memory: Memory,
+    tracker: Tracker,
     busy: BTreeSet<String>,
-    wanted: Wanted,
-    now: Instant,
+    desired: Desired,
+    now: Monotonic,
 }
 
-fn node(spec: &Value) -> Node {
-    Node {
-        spec: Spec::parse(spec).unwrap(),
+fn node(spec: &Value) -> FakeNode {
+    FakeNode {
+        spec: PodSpec::deserialize(spec).unwrap(),
         observed: Observed::default(),
-        memory: Memory::default(),
+        tracker: Tracker::default(),
         busy: BTreeSet::new(),
-        wanted: Wanted::Run,
-        now: 100 * SECOND,
+        desired: Desired::Run,
+        now: Monotonic::since_start(100 * SECOND),
     }
 }
 
-impl Node {
+impl FakeNode {
     fn plan(&mut self) -> Plan {
-        self.memory.saw(&self.spec, &self.observed, self.now);
-        plan(&Situation {
+        self.tracker.observe(&self.spec, &self.observed, self.now);
+        plan(&PlanInput {
             spec: &self.spec,
             observed: &self.observed,
-            memory: &self.memory,
-            wanted: self.wanted,
+            tracker: &self.tracker,
+            desired: self.desired,
             busy: &self.busy,
             now: self.now,
         })
     }
 
-    /// What is to be done, in few words; then does it.
+    /// Carries out the next plan, and returns it as text.
     fn step(&mut self) -> String {
         let plan = self.plan();
-        let words: Vec<String> = plan.actions.iter().map(words).collect();
+        let texts: Vec<String> = plan.actions.iter().map(text).collect();
         for action in plan.actions {
             self.carry_out(action);
         }
-        match (words.is_empty(), plan.over, plan.wake) {
-            (true, true, _) => "over".to_owned(),
-            (true, _, Some(wake)) => format!("wait {}s", wake.saturating_sub(self.now).as_secs()),
-            (true, _, None) => "rest".to_owned(),
-            _ => words.join(", "),
+        match (texts.is_empty(), plan.finished, plan.wake) {
+            (true, true, _) => "finished".to_owned(),
+            (true, _, Some(wake)) => format!("wait {}s", (wake - self.now).as_secs()),
+            (true, _, None) => "nothing".to_owned(),
+            _ => texts.join(", "),
         }
     }
 
@@ -70,7 +71,7 @@ impl Node {
             Action::StopSandbox { .. } => self.lose_sandbox(),
             Action::Start { name, attempt } => {
                 let sandbox = self.observed.sandbox.as_ref().unwrap().id.clone();
-                self.memory.started(&name);
+                self.tracker.started(&name);
                 self.observed.runs.push(Run {
                     id: format!("{name}{attempt}"),
                     name,
@@ -78,7 +79,9 @@ impl Node {
                     sandbox,
                     image: String::new(),
                     image_id: String::new(),
-                    state: State::Running { since: 0 },
+                    state: State::Running {
+                        started_at: Timestamp::EPOCH,
+                    },
                 });
             }
             Action::Kill { name, .. } => self.exit(&name, 137),
@@ -89,45 +92,47 @@ impl Node {
         self.observed.sandbox.as_mut().unwrap().ready = false;
     }
 
-    /// The newest run of a container ends.
+    /// Lets the newest run of a container exit.
     fn exit(&mut self, name: &str, code: i32) {
         let runs = self.observed.runs.iter_mut();
         let newest = runs.filter(|run| run.name == name);
         newest.max_by_key(|run| run.attempt).unwrap().state = State::Exited(Exit {
             code,
-            until: 1,
+            finished_at: Timestamp::from_secs(1),
             ..Exit::default()
         });
     }
 
-    fn answers(&mut self, name: &str, kind: Kind, success: bool, times: u32) {
-        self.memory.saw(&self.spec, &self.observed, self.now);
+    fn probe(&mut self, name: &str, kind: ProbeKind, success: bool, times: u32) {
+        self.tracker.observe(&self.spec, &self.observed, self.now);
         let container = self.spec.container(name).unwrap().clone();
         let id = self.observed.latest(name).unwrap().id.clone();
         for _ in 0..times {
-            let answer = Answer { kind, success };
-            self.memory.answered(&container, &id, answer, self.now);
+            let result = ProbeResult { kind, success };
+            self.tracker.probed(&container, &id, result, self.now);
         }
     }
 }
 
-fn words(action: &Action) -> String {
+fn text(action: &Action) -> String {
     match action {
         Action::StartSandbox { attempt } => format!("sandbox {attempt}"),
         Action::StopSandbox { id } => format!("stop {id}"),
         Action::Start { name, attempt } => format!("start {name}{attempt}"),
-        Action::Kill { id, grace, why, .. } => {
-            format!("kill {id} in {}s: {why:?}", grace.as_secs())
+        Action::Kill {
+            id, grace, reason, ..
+        } => {
+            format!("kill {id} in {}s: {reason:?}", grace.as_secs())
         }
     }
 }
 
 #[test]
-fn a_sandbox_comes_first_and_all_containers_follow() {
+fn the_sandbox_starts_before_the_containers() {
     let mut node = node(&json!({"containers": [{"name": "a"}, {"name": "b"}]}));
     assert_eq!(node.step(), "sandbox 0");
     assert_eq!(node.step(), "start a0, start b0");
-    assert_eq!(node.step(), "rest");
+    assert_eq!(node.step(), "nothing");
 }
 
 #[test]
@@ -136,7 +141,7 @@ fn init_containers_run_in_order_and_until_they_succeed() {
         "containers": [{"name": "a"}]}));
     node.step();
     assert_eq!(node.step(), "start i0");
-    assert_eq!(node.step(), "rest");
+    assert_eq!(node.step(), "nothing");
     node.exit("i", 1);
     assert_eq!(node.step(), "start i1");
     node.exit("i", 0);
@@ -155,33 +160,33 @@ fn a_failed_init_container_of_a_pod_that_never_restarts_ends_it() {
     node.step();
     node.exit("i", 1);
     assert_eq!(node.step(), "stop s0");
-    assert_eq!(node.step(), "over");
+    assert_eq!(node.step(), "finished");
 }
 
 #[test]
-fn a_sidecar_must_be_up_before_the_next_begins_and_outlives_the_rest() {
+fn a_sidecar_starts_before_the_next_container_and_stops_last() {
     let mut node = node(&json!({"restartPolicy": "Never", "initContainers": [
             {"name": "s", "restartPolicy": "Always", "startupProbe": {"tcpSocket": {"port": 1}}},
             {"name": "i"}],
         "containers": [{"name": "a"}]}));
     node.step();
     assert_eq!(node.step(), "start s0");
-    assert_eq!(node.step(), "rest");
-    node.answers("s", Kind::Startup, true, 1);
+    assert_eq!(node.step(), "nothing");
+    node.probe("s", ProbeKind::Startup, true, 1);
     assert_eq!(node.step(), "start i0");
     node.exit("s", 0);
     assert_eq!(node.step(), "start s1");
-    node.answers("s", Kind::Startup, true, 1);
+    node.probe("s", ProbeKind::Startup, true, 1);
     node.exit("i", 0);
     assert_eq!(node.step(), "start a0");
     node.exit("a", 0);
-    assert_eq!(node.step(), "kill s1 in 30s: PodEnds");
+    assert_eq!(node.step(), "kill s1 in 30s: PodTerminating");
     assert_eq!(node.step(), "stop s0");
-    assert_eq!(node.step(), "over");
+    assert_eq!(node.step(), "finished");
 }
 
 #[test]
-fn crashes_are_restarted_with_growing_waits() {
+fn crashes_are_restarted_with_growing_backoff() {
     let mut node = node(&json!({"containers": [{"name": "a"}]}));
     node.step();
     node.step();
@@ -189,14 +194,14 @@ fn crashes_are_restarted_with_growing_waits() {
     assert_eq!(node.step(), "start a1");
     node.exit("a", 1);
     assert_eq!(node.step(), "wait 10s");
-    node.now += 10 * SECOND;
+    node.now = node.now + 10 * SECOND;
     assert_eq!(node.step(), "start a2");
     node.exit("a", 0);
     assert_eq!(node.step(), "wait 20s");
 }
 
 #[test]
-fn restart_policies_decide_who_begins_again() {
+fn restart_policies_decide_which_containers_restart() {
     let check = |policy: &str, code, expected: &str| {
         let mut node = node(&json!({"restartPolicy": policy, "containers": [{"name": "a"}]}));
         node.step();
@@ -213,13 +218,13 @@ fn restart_policies_decide_who_begins_again() {
 }
 
 #[test]
-fn one_that_is_done_waits_for_the_others() {
+fn a_finished_container_does_not_end_the_pod() {
     let mut node = node(&json!({"restartPolicy": "Never",
         "containers": [{"name": "a"}, {"name": "b"}]}));
     node.step();
     node.step();
     node.exit("a", 1);
-    assert_eq!(node.step(), "rest");
+    assert_eq!(node.step(), "nothing");
     node.exit("b", 0);
     assert_eq!(node.step(), "stop s0");
 }
@@ -230,41 +235,44 @@ fn a_container_whose_liveness_fails_is_killed_and_started_again() {
         {"tcpSocket": {"port": 1}, "terminationGracePeriodSeconds": 7}}]}));
     node.step();
     node.step();
-    node.answers("a", Kind::Liveness, false, 2);
-    assert_eq!(node.step(), "rest");
-    node.answers("a", Kind::Liveness, false, 1);
-    assert_eq!(node.step(), "kill a0 in 7s: Probe(Liveness)");
+    node.probe("a", ProbeKind::Liveness, false, 2);
+    assert_eq!(node.step(), "nothing");
+    node.probe("a", ProbeKind::Liveness, false, 1);
+    assert_eq!(node.step(), "kill a0 in 7s: ProbeFailed(Liveness)");
     assert_eq!(node.step(), "start a1");
-    assert_eq!(node.step(), "rest");
+    assert_eq!(node.step(), "nothing");
 }
 
 #[test]
-fn liveness_is_not_asked_before_the_container_is_up() {
+fn liveness_is_not_probed_before_the_startup_probe_passes() {
     let probe = json!({"tcpSocket": {"port": 1}});
     let mut node = node(&json!({"containers": [{"name": "a", "startupProbe": probe,
         "livenessProbe": probe, "readinessProbe": probe}]}));
     node.step();
     node.step();
-    let asked = |node: &mut Node| -> Vec<Kind> {
-        node.memory.saw(&node.spec, &node.observed, node.now);
+    let probed = |node: &mut FakeNode| -> Vec<ProbeKind> {
+        node.tracker.observe(&node.spec, &node.observed, node.now);
         let run = node.observed.latest("a").unwrap();
-        let questions = node.memory.of("a").unwrap().questions(run);
-        questions.into_iter().map(|(kind, _)| kind).collect()
+        let probes = node.tracker.container("a").unwrap().next_probes(run);
+        probes.into_iter().map(|(kind, _)| kind).collect()
     };
-    assert_eq!(asked(&mut node), [Kind::Startup]);
-    node.answers("a", Kind::Startup, true, 1);
-    assert_eq!(asked(&mut node), [Kind::Liveness, Kind::Readiness]);
+    assert_eq!(probed(&mut node), [ProbeKind::Startup]);
+    node.probe("a", ProbeKind::Startup, true, 1);
+    assert_eq!(
+        probed(&mut node),
+        [ProbeKind::Liveness, ProbeKind::Readiness]
+    );
 }
 
 #[test]
-fn a_failed_hook_after_the_start_kills_the_container() {
+fn a_failed_post_start_hook_kills_the_container() {
     let mut node = node(&json!({"containers": [{"name": "a",
         "lifecycle": {"postStart": {"exec": {"command": ["x"]}}}}]}));
     node.step();
     node.step();
-    assert_eq!(node.step(), "rest");
-    node.memory.hook_ended("a", "a0", false);
-    assert_eq!(node.step(), "kill a0 in 30s: PostStart");
+    assert_eq!(node.step(), "nothing");
+    node.tracker.hook_finished("a", "a0", false);
+    assert_eq!(node.step(), "kill a0 in 30s: PostStartHookFailed");
 }
 
 #[test]
@@ -273,12 +281,12 @@ fn a_changed_container_is_replaced() {
     node.step();
     node.step();
     node.observed.runs[0].image = "of before".to_owned();
-    assert_eq!(node.step(), "kill a0 in 30s: Changed");
+    assert_eq!(node.step(), "kill a0 in 30s: ImageChanged");
     assert_eq!(node.step(), "start a1");
 }
 
 #[test]
-fn a_lost_sandbox_takes_all_containers_with_it_and_they_begin_again() {
+fn a_lost_sandbox_restarts_all_containers() {
     let mut node = node(&json!({"initContainers": [{"name": "i"}], "containers": [{"name": "a"}]}));
     node.step();
     node.step();
@@ -293,64 +301,64 @@ fn a_lost_sandbox_takes_all_containers_with_it_and_they_begin_again() {
 }
 
 #[test]
-fn what_cannot_be_started_is_tried_again_later() {
+fn a_failed_start_is_retried_after_the_backoff() {
     let mut node = node(&json!({"containers": [{"name": "a"}]}));
     node.step();
-    let trouble = Trouble {
+    let error = StartFailure {
         reason: "ErrImagePull",
-        waiting: "ImagePullBackOff",
+        backoff_reason: "ImagePullBackOff",
         message: "no such image".to_owned(),
     };
-    node.memory.could_not_start("a", trouble, node.now);
+    node.tracker.start_failed("a", error, node.now);
     assert_eq!(node.step(), "wait 10s");
-    node.now += 10 * SECOND;
+    node.now = node.now + 10 * SECOND;
     assert_eq!(node.step(), "start a0");
 }
 
 #[test]
-fn a_pod_that_is_deleted_ends_its_containers_then_its_sidecars_then_its_sandbox() {
+fn a_deleted_pod_stops_containers_then_sidecars_then_the_sandbox() {
     let mut node = node(&json!({"initContainers": [
             {"name": "s", "restartPolicy": "Always"}, {"name": "t", "restartPolicy": "Always"}],
         "containers": [{"name": "a"}, {"name": "b"}]}));
     for _ in 0..4 {
         node.step();
     }
-    node.wanted = Wanted::End(node.now + 20 * SECOND);
+    node.desired = Desired::Terminate(node.now + 20 * SECOND);
     assert_eq!(
         node.step(),
-        "kill a0 in 20s: PodEnds, kill b0 in 20s: PodEnds"
+        "kill a0 in 20s: PodTerminating, kill b0 in 20s: PodTerminating"
     );
-    node.now += 15 * SECOND;
-    assert_eq!(node.step(), "kill t0 in 5s: PodEnds");
-    node.now += 15 * SECOND;
-    assert_eq!(node.step(), "kill s0 in 2s: PodEnds");
+    node.now = node.now + 15 * SECOND;
+    assert_eq!(node.step(), "kill t0 in 5s: PodTerminating");
+    node.now = node.now + 15 * SECOND;
+    assert_eq!(node.step(), "kill s0 in 2s: PodTerminating");
     assert_eq!(node.step(), "stop s0");
-    assert_eq!(node.step(), "over");
+    assert_eq!(node.step(), "finished");
 }
 
 #[test]
-fn nothing_is_done_twice_at_once() {
+fn busy_containers_are_skipped() {
     let mut node = node(&json!({"containers": [{"name": "a"}]}));
     node.busy.insert(String::new());
-    assert_eq!(node.step(), "rest");
+    assert_eq!(node.step(), "nothing");
     node.busy.clear();
     node.step();
     node.busy.insert("a".to_owned());
-    assert_eq!(node.step(), "rest");
-    node.wanted = Wanted::End(node.now);
-    assert_eq!(node.step(), "rest");
+    assert_eq!(node.step(), "nothing");
+    node.desired = Desired::Terminate(node.now);
+    assert_eq!(node.step(), "nothing");
 }
 
 #[test]
-fn what_was_ready_before_the_agent_came_back_stays_ready() {
+fn a_ready_container_stays_ready_across_an_agent_restart() {
     let probe = json!({"tcpSocket": {"port": 1}});
     let mut node = node(&json!({"containers": [{"name": "a", "startupProbe": probe,
         "readinessProbe": probe, "lifecycle": {"postStart": {}}}]}));
     node.step();
     node.step();
-    node.memory = Memory::recall(&json!({"containerStatuses": [
+    node.tracker = Tracker::from_status(&json!({"containerStatuses": [
         {"name": "a", "containerID": "runtime://a0", "ready": true, "started": true}]}));
-    assert_eq!(node.step(), "rest");
+    assert_eq!(node.step(), "nothing");
     let run = node.observed.latest("a").unwrap();
-    assert!(node.memory.of("a").unwrap().is_ready(run));
+    assert!(node.tracker.container("a").unwrap().is_ready(run));
 }

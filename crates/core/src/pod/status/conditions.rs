@@ -1,26 +1,27 @@
-//! A pod's conditions.
+//! The conditions of a pod.
 
+use kennel_types::{ConditionStatus, ConditionType, Container, PodPhase};
 use serde_json::{Value, json};
 
-use super::{Phase, Story, containers, phase};
-use crate::pod::Container;
+use super::phase::{Initialization, initialization};
+use super::{StatusInput, containers};
 
-/// The conditions that a node sets; all others are somebody else's.
-pub const OURS: [&str; 5] = [
-    "PodReadyToStartContainers",
-    "Initialized",
-    "Ready",
-    "ContainersReady",
-    "PodScheduled",
+/// The conditions that the node sets; all others belong to other clients.
+pub const KUBELET_CONDITIONS: [ConditionType; 5] = [
+    ConditionType::PodReadyToStartContainers,
+    ConditionType::Initialized,
+    ConditionType::Ready,
+    ConditionType::ContainersReady,
+    ConditionType::PodScheduled,
 ];
 
-struct Finding {
+struct Computed {
     holds: bool,
     reason: &'static str,
     message: String,
 }
 
-impl Finding {
+impl Computed {
     fn holds(holds: bool) -> Self {
         Self {
             holds,
@@ -38,88 +39,90 @@ impl Finding {
     }
 }
 
-pub(super) fn of(story: &Story<'_>, phase: Phase) -> Value {
-    let old = story.pod["status"]["conditions"].as_array();
-    let old = old.map_or(&[][..], Vec::as_slice);
+pub(super) fn conditions(input: &StatusInput<'_>, phase: PodPhase) -> Value {
+    let old = old_conditions(input);
     let foreign = old.iter().filter(|condition| {
-        let kind = condition["type"].as_str().unwrap_or_default();
-        !OURS.contains(&kind)
+        let r#type = condition["type"].as_str().unwrap_or_default();
+        !KUBELET_CONDITIONS.contains(&r#type.into())
     });
-    let ours = OURS.iter().map(|kind| {
-        let finding = find(story, kind, phase);
-        condition(story, old, kind, &finding)
+    let own = KUBELET_CONDITIONS.iter().map(|r#type| {
+        let computed = compute(input, r#type, phase);
+        condition(input, old, r#type.as_str(), &computed)
     });
-    foreign.cloned().chain(ours).collect()
+    foreign.cloned().chain(own).collect()
 }
 
-fn find(story: &Story<'_>, kind: &str, phase: Phase) -> Finding {
-    match kind {
-        "PodReadyToStartContainers" => {
-            let sandbox = story.observed.sandbox.as_ref();
-            Finding::holds(sandbox.is_some_and(|sandbox| sandbox.ready))
+fn old_conditions<'a>(input: &StatusInput<'a>) -> &'a [Value] {
+    let old = input.pod["status"]["conditions"].as_array();
+    old.map_or(&[], Vec::as_slice)
+}
+
+fn compute(input: &StatusInput<'_>, r#type: &ConditionType, phase: PodPhase) -> Computed {
+    match r#type {
+        ConditionType::PodReadyToStartContainers => {
+            let sandbox = input.observed.sandbox.as_ref();
+            Computed::holds(sandbox.is_some_and(|sandbox| sandbox.ready))
         }
-        "Initialized" => initialized(story, phase),
-        "ContainersReady" => containers_ready(story, phase),
-        "Ready" => ready(story, phase),
-        _ => Finding::holds(true),
+        ConditionType::Initialized => initialized(input, phase),
+        ConditionType::ContainersReady => containers_ready(input, phase),
+        ConditionType::Ready => ready(input, phase),
+        _ => Computed::holds(true),
     }
 }
 
-fn initialized(story: &Story<'_>, phase: Phase) -> Finding {
-    if phase::initialization(story) == Some(true) {
-        return Finding::holds(true);
+fn initialized(input: &StatusInput<'_>, phase: PodPhase) -> Computed {
+    if initialization(input) == Initialization::Finished {
+        return Computed::holds(true);
     }
-    if phase == Phase::Succeeded {
-        return Finding {
+    if phase == PodPhase::Succeeded {
+        return Computed {
             reason: "PodCompleted",
-            ..Finding::holds(true)
+            ..Computed::holds(true)
         };
     }
-    let incomplete = |container: &&Container| !containers::is_ready(story, container, true);
-    let names = names(story.spec.init_containers.iter().filter(incomplete));
+    let incomplete = |container: &&Container| !containers::is_ready(input, container, true);
+    let names = names(input.spec.init_containers.iter().filter(incomplete));
     let message = format!("containers with incomplete status: [{names}]");
-    Finding::no("ContainersNotInitialized", message)
+    Computed::no("ContainersNotInitialized", message)
 }
 
-fn containers_ready(story: &Story<'_>, phase: Phase) -> Finding {
+fn containers_ready(input: &StatusInput<'_>, phase: PodPhase) -> Computed {
     match phase {
-        Phase::Succeeded => return Finding::no("PodCompleted", String::new()),
-        Phase::Failed => return Finding::no("PodFailed", String::new()),
-        Phase::Pending | Phase::Running => {}
+        PodPhase::Succeeded => return Computed::no("PodCompleted", String::new()),
+        PodPhase::Failed => return Computed::no("PodFailed", String::new()),
+        PodPhase::Pending | PodPhase::Running | PodPhase::Unknown => {}
     }
-    let spec = story.spec;
+    let spec = input.spec;
     let sidecars = spec.init_containers.iter().filter(|c| c.is_sidecar());
-    let unready = |container: &&Container| !containers::is_ready(story, container, false);
+    let unready = |container: &&Container| !containers::is_ready(input, container, false);
     let unready: Vec<&Container> = sidecars.chain(&spec.containers).filter(unready).collect();
     if unready.is_empty() {
-        return Finding::holds(true);
+        return Computed::holds(true);
     }
     let names = names(unready.into_iter());
     let message = format!("containers with unready status: [{names}]");
-    Finding::no("ContainersNotReady", message)
+    Computed::no("ContainersNotReady", message)
 }
 
-fn ready(story: &Story<'_>, phase: Phase) -> Finding {
-    let containers = containers_ready(story, phase);
+fn ready(input: &StatusInput<'_>, phase: PodPhase) -> Computed {
+    let containers = containers_ready(input, phase);
     if !containers.holds {
         return containers;
     }
-    let conditions = story.pod["status"]["conditions"].as_array();
-    let conditions = conditions.map_or(&[][..], Vec::as_slice);
-    for gate in &story.spec.readiness_gates {
-        let kind = &gate.condition_type;
-        let found = conditions.iter().find(|found| found["type"] == **kind);
-        let message = match found {
+    for gate in &input.spec.readiness_gates {
+        let r#type = gate.condition_type.as_str();
+        let mut conditions = old_conditions(input).iter();
+        let message = match conditions.find(|condition| condition["type"] == r#type) {
             None => {
-                format!("corresponding condition of pod readiness gate \"{kind}\" does not exist.")
+                format!("corresponding condition of pod readiness gate \"{type}\" does not exist.")
             }
             Some(found) if found["status"] != "True" => format!(
-                "the status of pod readiness gate \"{kind}\" is not \"True\", but {}",
+                "the status of pod readiness gate \"{type}\" is not \"True\", but {}",
                 found["status"].as_str().unwrap_or_default()
             ),
             Some(_) => continue,
         };
-        return Finding::no("ReadinessGatesNotReady", message);
+        return Computed::no("ReadinessGatesNotReady", message);
     }
     containers
 }
@@ -131,23 +134,23 @@ fn names<'a>(containers: impl Iterator<Item = &'a Container>) -> String {
     names.join(" ")
 }
 
-fn condition(story: &Story<'_>, old: &[Value], kind: &str, finding: &Finding) -> Value {
-    let status = if finding.holds { "True" } else { "False" };
-    let before = old.iter().find(|condition| condition["type"] == kind);
+fn condition(input: &StatusInput<'_>, old: &[Value], r#type: &str, computed: &Computed) -> Value {
+    let status = ConditionStatus::from(computed.holds).as_str();
+    let before = old.iter().find(|condition| condition["type"] == r#type);
     let same = before.filter(|before| before["status"] == status);
     let since = same.map(|same| same["lastTransitionTime"].clone());
     let mut condition = json!({
-        "type": kind,
+        "type": r#type,
         "status": status,
         "lastProbeTime": null,
-        "lastTransitionTime": since.unwrap_or_else(|| json!(story.stamp)),
-        "observedGeneration": story.pod["metadata"]["generation"],
+        "lastTransitionTime": since.unwrap_or_else(|| json!(input.wall_time.to_string())),
+        "observedGeneration": input.pod["metadata"]["generation"],
     });
-    if !finding.reason.is_empty() {
-        condition["reason"] = json!(finding.reason);
+    if !computed.reason.is_empty() {
+        condition["reason"] = json!(computed.reason);
     }
-    if !finding.message.is_empty() {
-        condition["message"] = json!(finding.message);
+    if !computed.message.is_empty() {
+        condition["message"] = json!(computed.message);
     }
     condition
 }

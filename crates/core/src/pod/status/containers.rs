@@ -1,120 +1,120 @@
-//! The states of a pod's containers, in the words that users know.
+//! The statuses of a pod's containers.
 
+use kennel_types::{Container, RestartPolicy};
 use serde_json::{Value, json};
 
-use super::{Story, phase};
-use crate::pod::memory::Remembered;
-use crate::pod::observed::Seconds;
-use crate::pod::{Container, Exit, Run, State};
+use super::StatusInput;
+use super::phase::{Initialization, initialization};
+use crate::pod::tracker::ContainerTracker;
+use crate::pod::{Exit, Run, State};
 
-/// The statuses of these containers; `first` for init containers.
-pub(super) fn of(story: &Story<'_>, containers: &[Container], first: bool) -> Value {
-    let status = |container| container_status(story, container, first);
+pub(super) fn statuses(input: &StatusInput<'_>, containers: &[Container], init: bool) -> Value {
+    let status = |container| container_status(input, container, init);
     containers.iter().map(status).collect()
 }
 
-/// Does a container count as ready? Init containers do once they are done.
-pub(super) fn is_ready(story: &Story<'_>, container: &Container, first: bool) -> bool {
-    let Some(run) = story.observed.latest(&container.name) else {
+/// Init containers count as ready once they have succeeded.
+pub(super) fn is_ready(input: &StatusInput<'_>, container: &Container, init: bool) -> bool {
+    let Some(run) = input.observed.latest(&container.name) else {
         return false;
     };
-    if first && !container.is_sidecar() {
+    if init && !container.is_sidecar() {
         return run.exit().is_some_and(|exit| exit.code == 0);
     }
-    let remembered = story.memory.of(&container.name);
-    remembered.is_some_and(|remembered| remembered.is_ready(run))
+    let tracker = input.tracker.container(&container.name);
+    tracker.is_some_and(|tracker| tracker.is_ready(run))
 }
 
-fn container_status(story: &Story<'_>, container: &Container, first: bool) -> Value {
-    let run = story.observed.latest(&container.name);
-    let remembered = story.memory.of(&container.name);
-    let started = run
-        .zip(remembered)
-        .is_some_and(|(run, r)| r.is_started(run));
-    let (state, last) = states(story, container, first);
+fn container_status(input: &StatusInput<'_>, container: &Container, init: bool) -> Value {
+    let run = input.observed.latest(&container.name);
+    let (state, last_state) = states(input, container, init);
     let mut status = json!({
         "name": container.name,
         "image": container.image,
         "imageID": run.map_or("", |run| run.image_id.as_str()),
         "restartCount": run.map_or(0, |run| run.attempt),
-        "ready": is_ready(story, container, first),
-        "started": started,
+        "ready": is_ready(input, container, init),
+        "started": run.is_some_and(|run| input.tracker.is_started(run)),
         "state": state,
-        "lastState": last,
+        "lastState": last_state,
     });
     if let Some(run) = run {
-        status["containerID"] = json!(format!("{}://{}", story.runtime, run.id));
+        status["containerID"] = container_id(input, run);
     }
     status
 }
 
-/// How it is now, and how it was before.
-fn states(story: &Story<'_>, container: &Container, first: bool) -> (Value, Value) {
-    let name = &container.name;
-    let previous = story.observed.previous(name).and_then(Run::exit);
-    let before = previous.map_or(
-        json!({}),
-        |exit| json!({"terminated": terminated(story, story.observed.previous(name), exit)}),
-    );
-    let Some(run) = story.observed.latest(name) else {
-        return (waiting(story, container), json!({}));
+fn container_id(input: &StatusInput<'_>, run: &Run) -> Value {
+    json!(format!("{}://{}", input.runtime, run.id))
+}
+
+/// `state` and `lastState`.
+fn states(input: &StatusInput<'_>, container: &Container, init: bool) -> (Value, Value) {
+    let previous = input.observed.previous(&container.name);
+    let before = previous
+        .and_then(|run| Some(terminated(input, run, run.exit()?)))
+        .unwrap_or(json!({}));
+    let Some(run) = input.observed.latest(&container.name) else {
+        return (waiting(input, container), json!({}));
     };
     match &run.state {
-        State::Created => (waiting(story, container), before),
-        State::Running { since } => {
-            let running = json!({"running": {"startedAt": stamp(*since)}});
+        State::Created => (waiting(input, container), before),
+        State::Running { started_at } => {
+            let running = json!({"running": {"startedAt": started_at.to_string()}});
             (running, before)
         }
         State::Exited(exit) => {
-            let ended = json!({"terminated": terminated(story, Some(run), exit)});
-            match held_back(story, container, exit, first) {
-                Some(state) => (state, ended),
-                None => (ended, before),
+            let terminated = terminated(input, run, exit);
+            match backing_off(input, container, exit, init) {
+                Some(state) => (state, terminated),
+                None => (terminated, before),
             }
         }
     }
 }
 
-/// An ended container that will be started again and has to wait for it.
-fn held_back(story: &Story<'_>, container: &Container, exit: &Exit, first: bool) -> Option<Value> {
-    let remembered = story.memory.of(&container.name)?;
-    let again = container.is_sidecar() || restarts(story, exit, first);
-    if !again || story.verdict.is_some() {
+/// The state of an exited container that will be restarted after a backoff.
+fn backing_off(
+    input: &StatusInput<'_>,
+    container: &Container,
+    exit: &Exit,
+    init: bool,
+) -> Option<Value> {
+    let tracker = input.tracker.container(&container.name)?;
+    let restarts = container.is_sidecar() || restarts(input, exit, init);
+    if !restarts || input.failure.is_some() {
         return None;
     }
-    if let Some(trouble) = trouble(story, container, remembered) {
-        return Some(trouble);
+    if let Some(state) = start_failure(input, container, tracker) {
+        return Some(state);
     }
-    remembered.restarts.waits_until(story.now)?;
-    let wait = go_duration(remembered.restarts.wait().as_secs());
-    let pod = pod_name(story.pod);
+    tracker.restart_backoff.until(input.now)?;
+    let delay = go_duration(tracker.restart_backoff.delay().as_secs());
+    let pod = pod_name(input.pod);
     let name = &container.name;
-    let message = format!("back-off {wait} restarting failed container={name} pod={pod}");
+    let message = format!("back-off {delay} restarting failed container={name} pod={pod}");
     Some(json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}}))
 }
 
-fn restarts(story: &Story<'_>, exit: &Exit, first: bool) -> bool {
-    use crate::pod::RestartPolicy::{Always, Never, OnFailure};
-    match story.spec.restart_policy {
-        Always => !(first && exit.code == 0),
-        OnFailure => exit.code != 0,
-        Never => false,
+fn restarts(input: &StatusInput<'_>, exit: &Exit, init: bool) -> bool {
+    match input.spec.restart_policy {
+        RestartPolicy::Always => !(init && exit.code == 0),
+        RestartPolicy::OnFailure => exit.code != 0,
+        RestartPolicy::Never => false,
     }
 }
 
-fn waiting(story: &Story<'_>, container: &Container) -> Value {
-    let remembered = story.memory.of(&container.name);
-    if let Some(trouble) = remembered.and_then(|remembered| trouble(story, container, remembered)) {
-        return trouble;
+fn waiting(input: &StatusInput<'_>, container: &Container) -> Value {
+    let tracker = input.tracker.container(&container.name);
+    if let Some(state) = tracker.and_then(|tracker| start_failure(input, container, tracker)) {
+        return state;
     }
-    let later = phase::initialization(story) != Some(true);
-    let main = story
-        .spec
-        .containers
-        .iter()
-        .any(|main| main.name == container.name);
-    let queued = later && (main || !is_first_init(story, container));
-    let reason = if queued {
+    let initializing = initialization(input) != Initialization::Finished;
+    let first_init = input.spec.init_containers.first();
+    let is_first = first_init.is_some_and(|first| first.name == container.name);
+    let mut mains = input.spec.containers.iter();
+    let is_main = mains.any(|main| main.name == container.name);
+    let reason = if initializing && (is_main || !is_first) {
         "PodInitializing"
     } else {
         "ContainerCreating"
@@ -122,29 +122,28 @@ fn waiting(story: &Story<'_>, container: &Container) -> Value {
     json!({"waiting": {"reason": reason}})
 }
 
-fn is_first_init(story: &Story<'_>, container: &Container) -> bool {
-    let first = story.spec.init_containers.first();
-    first.is_some_and(|first| first.name == container.name)
-}
-
-fn trouble(story: &Story<'_>, container: &Container, remembered: &Remembered) -> Option<Value> {
-    let trouble = remembered.trouble.as_ref()?;
-    let rests = remembered.tries.waits_until(story.now).is_some();
-    let (reason, message) = (trouble.reason, trouble.message.as_str());
-    if !rests || trouble.waiting == reason {
+fn start_failure(
+    input: &StatusInput<'_>,
+    container: &Container,
+    tracker: &ContainerTracker,
+) -> Option<Value> {
+    let error = tracker.start_failure.as_ref()?;
+    let in_backoff = tracker.start_backoff.until(input.now).is_some();
+    let (reason, message) = (error.reason, error.message.as_str());
+    if !in_backoff || error.backoff_reason == reason {
         return Some(json!({"waiting": {"reason": reason, "message": message}}));
     }
-    let message = match trouble.waiting {
+    let message = match error.backoff_reason {
         "ImagePullBackOff" => {
             let image = &container.image;
             format!("Back-off pulling image \"{image}\": {reason}: {message}")
         }
         _ => message.to_owned(),
     };
-    Some(json!({"waiting": {"reason": trouble.waiting, "message": message}}))
+    Some(json!({"waiting": {"reason": error.backoff_reason, "message": message}}))
 }
 
-fn terminated(story: &Story<'_>, run: Option<&Run>, exit: &Exit) -> Value {
+fn terminated(input: &StatusInput<'_>, run: &Run, exit: &Exit) -> Value {
     let reason = match (exit.reason.as_str(), exit.code) {
         ("", 0) => "Completed",
         ("", _) => "Error",
@@ -153,21 +152,14 @@ fn terminated(story: &Story<'_>, run: Option<&Run>, exit: &Exit) -> Value {
     let mut state = json!({
         "exitCode": exit.code,
         "reason": reason,
-        "startedAt": stamp(exit.since),
-        "finishedAt": stamp(exit.until),
+        "startedAt": exit.started_at.to_string(),
+        "finishedAt": exit.finished_at.to_string(),
+        "containerID": container_id(input, run),
     });
-    if let Some(run) = run {
-        state["containerID"] = json!(format!("{}://{}", story.runtime, run.id));
-    }
     if !exit.message.is_empty() {
         state["message"] = json!(exit.message);
     }
-    state
-}
-
-fn stamp(seconds: Seconds) -> Value {
-    let time = jiff::Timestamp::from_second(seconds);
-    time.map_or(Value::Null, |time| json!(time.to_string()))
+    json!({"terminated": state})
 }
 
 /// `1m20s`, as Go prints it.
@@ -178,8 +170,8 @@ fn go_duration(seconds: u64) -> String {
     }
 }
 
-/// `name_namespace(uid)`, as messages have it.
+/// `name_namespace(uid)`, as upstream's messages have it.
 fn pod_name(pod: &Value) -> String {
-    let text = |key: &str| pod["metadata"][key].as_str().unwrap_or_default().to_owned();
+    let text = |key: &str| pod["metadata"][key].as_str().unwrap_or_default();
     format!("{}_{}({})", text("name"), text("namespace"), text("uid"))
 }

@@ -1,6 +1,7 @@
-//! What to tell the API of a pod: the status that a kubelet would write.
+//! The pod status that a kubelet writes.
 //!
-//! Conditions that others set are carried along untouched; a condition that stays as it was keeps its time.
+//! Conditions that other clients set are kept unchanged; a condition whose status does not change keeps its
+//! transition time.
 
 mod conditions;
 mod containers;
@@ -10,106 +11,90 @@ mod tests;
 
 use std::net::IpAddr;
 
+use kennel_types::{Monotonic, PodSpec, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::{Instant, Memory, Observed, Spec};
-pub use conditions::OURS;
-pub use phase::Phase;
+use super::{Observed, Tracker};
+pub use conditions::KUBELET_CONDITIONS;
 
-/// All that a status depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Story<'a> {
-    /// The pod, as the API has it.
+pub struct StatusInput<'a> {
+    /// The pod as the API server has it, with the last status.
     pub pod: &'a Value,
-    /// Its spec.
-    pub spec: &'a Spec,
-    /// What runs.
+    pub spec: &'a PodSpec,
     pub observed: &'a Observed,
-    /// What was.
-    pub memory: &'a Memory,
-    /// The node's own addresses.
-    pub host: &'a [IpAddr],
-    /// What the runtime is called in container ids, such as `containerd`.
+    pub tracker: &'a Tracker,
+    pub host_ips: &'a [IpAddr],
+    /// The prefix of container ids, such as `containerd`.
     pub runtime: &'a str,
-    /// Why the node ended the pod, if it did.
-    pub verdict: Option<&'a Verdict>,
-    /// The time, monotonic.
-    pub now: Instant,
-    /// The time, as statuses have it.
-    pub stamp: &'a str,
+    /// Set when the node rejected, evicted or ended the pod.
+    pub failure: Option<&'a PodFailure>,
+    pub now: Monotonic,
+    pub wall_time: Timestamp,
 }
 
-/// Why a node ended or refused a pod.
+/// Why a node rejected or ended a pod: the status's reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct PodFailure {
     /// Such as `Evicted` or `OutOfcpu`.
     pub reason: String,
-    /// The details.
     pub message: String,
 }
 
-/// The status to write.
-pub fn status(story: &Story<'_>) -> Value {
-    let phase = phase::of(story);
+pub fn status(input: &StatusInput<'_>) -> Value {
+    let phase = phase::phase(input);
     let mut status = Map::new();
     let mut set = |key: &str, value: Value| {
-        if !matches!(&value, Value::Null) {
+        if !value.is_null() {
             status.insert(key.to_owned(), value);
         }
     };
-    let old = &story.pod["status"];
-    set("phase", json!(phase.name()));
+    let old = &input.pod["status"];
+    set("phase", json!(phase.as_str()));
     set(
         "observedGeneration",
-        story.pod["metadata"]["generation"].clone(),
+        input.pod["metadata"]["generation"].clone(),
     );
-    set("startTime", or(&old["startTime"], || json!(story.stamp)));
+    let start_time = match &old["startTime"] {
+        Value::Null => json!(input.wall_time.to_string()),
+        old => old.clone(),
+    };
+    set("startTime", start_time);
     set("qosClass", old["qosClass"].clone());
-    set("nominatedNodeName", Value::Null);
-    if let Some(verdict) = story.verdict {
-        set("reason", json!(verdict.reason));
-        set("message", json!(verdict.message));
+    if let Some(failure) = input.failure {
+        set("reason", json!(failure.reason));
+        set("message", json!(failure.message));
     }
-    addresses(story, &mut set);
-    set("conditions", conditions::of(story, phase));
-    let init = &story.spec.init_containers;
+    set_addresses(input, &mut set);
+    set("conditions", conditions::conditions(input, phase));
+    let init = &input.spec.init_containers;
     if !init.is_empty() {
-        set("initContainerStatuses", containers::of(story, init, true));
+        let statuses = containers::statuses(input, init, true);
+        set("initContainerStatuses", statuses);
     }
-    set(
-        "containerStatuses",
-        containers::of(story, &story.spec.containers, false),
-    );
+    let statuses = containers::statuses(input, &input.spec.containers, false);
+    set("containerStatuses", statuses);
     Value::Object(status)
 }
 
-fn or(old: &Value, new: impl FnOnce() -> Value) -> Value {
-    match old {
-        Value::Null => new(),
-        old => old.clone(),
-    }
-}
-
-fn addresses(story: &Story<'_>, set: &mut impl FnMut(&str, Value)) {
+fn set_addresses(input: &StatusInput<'_>, set: &mut impl FnMut(&str, Value)) {
     let list = |addresses: &[IpAddr]| -> Value {
         addresses
             .iter()
             .map(|address| json!({"ip": address}))
             .collect()
     };
-    if let Some(first) = story.host.first() {
+    if let Some(first) = input.host_ips.first() {
         set("hostIP", json!(first));
-        set("hostIPs", list(story.host));
+        set("hostIPs", list(input.host_ips));
     }
-    let shared = story.pod["spec"]["hostNetwork"] == true;
-    let sandbox = story.observed.sandbox.as_ref();
-    let own = match sandbox {
-        Some(_) if shared => story.host,
+    let pod_ips = match input.observed.sandbox.as_ref() {
+        Some(_) if input.spec.host_network => input.host_ips,
         Some(sandbox) => &sandbox.addresses,
         None => &[],
     };
-    if let Some(first) = own.first() {
+    if let Some(first) = pod_ips.first() {
         set("podIP", json!(first));
-        set("podIPs", list(own));
+        set("podIPs", list(pod_ips));
     }
 }

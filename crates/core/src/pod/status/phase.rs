@@ -1,111 +1,79 @@
-//! A pod's phase: the one word that says how it is.
+//! The phase of a pod.
 
-use super::Story;
-use crate::pod::{Container, RestartPolicy, Run};
+use kennel_types::{Container, PodPhase, RestartPolicy};
 
-/// A pod's phase.
+use super::StatusInput;
+use crate::pod::Run;
+
+/// How far the init containers have got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Not all containers have been started yet.
-    Pending,
-    /// All were started, and some run or will again.
-    Running,
-    /// All ended well and none is started again.
-    Succeeded,
-    /// All ended, one of them badly, and none is started again.
+pub(super) enum Initialization {
+    Unfinished,
+    Finished,
     Failed,
 }
 
-impl Phase {
-    /// Its name in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-        }
-    }
-
-    /// Will it never change?
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed)
-    }
-}
-
-/// A pod whose phase is final keeps it, whatever runs.
-pub(super) fn of(story: &Story<'_>) -> Phase {
-    match story.pod["status"]["phase"].as_str() {
-        Some("Succeeded") => return Phase::Succeeded,
-        Some("Failed") => return Phase::Failed,
-        _ if story.verdict.is_some() => return Phase::Failed,
+pub(super) fn phase(input: &StatusInput<'_>) -> PodPhase {
+    let old = input.pod["status"]["phase"].as_str().map(PodPhase::from);
+    match old {
+        // A terminal phase never changes, whatever still runs.
+        Some(old) if old.is_terminal() => return old,
+        _ if input.failure.is_some() => return PodPhase::Failed,
         _ => {}
     }
-    let never = story.spec.restart_policy == RestartPolicy::Never;
-    match initialization(story) {
-        Some(false) if never => Phase::Failed,
-        Some(true) => of_mains(story),
-        // What has been running once does not go back to pending for a new sandbox.
-        _ if story.pod["status"]["phase"] == "Running" => Phase::Running,
-        _ => Phase::Pending,
+    let never = input.spec.restart_policy == RestartPolicy::Never;
+    match initialization(input) {
+        Initialization::Failed if never => PodPhase::Failed,
+        Initialization::Finished => phase_of_containers(input),
+        // A pod that has been running does not go back to Pending for a new sandbox.
+        _ if old == Some(PodPhase::Running) => PodPhase::Running,
+        _ => PodPhase::Pending,
     }
 }
 
-/// Have all first containers done their part? `Some(false)`: one has failed.
-pub(super) fn initialization(story: &Story<'_>) -> Option<bool> {
-    let mains = &story.spec.containers;
-    if mains
-        .iter()
-        .any(|main| story.observed.latest(&main.name).is_some())
-    {
-        return Some(true);
+pub(super) fn initialization(input: &StatusInput<'_>) -> Initialization {
+    let mut mains = input.spec.containers.iter();
+    if mains.any(|main| input.observed.latest(&main.name).is_some()) {
+        return Initialization::Finished;
     }
-    let mut failed = false;
-    for container in &story.spec.init_containers {
-        let run = story.observed.latest(&container.name);
+    for container in &input.spec.init_containers {
+        let run = input.observed.latest(&container.name);
         if container.is_sidecar() {
-            let remembered = story.memory.of(&container.name);
-            let up = run
-                .zip(remembered)
-                .is_some_and(|(run, r)| r.is_started(run));
-            if !up {
-                return None;
+            if !run.is_some_and(|run| input.tracker.is_started(run)) {
+                return Initialization::Unfinished;
             }
             continue;
         }
         match run.and_then(Run::exit) {
             Some(exit) if exit.code == 0 => {}
-            Some(_) => failed = true,
-            None => return None,
-        }
-        if failed {
-            return Some(false);
+            Some(_) => return Initialization::Failed,
+            None => return Initialization::Unfinished,
         }
     }
-    Some(true)
+    Initialization::Finished
 }
 
-fn of_mains(story: &Story<'_>) -> Phase {
-    let run = |container: &Container| story.observed.latest(&container.name);
-    let mains = &story.spec.containers;
-    let waiting = mains.iter().filter(|main| {
-        let never_ran = |run: &Run| !run.is_running() && run.exit().is_none() && run.attempt == 0;
-        run(main).is_none_or(never_ran)
-    });
-    if waiting.count() > 0 {
-        return Phase::Pending;
+fn phase_of_containers(input: &StatusInput<'_>) -> PodPhase {
+    let run = |container: &Container| input.observed.latest(&container.name);
+    let mains = &input.spec.containers;
+    let never_ran = |main: &Container| {
+        let never = |run: &Run| !run.is_running() && run.exit().is_none() && run.attempt == 0;
+        run(main).is_none_or(never)
+    };
+    if mains.iter().any(never_ran) {
+        return PodPhase::Pending;
     }
     let exits: Vec<i32> = mains
         .iter()
         .filter_map(|main| run(main).and_then(Run::exit))
         .map(|exit| exit.code)
         .collect();
-    let well = exits.iter().all(|code| *code == 0);
-    match story.spec.restart_policy {
-        _ if exits.len() < mains.len() => Phase::Running,
-        RestartPolicy::Always => Phase::Running,
-        _ if well => Phase::Succeeded,
-        RestartPolicy::Never => Phase::Failed,
-        RestartPolicy::OnFailure => Phase::Running,
+    let succeeded = exits.iter().all(|code| *code == 0);
+    match input.spec.restart_policy {
+        _ if exits.len() < mains.len() => PodPhase::Running,
+        RestartPolicy::Always => PodPhase::Running,
+        _ if succeeded => PodPhase::Succeeded,
+        RestartPolicy::Never => PodPhase::Failed,
+        RestartPolicy::OnFailure => PodPhase::Running,
     }
 }

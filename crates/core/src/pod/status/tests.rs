@@ -1,23 +1,25 @@
-//! Statuses as kubectl users know them.
+//! Statuses as kubectl shows them.
 
 use std::time::Duration;
 
+use kennel_types::{Monotonic, PodSpec, Timestamp};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pod::memory::Trouble;
+use crate::pod::tracker::StartFailure;
 use crate::pod::{Exit, Run, Sandbox, State};
 
-struct Told {
+struct Fixture {
     pod: Value,
     observed: Observed,
-    memory: Memory,
-    verdict: Option<Verdict>,
-    now: Instant,
+    tracker: Tracker,
+    failure: Option<PodFailure>,
+    now: Monotonic,
 }
 
-fn told(spec: &Value) -> Told {
-    Told {
+fn fixture(spec: &Value) -> Fixture {
+    Fixture {
         pod: json!({"metadata": {"name": "p", "namespace": "n", "uid": "u", "generation": 2},
             "spec": spec}),
         observed: Observed {
@@ -29,13 +31,13 @@ fn told(spec: &Value) -> Told {
             }),
             runs: Vec::new(),
         },
-        memory: Memory::default(),
-        verdict: None,
-        now: Duration::from_secs(100),
+        tracker: Tracker::default(),
+        failure: None,
+        now: Monotonic::since_start(Duration::from_secs(100)),
     }
 }
 
-impl Told {
+impl Fixture {
     fn run(&mut self, name: &str, attempt: u32, state: State) -> &mut Self {
         self.observed.runs.push(Run {
             name: name.to_owned(),
@@ -46,23 +48,23 @@ impl Told {
             image_id: "sha256:x".to_owned(),
             state,
         });
-        let spec = Spec::parse(&self.pod["spec"]).unwrap();
-        self.memory.saw(&spec, &self.observed, self.now);
+        let spec = PodSpec::deserialize(&self.pod["spec"]).unwrap();
+        self.tracker.observe(&spec, &self.observed, self.now);
         self
     }
 
     fn status(&self) -> Value {
-        let spec = Spec::parse(&self.pod["spec"]).unwrap();
-        status(&Story {
+        let spec = PodSpec::deserialize(&self.pod["spec"]).unwrap();
+        status(&StatusInput {
             pod: &self.pod,
             spec: &spec,
             observed: &self.observed,
-            memory: &self.memory,
-            host: &["192.168.0.1".parse().unwrap()],
+            tracker: &self.tracker,
+            host_ips: &["192.168.0.1".parse().unwrap()],
             runtime: "process",
-            verdict: self.verdict.as_ref(),
+            failure: self.failure.as_ref(),
             now: self.now,
-            stamp: "2026-01-01T00:00:00Z",
+            wall_time: Timestamp::from_secs(1_767_225_600),
         })
     }
 
@@ -74,12 +76,14 @@ impl Told {
     }
 }
 
-const RUNNING: State = State::Running { since: 1_000 };
+const RUNNING: State = State::Running {
+    started_at: Timestamp::from_secs(1_000),
+};
 
 fn exited(code: i32) -> State {
     State::Exited(Exit {
-        since: 1_000,
-        until: 1_005,
+        started_at: Timestamp::from_secs(1_000),
+        finished_at: Timestamp::from_secs(1_005),
         code,
         ..Exit::default()
     })
@@ -87,14 +91,14 @@ fn exited(code: i32) -> State {
 
 #[test]
 fn a_running_pod() {
-    let mut told = told(&json!({"containers": [{"name": "a", "image": "i:1"}]}));
-    told.run("a", 0, RUNNING);
-    let status = told.status();
+    let mut fixture = fixture(&json!({"containers": [{"name": "a", "image": "i:1"}]}));
+    fixture.run("a", 0, RUNNING);
+    let status = fixture.status();
     assert_eq!(status["phase"], "Running");
     assert_eq!(status["podIP"], "10.0.0.7");
     assert_eq!(status["hostIPs"], json!([{"ip": "192.168.0.1"}]));
     assert_eq!(status["observedGeneration"], 2);
-    assert_eq!(told.condition("Ready")["status"], "True");
+    assert_eq!(fixture.condition("Ready")["status"], "True");
     let container = &status["containerStatuses"][0];
     assert_eq!(container["containerID"], "process://a0");
     assert_eq!(container["ready"], true);
@@ -104,16 +108,16 @@ fn a_running_pod() {
 
 #[test]
 fn pods_on_the_host_s_network_have_its_address() {
-    let mut told = told(&json!({"hostNetwork": true, "containers": [{"name": "a"}]}));
-    told.run("a", 0, RUNNING);
-    assert_eq!(told.status()["podIPs"], json!([{"ip": "192.168.0.1"}]));
+    let mut fixture = fixture(&json!({"hostNetwork": true, "containers": [{"name": "a"}]}));
+    fixture.run("a", 0, RUNNING);
+    assert_eq!(fixture.status()["podIPs"], json!([{"ip": "192.168.0.1"}]));
 }
 
 #[test]
 fn a_crash_loop() {
-    let mut told = told(&json!({"containers": [{"name": "a"}]}));
-    told.run("a", 0, exited(1)).run("a", 1, exited(1));
-    let status = told.status();
+    let mut fixture = fixture(&json!({"containers": [{"name": "a"}]}));
+    fixture.run("a", 0, exited(1)).run("a", 1, exited(1));
+    let status = fixture.status();
     let container = &status["containerStatuses"][0];
     assert_eq!(status["phase"], "Running");
     assert_eq!(container["restartCount"], 1);
@@ -127,42 +131,43 @@ fn a_crash_loop() {
         (&last["reason"], &last["exitCode"]),
         (&json!("Error"), &json!(1))
     );
-    let ready = told.condition("Ready");
+    let ready = fixture.condition("Ready");
     assert_eq!(ready["reason"], "ContainersNotReady");
     assert_eq!(ready["message"], "containers with unready status: [a]");
 }
 
 #[test]
-fn an_image_that_cannot_be_had() {
-    let mut told = told(&json!({"containers": [{"name": "a", "image": "i:1"}]}));
-    let trouble = Trouble {
+fn a_failed_image_pull() {
+    let mut fixture = fixture(&json!({"containers": [{"name": "a", "image": "i:1"}]}));
+    let error = StartFailure {
         reason: "ErrImagePull",
-        waiting: "ImagePullBackOff",
+        backoff_reason: "ImagePullBackOff",
         message: "no such image".to_owned(),
     };
-    told.memory.could_not_start("a", trouble, told.now);
-    let waiting = |told: &Told| told.status()["containerStatuses"][0]["state"]["waiting"].clone();
+    fixture.tracker.start_failed("a", error, fixture.now);
+    let waiting =
+        |fixture: &Fixture| fixture.status()["containerStatuses"][0]["state"]["waiting"].clone();
     let message = "Back-off pulling image \"i:1\": ErrImagePull: no such image";
     let expected = json!({"reason": "ImagePullBackOff", "message": message});
-    assert_eq!(waiting(&told), expected);
-    told.now += Duration::from_secs(10);
+    assert_eq!(waiting(&fixture), expected);
+    fixture.now = fixture.now + Duration::from_secs(10);
     let expected = json!({"reason": "ErrImagePull", "message": "no such image"});
-    assert_eq!(waiting(&told), expected);
-    assert_eq!(told.status()["phase"], "Pending");
+    assert_eq!(waiting(&fixture), expected);
+    assert_eq!(fixture.status()["phase"], "Pending");
 }
 
 #[test]
-fn before_the_first_containers_are_through() {
-    let mut told = told(&json!({"initContainers": [{"name": "i"}, {"name": "j"}],
+fn waiting_for_init_containers() {
+    let mut fixture = fixture(&json!({"initContainers": [{"name": "i"}, {"name": "j"}],
         "containers": [{"name": "a"}]}));
-    told.run("i", 0, RUNNING);
-    let status = told.status();
+    fixture.run("i", 0, RUNNING);
+    let status = fixture.status();
     let reason =
         |list: &str, index: usize| status[list][index]["state"]["waiting"]["reason"].clone();
     assert_eq!(reason("initContainerStatuses", 1), "PodInitializing");
     assert_eq!(reason("containerStatuses", 0), "PodInitializing");
     assert_eq!(status["phase"], "Pending");
-    let condition = told.condition("Initialized");
+    let condition = fixture.condition("Initialized");
     assert_eq!(condition["reason"], "ContainersNotInitialized");
     assert_eq!(
         condition["message"],
@@ -171,13 +176,14 @@ fn before_the_first_containers_are_through() {
 }
 
 #[test]
-fn phases_of_pods_that_have_ended() {
+fn phases_of_finished_pods() {
     let check = |policy: &str, codes: [i32; 2], expected: &str| {
-        let mut told = told(&json!({"restartPolicy": policy,
+        let mut fixture = fixture(&json!({"restartPolicy": policy,
             "containers": [{"name": "a"}, {"name": "b"}]}));
-        told.run("a", 0, exited(codes[0]))
+        fixture
+            .run("a", 0, exited(codes[0]))
             .run("b", 0, exited(codes[1]));
-        assert_eq!(told.status()["phase"], expected, "{policy} {codes:?}");
+        assert_eq!(fixture.status()["phase"], expected, "{policy} {codes:?}");
     };
     check("Never", [0, 0], "Succeeded");
     check("Never", [0, 1], "Failed");
@@ -187,41 +193,41 @@ fn phases_of_pods_that_have_ended() {
 }
 
 #[test]
-fn a_final_phase_is_kept() {
-    let mut told = told(&json!({"containers": [{"name": "a"}]}));
-    told.run("a", 0, RUNNING);
-    told.pod["status"] = json!({"phase": "Failed"});
-    assert_eq!(told.status()["phase"], "Failed");
+fn a_terminal_phase_is_kept() {
+    let mut fixture = fixture(&json!({"containers": [{"name": "a"}]}));
+    fixture.run("a", 0, RUNNING);
+    fixture.pod["status"] = json!({"phase": "Failed"});
+    assert_eq!(fixture.status()["phase"], "Failed");
 }
 
 #[test]
-fn a_pod_that_the_node_has_ended_says_why() {
-    let mut told = told(&json!({"containers": [{"name": "a"}]}));
-    told.verdict = Some(Verdict {
+fn an_evicted_pod_has_a_reason() {
+    let mut fixture = fixture(&json!({"containers": [{"name": "a"}]}));
+    fixture.failure = Some(PodFailure {
         reason: "Evicted".to_owned(),
         message: "The node was low on resource: memory.".to_owned(),
     });
-    let status = told.status();
+    let status = fixture.status();
     assert_eq!(status["phase"], "Failed");
     assert_eq!(status["reason"], "Evicted");
-    assert_eq!(told.condition("Ready")["reason"], "PodFailed");
+    assert_eq!(fixture.condition("Ready")["reason"], "PodFailed");
 }
 
 #[test]
-fn conditions_keep_their_times_and_those_of_others_are_carried_along() {
-    let mut told = told(&json!({"readinessGates": [{"conditionType": "up"}],
+fn conditions_keep_their_times_and_foreign_conditions_are_kept() {
+    let mut fixture = fixture(&json!({"readinessGates": [{"conditionType": "up"}],
         "containers": [{"name": "a"}]}));
-    told.run("a", 0, RUNNING);
-    told.pod["status"]["conditions"] = json!([
+    fixture.run("a", 0, RUNNING);
+    fixture.pod["status"]["conditions"] = json!([
         {"type": "ContainersReady", "status": "True", "lastTransitionTime": "2025-01-01T00:00:00Z"},
         {"type": "up", "status": "False", "reason": "Mine"}]);
-    let since = told.condition("ContainersReady")["lastTransitionTime"].clone();
+    let since = fixture.condition("ContainersReady")["lastTransitionTime"].clone();
     assert_eq!(since, "2025-01-01T00:00:00Z");
-    assert_eq!(told.condition("up")["reason"], "Mine");
-    let ready = told.condition("Ready");
+    assert_eq!(fixture.condition("up")["reason"], "Mine");
+    let ready = fixture.condition("Ready");
     assert_eq!(ready["reason"], "ReadinessGatesNotReady");
     let message = "the status of pod readiness gate \"up\" is not \"True\", but False";
     assert_eq!(ready["message"], message);
-    told.pod["status"]["conditions"][1]["status"] = json!("True");
-    assert_eq!(told.condition("Ready")["status"], "True");
+    fixture.pod["status"]["conditions"][1]["status"] = json!("True");
+    assert_eq!(fixture.condition("Ready")["status"], "True");
 }

@@ -1,16 +1,16 @@
-//! Pods whose containers do not work.
+//! Pods that are not available because of a container.
 
 use serde_json::{Value, json};
 
 use super::super::Cause;
-use super::world::{World, asked, pod, with_container};
+use super::fixture::{Fixture, pod, pod_with_spec, with_container};
 
 fn waiting(reason: &str, message: &str) -> Value {
     json!({"state": {"waiting": {"reason": reason, "message": message}}})
 }
 
 #[test]
-fn an_image_cannot_be_had() {
+fn an_image_cannot_be_pulled() {
     let reasons = [
         "ErrImagePull",
         "ImagePullBackOff",
@@ -18,9 +18,9 @@ fn an_image_cannot_be_had() {
         "ErrImageNeverPull",
     ];
     for reason in reasons {
-        let world = World::new().pod(with_container(waiting(reason, "not found")));
-        let message = format!("container main does not get its image agent:1: {reason}: not found");
-        world.missing(Cause::Image, &message);
+        let fixture = Fixture::new().pod(with_container(waiting(reason, "not found")));
+        let message = format!("container main cannot pull its image agent:1: {reason}: not found");
+        fixture.missing(Cause::Image, &message);
     }
 }
 
@@ -30,9 +30,9 @@ fn a_config_map_is_missing() {
         "CreateContainerConfigError",
         "configmap \"settings\" not found",
     );
-    let message = "container main cannot be set up: CreateContainerConfigError: \
+    let message = "container main cannot be configured: CreateContainerConfigError: \
                    configmap \"settings\" not found";
-    World::new()
+    Fixture::new()
         .pod(with_container(state))
         .missing(Cause::ContainerConfig, message);
 }
@@ -45,7 +45,7 @@ fn a_command_cannot_be_started() {
     );
     let message = "container main cannot be started: RunContainerError: \
                    exec: \"/nothing\": no such file or directory";
-    World::new()
+    Fixture::new()
         .pod(with_container(state))
         .missing(Cause::ContainerStart, message);
 }
@@ -55,7 +55,7 @@ fn a_container_crashes_again_and_again() {
     let state = json!({"restartCount": 5, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no licence\n"}}});
     let message = "container main does not stay up: exited with code 3: no licence";
-    let answer = World::new()
+    let answer = Fixture::new()
         .pod(with_container(state))
         .missing(Cause::CrashLoop, message);
     let remedy = "kubectl logs -n default p1 -c main --previous";
@@ -64,22 +64,22 @@ fn a_container_crashes_again_and_again() {
 }
 
 #[test]
-fn a_container_has_just_ended() {
+fn a_container_has_just_exited() {
     let state = json!({"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}});
     let message = "container main does not stay up: exited with code 137 (OOMKilled)";
-    World::new()
+    Fixture::new()
         .pod(with_container(state))
         .missing(Cause::CrashLoop, message);
 }
 
 #[test]
-fn a_liveness_probe_ends_it_again_and_again() {
+fn a_liveness_probe_kills_it_repeatedly() {
     let spec = json!({"containers": [{"name": "main", "livenessProbe": {"exec": {}}}]});
     let status = json!({"phase": "Running", "containerStatuses": [{"name": "main", "ready": false,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "lastState": {"terminated": {"exitCode": 143}}}]});
-    let world = World::new().pod(asked("p1", "n1", spec, status));
-    let world = world
+    let fixture = Fixture::new().pod(pod_with_spec("p1", "n1", spec, status));
+    let fixture = fixture
         .event(
             "uid-p1",
             "Unhealthy",
@@ -92,29 +92,29 @@ fn a_liveness_probe_ends_it_again_and_again() {
             "Container main failed liveness probe, will be restarted",
             10,
         );
-    let message = "container main is ended again and again because its liveness probe fails: \
+    let message = "container main is killed repeatedly because its liveness probe fails: \
                    HTTP probe failed with statuscode: 500";
-    world.missing(Cause::Probe, message);
+    fixture.missing(Cause::Probe, message);
 }
 
-fn probed(probe: &str, started: bool) -> World {
+fn probed(probe: &str, started: bool) -> Fixture {
     let spec = json!({"containers": [{"name": "main", probe: {"exec": {}}}]});
     let status = json!({"phase": "Running", "containerStatuses": [
         {"name": "main", "ready": false, "started": started, "state": {"running": {}}}]});
-    World::new().pod(asked("p1", "n1", spec, status))
+    Fixture::new().pod(pod_with_spec("p1", "n1", spec, status))
 }
 
 #[test]
 fn a_readiness_probe_fails() {
     let text = "Readiness probe failed: dial tcp 10.0.0.1:80: connect: connection refused";
-    let world = probed("readinessProbe", true).event("uid-p1", "Unhealthy", text, 5);
+    let fixture = probed("readinessProbe", true).event("uid-p1", "Unhealthy", text, 5);
     let message = "container main runs and its readiness probe fails: \
                    dial tcp 10.0.0.1:80: connect: connection refused";
-    world.missing(Cause::Probe, message);
+    fixture.missing(Cause::Probe, message);
 }
 
 #[test]
-fn a_readiness_probe_has_not_succeeded_and_nobody_says_why() {
+fn a_readiness_probe_has_not_succeeded_and_no_event_says_why() {
     let message = "container main runs and its readiness probe has not succeeded yet";
     probed("readinessProbe", true).missing(Cause::Probe, message);
 }
@@ -122,26 +122,26 @@ fn a_readiness_probe_has_not_succeeded_and_nobody_says_why() {
 #[test]
 fn a_startup_probe_fails() {
     let text = "Startup probe failed: command timed out";
-    let world = probed("startupProbe", false).event("uid-p1", "Unhealthy", text, 5);
+    let fixture = probed("startupProbe", false).event("uid-p1", "Unhealthy", text, 5);
     let message = "container main runs and its startup probe fails: command timed out";
-    world.missing(Cause::Probe, message);
+    fixture.missing(Cause::Probe, message);
 }
 
 #[test]
 fn it_runs_and_is_not_ready_yet() {
-    let world = World::new().pod(with_container(json!({"state": {"running": {}}})));
-    world.missing(Cause::NotReady, "container main runs and is not ready yet");
+    let fixture = Fixture::new().pod(with_container(json!({"state": {"running": {}}})));
+    fixture.missing(Cause::NotReady, "container main runs and is not ready yet");
 }
 
 #[test]
-fn an_init_container_does_not_end() {
+fn an_init_container_does_not_exit() {
     let spec = json!({"initContainers": [{"name": "first"}]});
     let status = json!({"phase": "Pending",
         "initContainerStatuses": [{"name": "first", "state": {"running": {}}}],
         "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}]});
-    let message = "init container first still runs, and the others wait for its end";
-    World::new()
-        .pod(asked("p1", "n1", spec, status))
+    let message = "init container first is still running, and the other containers wait for it";
+    Fixture::new()
+        .pod(pod_with_spec("p1", "n1", spec, status))
         .missing(Cause::InitContainer, message);
 }
 
@@ -155,20 +155,20 @@ fn an_init_container_crashes() {
              "lastState": {"terminated": {"exitCode": 1}}}],
         "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}]});
     let message = "init container second does not stay up: exited with code 1";
-    World::new()
-        .pod(asked("p1", "n1", spec, status))
+    Fixture::new()
+        .pod(pod_with_spec("p1", "n1", spec, status))
         .missing(Cause::CrashLoop, message);
 }
 
 #[test]
-fn a_sidecar_that_is_ready_holds_nothing_up() {
+fn a_ready_sidecar_is_not_the_cause() {
     let spec = json!({"initContainers": [{"name": "side", "restartPolicy": "Always"}]});
     let status = json!({"phase": "Running",
         "initContainerStatuses": [{"name": "side", "ready": true, "state": {"running": {}}}],
         "containerStatuses": [{"name": "main", "state": {"running": {}}}]});
     let message = "container main runs and is not ready yet";
-    World::new()
-        .pod(asked("p1", "n1", spec, status))
+    Fixture::new()
+        .pod(pod_with_spec("p1", "n1", spec, status))
         .missing(Cause::NotReady, message);
 }
 
@@ -180,9 +180,9 @@ fn a_volume_cannot_be_mounted() {
         json!({"phase": "Pending", "containerStatuses": [
         {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]}),
     ] {
-        let world = World::new().pod(pod("p1", "n1", status));
-        let world = world.event("uid-p1", "FailedMount", text, 5);
-        world.missing(
+        let fixture = Fixture::new().pod(pod("p1", "n1", status));
+        let fixture = fixture.event("uid-p1", "FailedMount", text, 5);
+        fixture.missing(
             Cause::Volume,
             &format!("a volume cannot be mounted: {text}"),
         );
@@ -190,18 +190,18 @@ fn a_volume_cannot_be_mounted() {
 }
 
 #[test]
-fn a_sandbox_cannot_be_made() {
+fn a_sandbox_cannot_be_created() {
     let text = "Failed to create pod sandbox: plugin type=\"bridge\" failed";
-    let world = World::new().pod(with_container(waiting("ContainerCreating", "")));
-    let world = world.event("uid-p1", "FailedCreatePodSandBox", text, 5);
-    world.missing(
+    let fixture = Fixture::new().pod(with_container(waiting("ContainerCreating", "")));
+    let fixture = fixture.event("uid-p1", "FailedCreatePodSandBox", text, 5);
+    fixture.missing(
         Cause::Sandbox,
-        &format!("the node cannot set the pod up: {text}"),
+        &format!("the node cannot create the pod sandbox: {text}"),
     );
 }
 
 #[test]
 fn it_is_being_started() {
-    let world = World::new().pod(with_container(waiting("ContainerCreating", "")));
-    world.missing(Cause::Starting, "container main has not been started yet");
+    let fixture = Fixture::new().pod(with_container(waiting("ContainerCreating", "")));
+    fixture.missing(Cause::Starting, "container main has not been started yet");
 }

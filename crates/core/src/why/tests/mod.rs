@@ -1,10 +1,10 @@
-//! Situations, one test each: what is said about a node, word by word where people read it.
+//! One test per situation, with the exact message where users read it.
 
-mod absences;
+mod answer;
 mod containers;
-mod places;
+mod eligibility;
+mod fixture;
+mod missing_pods;
 mod pods;
 mod rollouts;
-mod room;
-mod whole;
-mod world;
+mod unscheduled;

@@ -1,38 +1,42 @@
-//! Pods that are there and do not work, by what is said about the pod as a whole.
+//! Pods that are not available for a reason that concerns the whole pod.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kennel_types::Timestamp;
 use serde_json::json;
 
-use super::super::{Cause, Time, Verdict};
-use super::world::{NOW, World, asked, pending, pod, ready, time};
+use super::super::{Cause, Verdict};
+use super::fixture::{Fixture, NOW, pending, pod, pod_with_spec, ready};
 
 #[test]
 fn it_runs() {
-    let answer = World::new()
-        .pod(ready("p1", "n1"))
-        .check(Verdict::Runs, Cause::UpToDate, "runs");
+    let answer =
+        Fixture::new()
+            .pod(ready("p1", "n1"))
+            .check(Verdict::Runs, Cause::UpToDate, "runs");
     assert_eq!(answer.pod.as_deref(), Some("p1"));
 }
 
 #[test]
-fn its_pod_goes_and_the_next_comes() {
+fn its_pod_is_being_deleted() {
     let mut pod = ready("p1", "n1");
     pod.view.terminating = true;
-    let message = "its pod is being deleted; the next one comes when it is gone";
-    World::new().pod(pod).missing(Cause::Terminating, message);
+    let message = "its pod is being deleted; a new one is created when it is gone";
+    Fixture::new().pod(pod).missing(Cause::Terminating, message);
 }
 
 #[test]
-fn its_pod_should_be_gone_and_finalizers_hold_it() {
+fn its_deletion_is_overdue_and_held_by_finalizers() {
     let mut pod = ready("p1", "n1");
     pod.view.terminating = true;
-    pod.facts.metadata.deletion_timestamp = Some(time(NOW - 100));
+    let deleted = jiff::Timestamp::from_second(NOW - 100).unwrap();
+    pod.object.metadata.deletion_timestamp = Some(Time(deleted));
     let late = "its pod is being deleted and should be gone by now: the node has not confirmed it";
-    World::new()
+    Fixture::new()
         .pod(pod.clone())
         .missing(Cause::Terminating, late);
-    pod.facts.metadata.finalizers = vec!["example.com/keep".to_owned()];
+    pod.object.metadata.finalizers = Some(vec!["example.com/keep".to_owned()]);
     let held = "its pod is being deleted, held by finalizers example.com/keep";
-    World::new().pod(pod).missing(Cause::Terminating, held);
+    Fixture::new().pod(pod).missing(Cause::Terminating, held);
 }
 
 #[test]
@@ -40,18 +44,17 @@ fn its_pod_failed() {
     let status = json!({"phase": "Failed", "reason": "Evicted",
         "message": "The node was low on resource: memory."});
     let message = "its pod failed (Evicted: The node was low on resource: memory): \
-                   the controller replaces it, later each time";
-    World::new()
+                   the controller replaces it with increasing backoff";
+    Fixture::new()
         .pod(pod("p1", "n1", status))
         .missing(Cause::PodFailed, message);
 }
 
 #[test]
-fn its_pod_ended_with_success() {
+fn its_pod_succeeded() {
     let status = json!({"phase": "Succeeded"});
-    let message = "its pod ended by itself, with success: a daemon should not end. \
-                   The controller replaces it";
-    World::new()
+    let message = "its pod succeeded, but a daemon should not exit: the controller replaces it";
+    Fixture::new()
         .pod(pod("p1", "n1", status))
         .missing(Cause::PodSucceeded, message);
 }
@@ -60,31 +63,31 @@ fn its_pod_ended_with_success() {
 fn the_node_is_not_ready_and_its_pod_is_not_either() {
     let status = json!({"phase": "Running", "containerStatuses": [
         {"name": "main", "ready": true, "state": {"running": {}}}]});
-    let world = World::new().silent().pod(pod("p1", "n1", status));
+    let fixture = Fixture::new().unreachable().pod(pod("p1", "n1", status));
     let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status)";
-    world.missing(Cause::NodeNotReady, message);
+    fixture.missing(Cause::NodeNotReady, message);
 }
 
 #[test]
-fn the_node_has_not_begun_with_it() {
-    let world = World::new().pod(pod("p1", "n1", json!({"phase": "Pending"})));
-    world.missing(Cause::NotStarted, "the node has not begun with the pod yet");
+fn the_kubelet_has_not_started_it() {
+    let fixture = Fixture::new().pod(pod("p1", "n1", json!({"phase": "Pending"})));
+    fixture.missing(Cause::NotStarted, "the kubelet has not started the pod yet");
 }
 
 #[test]
-fn no_scheduler_looks_at_it() {
+fn no_scheduler_considers_it() {
     let spec = json!({"schedulerName": "special"});
-    let world = World::new().pod(pending("p1", "n1", spec, json!({"phase": "Pending"})));
-    let message = "no scheduler has looked at its pod yet: does special run?";
-    world.missing(Cause::NotScheduled, message);
+    let fixture = Fixture::new().pod(pending("p1", "n1", spec, json!({"phase": "Pending"})));
+    let message = "no scheduler has considered its pod yet: is special running?";
+    fixture.missing(Cause::NotScheduled, message);
 }
 
 #[test]
 fn scheduling_gates_hold_it() {
     let spec = json!({"schedulingGates": [{"name": "example.com/wait"}]});
-    let world = World::new().pod(pending("p1", "n1", spec, json!({"phase": "Pending"})));
+    let fixture = Fixture::new().pod(pending("p1", "n1", spec, json!({"phase": "Pending"})));
     let message = "its pod is held by scheduling gates: example.com/wait";
-    world.missing(Cause::Gated, message);
+    fixture.missing(Cause::Gated, message);
 }
 
 #[test]
@@ -92,26 +95,26 @@ fn a_readiness_gate_is_closed() {
     let spec = json!({"readinessGates": [{"conditionType": "example.com/lb"}]});
     let status = json!({"phase": "Running", "containerStatuses": [
         {"name": "main", "ready": true, "state": {"running": {}}}]});
-    let message = "its readiness gate example.com/lb is not True: somebody else must set it";
-    World::new()
-        .pod(asked("p1", "n1", spec, status))
+    let message = "its readiness gate example.com/lb is not True: another controller must set it";
+    Fixture::new()
+        .pod(pod_with_spec("p1", "n1", spec, status))
         .missing(Cause::ReadinessGate, message);
 }
 
 #[test]
 fn it_is_ready_and_not_for_long_enough() {
-    let world = World::new()
+    let fixture = Fixture::new()
         .pod(ready("p1", "n1"))
         .set(|set| set.min_ready_seconds = 90);
-    let message = "it is ready and counts as available once it has been for minReadySeconds (90s)";
-    let answer = world.missing(Cause::MinReadySeconds, message);
-    assert_eq!(answer.since, Some(Time(NOW - 60)));
+    let message = "it is ready and becomes available after minReadySeconds (90s)";
+    let answer = fixture.missing(Cause::MinReadySeconds, message);
+    assert_eq!(answer.since, Some(Timestamp::from_secs(NOW - 60)));
 }
 
 #[test]
-fn of_two_pods_on_a_node_the_one_that_works_counts() {
-    let world = World::new().pod(pod("p1", "n1", json!({"phase": "Pending"})));
-    let answer = world
+fn of_two_pods_on_a_node_the_available_one_decides() {
+    let fixture = Fixture::new().pod(pod("p1", "n1", json!({"phase": "Pending"})));
+    let answer = fixture
         .pod(ready("p2", "n1"))
         .check(Verdict::Runs, Cause::UpToDate, "runs");
     assert_eq!(answer.pod.as_deref(), Some("p2"));

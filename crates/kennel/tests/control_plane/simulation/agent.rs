@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::write::Call;
-use kennel_core::pod::evict::Pressures;
+use kennel_core::pod::eviction::Pressures;
 use kennel_node::agent::Settings;
 use kennel_node::inputs::Inputs;
 use kennel_node::pods::{CommandSender, Dependencies, Origin, PodUpdate, manager, source};

@@ -43,7 +43,7 @@ Node sim-2, DaemonSet default/agent: runs
 The template asks nothing of its nodes, and this one has no taints.
 
 Pods
-  agent-[..]: Running, ready, present template, made [..] ago
+  agent-[..]: Running, ready, current template, made [..] ago
     container main: running for [..]
 ";
     fixture.verdict("sim-2", "runs", "up-to-date");

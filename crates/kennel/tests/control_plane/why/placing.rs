@@ -116,12 +116,13 @@ fn there_is_no_room_by_the_schedulers_own_numbers() {
         container(json!({"resources": {"requests": {"cpu": "700m"}}})),
     );
     let found = fixture.verdict("sim-1", "missing", "unschedulable");
-    let message = "its pod finds no room: Insufficient cpu (it wants 700m, 500m of 2 is free)";
+    let message =
+        "its pod cannot be scheduled: Insufficient cpu (it wants 700m, 500m of 2 is free)";
     assert_eq!(found["message"], message);
     fixture.verdict("sim-2", "runs", "up-to-date");
     let port = json!({"ports": [{"containerPort": 1, "hostPort": 9100}]});
     fixture.apply(json!({}), container(port));
-    let message = "its pod finds no room: node(s) didn't have free ports for the requested pod ports \
+    let message = "its pod cannot be scheduled: node(s) didn't have free ports for the requested pod ports \
                    (port 9100 is taken by default/hog)";
     let found = fixture.verdict_with("sim-1", "missing", "unschedulable", "ports");
     assert_eq!(found["message"], message);
@@ -139,7 +140,7 @@ DaemonSet default/agent: of 30 nodes that should run it, 29 do.
 
 Should run it and does not: 1 node
   sim-7
-    container main does not get its image example.com/agent:1: [..]
+    container main cannot pull its image example.com/agent:1: [..]
       kubectl describe pod -n default agent-[..]
 
 Runs: 29 nodes

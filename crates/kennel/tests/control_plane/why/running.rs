@@ -17,7 +17,7 @@ fn an_image_cannot_be_had() {
     fixture.apply(json!({}), image("example.com/agent:gone"));
     let found = fixture.verdict("sim-1", "missing", "image");
     let message = found["message"].as_str().unwrap();
-    assert!(message.starts_with("container main does not get its image example.com/agent:gone: "));
+    assert!(message.starts_with("container main cannot pull its image example.com/agent:gone: "));
     assert_eq!(fixture.why(&["ds/agent"]).code, 1);
 }
 
@@ -111,7 +111,7 @@ fn no_controller_is_at_work() {
     let fixture = Fixture::with("", &told);
     fixture.apply(json!({}), json!({}));
     let found = fixture.verdict("sim-1", "missing", "not-observed");
-    let message = "no controller has looked at this DaemonSet yet: does one run?";
+    let message = "no controller has observed this DaemonSet yet: is one running?";
     assert_eq!(found["message"], message);
     refused_by_quota(&fixture);
 }
@@ -150,7 +150,7 @@ fn no_scheduler_is_at_work() {
     );
     fixture.apply(json!({}), json!({}));
     let found = fixture.verdict("sim-1", "missing", "not-scheduled");
-    let message = "no scheduler has looked at its pod yet: does default-scheduler run?";
+    let message = "no scheduler has considered its pod yet: is default-scheduler running?";
     assert_eq!(found["message"], message);
 }
 

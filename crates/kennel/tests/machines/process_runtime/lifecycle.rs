@@ -13,7 +13,7 @@ async fn a_container_runs_and_its_end_is_told() {
     let app = script("echo to stdout; echo to stderr >&2; printf unfinished; exit 3");
     let exit = fixture.run(&app).await;
     assert_eq!((exit.code, exit.reason.as_str()), (3, ""));
-    assert!(exit.since > 1_700_000_000 && exit.until >= exit.since);
+    assert!(exit.started_at.as_secs() > 1_700_000_000 && exit.finished_at >= exit.started_at);
     let mut lines: Vec<String> = fixture.log(&app).lines().map(str::to_owned).collect();
     lines.sort();
     assert_eq!(

@@ -86,7 +86,7 @@ async fn refused(world: &World, volume: Value) -> String {
     let trouble = world.inputs.prepare(&pod).await.unwrap_err();
     world.inputs.remove("u1").await.unwrap();
     assert_eq!(
-        (trouble.reason, trouble.waiting),
+        (trouble.reason, trouble.backoff_reason),
         ("FailedMount", "ContainerCreating")
     );
     let message = trouble.message;

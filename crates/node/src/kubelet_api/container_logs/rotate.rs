@@ -45,7 +45,7 @@ fn running_logs(pod_cache: &PodCache, paths: &Paths) -> Vec<(String, PathBuf)> {
     let pods = pod_cache.all();
     let runs = pods.iter().flat_map(|cached| {
         let pod = &cached.pod.id;
-        let runs = cached.observed.alive();
+        let runs = cached.observed.running();
         runs.map(|run| (run.id.clone(), log_path(paths, pod, &run.name, run.attempt)))
     });
     runs.collect()

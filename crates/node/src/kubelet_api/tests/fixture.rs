@@ -159,7 +159,12 @@ pub(super) fn cached_pod() -> CachedPod {
                 ..Sandbox::default()
             }),
             runs: vec![
-                run(1, State::Running { since: 0 }),
+                run(
+                    1,
+                    State::Running {
+                        started_at: kennel_types::Timestamp::EPOCH,
+                    },
+                ),
                 run(0, State::Exited(Exit::default())),
             ],
         },

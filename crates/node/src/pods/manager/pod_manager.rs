@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kennel_core::pod::admit::{Admission, Guest, Host, admit};
-use kennel_core::pod::evict;
-use kennel_core::pod::status::Verdict;
+use kennel_core::pod::admit::{Admission, AdmissionNode, AdmissionPod, admit};
+use kennel_core::pod::eviction;
+use kennel_core::pod::status::PodFailure;
 use kennel_types::PodPhase;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
@@ -24,14 +24,14 @@ const WORKER_RESTART_DELAY: Duration = Duration::from_secs(10);
 /// A pod that has a worker.
 pub(super) struct ManagedPod {
     pod: Arc<Pod>,
-    requests: Guest,
+    requests: AdmissionPod,
     mailbox: Arc<Mailbox>,
     /// The worker sets it once the pod needs no resources of the node any more.
     released: Arc<AtomicBool>,
     /// Whether the pod counts against the node's resources until it is released.
     holds_resources: bool,
     /// Why admission rejected it.
-    rejection: Option<Verdict>,
+    rejection: Option<PodFailure>,
     /// Its source does not have it any more.
     removed: bool,
     preempted: bool,
@@ -186,11 +186,11 @@ impl PodManager {
         });
         for pod in pending {
             match self.decide_admission(&pod) {
-                Some(Admission::Admitted) => self.start_worker(pod, None, false, Duration::ZERO),
-                Some(Admission::Refused(verdict)) => {
+                Some(Admission::Admit) => self.start_worker(pod, None, false, Duration::ZERO),
+                Some(Admission::Reject(verdict)) => {
                     self.start_worker(pod, Some(verdict), false, Duration::ZERO);
                 }
-                Some(Admission::Instead(victims)) => {
+                Some(Admission::Preempt(victims)) => {
                     self.preempt(&victims);
                     self.pending.push(pod);
                 }
@@ -205,34 +205,34 @@ impl PodManager {
             return None;
         }
         if self.skips_admission(pod) {
-            return Some(Admission::Admitted);
+            return Some(Admission::Admit);
         }
         if self.unsynced_sources.contains(&pod.origin) {
             return None;
         }
         let is_static = pod.origin == Origin::File;
         let pressures = *self.shared.dependencies.pressures.borrow();
-        if let Some(verdict) = evict::refused(&pod.object, is_static, pressures) {
-            return Some(Admission::Refused(verdict));
+        if let Some(verdict) = eviction::reject_under_pressure(&pod.object, is_static, pressures) {
+            return Some(Admission::Reject(verdict));
         }
         let requests = requests(pod);
-        let host = Host::read(&self.shared.dependencies.node.borrow());
+        let host = AdmissionNode::read(&self.shared.dependencies.node.borrow());
         let holds_resources = |managed: &&ManagedPod| {
             managed.holds_resources && !managed.released.load(Ordering::SeqCst)
         };
         let all = self.pods.values().filter(holds_resources);
         let (leaving, staying): (Vec<&ManagedPod>, Vec<&ManagedPod>) =
             all.partition(|managed| managed.preempted);
-        let others: Vec<&Guest> = staying.iter().map(|managed| &managed.requests).collect();
+        let others: Vec<&AdmissionPod> = staying.iter().map(|managed| &managed.requests).collect();
         let admission = admit(&requests, &host, &others);
-        if leaving.is_empty() || admission != Admission::Admitted {
+        if leaving.is_empty() || admission != Admission::Admit {
             return Some(admission);
         }
         // The pod fits once the preempted pods have ended. Admit it before that only if it fits beside them.
         let leaving = leaving.iter().map(|managed| &managed.requests);
-        let others: Vec<&Guest> = leaving.chain(others).collect();
+        let others: Vec<&AdmissionPod> = leaving.chain(others).collect();
         match admit(&requests, &host, &others) {
-            Admission::Instead(_) => None,
+            Admission::Preempt(_) => None,
             other => Some(other),
         }
     }
@@ -262,11 +262,11 @@ impl PodManager {
                 continue;
             };
             managed.preempted = true;
-            let verdict = Verdict {
+            let verdict = PodFailure {
                 reason: "Preempting".to_owned(),
                 message: "Preempted in order to admit critical pod".to_owned(),
             };
-            let grace = managed.pod.spec.grace();
+            let grace = managed.pod.spec.termination_grace_period();
             managed.mailbox.evict(verdict, grace);
         }
     }
@@ -274,7 +274,7 @@ impl PodManager {
     pub(super) fn start_worker(
         &mut self,
         pod: Arc<Pod>,
-        rejection: Option<Verdict>,
+        rejection: Option<PodFailure>,
         removed: bool,
         delay: Duration,
     ) {
@@ -308,6 +308,6 @@ impl PodManager {
     }
 }
 
-fn requests(pod: &Pod) -> Guest {
-    Guest::read(&pod.object, pod.origin == Origin::File)
+fn requests(pod: &Pod) -> AdmissionPod {
+    AdmissionPod::read(&pod.object, pod.origin == Origin::File)
 }

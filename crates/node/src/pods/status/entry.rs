@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use http::Method;
 use kennel_client::write::{Call, Content};
-use kennel_core::pod::status::OURS;
+use kennel_core::pod::status::KUBELET_CONDITIONS;
+use kennel_types::ConditionType;
 use serde_json::{Value, json};
 
 use crate::pods::{Origin, Pod};
@@ -110,8 +111,10 @@ impl Entry {
             let found = conditions.into_iter().flatten().find(|c| c["type"] == kind);
             found.map(|found| found["status"].clone())
         };
-        let differs = |kind: &&str| condition_status(sent, kind) != condition_status(current, kind);
-        if sent["phase"] != current["phase"] || OURS.iter().any(differs) {
+        let differs = |kind: &ConditionType| {
+            condition_status(sent, kind.as_str()) != condition_status(current, kind.as_str())
+        };
+        if sent["phase"] != current["phase"] || KUBELET_CONDITIONS.iter().any(differs) {
             self.sent = None;
         }
     }
@@ -128,7 +131,7 @@ fn patch(uid: &str, status: &Value) -> Value {
     list("conditions", &mut |conditions| {
         conditions.retain(|condition| {
             let kind = condition["type"].as_str().unwrap_or_default();
-            OURS.contains(&kind)
+            KUBELET_CONDITIONS.contains(&kind.into())
         });
         // Send explicit nulls so that the merge patch clears stale fields.
         for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use http::Method;
-use kennel_core::pod::memory::Trouble;
+use kennel_core::pod::tracker::StartFailure;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -108,12 +108,12 @@ pub(super) struct FakeInputs(pub(super) Mutex<BTreeSet<String>>);
 
 #[async_trait]
 impl PodInputs for FakeInputs {
-    async fn prepare(&self, pod: &Pod) -> Result<(), Trouble> {
+    async fn prepare(&self, pod: &Pod) -> Result<(), StartFailure> {
         self.0.lock().unwrap().insert(pod.id.uid.clone());
         Ok(())
     }
 
-    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, Trouble> {
+    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, StartFailure> {
         Ok(SandboxConfig {
             pod: pod.id.clone(),
             attempt,
@@ -129,14 +129,14 @@ impl PodInputs for FakeInputs {
         attempt: u32,
         image: &Image,
         _addresses: &[IpAddr],
-    ) -> Result<ContainerConfig, Trouble> {
+    ) -> Result<ContainerConfig, StartFailure> {
         let raw = pod.raw_container(name).unwrap();
         let words = raw["command"].as_array().into_iter().flatten();
         let words = words.map(|word| word.as_str().unwrap().to_owned());
         if raw["env"].is_array() {
-            return Err(Trouble {
+            return Err(StartFailure {
                 reason: "CreateContainerConfigError",
-                waiting: "CreateContainerConfigError",
+                backoff_reason: "CreateContainerConfigError",
                 message: "configmap \"settings\" not found".to_owned(),
             });
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Request, Response};
-use kennel_core::pod::evict::Pressures;
+use kennel_core::pod::eviction::Pressures;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kennel_core::pod::status::Verdict;
+use kennel_core::pod::status::PodFailure;
 use serde_json::json;
 
 use super::fixture::{TestNode, container, left, one};
@@ -116,7 +116,7 @@ async fn an_evicted_pod_fails_and_stays_in_the_api() {
     let node = TestNode::new().await;
     node.create("web", one("linger 3"));
     node.until_ready("web").await;
-    let verdict = Verdict {
+    let verdict = PodFailure {
         reason: "Evicted".to_owned(),
         message: "The node was low on resource: memory.".to_owned(),
     };

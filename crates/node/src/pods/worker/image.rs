@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kennel_core::pod::memory::Trouble;
+use kennel_core::pod::tracker::StartFailure;
 use tokio::time::Instant;
 
 use super::start::{IMAGE_BACK_OFF, Start, StartError, with_timeout};
@@ -88,9 +88,9 @@ impl Start {
             _ => error.to_string(),
         };
         self.events.warn("Failed", format!("Error: {reason}"));
-        StartError::Failed(Trouble {
+        StartError::Failed(StartFailure {
             reason,
-            waiting,
+            backoff_reason: waiting,
             message,
         })
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_core::pod::plan::Why;
-use kennel_core::pod::probe::Kind;
+use kennel_core::pod::plan::KillReason;
+use kennel_types::ProbeKind;
 
 use super::probe::ContainerProbe;
 use super::start::with_timeout;
@@ -34,7 +34,7 @@ struct Kill {
 }
 
 impl Worker {
-    pub(super) fn kill(&mut self, name: String, id: String, grace: Duration, why: Why) {
+    pub(super) fn kill(&mut self, name: String, id: String, grace: Duration, why: KillReason) {
         self.busy.insert(name.clone());
         self.record_killing(&name, why);
         let kill = Kill {
@@ -97,15 +97,21 @@ impl Worker {
             .then(|| self.container_probe(container, run, hook.clone()))
     }
 
-    fn record_killing(&self, name: &str, why: Why) {
+    fn record_killing(&self, name: &str, why: KillReason) {
         let message = match why {
-            Why::PodEnds | Why::SandboxGone => format!("Stopping container {name}"),
-            Why::Probe(Kind::Startup) => {
+            KillReason::PodTerminating | KillReason::SandboxGone => {
+                format!("Stopping container {name}")
+            }
+            KillReason::ProbeFailed(ProbeKind::Startup) => {
                 format!("Container {name} failed startup probe, will be restarted")
             }
-            Why::Probe(_) => format!("Container {name} failed liveness probe, will be restarted"),
-            Why::PostStart => "FailedPostStartHook".to_owned(),
-            Why::Changed => format!("Container {name} definition changed, will be restarted"),
+            KillReason::ProbeFailed(_) => {
+                format!("Container {name} failed liveness probe, will be restarted")
+            }
+            KillReason::PostStartHookFailed => "FailedPostStartHook".to_owned(),
+            KillReason::ImageChanged => {
+                format!("Container {name} definition changed, will be restarted")
+            }
         };
         if !self.kill_failures.contains_key(name) {
             self.container_events(name).normal("Killing", message);

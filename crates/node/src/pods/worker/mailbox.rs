@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kennel_core::pod::status::Verdict;
+use kennel_core::pod::status::PodFailure;
 use tokio::sync::Notify;
 
 use crate::pods::Pod;
@@ -24,7 +24,7 @@ pub(super) struct Pending {
     /// The runtime reported a change of the pod.
     pub(super) observe: bool,
     /// The pod is to be evicted, with this grace period.
-    pub(super) eviction: Option<(Verdict, Duration)>,
+    pub(super) eviction: Option<(PodFailure, Duration)>,
 }
 
 impl Mailbox {
@@ -41,7 +41,7 @@ impl Mailbox {
     }
 
     /// The first verdict and the shortest grace period count.
-    pub(in crate::pods) fn evict(&self, verdict: Verdict, grace: Duration) {
+    pub(in crate::pods) fn evict(&self, verdict: PodFailure, grace: Duration) {
         self.post(|pending| match &mut pending.eviction {
             Some((_, shortest)) => *shortest = grace.min(*shortest),
             None => pending.eviction = Some((verdict, grace)),

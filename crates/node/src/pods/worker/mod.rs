@@ -25,12 +25,11 @@ mod termination;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use kennel_core::pod::plan::{Situation, Wanted, plan};
-use kennel_core::pod::probe::Kind;
-use kennel_core::pod::status::Verdict;
-use kennel_core::pod::{Action, Instant, Memory, Observed};
+use kennel_core::pod::plan::{Desired, PlanInput, plan};
+use kennel_core::pod::status::PodFailure;
+use kennel_core::pod::{Action, Observed, Tracker};
+use kennel_types::{Monotonic, ProbeKind};
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -62,12 +61,12 @@ pub(super) struct Worker {
     /// Set once the pod needs no resources of the node any more.
     released: Arc<AtomicBool>,
     events: PodEvents,
-    memory: Memory,
+    tracker: Tracker,
     observed: Observed,
     /// Ids of sandboxes that were replaced.
     stale_sandboxes: Vec<String>,
     /// When to observe the runtime, and how often that failed. None when the observation is current.
-    observation_due: Option<(Instant, u32)>,
+    observation_due: Option<(Monotonic, u32)>,
     stage: Stage,
     termination: Option<Termination>,
     /// The pod's source does not have it any more.
@@ -78,7 +77,7 @@ pub(super) struct Worker {
     kills: BTreeMap<String, AbortHandle>,
     /// How often killing or removing failed, by container or by [`kill::PRUNE`] and [`kill::REMOVE`].
     kill_failures: BTreeMap<String, u32>,
-    probing: BTreeSet<(String, Kind)>,
+    probing: BTreeSet<(String, ProbeKind)>,
     /// The containers whose `postStart` hook runs, by id.
     running_hooks: BTreeSet<String>,
     /// The runs whose logs are linked, by id.
@@ -96,7 +95,7 @@ pub(super) struct WorkerStart {
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) released: Arc<AtomicBool>,
     /// Why admission rejected the pod.
-    pub(super) rejection: Option<Verdict>,
+    pub(super) rejection: Option<PodFailure>,
     /// The pod's source does not have it any more.
     pub(super) removed: bool,
 }
@@ -111,7 +110,7 @@ impl Worker {
             removed,
         } = start;
         let mut worker = Self {
-            memory: Memory::recall(pod.api_status()),
+            tracker: Tracker::from_status(pod.api_status()),
             status: status::StatusTracker::new(&pod),
             events: PodEvents::new(&shared.recorder, &pod),
             shared,
@@ -119,7 +118,7 @@ impl Worker {
             released,
             observed: Observed::default(),
             stale_sandboxes: Vec::new(),
-            observation_due: Some((Duration::ZERO, 0)),
+            observation_due: Some((Monotonic::START, 0)),
             stage: Stage::Active,
             termination: None,
             removed: false,
@@ -152,7 +151,7 @@ impl Worker {
                 self.shared.dependencies.cache.remove(&self.pod.id.uid);
                 return;
             }
-            let wake = wake.map(|wake| self.shared.started + wake);
+            let wake = wake.map(|wake| self.shared.started + wake.elapsed());
             tokio::select! {
                 pending = mailbox.receive() => self.handle(pending),
                 Some(ended) = self.tasks.join_next() => self.on_task_ended(ended),
@@ -177,17 +176,17 @@ impl Worker {
     }
 
     /// Starts what is due. Returns when to step again if nothing happens before.
-    fn step(&mut self) -> Option<Instant> {
+    fn step(&mut self) -> Option<Monotonic> {
         let now = self.shared.now();
         let mut wake = self.check_active_deadline(now);
         if matches!(self.stage, Stage::Active | Stage::Finished) {
-            let situation = Situation {
+            let situation = PlanInput {
                 spec: &self.pod.spec,
                 observed: &self.observed,
-                memory: &self.memory,
-                wanted: match &self.termination {
-                    None => Wanted::Run,
-                    Some(termination) => Wanted::End(termination.deadline),
+                tracker: &self.tracker,
+                desired: match &self.termination {
+                    None => Desired::Run,
+                    Some(termination) => Desired::Terminate(termination.deadline),
                 },
                 busy: &self.busy,
                 now,
@@ -196,7 +195,7 @@ impl Worker {
             for action in plan.actions {
                 self.execute(action);
             }
-            if plan.over && self.busy.is_empty() {
+            if plan.finished && self.busy.is_empty() {
                 self.on_finished(now);
             }
             wake = earliest(wake, plan.wake);
@@ -217,8 +216,8 @@ impl Worker {
                 name,
                 id,
                 grace,
-                why,
-            } => self.kill(name, id, grace, why),
+                reason,
+            } => self.kill(name, id, grace, reason),
             Action::StopSandbox { id } => self.stop_sandbox(id),
         }
     }
@@ -238,7 +237,7 @@ impl Worker {
     }
 }
 
-fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+fn earliest(a: Option<Monotonic>, b: Option<Monotonic>) -> Option<Monotonic> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kennel_core::pod::Observed;
+use kennel_types::Monotonic;
 
 use super::Worker;
 use crate::runtime::{self, Found};
@@ -15,7 +16,7 @@ const MAX_RETRY_FACTOR: u32 = 10;
 
 impl Worker {
     pub(super) fn observe_now(&mut self) {
-        self.observation_due = Some((Duration::ZERO, 0));
+        self.observation_due = Some((Monotonic::START, 0));
     }
 
     pub(super) async fn observe_if_due(&mut self) {
@@ -50,6 +51,6 @@ impl Worker {
         self.link_logs();
         self.stale_sandboxes = stale;
         let now = self.shared.now();
-        self.memory.saw(&self.pod.spec, &self.observed, now);
+        self.tracker.observe(&self.pod.spec, &self.observed, now);
     }
 }

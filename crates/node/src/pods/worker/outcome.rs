@@ -1,8 +1,8 @@
 //! The results of a worker's tasks, and how the worker handles them.
 
-use kennel_core::pod::Instant;
-use kennel_core::pod::memory::Trouble;
-use kennel_core::pod::probe::Kind;
+use kennel_core::pod::tracker::StartFailure;
+use kennel_types::Monotonic;
+use kennel_types::ProbeKind;
 use tokio::task::JoinError;
 
 use super::start::{IMAGE_BACK_OFF, StartError};
@@ -23,7 +23,7 @@ pub(super) enum Outcome {
     Probe {
         name: String,
         id: String,
-        kind: Kind,
+        kind: ProbeKind,
         /// None if the probe could not run.
         success: Option<bool>,
     },
@@ -57,7 +57,7 @@ impl Worker {
                 succeeded,
             } => {
                 self.running_hooks.remove(&id);
-                self.memory.hook_ended(&name, &id, succeeded);
+                self.tracker.hook_finished(&name, &id, succeeded);
             }
             Outcome::Probe {
                 name,
@@ -75,10 +75,10 @@ impl Worker {
         }
     }
 
-    fn on_start_ended(&mut self, name: &str, result: Result<(), StartError>, now: Instant) {
+    fn on_start_ended(&mut self, name: &str, result: Result<(), StartError>, now: Monotonic) {
         self.busy.remove(name);
         match result {
-            Ok(()) => self.memory.started(name),
+            Ok(()) => self.tracker.started(name),
             Err(StartError::Terminating) => {}
             Err(StartError::RuntimeUnavailable) => {
                 self.observation_due = Some((now + observe::RETRY_DELAY, 0));
@@ -89,14 +89,14 @@ impl Worker {
         self.observe_now();
     }
 
-    fn on_start_failed(&mut self, name: &str, trouble: Trouble, now: Instant) {
-        if trouble.waiting == IMAGE_BACK_OFF {
+    fn on_start_failed(&mut self, name: &str, trouble: StartFailure, now: Monotonic) {
+        if trouble.backoff_reason == IMAGE_BACK_OFF {
             let image = self.pod.spec.container(name).map(|c| c.image.as_str());
             let image = image.unwrap_or_default();
             let events = self.container_events(name);
             events.normal("BackOff", format!("Back-off pulling image \"{image}\""));
             events.warn("Failed", format!("Error: {IMAGE_BACK_OFF}"));
         }
-        self.memory.could_not_start(name, trouble, now);
+        self.tracker.start_failed(name, trouble, now);
     }
 }

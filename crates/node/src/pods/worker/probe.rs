@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kennel_core::pod::memory::{Answer, Hook};
-use kennel_core::pod::probe::Kind;
-use kennel_core::pod::{Container, Instant, Run};
+use kennel_core::pod::Run;
+use kennel_core::pod::tracker::{HookState, ProbeResult};
+use kennel_types::{Container, Monotonic, ProbeKind};
 use serde_json::Value;
 
 use super::{Outcome, Shared, Worker, earliest};
@@ -14,7 +14,7 @@ use crate::pods::traits::{HookError, ProbeError, ProbeRequest};
 
 impl Worker {
     /// Starts the probes and hooks that are due. Returns when the next probe is.
-    pub(super) fn run_due_probes(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn run_due_probes(&mut self, now: Monotonic) -> Option<Monotonic> {
         let pod = Arc::clone(&self.pod);
         let spec = &pod.spec;
         let mut wake = None;
@@ -25,16 +25,16 @@ impl Worker {
             let Some(run) = self.observed.latest(&container.name).cloned() else {
                 continue;
             };
-            let Some(remembered) = self.memory.of(&container.name) else {
+            let Some(remembered) = self.tracker.container(&container.name) else {
                 continue;
             };
-            if remembered.hook(&run) == Some(&Hook::Due) {
+            if remembered.hook(&run) == Some(&HookState::Pending) {
                 self.run_post_start_hook(container, &run);
                 continue;
             }
-            for (kind, due) in remembered.questions(&run) {
+            for (kind, due) in remembered.next_probes(&run) {
                 // A terminating container is not restarted any more, but its readiness still counts.
-                let skip = self.termination.is_some() && kind != Kind::Readiness;
+                let skip = self.termination.is_some() && kind != ProbeKind::Readiness;
                 if skip || self.probing.contains(&(container.name.clone(), kind)) {
                     continue;
                 }
@@ -69,12 +69,12 @@ impl Worker {
         });
     }
 
-    fn run_probe(&mut self, container: &Container, run: &Run, kind: Kind) {
+    fn run_probe(&mut self, container: &Container, run: &Run, kind: ProbeKind) {
         self.probing.insert((container.name.clone(), kind));
         let key = match kind {
-            Kind::Startup => "startupProbe",
-            Kind::Liveness => "livenessProbe",
-            Kind::Readiness => "readinessProbe",
+            ProbeKind::Startup => "startupProbe",
+            ProbeKind::Liveness => "livenessProbe",
+            ProbeKind::Readiness => "readinessProbe",
         };
         let handler = self.raw_container(&container.name)[key].clone();
         let probe = self.container_probe(container, run, handler);
@@ -106,17 +106,17 @@ impl Worker {
         &mut self,
         name: String,
         id: &str,
-        kind: Kind,
+        kind: ProbeKind,
         success: Option<bool>,
-        now: Instant,
+        now: Monotonic,
     ) {
         if let Some(container) = self.pod.spec.container(&name) {
             match success {
                 Some(success) => {
-                    let answer = Answer { kind, success };
-                    self.memory.answered(container, id, answer, now);
+                    let answer = ProbeResult { kind, success };
+                    self.tracker.probed(container, id, answer, now);
                 }
-                None => self.memory.not_answered(container, id, kind, now),
+                None => self.tracker.probe_unknown(container, id, kind, now),
             }
         }
         self.probing.remove(&(name, kind));

@@ -1,7 +1,7 @@
 //! What all workers of a node share: dependencies, concurrency limits and the clock.
 
 use kennel_client::events::Recorder;
-use kennel_core::pod::Instant;
+use kennel_types::Monotonic;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::pods::Dependencies;
@@ -42,7 +42,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn now(&self) -> Instant {
-        self.started.elapsed()
+    pub(super) fn now(&self) -> Monotonic {
+        Monotonic::since_start(self.started.elapsed())
     }
 }

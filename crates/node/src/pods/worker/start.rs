@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_core::pod::memory::Trouble;
+use kennel_core::pod::tracker::StartFailure;
 use kennel_core::pod::{Run, Sandbox, State};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ pub(super) enum StartError {
     Terminating,
     /// The runtime does not answer. The worker tries again as soon as it does, without backoff.
     RuntimeUnavailable,
-    Failed(Trouble),
+    Failed(StartFailure),
 }
 
 /// What a task that starts something needs of its worker.
@@ -129,9 +129,9 @@ impl Start {
             }
             let message = format!("Failed to create pod sandbox: {error}");
             self.events.warn("FailedCreatePodSandBox", message.clone());
-            StartError::Failed(Trouble {
+            StartError::Failed(StartFailure {
                 reason: "FailedCreatePodSandBox",
-                waiting: "ContainerCreating",
+                backoff_reason: "ContainerCreating",
                 message,
             })
         })
@@ -214,8 +214,8 @@ impl Start {
             let container = inputs.container_config(pod, name, attempt, image, addresses);
             Ok((sandbox, container.await?))
         };
-        let (sandbox_config, config) = configs.await.map_err(|trouble: Trouble| {
-            self.failed(trouble.reason, trouble.waiting, &trouble.message)
+        let (sandbox_config, config) = configs.await.map_err(|trouble: StartFailure| {
+            self.failed(trouble.reason, trouble.backoff_reason, &trouble.message)
         })?;
         let create = self.runtime().create(&sandbox_config, &sandbox.id, &config);
         let created = with_timeout(START_TIMEOUT, create).await;
@@ -233,9 +233,9 @@ impl Start {
 
     fn failed(&self, reason: &'static str, waiting: &'static str, message: &str) -> StartError {
         self.events.warn("Failed", format!("Error: {message}"));
-        StartError::Failed(Trouble {
+        StartError::Failed(StartFailure {
             reason,
-            waiting,
+            backoff_reason: waiting,
             message: message.to_owned(),
         })
     }

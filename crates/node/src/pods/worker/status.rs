@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use kennel_client::clock;
-use kennel_core::pod::status::{OURS, Story, status};
-use kennel_core::pod::{Instant, Observed, Run, State};
-use kennel_types::PodPhase;
+use kennel_core::pod::status::{KUBELET_CONDITIONS, StatusInput, status};
+use kennel_core::pod::{Observed, Run, State};
+use kennel_types::{Monotonic, PodPhase, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Stage, Worker, termination};
@@ -23,7 +23,7 @@ pub(super) struct StatusTracker {
     /// What the cache has.
     cached: Option<Observed>,
     /// When the pod became active.
-    active_since: Option<Instant>,
+    active_since: Option<Monotonic>,
     /// How many runs each container had when this worker started, by its status.
     earlier_runs: BTreeMap<String, u32>,
     /// Termination messages of runs, by id.
@@ -54,7 +54,7 @@ impl StatusTracker {
     pub(super) fn on_pod_changed(&mut self, pod: &Pod) {
         let is_foreign = |condition: &Value| {
             let kind = condition["type"].as_str().unwrap_or_default();
-            !OURS.contains(&kind)
+            !KUBELET_CONDITIONS.contains(&kind.into())
         };
         let list = |status: &Value| status["conditions"].as_array().cloned().unwrap_or_default();
         let mut status = self.pod["status"].take();
@@ -79,11 +79,14 @@ impl StatusTracker {
     }
 
     /// When the pod became active. After a restart of the agent, computed from `status.startTime`.
-    pub(super) fn active_since(&mut self, now: Instant) -> Instant {
+    pub(super) fn active_since(&mut self, now: Monotonic) -> Monotonic {
         let start_time = self.pod["status"]["startTime"].as_str();
         let elapsed = start_time.and_then(termination::elapsed_since);
         let elapsed = elapsed.unwrap_or_default();
-        *self.active_since.get_or_insert(now.saturating_sub(elapsed))
+        let since = now.elapsed().saturating_sub(elapsed);
+        *self
+            .active_since
+            .get_or_insert(Monotonic::since_start(since))
     }
 
     /// Makes the phase of a pod that is about to be removed terminal, by the exit codes of its containers.
@@ -202,19 +205,19 @@ impl Worker {
     }
 
     fn compute_status(&self) -> Value {
-        let alive = self.observed.alive().next().is_some();
+        let alive = self.observed.running().next().is_some();
         let verdict = self.termination.as_ref().and_then(|t| t.verdict.as_ref());
-        let story = Story {
+        let story = StatusInput {
             pod: &self.status.pod,
             spec: &self.pod.spec,
             observed: &self.observed,
-            memory: &self.memory,
-            host: &self.shared.dependencies.settings.addresses,
+            tracker: &self.tracker,
+            host_ips: &self.shared.dependencies.settings.addresses,
             runtime: &self.shared.runtime_name,
             // A pod must not be `Failed` while containers run: its ports and volumes are still in use.
-            verdict: verdict.filter(|_| !alive),
+            failure: verdict.filter(|_| !alive),
             now: self.shared.now(),
-            stamp: &clock::now_rfc3339(),
+            wall_time: Timestamp::from_millis(clock::now_ms()),
         };
         let mut status = status(&story);
         let last = &self.status.pod["status"];

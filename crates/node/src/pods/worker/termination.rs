@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kennel_client::clock;
-use kennel_core::pod::Instant;
-use kennel_core::pod::status::Verdict;
+use kennel_core::pod::status::PodFailure;
+use kennel_types::Monotonic;
 use kennel_types::Timestamp;
 
 use super::{Stage, Worker};
@@ -19,13 +19,13 @@ const FORCED_GRACE_PERIOD: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(super) struct Termination {
     /// Containers that still run then are killed.
-    pub(super) deadline: Instant,
+    pub(super) deadline: Monotonic,
     /// Why the pod fails, if the node decided so.
-    pub(super) verdict: Option<Verdict>,
+    pub(super) verdict: Option<PodFailure>,
 }
 
 impl Worker {
-    pub(super) fn apply_initial_state(&mut self, rejection: Option<Verdict>, removed: bool) {
+    pub(super) fn apply_initial_state(&mut self, rejection: Option<PodFailure>, removed: bool) {
         let now = self.shared.now();
         if let Some(verdict) = rejection {
             let message = verdict.message.trim_start_matches("Pod was rejected: ");
@@ -34,7 +34,7 @@ impl Worker {
         }
         if self.pod.phase().is_terminal() {
             self.status.freeze();
-            self.terminate_by(now + self.pod.spec.grace(), None);
+            self.terminate_by(now + self.pod.spec.termination_grace_period(), None);
         }
         if self.pod.is_deleted() {
             self.on_deleted(now);
@@ -59,9 +59,12 @@ impl Worker {
     }
 
     /// The grace period counts from now rather than from the deletion timestamp: clocks may differ.
-    fn on_deleted(&mut self, now: Instant) {
+    fn on_deleted(&mut self, now: Monotonic) {
         let seconds = self.pod.metadata()["deletionGracePeriodSeconds"].as_u64();
-        let grace = seconds.map_or(self.pod.spec.grace(), Duration::from_secs);
+        let grace = seconds.map_or(
+            self.pod.spec.termination_grace_period(),
+            Duration::from_secs,
+        );
         self.terminate_by(now + grace, None);
     }
 
@@ -69,12 +72,12 @@ impl Worker {
         self.removed = true;
         let grace = match self.pod.origin {
             Origin::Api => FORCED_GRACE_PERIOD,
-            Origin::File => self.pod.spec.grace(),
+            Origin::File => self.pod.spec.termination_grace_period(),
         };
         self.terminate_by(self.shared.now() + grace, None);
     }
 
-    pub(super) fn evict(&mut self, verdict: Verdict, grace: Duration) {
+    pub(super) fn evict(&mut self, verdict: PodFailure, grace: Duration) {
         if self.stage != Stage::Active {
             return;
         }
@@ -84,7 +87,7 @@ impl Worker {
     }
 
     /// Keeps an earlier deadline and the first verdict.
-    fn terminate_by(&mut self, deadline: Instant, verdict: Option<Verdict>) {
+    fn terminate_by(&mut self, deadline: Monotonic, verdict: Option<PodFailure>) {
         self.terminating.cancel();
         if let Some(termination) = &mut self.termination {
             termination.verdict = termination.verdict.take().or(verdict);
@@ -100,7 +103,7 @@ impl Worker {
     }
 
     /// Enforces `activeDeadlineSeconds`. Returns the deadline while it is in the future.
-    pub(super) fn check_active_deadline(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn check_active_deadline(&mut self, now: Monotonic) -> Option<Monotonic> {
         if self.termination.is_some() {
             return None;
         }
@@ -111,16 +114,19 @@ impl Worker {
         }
         let message = "Pod was active on the node longer than the specified deadline";
         self.events.normal("DeadlineExceeded", message);
-        let verdict = Verdict {
+        let verdict = PodFailure {
             reason: "DeadlineExceeded".to_owned(),
             message: message.to_owned(),
         };
-        self.terminate_by(now + self.pod.spec.grace(), Some(verdict));
+        self.terminate_by(
+            now + self.pod.spec.termination_grace_period(),
+            Some(verdict),
+        );
         None
     }
 
     /// No container runs, and none will start.
-    pub(super) fn on_finished(&mut self, now: Instant) {
+    pub(super) fn on_finished(&mut self, now: Monotonic) {
         self.release_resources();
         if self.termination.is_none() {
             self.terminate_by(now, None);

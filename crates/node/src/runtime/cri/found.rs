@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use kennel_core::pod::{Exit, Observed, Run, Sandbox, State};
+use kennel_types::Timestamp;
 use std::net::IpAddr;
 
 use super::line::Line;
@@ -315,20 +316,20 @@ async fn settle(line: &Line, id: &str) -> Result<()> {
 
 fn read(listed: api::Container, status: &api::ContainerStatus) -> Run {
     let metadata = listed.metadata.unwrap_or_default();
-    let since = seconds(status.started_at);
+    let started_at = timestamp(status.started_at);
     let state = match status.state() {
         api::ContainerState::Created => State::Created,
-        api::ContainerState::Running => State::Running { since },
+        api::ContainerState::Running => State::Running { started_at },
         api::ContainerState::Exited => State::Exited(Exit {
-            since,
-            until: seconds(status.finished_at),
+            started_at,
+            finished_at: timestamp(status.finished_at),
             code: status.exit_code,
             reason: status.reason.clone(),
             message: status.message.clone(),
         }),
         // It could not be settled: it may run.
         api::ContainerState::Unknown => State::Running {
-            since: seconds(status.created_at),
+            started_at: timestamp(status.created_at),
         },
     };
     Run {
@@ -342,6 +343,6 @@ fn read(listed: api::Container, status: &api::ContainerStatus) -> Run {
     }
 }
 
-fn seconds(nanoseconds: i64) -> i64 {
-    nanoseconds.div_euclid(1_000_000_000)
+fn timestamp(nanoseconds: i64) -> Timestamp {
+    Timestamp::from_secs(nanoseconds.div_euclid(1_000_000_000))
 }

@@ -153,9 +153,9 @@ impl Inner {
     }
 
     /// Seconds since the epoch, advanced by tokio's clock, which tests control.
-    fn now(&self) -> i64 {
+    fn now(&self) -> kennel_types::Timestamp {
         let passed = i64::try_from(self.created_at.elapsed().as_secs()).unwrap_or(i64::MAX);
-        self.epoch.saturating_add(passed)
+        kennel_types::Timestamp::from_secs(self.epoch.saturating_add(passed))
     }
 
     fn exit(&self, id: &str, code: i32) {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use kennel_core::pod::{Exit, Observed, Run, Sandbox, State as RunState};
+use kennel_types::Timestamp;
 
 use super::KILLED;
 use super::script::Script;
@@ -121,7 +122,7 @@ impl State {
         Ok((id, uid))
     }
 
-    pub(super) fn start(&mut self, id: &str, now: i64) -> Result<(String, Script)> {
+    pub(super) fn start(&mut self, id: &str, now: Timestamp) -> Result<(String, Script)> {
         let missing = || Error::NotFound(format!("there is no container {id}"));
         let entry = self.containers.get(id).ok_or_else(missing)?;
         let (uid, name) = (entry.uid.clone(), entry.run.name.clone());
@@ -138,21 +139,21 @@ impl State {
             self.record(event);
         }
         let entry = self.containers.get_mut(id).ok_or_else(missing)?;
-        entry.run.state = RunState::Running { since: now };
+        entry.run.state = RunState::Running { started_at: now };
         let (attempt, script) = (entry.run.attempt, entry.script);
         self.record(RuntimeEvent::Started(uid.clone(), name, attempt));
         Ok((uid, script))
     }
 
     /// Marks a running container as exited. Returns the uid of its pod.
-    pub(super) fn exit(&mut self, id: &str, code: i32, now: i64) -> Option<String> {
+    pub(super) fn exit(&mut self, id: &str, code: i32, now: Timestamp) -> Option<String> {
         let entry = self.containers.get_mut(id)?;
-        let RunState::Running { since } = entry.run.state else {
+        let RunState::Running { started_at } = entry.run.state else {
             return None;
         };
         let exit = Exit {
-            since,
-            until: now,
+            started_at,
+            finished_at: now,
             code,
             ..Exit::default()
         };
@@ -163,7 +164,7 @@ impl State {
     }
 
     /// Marks a sandbox as not ready and its containers as exited. Returns the uid of its pod.
-    pub(super) fn exit_sandbox(&mut self, id: &str, now: i64) -> Option<String> {
+    pub(super) fn exit_sandbox(&mut self, id: &str, now: Timestamp) -> Option<String> {
         let entry = self.sandboxes.get_mut(id)?;
         entry.sandbox.ready = false;
         let uid = entry.pod.uid.clone();

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use kennel_core::pod::{self, Observed, Run, State};
 use kennel_shim::state::{self, Dir, Life};
+use kennel_types::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use super::spec::{SandboxRecord, Spec};
@@ -216,10 +217,12 @@ fn run(sandbox: String, dir: &Dir) -> Option<Run> {
 fn observed(life: Life) -> State {
     match life {
         Life::Created | Life::Kept(None) => State::Created,
-        Life::Kept(Some(start)) | Life::Lost(start) => State::Running { since: start.since },
+        Life::Kept(Some(start)) | Life::Lost(start) => State::Running {
+            started_at: Timestamp::from_secs(start.since),
+        },
         Life::Ended(exit) => State::Exited(pod::Exit {
-            since: exit.since,
-            until: exit.until,
+            started_at: Timestamp::from_secs(exit.since),
+            finished_at: Timestamp::from_secs(exit.until),
             code: exit.code,
             reason: exit.reason,
             message: exit.message,

@@ -1,32 +1,32 @@
-//! What an evicted pod is told.
+//! The message of an eviction.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Candidate, ContainerUse, EVICTED, Met, Signal};
-use crate::pod::status::Verdict;
+use super::{Candidate, ContainerUsage, Crossed, EVICTED, Signal};
+use crate::pod::status::PodFailure;
 use crate::quantity::Quantity;
 
-/// Why a pod had to go: what was short, and which of its containers used more than they asked for.
-pub fn low(met: &Met, pod: &Value, candidate: &Candidate) -> Verdict {
-    let signal = met.threshold.signal;
+/// Names the resource that was short and the containers that used more than their requests.
+pub fn low_on_resource(crossed: &Crossed, pod: &Value, candidate: &Candidate) -> PodFailure {
+    let signal = crossed.threshold.signal;
     let resource = signal.resource();
-    let bound = met.threshold.quantity(met.reading.capacity);
-    let available = signal.amount(met.reading.available);
+    let bound = crossed.threshold.quantity(crossed.reading.capacity);
+    let available = signal.amount(crossed.reading.available);
     let mut message = format!(
         "The node was low on resource: {resource}. Threshold quantity: {bound}, available: {available}. "
     );
     for used in candidate.containers.iter().flatten() {
-        message.push_str(&offence(signal, pod, used).unwrap_or_default());
+        message.push_str(&above_request(signal, pod, used).unwrap_or_default());
     }
-    Verdict {
+    PodFailure {
         reason: EVICTED.to_owned(),
         message,
     }
 }
 
-fn offence(signal: Signal, pod: &Value, container: &ContainerUse) -> Option<String> {
+fn above_request(signal: Signal, pod: &Value, container: &ContainerUsage) -> Option<String> {
     let used = match signal {
         Signal::Memory => container.memory,
         Signal::NodeDisk | Signal::ImageDisk => container.layer + container.logs,
@@ -57,11 +57,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::pod::evict::{Reading, defaults};
+    use crate::pod::eviction::{Reading, defaults};
 
     #[test]
-    fn the_message_says_what_was_short_and_who_used_it() {
-        let met = Met {
+    fn the_message_names_the_resource_and_the_containers() {
+        let crossed = Crossed {
             threshold: defaults()[0],
             reading: Reading {
                 available: 85640 << 10,
@@ -71,10 +71,10 @@ mod tests {
         let pod = json!({"spec": {"containers": [
             {"name": "a", "resources": {"requests": {"memory": "64Mi"}}},
             {"name": "b"}, {"name": "c", "resources": {"requests": {"memory": "64Mi"}}}]}});
-        let used = |name: &str, memory| ContainerUse {
+        let used = |name: &str, memory| ContainerUsage {
             name: name.to_owned(),
             memory,
-            ..ContainerUse::default()
+            ..ContainerUsage::default()
         };
         let containers = vec![used("a", 200 << 20), used("b", 1 << 10), used("c", 1)];
         let candidate = Candidate {
@@ -82,8 +82,8 @@ mod tests {
             ..Candidate::default()
         };
         assert_eq!(
-            low(&met, &pod, &candidate),
-            Verdict {
+            low_on_resource(&crossed, &pod, &candidate),
+            PodFailure {
                 reason: "Evicted".to_owned(),
                 message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: \
                     85640Ki. Container a was using 200Mi, request is 64Mi, has larger consumption of \

@@ -1,37 +1,45 @@
-//! Who may still come to a machine that is short of something.
+//! Which pods a node under pressure still admits.
 
+use kennel_types::ConditionType;
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{EVICTED, Pressures, is_critical};
 use crate::pod::qos::{self, Class};
-use crate::pod::status::Verdict;
+use crate::pod::status::PodFailure;
 use crate::taint::{NO_SCHEDULE, Taint, Toleration};
 
-/// Why a pod may not run on a machine under pressure, if it may not. Short of memory, it takes those that say
-/// what they need; short of anything else, only those that it cannot do without.
-pub fn refused(pod: &Value, is_static: bool, pressures: Pressures) -> Option<Verdict> {
+/// The rejection of a pod, or nothing when a node under these pressures admits it. Under memory pressure alone, pods
+/// that are not best-effort or that tolerate it are admitted; under any other pressure, only critical pods.
+pub fn reject_under_pressure(
+    pod: &Value,
+    is_static: bool,
+    pressures: Pressures,
+) -> Option<PodFailure> {
     if pressures == Pressures::default() || is_critical(pod, is_static) {
         return None;
     }
     let only_memory = pressures.memory && !pressures.disk && !pressures.pids;
-    if only_memory && (qos::class(&pod["spec"]) != Class::BestEffort || puts_up_with_it(pod)) {
+    if only_memory
+        && (qos::class(&pod["spec"]) != Class::BestEffort || tolerates_memory_pressure(pod))
+    {
         return None;
     }
     let all = [
-        (pressures.memory, "MemoryPressure"),
-        (pressures.disk, "DiskPressure"),
-        (pressures.pids, "PIDPressure"),
+        (pressures.memory, ConditionType::MemoryPressure),
+        (pressures.disk, ConditionType::DiskPressure),
+        (pressures.pids, ConditionType::PidPressure),
     ];
-    let named = all.iter().filter(|(is, _)| *is).map(|(_, name)| *name);
+    let active = all.iter().filter(|(is_active, _)| *is_active);
+    let named = active.map(|(_, condition)| condition.as_str());
     let named = named.collect::<Vec<_>>().join(" ");
-    Some(Verdict {
+    Some(PodFailure {
         reason: EVICTED.to_owned(),
         message: format!("Pod was rejected: The node had condition: [{named}]. "),
     })
 }
 
-fn puts_up_with_it(pod: &Value) -> bool {
+fn tolerates_memory_pressure(pod: &Value) -> bool {
     let taint = Taint {
         key: "node.kubernetes.io/memory-pressure".to_owned(),
         value: String::new(),
@@ -59,28 +67,28 @@ mod tests {
     };
 
     fn check(spec: &Value, pressures: Pressures, expected: &str) {
-        let verdict = refused(&json!({"spec": spec}), false, pressures);
-        let message = verdict.map(|verdict| verdict.message).unwrap_or_default();
+        let failure = reject_under_pressure(&json!({"spec": spec}), false, pressures);
+        let message = failure.map(|failure| failure.message).unwrap_or_default();
         assert_eq!(message, expected, "{spec}");
     }
 
     #[test]
-    fn pods_that_ask_for_nothing_are_refused_when_memory_is_short() {
-        let modest = json!({"containers": [{"resources": {"requests": {"memory": "1Mi"}}}]});
-        let careless = json!({"containers": [{}]});
+    fn best_effort_pods_are_rejected_under_memory_pressure() {
+        let burstable = json!({"containers": [{"resources": {"requests": {"memory": "1Mi"}}}]});
+        let best_effort = json!({"containers": [{}]});
         let tolerant = json!({"containers": [{}], "tolerations": [
             {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}]});
         let critical = json!({"containers": [{}], "priority": 2_000_001_000});
-        check(&careless, Pressures::default(), "");
+        check(&best_effort, Pressures::default(), "");
         check(
-            &careless,
+            &best_effort,
             MEMORY,
             "Pod was rejected: The node had condition: [MemoryPressure]. ",
         );
-        check(&modest, MEMORY, "");
+        check(&burstable, MEMORY, "");
         check(&tolerant, MEMORY, "");
         let both = "Pod was rejected: The node had condition: [MemoryPressure DiskPressure]. ";
-        check(&modest, BOTH, both);
+        check(&burstable, BOTH, both);
         check(&tolerant, BOTH, both);
         check(&critical, BOTH, "");
     }

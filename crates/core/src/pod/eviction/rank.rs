@@ -1,4 +1,4 @@
-//! Who has to go first: whoever uses more than he asked for, then who matters less, then who uses most.
+//! The order of eviction: pods that exceed their requests first, then by priority, then by usage above requests.
 
 use std::cmp::Reverse;
 
@@ -7,52 +7,45 @@ use serde_json::Value;
 use super::Signal;
 use crate::quantity::Quantity;
 
-/// From this priority on a pod is never evicted by its node.
+/// The node never evicts pods of this priority or a higher one.
 const CRITICAL: i64 = 2_000_000_000;
 
-/// A pod that runs, and what it uses.
+/// A running pod and its usage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its uid.
     pub uid: String,
-    /// Its priority.
     pub priority: i64,
-    /// It must stay, whatever happens.
+    /// Never evicted.
     pub critical: bool,
-    /// What it asked for.
     pub requests: Requests,
-    /// What its containers use; none if that is not known.
-    pub containers: Option<Vec<ContainerUse>>,
-    /// What its volumes take, in bytes.
+    /// None if the usage is unknown.
+    pub containers: Option<Vec<ContainerUsage>>,
+    /// Bytes in its volumes.
     pub volumes: u64,
-    /// How many files it has.
+    /// Inodes in its volumes and layers.
     pub inodes: u64,
 }
 
-/// What a pod asked for, in bytes.
+/// In bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
-    /// Memory.
     pub memory: u64,
-    /// Room on disks.
+    /// `ephemeral-storage`.
     pub storage: u64,
 }
 
-/// What a container uses, in bytes.
+/// In bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ContainerUse {
-    /// Its name.
+pub struct ContainerUsage {
     pub name: String,
-    /// Memory.
     pub memory: u64,
-    /// What it has written into its own layer.
+    /// Its writable layer.
     pub layer: u64,
-    /// Its logs.
     pub logs: u64,
 }
 
 impl Candidate {
-    /// Reads a pod; what it uses is filled in by whoever has measured it.
+    /// Reads everything except the usage, which the caller fills in.
     pub fn read(pod: &Value, is_static: bool) -> Self {
         let spec = &pod["spec"];
         let request = |name: &str| {
@@ -61,12 +54,12 @@ impl Candidate {
                 .map(|container| Quantity::read(&container["resources"]["requests"][name]))
                 .fold(Quantity::ZERO, |sum, one| sum + one);
             let whole = &spec["resources"]["requests"][name];
-            let asked = if whole.is_null() {
+            let requested = if whole.is_null() {
                 sum
             } else {
                 Quantity::read(whole)
             };
-            u64::try_from(asked.value()).unwrap_or(0)
+            u64::try_from(requested.value()).unwrap_or(0)
         };
         Self {
             uid: pod["metadata"]["uid"]
@@ -83,10 +76,10 @@ impl Candidate {
         }
     }
 
-    /// What it uses of what a signal is about, and what it asked for of that.
-    fn use_of(&self, signal: Signal) -> Option<(u64, u64)> {
+    /// Usage and request of the resource of a signal.
+    fn usage(&self, signal: Signal) -> Option<(u64, u64)> {
         let containers = self.containers.as_ref()?;
-        let sum = |of: fn(&ContainerUse) -> u64| containers.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&ContainerUsage) -> u64| containers.iter().map(of).sum::<u64>();
         Some(match signal {
             Signal::Memory => (sum(|c| c.memory), self.requests.memory),
             Signal::NodeDisk | Signal::ImageDisk => {
@@ -99,22 +92,22 @@ impl Candidate {
     }
 }
 
-/// A pod that keeps its machine or cluster alive: it came with the machine, or its priority says so.
+/// Static pods and pods of a critical priority.
 pub fn is_critical(pod: &Value, is_static: bool) -> bool {
     is_static || pod["spec"]["priority"].as_i64() >= Some(CRITICAL)
 }
 
-/// Puts pods in the order in which they are evicted when this runs short. A pod of which nothing is known goes
-/// first; those that must stay are left out.
+/// Sorts pods into the order of eviction for a signal. A pod of unknown usage comes first; critical pods are left
+/// out.
 pub fn rank(signal: Signal, candidates: Vec<Candidate>) -> Vec<Candidate> {
     let mut ranked = candidates;
     ranked.retain(|candidate| !candidate.critical);
     ranked.sort_by_key(|candidate| {
-        let Some((used, asked)) = candidate.use_of(signal) else {
+        let Some((used, requested)) = candidate.usage(signal) else {
             return (0, 0, candidate.priority, Reverse(0));
         };
-        let within = signal != Signal::Pids && used <= asked;
-        let over = i128::from(used) - i128::from(asked);
+        let within = signal != Signal::Pids && used <= requested;
+        let over = i128::from(used) - i128::from(requested);
         (1, u8::from(within), candidate.priority, Reverse(over))
     });
     ranked
@@ -136,10 +129,10 @@ mod tests {
         let mut candidate = Candidate::read(&pod, false);
         candidate.containers = words.get(3).map(|used| {
             let used = used.parse::<u64>().unwrap() << 20;
-            vec![ContainerUse {
+            vec![ContainerUsage {
                 memory: used,
                 layer: used,
-                ..ContainerUse::default()
+                ..ContainerUsage::default()
             }]
         });
         candidate
@@ -153,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_uses_more_than_asked_for_goes_first() {
+    fn pods_above_their_requests_are_evicted_first() {
         for signal in [Signal::Memory, Signal::NodeDisk] {
             check(
                 signal,
@@ -180,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn critical_pods_stay() {
+    fn critical_pods_are_not_evicted() {
         check(
             Signal::Memory,
             &["a 2000001000 0 999", "b 1999999999 0 1"],

@@ -1,20 +1,20 @@
-//! Signals and the bounds that they must not fall below: `memory.available<100Mi`, `nodefs.available<10%`.
+//! Eviction signals and thresholds: `memory.available<100Mi`, `nodefs.available<10%`.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::quantity::{Format, Quantity};
+use crate::quantity::{Format, Quantity, QuantityError};
 
-/// Something that a machine can run out of.
+/// Ordered by urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signal {
-    /// `memory.available`: it is dealt with before all others.
+    /// `memory.available`: relieved before all others.
     Memory,
-    /// `nodefs.available`: room for volumes and logs.
+    /// `nodefs.available`: the disk of volumes and logs.
     NodeDisk,
     /// `nodefs.inodesFree`
     NodeInodes,
-    /// `imagefs.available`: room for images and the layers of containers.
+    /// `imagefs.available`: the disk of images and writable layers.
     ImageDisk,
     /// `imagefs.inodesFree`
     ImageInodes,
@@ -32,20 +32,19 @@ const SIGNALS: [(Signal, &str); 6] = [
 ];
 
 impl Signal {
-    /// The one that flags name so.
-    pub fn named(name: &str) -> Result<Self, BadThreshold> {
+    pub fn parse(name: &str) -> Result<Self, ThresholdError> {
         let row = SIGNALS.iter().find(|(_, known)| *known == name);
         row.map(|(signal, _)| *signal)
-            .ok_or_else(|| BadThreshold::Signal(name.to_owned()))
+            .ok_or_else(|| ThresholdError::Signal(name.to_owned()))
     }
 
-    /// As flags name it.
+    /// The name that flags use.
     pub fn name(self) -> &'static str {
         let row = SIGNALS.iter().find(|(signal, _)| *signal == self);
         row.map_or("", |(_, name)| name)
     }
 
-    /// The resource that is short, as messages name it.
+    /// The name of the resource in messages.
     pub fn resource(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -55,12 +54,11 @@ impl Signal {
         }
     }
 
-    /// Is it about a disk?
     pub fn is_disk(self) -> bool {
         !matches!(self, Self::Memory | Self::Pids)
     }
 
-    /// An amount of it, as messages write it.
+    /// An amount in the format of messages.
     pub(super) fn amount(self, amount: u64) -> Quantity {
         let format = match self {
             Self::Memory | Self::NodeDisk | Self::ImageDisk => Format::BinarySi,
@@ -79,34 +77,29 @@ impl fmt::Display for Signal {
 /// The least that must be available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// So much.
     Amount(Quantity),
-    /// So many hundredths of a percent of all there is.
+    /// Hundredths of a percent of the capacity.
     Share(u64),
 }
 
-/// A signal and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// What is watched.
     pub signal: Signal,
-    /// What must be available.
     pub bound: Bound,
-    /// How long less may be available before pods have to go. A hard one has no patience.
-    pub patience: Option<Duration>,
+    /// How long a soft threshold may be crossed before pods are evicted. Hard thresholds have none.
+    pub grace_period: Option<Duration>,
 }
 
 impl Threshold {
-    /// One without patience.
     fn hard(signal: Signal, bound: Bound) -> Self {
         Self {
             signal,
             bound,
-            patience: None,
+            grace_period: None,
         }
     }
 
-    /// The bound, where so much is there in all.
+    /// The bound at this capacity.
     pub fn quantity(&self, capacity: u64) -> Quantity {
         match self.bound {
             Bound::Amount(amount) => amount,
@@ -132,32 +125,25 @@ impl fmt::Display for Threshold {
     }
 }
 
-/// Why a text says no thresholds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadThreshold {
-    /// There is no such signal.
+pub enum ThresholdError {
     #[error("unsupported eviction signal {0}")]
     Signal(String),
-    /// It is no `signal<bound`.
     #[error(
         "invalid eviction threshold {0:?}: it must be of the form <signal><<quantity> or percentage>"
     )]
     Form(String),
-    /// The bound is nothing, or less.
     #[error("eviction threshold {0} must be positive: {1}")]
     NotPositive(Signal, String),
-    /// The bound is no amount.
     #[error("eviction threshold {0}: {1}")]
-    Amount(Signal, String),
-    /// A signal is given twice.
+    Amount(Signal, #[source] QuantityError),
     #[error("eviction threshold {0} is given twice")]
     Twice(Signal),
-    /// A soft threshold without patience.
     #[error("grace period must be specified for the soft eviction threshold {0}")]
-    NoPatience(Signal),
+    NoGracePeriod(Signal),
 }
 
-/// What is kept free if nobody says otherwise.
+/// The kubelet's default hard thresholds.
 pub fn defaults() -> Vec<Threshold> {
     let share = |signal, share| Threshold::hard(signal, Bound::Share(share));
     let memory = Quantity::from_units(100 << 20, Format::BinarySi);
@@ -170,20 +156,19 @@ pub fn defaults() -> Vec<Threshold> {
     ]
 }
 
-/// Reads `memory.available<100Mi,nodefs.available<10%`. Nothing but what is named is watched; `0%` and `100%` turn
-/// a signal off, as they do upstream.
-pub fn parse(text: &str) -> Result<Vec<Threshold>, BadThreshold> {
+/// Parses `memory.available<100Mi,nodefs.available<10%`. `0%` and `100%` turn a signal off, as upstream.
+pub fn parse(text: &str) -> Result<Vec<Threshold>, ThresholdError> {
     let mut thresholds: Vec<Threshold> = Vec::new();
     let statements = text
         .split(',')
         .map(str::trim)
         .filter(|part| !part.is_empty());
     for statement in statements {
-        let form = || BadThreshold::Form(statement.to_owned());
+        let form = || ThresholdError::Form(statement.to_owned());
         let (name, bound) = statement.split_once('<').ok_or_else(form)?;
-        let signal = Signal::named(name.trim())?;
+        let signal = Signal::parse(name.trim())?;
         if thresholds.iter().any(|known| known.signal == signal) {
-            return Err(BadThreshold::Twice(signal));
+            return Err(ThresholdError::Twice(signal));
         }
         if let Some(bound) = read_bound(signal, bound.trim())? {
             thresholds.push(Threshold::hard(signal, bound));
@@ -192,37 +177,37 @@ pub fn parse(text: &str) -> Result<Vec<Threshold>, BadThreshold> {
     Ok(thresholds)
 }
 
-/// Gives each of these thresholds the patience that is told for its signal: soft ones need it.
-pub fn soften(
+/// Makes hard thresholds soft. Every signal needs a grace period.
+pub fn with_grace_periods(
     thresholds: &[Threshold],
-    patience: &[(Signal, Duration)],
-) -> Result<Vec<Threshold>, BadThreshold> {
-    let soften = |threshold: &Threshold| {
-        let mut told = patience.iter();
-        let told = told.find(|(signal, _)| *signal == threshold.signal);
-        let (_, patience) = told.ok_or(BadThreshold::NoPatience(threshold.signal))?;
+    grace_periods: &[(Signal, Duration)],
+) -> Result<Vec<Threshold>, ThresholdError> {
+    let soft = |threshold: &Threshold| {
+        let mut grace_periods = grace_periods.iter();
+        let found = grace_periods.find(|(signal, _)| *signal == threshold.signal);
+        let (_, grace_period) = found.ok_or(ThresholdError::NoGracePeriod(threshold.signal))?;
         Ok(Threshold {
-            patience: Some(*patience),
+            grace_period: Some(*grace_period),
             ..*threshold
         })
     };
-    thresholds.iter().map(soften).collect()
+    thresholds.iter().map(soft).collect()
 }
 
-fn read_bound(signal: Signal, text: &str) -> Result<Option<Bound>, BadThreshold> {
-    let bad = |why: String| BadThreshold::Amount(signal, why);
+fn read_bound(signal: Signal, text: &str) -> Result<Option<Bound>, ThresholdError> {
+    let invalid = |error| ThresholdError::Amount(signal, error);
     if let Some(percent) = text.strip_suffix('%') {
-        let percent = Quantity::parse(percent).map_err(|error| bad(error.to_string()))?;
+        let percent = Quantity::parse(percent).map_err(invalid)?;
         let share = percent.milli_value() / 10;
         if percent.sign() < 0 {
-            return Err(BadThreshold::NotPositive(signal, text.to_owned()));
+            return Err(ThresholdError::NotPositive(signal, text.to_owned()));
         }
         let off = share == 0 || share >= 10_000;
         return Ok((!off).then_some(Bound::Share(share.unsigned_abs())));
     }
-    let amount = Quantity::parse(text).map_err(|error| bad(error.to_string()))?;
+    let amount = Quantity::parse(text).map_err(invalid)?;
     if amount.sign() <= 0 {
-        return Err(BadThreshold::NotPositive(signal, text.to_owned()));
+        return Err(ThresholdError::NotPositive(signal, text.to_owned()));
     }
     Ok(Some(Bound::Amount(amount)))
 }
@@ -232,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn thresholds_print_as_they_parse() {
         let text = defaults()
             .iter()
             .map(ToString::to_string)
@@ -251,32 +236,32 @@ mod tests {
     }
 
     #[test]
-    fn a_soft_threshold_needs_patience() {
+    fn a_soft_threshold_needs_a_grace_period() {
         let soft = parse("memory.available<1Gi,pid.available<1k").unwrap();
         let minute = Duration::from_mins(1);
-        let mut patience = vec![(Signal::Memory, minute)];
-        let missing = soften(&soft, &patience).unwrap_err();
+        let mut grace_periods = vec![(Signal::Memory, minute)];
+        let missing = with_grace_periods(&soft, &grace_periods).unwrap_err();
         assert_eq!(
             missing.to_string(),
             "grace period must be specified for the soft eviction threshold pid.available"
         );
-        patience.push((Signal::Pids, 2 * minute));
-        let softened = soften(&soft, &patience).unwrap();
-        let told: Vec<_> = softened.iter().map(|one| one.patience).collect();
-        assert_eq!(told, [Some(minute), Some(2 * minute)]);
+        grace_periods.push((Signal::Pids, 2 * minute));
+        let softened = with_grace_periods(&soft, &grace_periods).unwrap();
+        let found: Vec<_> = softened.iter().map(|one| one.grace_period).collect();
+        assert_eq!(found, [Some(minute), Some(2 * minute)]);
     }
 
     #[test]
-    fn flags_say_what_is_kept_free() {
+    fn flags_parse_to_thresholds() {
         let check = |text: &str, expected: &str| {
-            let told = match parse(text) {
+            let found = match parse(text) {
                 Ok(all) => {
                     let show = |t: &Threshold| format!("{}<{}", t.signal, t.quantity(1000 << 20));
                     all.iter().map(show).collect::<Vec<_>>().join(" ")
                 }
                 Err(error) => error.to_string(),
             };
-            assert_eq!(told, expected, "{text}");
+            assert_eq!(found, expected, "{text}");
         };
         check("", "");
         check(

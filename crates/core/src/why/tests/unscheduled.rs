@@ -1,18 +1,18 @@
-//! Pods that find no room: by the scheduler's own filters, else by its words.
+//! Pods that cannot be scheduled, by the scheduler's filters or its message.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::{Cause, Crowd, Neighbour};
-use super::world::{World, pending};
+use super::super::{Cause, NodeOccupancy, OccupyingPod};
+use super::fixture::{Fixture, pending};
 use crate::daemonset::fit::Rules;
 use crate::schedule::{Asked, Container, Demand, HostPort, Machine, Resources};
 
-fn unscheduled(message: &str) -> World {
+fn unscheduled(message: &str) -> Fixture {
     let status = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled",
         "status": "False", "reason": "Unschedulable", "message": message}]});
-    World::new().pod(pending("p1", "n1", json!({}), status))
+    Fixture::new().pod(pending("p1", "n1", json!({}), status))
 }
 
 fn demand(requests: &Resources, port: Option<i64>) -> Demand {
@@ -41,81 +41,81 @@ fn demand(requests: &Resources, port: Option<i64>) -> Demand {
     .0
 }
 
-/// n1 with this much to give, one pod there, and what the other wants.
-fn crowded(allocatable: Value, taken: Demand, wanted: Demand) -> World {
-    let mut world = unscheduled("0/3 nodes are available: 1 something else.");
+/// n1 with these resources, a pod on it, and a pod that does not fit.
+fn occupied(allocatable: Value, taken: Demand, wanted: Demand) -> Fixture {
+    let mut fixture = unscheduled("0/3 nodes are available: 1 something else.");
     let machine = Machine {
-        view: world.0.nodes[0].view.clone(),
+        view: fixture.0.nodes[0].view.clone(),
         allocatable: serde_json::from_value(allocatable).unwrap(),
     };
-    let there = vec![Neighbour {
+    let pods = vec![OccupyingPod {
         name: "shop/db".to_owned(),
         demand: taken,
     }];
-    world.0.crowds.push(Crowd {
+    fixture.0.occupancies.push(NodeOccupancy {
         machine,
-        there,
+        pods,
         demand: wanted,
     });
-    world
+    fixture
 }
 
 const GIB: i64 = 1 << 30;
 
 #[test]
-fn too_little_processor_and_memory_are_left() {
+fn too_little_cpu_and_memory_are_free() {
     let wanted = demand(&Resources::of(2000, 2 * GIB), None);
     let taken = demand(&Resources::of(2500, 3 * GIB), None);
-    let world = crowded(
+    let fixture = occupied(
         json!({"cpu": "4", "memory": "4Gi", "pods": "10"}),
         taken,
         wanted,
     );
-    let message = "its pod finds no room: Insufficient cpu (it wants 2, 1500m of 4 is free); \
+    let message = "its pod cannot be scheduled: Insufficient cpu (it wants 2, 1500m of 4 is free); \
                    Insufficient memory (it wants 2Gi, 1Gi of 4Gi is free)";
-    world.missing(Cause::Unschedulable, message);
+    fixture.missing(Cause::Unschedulable, message);
 }
 
 #[test]
-fn a_port_of_the_host_is_taken() {
+fn a_host_port_is_taken() {
     let (wanted, taken) = (Resources::default(), Resources::default());
     let (wanted, taken) = (demand(&wanted, Some(9100)), demand(&taken, Some(9100)));
-    let world = crowded(
+    let fixture = occupied(
         json!({"cpu": "4", "memory": "4Gi", "pods": "10"}),
         taken,
         wanted,
     );
-    let message = "its pod finds no room: node(s) didn't have free ports for the requested pod ports \
+    let message = "its pod cannot be scheduled: node(s) didn't have free ports for the requested pod ports \
                    (port 9100 is taken by shop/db)";
-    world.missing(Cause::Unschedulable, message);
+    fixture.missing(Cause::Unschedulable, message);
 }
 
 #[test]
-fn there_are_too_many_pods() {
+fn the_node_has_too_many_pods() {
     let (wanted, taken) = (Resources::default(), Resources::default());
     let (wanted, taken) = (demand(&wanted, None), demand(&taken, None));
-    let world = crowded(
+    let fixture = occupied(
         json!({"cpu": "4", "memory": "4Gi", "pods": "1"}),
         taken,
         wanted,
     );
-    let message = "its pod finds no room: Too many pods (1 of 1 are there)";
-    world.missing(Cause::Unschedulable, message);
+    let message = "its pod cannot be scheduled: Too many pods (1 of 1 are there)";
+    fixture.missing(Cause::Unschedulable, message);
 }
 
 #[test]
-fn without_a_look_at_the_node_the_schedulers_words_do() {
+fn without_the_nodes_pods_the_schedulers_message_explains_it() {
     let said = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) \
                 [NodeAffinity]. preemption: 0/3 nodes are available: 3 Preemption is not helpful for \
                 scheduling.";
-    let world = unscheduled(said);
-    world.missing(
+    let fixture = unscheduled(said);
+    fixture.missing(
         Cause::Unschedulable,
-        "its pod finds no room: Insufficient cpu",
+        "its pod cannot be scheduled: Insufficient cpu",
     );
     let other = unscheduled("something else went wrong.");
     other.missing(
         Cause::Unschedulable,
-        "its pod finds no room: something else went wrong",
+        "its pod cannot be scheduled: something else went wrong",
     );
 }

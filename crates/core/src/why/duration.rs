@@ -1,10 +1,12 @@
-//! Lengths of time for people, as kubectl shows them.
+//! Durations in the format of kubectl.
 
-/// `45s`, `5m`, `2h`, `3d`: the largest unit that has at least two, and the next one below where it tells more.
-pub fn span(seconds: i64) -> String {
-    let seconds = seconds.max(0);
+use std::time::Duration;
+
+/// `45s`, `5m30s`, `2h`, `3d`, as `duration.HumanDuration` of apimachinery.
+pub fn human_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    let with = |whole: i64, unit: &str, rest: i64, part: &str| match rest {
+    let with = |whole: u64, unit: &str, rest: u64, part: &str| match rest {
         0 => format!("{whole}{unit}"),
         rest => format!("{whole}{unit}{rest}{part}"),
     };
@@ -19,21 +21,14 @@ pub fn span(seconds: i64) -> String {
     }
 }
 
-/// A time as API objects carry it, in seconds since the epoch.
-pub(super) fn seconds(text: &str) -> Option<i64> {
-    text.parse::<jiff::Timestamp>()
-        .ok()
-        .map(jiff::Timestamp::as_second)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_read_as_kubectls() {
+    fn durations_read_as_kubectls() {
         let cases = [
-            (-5, "0s"),
+            (0, "0s"),
             (119, "119s"),
             (120, "2m"),
             (330, "5m30s"),
@@ -44,7 +39,7 @@ mod tests {
             (1_000_000, "11d"),
         ];
         for (seconds, expected) in cases {
-            assert_eq!(span(seconds), expected);
+            assert_eq!(human_duration(Duration::from_secs(seconds)), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What only a real pod is given, never the template of one.
+//! Defaults of pods that their templates do not get.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::{each, fields, fill};
 
 type Fields = Map<String, Value>;
 
-/// Fills the spec of a pod after [`super::pod_spec`] has.
+/// Call this after [`super::pod_spec`].
 pub fn pod(spec: &mut Fields) {
     for list in ["containers", "initContainers"] {
         each(spec, list, |container| {
@@ -37,7 +37,7 @@ fn request_limits(resources: &mut Fields) {
     }
 }
 
-/// On the host's network a container's port is the host's port.
+/// On the host network, host ports default to container ports.
 fn host_port(port: &mut Fields) {
     let unset = port.get("hostPort").and_then(Value::as_i64).unwrap_or(0) == 0;
     if unset && let Some(number) = port.get("containerPort").cloned() {

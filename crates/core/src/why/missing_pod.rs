@@ -1,31 +1,34 @@
-//! Nodes that should have a pod and have none, and nodes that are gone.
+//! Eligible nodes without a pod, and nodes that no longer exist.
+
+use std::time::Duration;
+
+use kennel_types::event::Event;
 
 use super::Case;
 use super::answer::{Cause, Finding, Note};
-use super::seen::{Event, Snapshot};
+use super::snapshot::Snapshot;
 
-/// How long a failed creation explains a missing pod: longer than any controller waits before it tries again.
-const RECENT_SECONDS: i64 = 30 * 60;
+/// A failed creation explains a missing pod for this long: longer than the retry backoff of any controller.
+const RECENT: Duration = Duration::from_mins(30);
 
-/// A node that does not exist, though pods or people speak of it.
+/// A node that does not exist, though a pod or the user names it.
 pub(super) fn node_gone(case: &Case<'_>) -> Finding {
-    let Some(standing) = case.foremost() else {
+    let Some(standing) = case.decisive() else {
         return Finding::missing(Cause::NodeGone, "there is no node of this name")
             .remedy("kubectl get nodes");
     };
     let message = if standing.pod.bound_to.is_some() {
-        "the node is gone; what is left of its pod is cleared away when the pod collector comes by"
+        "the node is gone; the pod garbage collector deletes its pod"
     } else {
-        "the node is gone before its pod got there; the controller deletes the pod"
+        "the node was deleted before its pod was scheduled; the controller deletes the pod"
     };
     let mut finding = Finding::missing(Cause::NodeGone, message);
     finding.pod = Some(standing.pod.name.to_string());
     finding
 }
 
-/// A node that should have a pod and has none.
 pub(super) fn find(case: &Case<'_>) -> Finding {
-    if let Some((cause, message)) = at_rest(case.snapshot) {
+    if let Some((cause, message)) = inactive(case.snapshot) {
         return Finding::missing(cause, message);
     }
     if !case.place.orphans.is_empty() {
@@ -33,10 +36,10 @@ pub(super) fn find(case: &Case<'_>) -> Finding {
             "a pod without owner is here and matches the selector: the controller adopts it";
         return Finding::missing(Cause::Adopting, message);
     }
-    if let Some(event) = refusal(case.snapshot) {
-        let (cause, message) = refused(event);
+    if let Some(event) = recent_failure(case.snapshot) {
+        let (cause, message) = creation_failure(event);
         return Finding::missing(cause, message)
-            .since(Some(event.last()))
+            .since(Some(event.last_seen()))
             .remedy(advice(cause, case.snapshot));
     }
     if let Some((cause, message)) = unobserved(case.snapshot) {
@@ -46,54 +49,54 @@ pub(super) fn find(case: &Case<'_>) -> Finding {
     let name = &case.snapshot.daemon_set.name;
     Finding::missing(
         Cause::NoPod,
-        "no pod yet: the controller has not made one. If this stays, no DaemonSet controller is at work",
+        "no pod yet: the controller has not created one. If this persists, no DaemonSet controller is running",
     )
     .remedy(format!("kubectl describe daemonset -n {namespace} {name}"))
 }
 
-/// Why nothing is done for the DaemonSet at all.
-fn at_rest(snapshot: &Snapshot) -> Option<(Cause, &'static str)> {
+/// Why the controller does nothing for the DaemonSet.
+fn inactive(snapshot: &Snapshot) -> Option<(Cause, &'static str)> {
     let set = &snapshot.daemon_set;
     if set.terminating {
-        let message = "the DaemonSet is being deleted: no pods are made for it any more";
+        let message = "the DaemonSet is being deleted: no more pods are created for it";
         return Some((Cause::DaemonSetDeleted, message));
     }
     let message =
-        "the DaemonSet's selector is empty, which would be all pods: nothing is done for it";
+        "the DaemonSet's selector is empty and would select all pods: the controller ignores it";
     let everything = set.selector.is_everything();
     everything.then_some((Cause::SelectsEverything, message))
 }
 
-/// Whether the controller has yet to see the DaemonSet as it is now.
+/// Whether the controller has not observed the current generation.
 fn unobserved(snapshot: &Snapshot) -> Option<(Cause, String)> {
     let set = &snapshot.daemon_set;
-    let (now, seen) = (set.generation, set.status.observed_generation);
-    (seen < now).then(|| {
-        let message = match seen {
-            0 => "no controller has looked at this DaemonSet yet: does one run?".to_owned(),
-            seen => format!(
-                "the controller has seen generation {seen} of the DaemonSet and not yet {now}: does it run?"
+    let (current, observed) = (set.generation, set.status.observed_generation);
+    (observed < current).then(|| {
+        let message = match observed {
+            0 => "no controller has observed this DaemonSet yet: is one running?".to_owned(),
+            observed => format!(
+                "the controller has observed generation {observed} of the DaemonSet and not yet {current}: is it running?"
             ),
         };
         (Cause::NotObserved, message)
     })
 }
 
-/// The last creation that failed, if that is not long ago.
-fn refusal(snapshot: &Snapshot) -> Option<&Event> {
+/// The last failed creation, if it is recent.
+fn recent_failure(snapshot: &Snapshot) -> Option<&Event> {
     let events = snapshot.events_of(&snapshot.daemon_set.uid);
-    let recent = |event: &&Event| snapshot.now - event.last() <= RECENT_SECONDS;
+    let recent = |event: &&Event| snapshot.now.saturating_since(event.last_seen()) <= RECENT;
     let failed = |event: &&Event| event.reason == "FailedCreate";
     events.into_iter().filter(recent).find(failed)
 }
 
-/// Who refused it, from the API's own words.
-fn refused(event: &Event) -> (Cause, String) {
+/// Classifies the API server's message.
+fn creation_failure(event: &Event) -> (Cause, String) {
     let text = event.message.trim();
     let text = text.strip_prefix("Error creating: ").unwrap_or(text);
     let has = |part: &str| text.contains(part);
     if has("exceeded quota") || has("failed quota") {
-        return (Cause::Quota, format!("a quota refuses the pod: {text}"));
+        return (Cause::Quota, format!("a quota rejects the pod: {text}"));
     }
     let admission = [
         "violates PodSecurity",
@@ -103,7 +106,10 @@ fn refused(event: &Event) -> (Cause, String) {
         "denied the request",
     ];
     if admission.into_iter().any(has) {
-        return (Cause::Admission, format!("the API refuses the pod: {text}"));
+        return (
+            Cause::Admission,
+            format!("the API server rejects the pod: {text}"),
+        );
     }
     (
         Cause::CreateFailed,
@@ -119,13 +125,12 @@ fn advice(cause: Cause, snapshot: &Snapshot) -> String {
     }
 }
 
-/// What concerns all nodes.
 pub(super) fn notes(snapshot: &Snapshot) -> Vec<Note> {
     let mut notes = Vec::new();
-    if let Some((cause, message)) = at_rest(snapshot) {
-        notes.push(Note::new(&cause.word(), message));
+    if let Some((cause, message)) = inactive(snapshot) {
+        notes.push(Note::new(&cause.name(), message));
     } else if let Some((cause, message)) = unobserved(snapshot) {
-        notes.push(Note::new(&cause.word(), message));
+        notes.push(Note::new(&cause.name(), message));
     }
     notes
 }

@@ -1,9 +1,10 @@
-//! Nodes that do not belong, and nodes that run it and should not.
+//! Nodes that are not eligible, with and without pods.
 
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::{Cause, Time, Verdict};
-use super::world::{World, ready};
+use super::super::{Cause, Verdict};
+use super::fixture::{Fixture, ready};
 
 const EXCLUDED: Verdict = Verdict::Excluded;
 const LINGERS: Verdict = Verdict::Lingers;
@@ -15,9 +16,9 @@ fn affinity(terms: &Value) -> Value {
 
 #[test]
 fn a_label_that_the_node_selector_wants_is_missing() {
-    let world = World::with(json!({"nodeSelector": {"disk": "ssd"}}));
+    let fixture = Fixture::with(json!({"nodeSelector": {"disk": "ssd"}}));
     let message = "nodeSelector wants disk=ssd, the node has no label disk";
-    let answer = world.check(EXCLUDED, Cause::NodeSelector, message);
+    let answer = fixture.check(EXCLUDED, Cause::NodeSelector, message);
     assert_eq!(
         answer.remedy.as_deref(),
         Some("kubectl label node n1 disk=ssd")
@@ -26,18 +27,18 @@ fn a_label_that_the_node_selector_wants_is_missing() {
 
 #[test]
 fn a_label_that_the_node_selector_wants_is_another() {
-    let world = World::with(json!({"nodeSelector": {"disk": "ssd"}})).label("disk", "hdd");
+    let fixture = Fixture::with(json!({"nodeSelector": {"disk": "ssd"}})).label("disk", "hdd");
     let message = "nodeSelector wants disk=ssd, the node has disk=hdd";
-    let answer = world.check(EXCLUDED, Cause::NodeSelector, message);
+    let answer = fixture.check(EXCLUDED, Cause::NodeSelector, message);
     let remedy = "kubectl label node n1 disk=ssd --overwrite";
     assert_eq!(answer.remedy.as_deref(), Some(remedy));
 }
 
 #[test]
 fn the_template_names_another_node() {
-    let world = World::with(json!({"nodeName": "n2"}));
+    let fixture = Fixture::with(json!({"nodeName": "n2"}));
     let message = "spec.nodeName of the template is n2";
-    world.check(EXCLUDED, Cause::NodeName, message);
+    fixture.check(EXCLUDED, Cause::NodeName, message);
 }
 
 #[test]
@@ -46,11 +47,11 @@ fn no_term_of_required_affinity_matches_and_each_says_what_it_misses() {
         {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a100", "h100"]},
                               {"key": "rack", "operator": "Exists"}]},
         {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["7"]}]}]);
-    let world = World::with(affinity(&terms)).label("cores", "4");
+    let fixture = Fixture::with(affinity(&terms)).label("cores", "4");
     let message = "required node affinity does not match: term 1 wants gpu in (a100, h100), the node \
                    has no label gpu, and wants a label rack, the node has no label rack; term 2 wants \
                    cores above 7, the node has cores=4";
-    let answer = world.check(EXCLUDED, Cause::NodeAffinity, message);
+    let answer = fixture.check(EXCLUDED, Cause::NodeAffinity, message);
     let remedy = "kubectl label node n1 cores=8 --overwrite";
     assert_eq!(
         answer.remedy.as_deref(),
@@ -62,10 +63,10 @@ fn no_term_of_required_affinity_matches_and_each_says_what_it_misses() {
 #[test]
 fn a_label_that_required_affinity_forbids() {
     let terms = json!([{"matchExpressions": [{"key": "virtual", "operator": "DoesNotExist"}]}]);
-    let world = World::with(affinity(&terms)).label("virtual", "yes");
+    let fixture = Fixture::with(affinity(&terms)).label("virtual", "yes");
     let message =
         "required node affinity does not match: wants no label virtual, the node has virtual=yes";
-    let answer = world.check(EXCLUDED, Cause::NodeAffinity, message);
+    let answer = fixture.check(EXCLUDED, Cause::NodeAffinity, message);
     assert_eq!(
         answer.remedy.as_deref(),
         Some("kubectl label node n1 virtual-")
@@ -77,27 +78,27 @@ fn required_affinity_that_names_another_node_is_no_matter_of_labels() {
     let terms = json!([{"matchFields":
         [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]);
     let message = "required node affinity does not match: wants that metadata.name is n2";
-    let answer = World::with(affinity(&terms)).check(EXCLUDED, Cause::NodeAffinity, message);
+    let answer = Fixture::with(affinity(&terms)).check(EXCLUDED, Cause::NodeAffinity, message);
     let remedy = "# change required node affinity in spec.template.spec.affinity";
     assert_eq!(answer.remedy.as_deref(), Some(remedy));
 }
 
 #[test]
 fn a_taint_is_not_tolerated_and_the_toleration_is_told() {
-    let world = World::new().taint("node-role.kubernetes.io/control-plane", "", "NoSchedule");
+    let fixture = Fixture::new().taint("node-role.kubernetes.io/control-plane", "", "NoSchedule");
     let message = "taint node-role.kubernetes.io/control-plane:NoSchedule is not tolerated";
-    let answer = world.check(EXCLUDED, Cause::Taint, message);
+    let answer = fixture.check(EXCLUDED, Cause::Taint, message);
     let remedy = "# add to spec.template.spec:\ntolerations:\n\
                   - key: node-role.kubernetes.io/control-plane\n  operator: Exists\n  effect: NoSchedule";
     assert_eq!(answer.remedy.as_deref(), Some(remedy));
-    assert!(world.answer().nodes[0].ok());
+    assert!(fixture.answer().nodes[0].ok());
 }
 
 #[test]
 fn a_taint_with_a_value_is_tolerated_by_that_value() {
-    let world = World::new().taint("dedicated", "db", "NoExecute");
+    let fixture = Fixture::new().taint("dedicated", "db", "NoExecute");
     let message = "taint dedicated=db:NoExecute is not tolerated";
-    let answer = world.check(EXCLUDED, Cause::Taint, message);
+    let answer = fixture.check(EXCLUDED, Cause::Taint, message);
     let remedy = "# add to spec.template.spec:\ntolerations:\n\
                   - key: dedicated\n  operator: Equal\n  value: \"db\"\n  effect: NoExecute";
     assert_eq!(answer.remedy.as_deref(), Some(remedy));
@@ -107,17 +108,17 @@ fn a_taint_with_a_value_is_tolerated_by_that_value() {
 fn the_toleration_that_is_told_would_do() {
     let tolerations = json!([{"key": "dedicated", "operator": "Equal", "value": "db",
                               "effect": "NoExecute"}]);
-    let world = World::with(json!({ "tolerations": tolerations }));
-    let world = world.taint("dedicated", "db", "NoExecute");
-    assert_eq!(world.on("n1").cause, Cause::NoPod);
+    let fixture = Fixture::with(json!({ "tolerations": tolerations }));
+    let fixture = fixture.taint("dedicated", "db", "NoExecute");
+    assert_eq!(fixture.on("n1").cause, Cause::NoPod);
 }
 
 #[test]
 fn several_rules_refuse_and_the_remedy_has_them_all() {
-    let world = World::with(json!({"nodeSelector": {"a": "1", "b": "2"}}));
-    let world = world.taint("x", "", "NoSchedule");
+    let fixture = Fixture::with(json!({"nodeSelector": {"a": "1", "b": "2"}}));
+    let fixture = fixture.taint("x", "", "NoSchedule");
     let message = "nodeSelector wants a=1, the node has no label a (and 2 more rules)";
-    let answer = world.check(EXCLUDED, Cause::NodeSelector, message);
+    let answer = fixture.check(EXCLUDED, Cause::NodeSelector, message);
     let remedy = "kubectl label node n1 a=1 b=2\n# add to spec.template.spec:\ntolerations:\n\
                   - key: x\n  operator: Exists\n  effect: NoSchedule";
     assert_eq!(answer.remedy.as_deref(), Some(remedy));
@@ -127,11 +128,11 @@ fn several_rules_refuse_and_the_remedy_has_them_all() {
 fn every_rule_is_told_in_order_with_what_was_found() {
     let spec = json!({"nodeSelector": {"disk": "ssd"},
         "tolerations": [{"key": "a", "operator": "Exists"}]});
-    let world = World::with(spec).label("disk", "ssd");
-    let world = world
+    let fixture = Fixture::with(spec).label("disk", "ssd");
+    let fixture = fixture
         .taint("a", "1", "NoSchedule")
         .taint("b", "", "NoSchedule");
-    let checks = world.on("n1").checks;
+    let checks = fixture.on("n1").checks;
     let shown = checks
         .iter()
         .map(|c| (c.rule.as_str(), c.holds, c.found.as_str()));
@@ -145,68 +146,71 @@ fn every_rule_is_told_in_order_with_what_was_found() {
 
 #[test]
 fn a_no_schedule_taint_that_came_later_leaves_the_running_pod() {
-    let world = World::new()
+    let fixture = Fixture::new()
         .taint("dedicated", "", "NoSchedule")
         .pod(ready("p1", "n1"));
     let message = "taint dedicated:NoSchedule is not tolerated; NoSchedule keeps new pods away and \
                    leaves running ones alone";
-    let answer = world.check(LINGERS, Cause::Taint, message);
+    let answer = fixture.check(LINGERS, Cause::Taint, message);
     let remedy = answer.remedy.unwrap();
     assert!(
         remedy.starts_with("# to remove it:\nkubectl delete pod -n default p1\n"),
         "{remedy}"
     );
-    assert!(!answer.pods.is_empty() && !world.answer().ok);
+    assert!(!answer.pods.is_empty() && !fixture.answer().ok);
 }
 
 #[test]
-fn a_no_execute_taint_that_came_later_costs_the_pod() {
-    let world = World::new()
+fn a_later_no_execute_taint_deletes_the_pod() {
+    let fixture = Fixture::new()
         .taint("dedicated", "", "NoExecute")
         .pod(ready("p1", "n1"));
     let message = "taint dedicated:NoExecute is not tolerated; the controller deletes its pod";
-    world.check(LINGERS, Cause::Taint, message);
+    fixture.check(LINGERS, Cause::Taint, message);
 }
 
 #[test]
 fn a_label_was_removed_and_the_pod_goes() {
     let mut pod = ready("p1", "n1");
     pod.view.terminating = true;
-    let world = World::with(json!({"nodeSelector": {"disk": "ssd"}})).pod(pod);
+    let fixture = Fixture::with(json!({"nodeSelector": {"disk": "ssd"}})).pod(pod);
     let message =
         "nodeSelector wants disk=ssd, the node has no label disk; its pod is being deleted";
-    world.check(LINGERS, Cause::NodeSelector, message);
+    fixture.check(LINGERS, Cause::NodeSelector, message);
 }
 
 #[test]
-fn a_pod_on_a_silent_node_counts_for_nothing() {
-    let world = World::new().silent().pod(ready("p1", "n1"));
-    let world = world.taint("node.kubernetes.io/unreachable", "", "NoSchedule");
-    let world = world.taint("node.kubernetes.io/unreachable", "", "NoExecute");
+fn a_pod_on_an_unreachable_node_is_not_counted() {
+    let fixture = Fixture::new().unreachable().pod(ready("p1", "n1"));
+    let fixture = fixture.taint("node.kubernetes.io/unreachable", "", "NoSchedule");
+    let fixture = fixture.taint("node.kubernetes.io/unreachable", "", "NoExecute");
     let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
-                   what it last ran may run on, but counts for nothing";
-    let answer = world.check(LINGERS, Cause::NodeNotReady, message);
-    assert_eq!(answer.since, Some(Time(super::world::NOW - 300)));
+                   its pods may still run but are not counted";
+    let answer = fixture.check(LINGERS, Cause::NodeNotReady, message);
+    assert_eq!(
+        answer.since,
+        Some(Timestamp::from_secs(super::fixture::NOW - 300))
+    );
 }
 
 #[test]
-fn a_silent_node_without_pod_gets_it_when_it_is_ready() {
-    let world = World::new().silent();
-    let world = world.taint("node.kubernetes.io/unreachable", "", "NoSchedule");
+fn an_unreachable_node_without_pod_gets_it_when_it_is_ready() {
+    let fixture = Fixture::new().unreachable();
+    let fixture = fixture.taint("node.kubernetes.io/unreachable", "", "NoSchedule");
     let message = "the node is not ready (NodeStatusUnknown: Kubelet stopped posting node status): \
-                   it gets its pod when it is";
-    world.missing(Cause::NodeNotReady, message);
+                   its pod is created when it is ready";
+    fixture.missing(Cause::NodeNotReady, message);
 }
 
 #[test]
 fn a_cordoned_node_runs_it_all_the_same() {
-    let world = World::new()
+    let fixture = Fixture::new()
         .pod(ready("p1", "n1"))
         .n1(|node| node.view.unschedulable = true);
-    let world = world.taint("node.kubernetes.io/unschedulable", "", "NoSchedule");
-    let answer = world.check(Verdict::Runs, Cause::UpToDate, "runs");
+    let fixture = fixture.taint("node.kubernetes.io/unschedulable", "", "NoSchedule");
+    let answer = fixture.check(Verdict::Runs, Cause::UpToDate, "runs");
     assert_eq!(
         answer.remarks,
-        ["the node is cordoned, which daemon pods do not mind"]
+        ["the node is cordoned, which daemon pods tolerate"]
     );
 }

@@ -1,4 +1,4 @@
-//! Nodes that do not belong: which rule says so, and what would change it.
+//! Nodes that are not eligible: which placement rule excludes them, and what would change it.
 
 use std::fmt::Write as _;
 
@@ -11,51 +11,50 @@ use crate::daemonset::fit::{Fit, Rule, Rules};
 use crate::selector::{Operator, Requirement};
 use crate::taint::{NO_SCHEDULE, Taint, Toleration};
 
-/// Taints that say that a node is not ready.
-pub(super) const SILENCE: [&str; 2] = [
+/// The taints of nodes that are not ready.
+pub(super) const NOT_READY_TAINTS: [&str; 2] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
 ];
 
-/// Every rule, in the order they are looked at.
+/// In the order of evaluation.
 pub(super) fn checks(rules: &Rules, node: &NodeView) -> Vec<Check> {
     let check = |(rule, holds): (Rule<'_>, bool)| Check {
-        rule: asked(&rule),
+        rule: rule_text(&rule),
         holds,
         found: found(&rule, node, rules),
     };
     rules.checks(node).map(check).collect()
 }
 
-/// A node that should not run a pod, with or without one.
 pub(super) fn find(case: &Case<'_>, fit: Fit) -> Finding {
     let Some(node) = case.node() else {
         return Finding::missing(Cause::NodeGone, "there is no such node");
     };
     let view = &node.view;
-    let refused: Vec<Rule<'_>> = case
+    let failed: Vec<Rule<'_>> = case
         .rules
         .checks(view)
         .filter_map(|(rule, holds)| (!holds).then_some(rule))
         .collect();
-    let silent = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if SILENCE.contains(&t.key.as_str()) && t.effect == NO_SCHEDULE);
+    let is_not_ready = |rule: &Rule<'_>| matches!(rule, Rule::Taint(t) if NOT_READY_TAINTS.contains(&t.key.as_str()) && t.effect == NO_SCHEDULE);
     let has_pods = !case.place.pods.is_empty();
-    if refused.iter().all(silent) {
+    if failed.iter().all(is_not_ready) {
         return not_ready(case, has_pods);
     }
-    // The first that would remain once the node is ready again.
-    let first = refused.iter().find(|rule| !silent(rule));
+    // The first rule that still fails once the node is ready.
+    let first = failed.iter().find(|rule| !is_not_ready(rule));
     let Some(first) = first else {
         return Finding::missing(Cause::NodeNotReady, "the node is not ready");
     };
-    let others = refused.iter().filter(|rule| !silent(rule)).count() - 1;
-    let mut message = told(first, view);
+    let others = failed.iter().filter(|rule| !is_not_ready(rule)).count() - 1;
+    let mut message = failure_text(first, view);
     match others {
         0 => {}
         1 => message.push_str(" (and one more rule)"),
         n => write!(message, " (and {n} more rules)").expect("a String takes every write"),
     }
-    let remedy = remedies(&refused, view);
+    let remedy = remedies(&failed, view);
     let cause = cause(first);
     if !has_pods {
         return Finding::new(Verdict::Excluded, cause, message).remedy(remedy);
@@ -64,41 +63,45 @@ pub(super) fn find(case: &Case<'_>, fit: Fit) -> Finding {
     Finding::new(Verdict::Lingers, cause, message).remedy(remedy)
 }
 
-fn lingering(case: &Case<'_>, fit: Fit, message: &str, to_belong: String) -> (String, String) {
+fn lingering(
+    case: &Case<'_>,
+    fit: Fit,
+    message: &str,
+    to_make_eligible: String,
+) -> (String, String) {
     if fit.keep {
-        let delete = case.foremost().map(|standing| {
+        let delete = case.decisive().map(|standing| {
             let name = &standing.pod.name;
             let namespace = &case.snapshot.daemon_set.namespace;
             format!(
-                "# to remove it:\nkubectl delete pod -n {namespace} {name}\n# to let it belong:\n"
+                "# to remove it:\nkubectl delete pod -n {namespace} {name}\n# to make the node eligible:\n"
             )
         });
         return (
             format!("{message}; NoSchedule keeps new pods away and leaves running ones alone"),
-            format!("{}{to_belong}", delete.unwrap_or_default()),
+            format!("{}{to_make_eligible}", delete.unwrap_or_default()),
         );
     }
     let leaving = case.place.pods.iter().all(super::Standing::leaves);
-    let end = if leaving {
+    let then = if leaving {
         "its pod is being deleted"
     } else {
         "the controller deletes its pod"
     };
-    (format!("{message}; {end}"), to_belong)
+    (format!("{message}; {then}"), to_make_eligible)
 }
 
-/// A node that would belong if it were ready.
+/// A node that is only excluded because it is not ready.
 fn not_ready(case: &Case<'_>, has_pods: bool) -> Finding {
-    let unready = case.node().and_then(super::Node::unready);
-    let since = unready.as_ref().and_then(super::seen::Condition::since);
-    let why = unready.map_or_else(|| "its taint says so".to_owned(), |c| pod::reason(&c));
+    let unready = case.node().and_then(super::NodeSnapshot::unready);
+    let since = unready.as_ref().and_then(|c| c.last_transition_time);
+    let why = unready.map_or_else(|| "by its taint".to_owned(), |c| pod::reason(&c));
     let finding = if has_pods {
-        let message = format!(
-            "the node is not ready ({why}): what it last ran may run on, but counts for nothing"
-        );
+        let message =
+            format!("the node is not ready ({why}): its pods may still run but are not counted");
         Finding::new(Verdict::Lingers, Cause::NodeNotReady, message)
     } else {
-        let message = format!("the node is not ready ({why}): it gets its pod when it is");
+        let message = format!("the node is not ready ({why}): its pod is created when it is ready");
         Finding::missing(Cause::NodeNotReady, message)
     };
     finding
@@ -115,7 +118,7 @@ fn cause(rule: &Rule<'_>) -> Cause {
     }
 }
 
-fn asked(rule: &Rule<'_>) -> String {
+fn rule_text(rule: &Rule<'_>) -> String {
     match rule {
         Rule::Name(name) => format!("spec.nodeName is {name}"),
         Rule::Label(key, value) => format!("nodeSelector {key}={value}"),
@@ -142,7 +145,7 @@ fn found(rule: &Rule<'_>, node: &NodeView, rules: &Rules) -> String {
     }
 }
 
-fn told(rule: &Rule<'_>, node: &NodeView) -> String {
+fn failure_text(rule: &Rule<'_>, node: &NodeView) -> String {
     match rule {
         Rule::Name(name) => format!("spec.nodeName of the template is {name}"),
         Rule::Label(key, value) => {
@@ -165,7 +168,7 @@ fn has(node: &NodeView, key: &str) -> String {
     }
 }
 
-/// What each term of required affinity misses.
+/// What each term of required affinity is missing.
 fn terms(selector: &NodeSelector, node: &NodeView) -> String {
     let all: Vec<Vec<Part<'_>>> = selector.unmet(&node.name, &node.labels).collect();
     let several = all.len() > 1;

@@ -1,21 +1,20 @@
-//! Nodes whose pod works: of the present template or of an old one, and what an old one waits for.
+//! Nodes with an available pod: of the current template, or of an old one and what its update waits for.
 
 use super::answer::{Cause, Finding, Note, Verdict};
 use super::{Case, Snapshot, Standing, pod};
 use crate::daemonset::survey::{Survey, Turn};
 use crate::daemonset::view::Strategy;
 
-/// How many nodes are named as those that hold a rollout up.
+/// How many of the nodes that use up the rollout budget are named.
 const NAMED: usize = 3;
 
-/// A node with a pod that works.
 pub(super) fn find(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
-    let mut finding = age(case, standing);
+    let mut finding = template_finding(case, standing);
     finding.pod = Some(standing.pod.name.to_string());
     finding
 }
 
-fn age(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
+fn template_finding(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
     let runs = |cause, message: String| Finding::new(Verdict::Runs, cause, message);
     if standing.updated {
         return runs(Cause::UpToDate, "runs".to_owned());
@@ -50,7 +49,7 @@ fn age(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
     }
 }
 
-/// The nodes that use up what a rollout may have under way at once.
+/// The nodes that use up the rollout budget.
 pub(super) fn busy<'a>(snapshot: &Snapshot, survey: &'a Survey<'_>) -> Vec<&'a str> {
     let surges = snapshot.daemon_set.strategy.surges();
     let counts = |place: &super::Place<'_>| {
@@ -92,7 +91,6 @@ fn names(busy: &[&str]) -> String {
     }
 }
 
-/// What concerns the whole rollout.
 pub(super) fn notes(snapshot: &Snapshot, survey: &Survey<'_>) -> Vec<Note> {
     let counters = &survey.counters;
     let old = counters.current - counters.updated;
@@ -104,7 +102,7 @@ pub(super) fn notes(snapshot: &Snapshot, survey: &Survey<'_>) -> Vec<Note> {
         Strategy::RollingUpdate { .. } => "RollingUpdate",
     };
     let message = format!(
-        "{} of {} nodes have a pod of the present template ({how})",
+        "{} of {} nodes have a pod of the current template ({how})",
         counters.updated, counters.desired
     );
     vec![Note::new("rollout", message)]

@@ -1,28 +1,28 @@
-//! Pods that use more of the machine's disk than they were given.
+//! Pods that exceed their limits of local ephemeral storage.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::{Candidate, EVICTED};
-use crate::pod::status::Verdict;
+use crate::pod::status::PodFailure;
 use crate::quantity::Quantity;
 
 const STORAGE: &str = "ephemeral-storage";
 
-/// Why a pod has to go for what it keeps on disk, if it does. `volumes` is what each of its emptyDirs takes, in
-/// bytes; `split` says that the layers of containers are on another disk than all else.
-pub fn exceeded(
+/// The eviction of a pod that exceeds a limit. `volumes` is the size of each of its emptyDirs in bytes;
+/// `split` says that the writable layers of containers are on another disk than everything else.
+pub fn storage_limit_exceeded(
     pod: &Value,
     volumes: &BTreeMap<String, u64>,
     used: &Candidate,
     split: bool,
-) -> Option<Verdict> {
+) -> Option<PodFailure> {
     let spec = &pod["spec"];
-    let message = by_volume(spec, volumes)
-        .or_else(|| by_pod(spec, used))
-        .or_else(|| by_container(spec, used, split))?;
-    Some(Verdict {
+    let message = volume_message(spec, volumes)
+        .or_else(|| pod_message(spec, used))
+        .or_else(|| container_message(spec, used, split))?;
+    Some(PodFailure {
         reason: EVICTED.to_owned(),
         message,
     })
@@ -32,8 +32,8 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// More than a limit, if there is one and it is more than nothing.
-fn is_over(used: u64, limit: &Value) -> Option<Quantity> {
+/// The limit, if there is a positive one and it is exceeded.
+fn exceeded(used: u64, limit: &Value) -> Option<Quantity> {
     if limit.is_null() {
         return None;
     }
@@ -42,17 +42,17 @@ fn is_over(used: u64, limit: &Value) -> Option<Quantity> {
     (limit.sign() > 0 && used > limit).then_some(limit)
 }
 
-fn by_volume(spec: &Value, volumes: &BTreeMap<String, u64>) -> Option<String> {
+fn volume_message(spec: &Value, volumes: &BTreeMap<String, u64>) -> Option<String> {
     items(&spec["volumes"]).find_map(|volume| {
         let name = volume["name"].as_str()?;
-        let limit = is_over(*volumes.get(name)?, &volume["emptyDir"]["sizeLimit"])?;
+        let limit = exceeded(*volumes.get(name)?, &volume["emptyDir"]["sizeLimit"])?;
         Some(format!(
             "Usage of EmptyDir volume {name:?} exceeds the limit \"{limit}\". "
         ))
     })
 }
 
-fn by_pod(spec: &Value, used: &Candidate) -> Option<String> {
+fn pod_message(spec: &Value, used: &Candidate) -> Option<String> {
     let limits: Vec<Quantity> = items(&spec["containers"])
         .map(|container| &container["resources"]["limits"][STORAGE])
         .filter(|limit| !limit.is_null())
@@ -61,19 +61,19 @@ fn by_pod(spec: &Value, used: &Candidate) -> Option<String> {
     let limit = limits.into_iter().reduce(|sum, one| sum + one)?;
     let containers = used.containers.as_ref()?.iter();
     let total = containers.map(|c| c.layer + c.logs).sum::<u64>() + used.volumes;
-    let limit = is_over(total, &limit.to_string().into())?;
+    let limit = exceeded(total, &limit.to_string().into())?;
     Some(format!(
         "Pod ephemeral local storage usage exceeds the total limit of containers {limit}. "
     ))
 }
 
-fn by_container(spec: &Value, used: &Candidate, split: bool) -> Option<String> {
+fn container_message(spec: &Value, used: &Candidate, split: bool) -> Option<String> {
     used.containers.iter().flatten().find_map(|container| {
         let name = &container.name;
         let mut all = items(&spec["containers"]);
         let spec = all.find(|spec| spec["name"] == name.as_str())?;
         let used = container.logs + if split { 0 } else { container.layer };
-        let limit = is_over(used, &spec["resources"]["limits"][STORAGE])?;
+        let limit = exceeded(used, &spec["resources"]["limits"][STORAGE])?;
         Some(format!(
             "Container {name} exceeded its local ephemeral storage limit \"{limit}\". "
         ))
@@ -85,32 +85,32 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::pod::evict::ContainerUse;
+    use crate::pod::eviction::ContainerUsage;
 
     const MIB: u64 = 1 << 20;
 
-    /// A pod with a volume of 1Mi, and containers that may use 2Mi and anything.
+    /// A pod with a volume of 1Mi, a container with a limit of 2Mi and one without limits.
     fn check(volume: u64, layer: u64, logs: u64, split: bool, expected: &str) {
         let pod = json!({"spec": {
             "volumes": [{"name": "x", "emptyDir": {"sizeLimit": "1Mi"}}, {"name": "y", "emptyDir": {}}],
             "containers": [{"name": "a", "resources": {"limits": {STORAGE: "2Mi"}}}, {"name": "b"}]}});
         let volumes = BTreeMap::from([("x".to_owned(), volume), ("y".to_owned(), 1)]);
         let used = Candidate {
-            containers: Some(vec![ContainerUse {
+            containers: Some(vec![ContainerUsage {
                 name: "a".to_owned(),
                 layer,
                 logs,
-                ..ContainerUse::default()
+                ..ContainerUsage::default()
             }]),
             ..Candidate::default()
         };
-        let verdict = exceeded(&pod, &volumes, &used, split);
-        let message = verdict.map(|verdict| verdict.message).unwrap_or_default();
+        let failure = storage_limit_exceeded(&pod, &volumes, &used, split);
+        let message = failure.map(|failure| failure.message).unwrap_or_default();
         assert_eq!(message, expected);
     }
 
     #[test]
-    fn what_is_over_a_limit_is_named() {
+    fn the_exceeded_limit_is_named() {
         check(MIB, MIB, MIB, false, "");
         check(
             MIB + 1,
@@ -136,16 +136,19 @@ mod tests {
         containers[1]["name"] = "b".into();
         let pod = json!({"spec": {"containers": containers}});
         let used = Candidate {
-            containers: Some(vec![ContainerUse {
+            containers: Some(vec![ContainerUsage {
                 name: "a".to_owned(),
                 layer: 3 * MIB,
-                ..ContainerUse::default()
+                ..ContainerUsage::default()
             }]),
             ..Candidate::default()
         };
         let message = "Container a exceeded its local ephemeral storage limit \"2Mi\". ";
-        let verdict = exceeded(&pod, &BTreeMap::new(), &used, false);
-        assert_eq!(verdict.unwrap().message, message);
-        assert_eq!(exceeded(&pod, &BTreeMap::new(), &used, true), None);
+        let failure = storage_limit_exceeded(&pod, &BTreeMap::new(), &used, false);
+        assert_eq!(failure.unwrap().message, message);
+        assert_eq!(
+            storage_limit_exceeded(&pod, &BTreeMap::new(), &used, true),
+            None
+        );
     }
 }

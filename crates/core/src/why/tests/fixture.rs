@@ -1,17 +1,14 @@
-//! A small cluster for the situations: three plain nodes, one DaemonSet, and what a test adds.
+//! A small cluster: three ready nodes, one DaemonSet, and what a test adds.
 
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "what is written as json!(…) is handed over"
-)]
+#![expect(clippy::needless_pass_by_value, reason = "tests pass json!(…) values")]
 
 use std::sync::Arc;
 
+use kennel_types::{Condition, ConditionStatus, ConditionType, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::seen::Condition;
 use super::super::{
-    Answer, Cause, Event, Node, NodeAnswer, Pod, PodFacts, Snapshot, Verdict, explain,
+    Answer, Cause, NodeAnswer, NodeSnapshot, PodSnapshot, Snapshot, Verdict, explain,
 };
 use crate::daemonset::history::{Revision, data};
 use crate::daemonset::view::{Phase, Strategy};
@@ -19,12 +16,12 @@ use crate::daemonset::{Counters, DaemonSetView, HASH_LABEL, NodeView, PodView};
 use crate::selector::Selector;
 use crate::taint::Taint;
 
-/// The moment that is looked at.
+/// In seconds since the epoch.
 pub(super) const NOW: i64 = 1_000_000;
 
-pub(super) struct World(pub(super) Snapshot);
+pub(super) struct Fixture(pub(super) Snapshot);
 
-impl World {
+impl Fixture {
     /// Three ready nodes n1 to n3 and a DaemonSet that should run on all, seen by its controller.
     pub(super) fn new() -> Self {
         Self::with(json!({"containers": [{"name": "main", "image": "agent:1"}]}))
@@ -44,15 +41,15 @@ impl World {
             terminating: false,
         };
         Self(Snapshot {
-            now: NOW,
+            now: Timestamp::from_secs(NOW),
             daemon_set: daemon_set(template),
             nodes: ["n1", "n2", "n3"].map(node).into(),
             nodes_known: true,
             pods: Vec::new(),
             revisions: vec![revision],
             events: Vec::new(),
-            crowds: Vec::new(),
-            unread: Vec::new(),
+            occupancies: Vec::new(),
+            unreadable: Vec::new(),
             only: None,
         })
     }
@@ -63,7 +60,7 @@ impl World {
     }
 
     /// Changes n1, which most tests are about.
-    pub(super) fn n1(mut self, change: impl FnOnce(&mut Node)) -> Self {
+    pub(super) fn n1(mut self, change: impl FnOnce(&mut NodeSnapshot)) -> Self {
         change(&mut self.0.nodes[0]);
         self
     }
@@ -84,30 +81,28 @@ impl World {
         })
     }
 
-    /// n1 has not been heard of for five minutes.
-    pub(super) fn silent(self) -> Self {
+    /// n1 has not reported for five minutes.
+    pub(super) fn unreachable(self) -> Self {
         self.n1(|node| {
             node.conditions = vec![Condition {
-                r#type: "Ready".to_owned(),
-                status: "Unknown".to_owned(),
+                r#type: ConditionType::Ready,
                 reason: "NodeStatusUnknown".to_owned(),
                 message: "Kubelet stopped posting node status.".to_owned(),
-                last_transition_time: Some(time(NOW - 300)),
+                last_transition_time: Some(Timestamp::from_secs(NOW - 300)),
+                ..Condition::default()
             }];
         })
     }
 
-    pub(super) fn pod(mut self, pod: Pod) -> Self {
+    pub(super) fn pod(mut self, pod: PodSnapshot) -> Self {
         self.0.pods.push(pod);
         self
     }
 
     pub(super) fn event(mut self, about: &str, reason: &str, message: &str, ago: i64) -> Self {
         let event = json!({"type": "Warning", "reason": reason, "message": message,
-            "involvedObject": {"uid": about}, "lastTimestamp": time(NOW - ago)});
-        self.0
-            .events
-            .push(serde_json::from_value::<Event>(event).unwrap());
+            "involvedObject": {"uid": about}, "lastTimestamp": Timestamp::from_secs(NOW - ago).to_string()});
+        self.0.events.push(serde_json::from_value(event).unwrap());
         self
     }
 
@@ -121,7 +116,7 @@ impl World {
         found.unwrap()
     }
 
-    /// What is said about n1.
+    /// Checks the answer for n1.
     pub(super) fn check(&self, verdict: Verdict, cause: Cause, message: &str) -> NodeAnswer {
         let answer = self.on("n1");
         assert_eq!(answer.message, message);
@@ -129,14 +124,10 @@ impl World {
         answer
     }
 
-    /// n1 should run it and does not.
+    /// Checks that n1 should run it and does not.
     pub(super) fn missing(&self, cause: Cause, message: &str) -> NodeAnswer {
         self.check(Verdict::Missing, cause, message)
     }
-}
-
-pub(super) fn time(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).unwrap().to_string()
 }
 
 fn daemon_set(template: Value) -> DaemonSetView {
@@ -162,8 +153,8 @@ fn daemon_set(template: Value) -> DaemonSetView {
     }
 }
 
-fn node(name: &str) -> Node {
-    Node {
+fn node(name: &str) -> NodeSnapshot {
+    NodeSnapshot {
         view: NodeView {
             name: name.into(),
             labels: [("kubernetes.io/hostname".to_owned(), name.to_owned())].into(),
@@ -171,15 +162,15 @@ fn node(name: &str) -> Node {
             unschedulable: false,
         },
         conditions: vec![Condition {
-            r#type: "Ready".to_owned(),
-            status: "True".to_owned(),
+            r#type: ConditionType::Ready,
+            status: ConditionStatus::True,
             ..Condition::default()
         }],
     }
 }
 
-/// A pod of the present template on a node, ready for a minute.
-pub(super) fn ready(name: &str, node: &str) -> Pod {
+/// A pod of the current template on a node, ready for a minute.
+pub(super) fn ready(name: &str, node: &str) -> PodSnapshot {
     let mut pod = pod(
         name,
         node,
@@ -191,24 +182,24 @@ pub(super) fn ready(name: &str, node: &str) -> Pod {
 }
 
 /// The same of an old template.
-pub(super) fn old(name: &str, node: &str) -> Pod {
+pub(super) fn old(name: &str, node: &str) -> PodSnapshot {
     let mut pod = ready(name, node);
     labelled(&mut pod, "old");
     pod
 }
 
-/// A pod of the present template on a node, with this status and one container `main`.
-pub(super) fn pod(name: &str, node: &str, status: Value) -> Pod {
-    asked(name, node, json!({}), status)
+/// A pod of the current template on a node, with this status and one container `main`.
+pub(super) fn pod(name: &str, node: &str, status: Value) -> PodSnapshot {
+    pod_with_spec(name, node, json!({}), status)
 }
 
 /// The same with more in its spec.
-pub(super) fn asked(name: &str, node: &str, mut spec: Value, status: Value) -> Pod {
+pub(super) fn pod_with_spec(name: &str, node: &str, mut spec: Value, status: Value) -> PodSnapshot {
     if spec.get("containers").is_none() {
         spec["containers"] = json!([{"name": "main", "image": "agent:1"}]);
     }
     let object = json!({"metadata": {}, "spec": spec, "status": status});
-    let mut pod = Pod {
+    let mut pod = PodSnapshot {
         view: PodView {
             namespace: "default".into(),
             name: name.into(),
@@ -226,21 +217,21 @@ pub(super) fn asked(name: &str, node: &str, mut spec: Value, status: Value) -> P
             },
             ready_since: None,
         },
-        facts: serde_json::from_value::<PodFacts>(object).unwrap(),
+        object: serde_json::from_value(object).unwrap(),
     };
     labelled(&mut pod, "new");
     pod
 }
 
 /// A pod that is pinned to a node and bound to none.
-pub(super) fn pending(name: &str, node: &str, spec: Value, status: Value) -> Pod {
-    let mut pod = asked(name, node, spec, status);
+pub(super) fn pending(name: &str, node: &str, spec: Value, status: Value) -> PodSnapshot {
+    let mut pod = pod_with_spec(name, node, spec, status);
     pod.view.pinned_to = pod.view.bound_to.take();
     pod
 }
 
 /// A pod whose container `main` is in this state.
-pub(super) fn with_container(state: Value) -> Pod {
+pub(super) fn with_container(state: Value) -> PodSnapshot {
     let mut status = json!({"name": "main", "ready": false});
     for (key, value) in state.as_object().unwrap() {
         status[key] = value.clone();
@@ -252,7 +243,7 @@ pub(super) fn with_container(state: Value) -> Pod {
     )
 }
 
-fn labelled(pod: &mut Pod, hash: &str) {
+fn labelled(pod: &mut PodSnapshot, hash: &str) {
     let labels = [("app", "agent"), (HASH_LABEL, hash)];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
     pod.view.labels = Arc::new(labels.into());

@@ -1,16 +1,16 @@
-//! The answer as a whole: what it counts, what scripts read, and what may not be read.
+//! The answer as a whole: counts, JSON format, missing permissions.
 
 use serde_json::json;
 
 use super::super::Verdict;
-use super::world::{World, pod, ready};
+use super::fixture::{Fixture, pod, ready};
 
 #[test]
 fn it_counts_by_verdict_and_by_the_planners_rules() {
-    let world = World::new()
+    let fixture = Fixture::new()
         .taint("x", "", "NoSchedule")
         .pod(ready("p2", "n2"));
-    let answer = world.pod(pod("p3", "n3", json!({}))).answer();
+    let answer = fixture.pod(pod("p3", "n3", json!({}))).answer();
     let counts = &answer.counts;
     assert_eq!((counts.nodes, counts.desired, counts.available), (3, 2, 1));
     assert_eq!((counts.missing, counts.excluded, counts.runs), (1, 1, 1));
@@ -18,11 +18,11 @@ fn it_counts_by_verdict_and_by_the_planners_rules() {
 }
 
 #[test]
-fn its_form_is_the_one_that_scripts_read() {
-    let world = World::new()
+fn the_json_format_is_stable() {
+    let fixture = Fixture::new()
         .taint("x", "", "NoSchedule")
         .pod(ready("p2", "n2"));
-    let answer = serde_json::to_value(world.pod(ready("p3", "n3")).answer()).unwrap();
+    let answer = serde_json::to_value(fixture.pod(ready("p3", "n3")).answer()).unwrap();
     assert_eq!(answer["schema"], "kennel-why/1");
     assert_eq!(answer["ok"], true);
     let first = json!({"node": "n1", "verdict": "excluded", "cause": "taint",
@@ -39,20 +39,20 @@ fn its_form_is_the_one_that_scripts_read() {
 }
 
 #[test]
-fn where_nodes_may_not_be_read_those_with_pods_are_told_of() {
-    let mut world = World::new().pod(ready("p1", "n1"));
-    world.0.nodes.clear();
-    world.0.nodes_known = false;
-    world.0.unread = vec!["you may not list nodes".to_owned()];
-    let answer = world.answer();
+fn without_permission_to_list_nodes_those_with_pods_are_answered() {
+    let mut fixture = Fixture::new().pod(ready("p1", "n1"));
+    fixture.0.nodes.clear();
+    fixture.0.nodes_known = false;
+    fixture.0.unreadable = vec!["you may not list nodes".to_owned()];
+    let answer = fixture.answer();
     assert_eq!(answer.nodes.len(), 1);
     assert_eq!(answer.nodes[0].verdict, Verdict::Runs);
     assert_eq!(answer.notes[0].code, "not-readable");
 }
 
 #[test]
-fn a_cluster_without_nodes_is_as_it_should_be() {
-    let mut world = World::new();
-    world.0.nodes.clear();
-    assert!(world.answer().ok);
+fn a_cluster_without_nodes_is_ok() {
+    let mut fixture = Fixture::new();
+    fixture.0.nodes.clear();
+    assert!(fixture.answer().ok);
 }

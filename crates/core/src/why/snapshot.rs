@@ -1,0 +1,73 @@
+//! The input: the state of a cluster at one moment, as far as it concerns one DaemonSet.
+//!
+//! Beside the views that the planner's rules read, it holds the API objects that explain a pod's state.
+
+use kennel_types::condition::find;
+use kennel_types::event::Event;
+use kennel_types::{Condition, ConditionType, Timestamp};
+
+use super::unscheduled::NodeOccupancy;
+use crate::daemonset::history::Revision;
+use crate::daemonset::{DaemonSetView, NodeView, PodView};
+
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub now: Timestamp,
+    pub daemon_set: DaemonSetView,
+    pub nodes: Vec<NodeSnapshot>,
+    /// Whether the user may list nodes.
+    pub nodes_known: bool,
+    /// Pods that it owns or could adopt.
+    pub pods: Vec<PodSnapshot>,
+    pub revisions: Vec<Revision>,
+    /// Events about the DaemonSet and its pods.
+    pub events: Vec<Event>,
+    /// The nodes where a pod cannot be scheduled, as far as they were looked up.
+    pub occupancies: Vec<NodeOccupancy>,
+    /// Messages about what could not be read.
+    pub unreadable: Vec<String>,
+    /// Answer for this node alone.
+    pub only: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NodeSnapshot {
+    pub view: NodeView,
+    pub conditions: Vec<Condition>,
+}
+
+impl NodeSnapshot {
+    /// The `Ready` condition, unless it is `True`. A node without one is not ready either.
+    pub fn unready(&self) -> Option<Condition> {
+        match find(&self.conditions, &ConditionType::Ready) {
+            Some(ready) if ready.is_true() => None,
+            Some(ready) => Some(ready.clone()),
+            None => Some(Condition {
+                message: "it has not reported yet".to_owned(),
+                ..Condition::default()
+            }),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct PodSnapshot {
+    pub view: PodView,
+    pub object: kennel_types::Pod,
+}
+
+impl PodSnapshot {
+    pub(super) fn created(&self) -> Timestamp {
+        Timestamp::from_secs(self.view.created)
+    }
+}
+
+impl Snapshot {
+    /// The events about an object, the newest first.
+    pub fn events_of(&self, uid: &str) -> Vec<&Event> {
+        let of = |event: &&Event| event.involved_object.uid == uid;
+        let mut events: Vec<&Event> = self.events.iter().filter(of).collect();
+        events.sort_by_key(|event| std::cmp::Reverse(event.last_seen()));
+        events
+    }
+}
