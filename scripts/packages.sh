@@ -10,7 +10,8 @@ set -eu
 #   ca-certificates  cargo's downloads
 #   util-linux       flock, in scripts/kubectls.sh; nsenter and setsid, in the tests of the agent
 #   iproute2         ip, for the networks of the playground's nodes, and of the machines of the tests
-BUILD="gcc libc6-dev ca-certificates util-linux iproute2"
+#   dpkg-dev         dpkg-shlibdeps, for the dependencies of the Debian package
+BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 
 # What only the tests need:
 #   strace           the store's test that no write is acknowledged before its sync

@@ -1,8 +1,7 @@
-//! Writes the server's schema table (`table.rs`) from the facts in `fields.json`.
+//! Generates the server's schema table (`table.rs`) from `fields.json`.
 //!
-//! The facts describe protobuf messages; the table describes JSON objects. They differ where a
-//! message is inlined into its parent in JSON, and in the `apiVersion` and `kind` that every kind
-//! has in JSON alone. This room settles both and decides nothing else.
+//! `fields.json` describes protobuf messages, the table JSON objects. They differ where JSON inlines a message into its
+//! parent, and in `apiVersion` and `kind`, which only JSON has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,7 +18,6 @@ fn schema_file(name: &str) -> PathBuf {
     root.join("../crates/server/src/schema").join(name)
 }
 
-/// Writes the table to its place.
 pub(crate) fn run() -> Result<()> {
     fs::write(schema_file("table.rs"), generate()?).context("writing table.rs")
 }

@@ -1,5 +1,5 @@
-//! `package`: a Debian package, or an OCI image, of a program that is built already. `make deb` and `make image`
-//! build it first.
+//! `xtask package`: builds a Debian package or an OCI image of an existing binary. `make deb` and `make image` build
+//! the binary first.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use anyhow::{Context as _, Result, bail};
 use kennel_packages::{deb, image};
 
 const USAGE: &str = "usage: cargo xtask package (deb | image) [--option VALUE …]
-  --binary FILE       the kennel to package [target/release/kennel]
-  --out DIR           where to put it [target/packages]
+  --binary FILE       the kennel binary [target/release/kennel]
+  --out DIR           the output directory [target/packages]
   --compression TYPE  deb: xz, zstd, gzip or none [xz]; image: gzip or none [gzip]
-  --version VERSION   deb: the version of the package [that of kennel, and -1]
-  --name NAME         image: what it is called, tag included [localhost/kennel and its version]";
+  --version VERSION   deb: the package version [that of kennel, with -1]
+  --name NAME         image: name and tag [localhost/kennel with its version]";
 
 struct Options {
     binary: PathBuf,
@@ -21,29 +21,29 @@ struct Options {
     name: String,
 }
 
-/// Makes what was asked for, and says where it is.
-#[expect(clippy::print_stdout, reason = "where it is, is what was asked for")]
-pub(crate) fn run(words: &[String]) -> Result<()> {
-    let (kind, options) = words.split_first().context(USAGE)?;
+/// Builds the package or image, and prints its path.
+#[expect(clippy::print_stdout, reason = "the output of the task")]
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let (kind, options) = arguments.split_first().context(USAGE)?;
     let options = parse(options)?;
     std::fs::create_dir_all(&options.out)?;
     match kind.as_str() {
         "deb" => {
-            let plan = deb::Plan {
+            let deb_options = deb::Options {
                 binary: &options.binary,
                 version: &options.version,
                 compression: options.compression.as_deref().unwrap_or("xz"),
             };
-            println!("{}", deb::build(&plan, &options.out)?.display());
+            println!("{}", deb::build(&deb_options, &options.out)?.display());
         }
         "image" => {
-            let plan = image::Plan {
+            let image_options = image::Options {
                 binary: &options.binary,
                 name: &options.name,
                 compressed: options.compression.as_deref() != Some("none"),
             };
             let file = options.out.join("kennel-image.tar");
-            let digest = image::build(&plan, &file)?;
+            let digest = image::build(&image_options, &file)?;
             println!("{}\n{} {digest}", file.display(), options.name);
         }
         _ => bail!("{USAGE}"),
@@ -51,15 +51,15 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn parse(words: &[String]) -> Result<Options> {
+fn parse(arguments: &[String]) -> Result<Options> {
     let mut options = Options {
         binary: "target/release/kennel".into(),
         out: "target/packages".into(),
         compression: None,
-        version: deb::version(),
-        name: image::name(),
+        version: deb::default_version(),
+        name: image::default_name(),
     };
-    for pair in words.chunks(2) {
+    for pair in arguments.chunks(2) {
         let [option, value] = pair else {
             bail!("{USAGE}");
         };

@@ -1,6 +1,6 @@
-//! Kennel's own image: the program, what it needs to run, and nothing else. No shell, no package manager.
+//! Kennel's container image: the binary and its shared libraries, without a shell or package manager.
 //!
-//! It runs as nobody in particular, which is enough for `kennel controller`, `dns` and `server`.
+//! It runs as an unprivileged user, which is enough for `kennel controller`, `dns` and `server`.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,41 +9,39 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-use crate::oci;
-use crate::run::{epoch, run};
-use crate::tar::Tree;
-use crate::{VERSION, libraries};
+use crate::command::{run, source_date_epoch};
+use crate::file_tree::FileTree;
+use crate::{VERSION, libraries, oci};
 
-/// Whom it runs as, as images without a distribution do.
+/// The user `nonroot` of distroless images.
 const USER: &str = "65532:65532";
-const USERS: &str = "\
+const PASSWD: &str = "\
 root:x:0:0:root:/:/nonexistent
 nonroot:x:65532:65532:nonroot:/:/nonexistent
 ";
-const GROUPS: &str = "root:x:0:\nnonroot:x:65532:\n";
+const GROUP: &str = "root:x:0:\nnonroot:x:65532:\n";
 
-/// What it is called unless somebody says otherwise: there is no registry that it comes from.
-pub fn name() -> String {
+/// The default name. There is no registry to pull the image from.
+pub fn default_name() -> String {
     format!("localhost/kennel:{VERSION}")
 }
 
-/// What to make.
 #[derive(Clone, Debug)]
-pub struct Plan<'a> {
-    /// `kennel`, as it was built.
+pub struct Options<'a> {
+    /// The `kennel` binary.
     pub binary: &'a Path,
-    /// What the image is called, tag included.
+    /// Name and tag.
     pub name: &'a str,
-    /// Whether to make it small, which takes longer.
+    /// Whether to gzip the layer.
     pub compressed: bool,
 }
 
-/// Makes the image, as a file that container engines load, and returns its digest.
-pub fn build(plan: &Plan<'_>, file: &Path) -> Result<String> {
-    let time = epoch();
+/// Writes the image as a tar that container engines load; returns the digest of its manifest.
+pub fn build(options: &Options<'_>, file: &Path) -> Result<String> {
+    let time = source_date_epoch();
     let image = oci::Image {
-        name: plan.name.to_owned(),
-        files: files(plan.binary)?,
+        name: options.name.to_owned(),
+        files: files(options.binary)?,
         config: json!({
             "User": USER,
             "Env": ["PATH=/usr/bin"],
@@ -57,31 +55,30 @@ pub fn build(plan: &Plan<'_>, file: &Path) -> Result<String> {
                 "org.opencontainers.image.created": oci::time(time),
             },
         }),
-        compressed: plan.compressed,
+        compressed: options.compressed,
         time,
     };
-    let cannot = || format!("cannot write {}", file.display());
-    let mut to = File::create(file).with_context(cannot)?;
-    image.write(&mut to).with_context(cannot)
+    let error = || format!("cannot write {}", file.display());
+    let mut to = File::create(file).with_context(error)?;
+    image.write(&mut to).with_context(error)
 }
 
-fn files(binary: &Path) -> Result<Tree> {
-    let mut tree = Tree::default();
+fn files(binary: &Path) -> Result<FileTree> {
+    let mut tree = FileTree::default();
     tree.file("usr/bin/kennel", stripped(binary)?, 0o755);
     for library in libraries(binary) {
         let content = fs::read(&library);
         let content = content.with_context(|| format!("cannot read {}", library.display()))?;
         tree.file(&library.to_string_lossy(), content, 0o755);
     }
-    tree.file("etc/passwd", USERS, 0o644);
-    tree.file("etc/group", GROUPS, 0o644);
-    // Names are looked up as everywhere: in files, then by asking.
+    tree.file("etc/passwd", PASSWD, 0o644);
+    tree.file("etc/group", GROUP, 0o644);
     tree.file("etc/nsswitch.conf", "hosts: files dns\n", 0o644);
     tree.directory("tmp", 0o1777);
     Ok(tree)
 }
 
-/// A program without what only debuggers read.
+/// The binary without debug symbols.
 pub(crate) fn stripped(binary: &Path) -> Result<Vec<u8>> {
     let dir = tempfile::tempdir()?;
     let copy = dir.path().join("stripped");

@@ -1,23 +1,22 @@
-//! What people install: a Debian package, and an OCI image, of a `kennel` that is built already.
+//! Builds the Debian package and the OCI image of a `kennel` binary.
 //!
 //! ```text
 //!   deb     units, scripts, pages, control ─▶ dpkg-deb ─▶ kennel_0.1.0-1_amd64.deb
-//!   image   the program, its loader and libraries ─┐
-//!                                  tests' images ──┴▶ oci (config, manifest, index) over tar ─▶ kennel.tar
-//!   elf     what a program needs of the machine it runs on
+//!   image   binary, loader, shared libraries ─┐
+//!                             test images ────┴▶ oci (config, manifest, index) over file_tree ─▶ kennel.tar
 //! ```
 //!
-//! The same input gives the same bytes: times come from `SOURCE_DATE_EPOCH`, or from the last commit. Nothing is
-//! built here, nothing fetched, and nothing installed. Used by `xtask package`, and by tests.
+//! Builds are reproducible: the same input gives the same bytes, and time stamps come from `SOURCE_DATE_EPOCH` or the
+//! last commit. Nothing is compiled, downloaded or installed. Used by `xtask package` and by tests.
 
+mod command;
 pub mod deb;
-mod elf;
+pub mod file_tree;
 pub mod image;
 pub mod oci;
-mod run;
-pub mod tar;
+mod shared_libraries;
 
-pub use elf::libraries;
+pub use shared_libraries::libraries;
 
-/// The version of all of it.
+/// The version of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

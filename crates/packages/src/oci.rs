@@ -1,5 +1,4 @@
-//! An image of one layer as a file that container engines load: an OCI layout, with the index that `docker load`
-//! reads beside it. Nothing here knows what is in it.
+//! Container images of one layer, as a tar with an OCI layout and the `manifest.json` that `docker load` reads.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -9,64 +8,58 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::tar::Tree;
+use crate::file_tree::FileTree;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// An image to be.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// What it is called, tag included.
+    /// Name and tag.
     pub name: String,
-    /// Its files.
-    pub files: Tree,
-    /// What runs, as whom, and so on: `config` of the OCI's image configuration.
+    pub files: FileTree,
+    /// The field `config` of the OCI image configuration: command, user, environment.
     pub config: Value,
-    /// Whether to make it small, which takes longer.
+    /// Whether to gzip the layer.
     pub compressed: bool,
-    /// The time of everything, in seconds since 1970.
+    /// Modification and creation time, in seconds since 1970.
     pub time: u64,
 }
 
-/// Something that is named by its own digest.
+/// Content that is addressed by its digest.
 #[derive(Clone, Debug)]
 pub struct Blob {
-    /// Its media type.
-    pub kind: &'static str,
+    pub media_type: &'static str,
     /// `sha256:…`.
     pub digest: String,
-    /// What it is.
     pub content: Vec<u8>,
 }
 
-/// What registries hold of an image.
+/// The blobs of an image, as registries store them.
 #[derive(Clone, Debug)]
-pub struct Parts {
-    /// What runs, and how.
+pub struct Blobs {
     pub config: Blob,
-    /// The files.
     pub layer: Blob,
-    /// Names the other two.
+    /// Refers to the other two.
     pub manifest: Blob,
 }
 
 impl Blob {
-    fn new(kind: &'static str, content: Vec<u8>) -> Self {
+    fn new(media_type: &'static str, content: Vec<u8>) -> Self {
         let digest = digest(&content);
         Self {
-            kind,
+            media_type,
             digest,
             content,
         }
     }
 
-    fn json(kind: &'static str, value: &Value) -> Self {
-        Self::new(kind, value.to_string().into_bytes())
+    fn json(media_type: &'static str, value: &Value) -> Self {
+        Self::new(media_type, value.to_string().into_bytes())
     }
 
     fn descriptor(&self) -> Value {
         json!({
-            "mediaType": self.kind,
+            "mediaType": self.media_type,
             "digest": self.digest,
             "size": self.content.len(),
         })
@@ -78,33 +71,32 @@ impl Blob {
 }
 
 impl Image {
-    /// Writes the whole image as a tar, and returns the digest of its manifest.
+    /// Writes the image as a tar; returns the digest of its manifest.
     pub fn write(&self, to: &mut impl Write) -> io::Result<String> {
-        let Parts {
+        let Blobs {
             config,
             layer,
             manifest,
-        } = self.parts()?;
-        let mut files = Tree::default();
-        let mut say = |path: &str, value: &Value| files.file(path, value.to_string(), 0o644);
-        say("oci-layout", &json!({"imageLayoutVersion": "1.0.0"}));
-        say("index.json", &self.index(&manifest));
+        } = self.blobs()?;
+        let mut files = FileTree::default();
+        let mut add_json = |path: &str, value: &Value| files.file(path, value.to_string(), 0o644);
+        add_json("oci-layout", &json!({"imageLayoutVersion": "1.0.0"}));
+        add_json("index.json", &self.index(&manifest));
         let docker = json!([{
             "Config": config.path(), "RepoTags": [self.name], "Layers": [layer.path()],
         }]);
-        say("manifest.json", &docker);
+        add_json("manifest.json", &docker);
         let digest = manifest.digest.clone();
         for blob in [config, layer, manifest] {
             files.file(&blob.path(), blob.content, 0o644);
         }
-        files.write(to, self.time)?;
+        files.write_tar(to, self.time)?;
         Ok(digest)
     }
 
-    /// What a registry would hold of it.
-    pub fn parts(&self) -> io::Result<Parts> {
+    pub fn blobs(&self) -> io::Result<Blobs> {
         let mut layer = Vec::new();
-        self.files.write(&mut layer, self.time)?;
+        self.files.write_tar(&mut layer, self.time)?;
         let config = Blob::json(
             "application/vnd.oci.image.config.v1+json",
             &self.configuration(&digest(&layer)),
@@ -119,7 +111,7 @@ impl Image {
                 "layers": [layer.descriptor()],
             }),
         );
-        Ok(Parts {
+        Ok(Blobs {
             config,
             layer,
             manifest,
@@ -130,11 +122,11 @@ impl Image {
         if !self.compressed {
             return Ok(Blob::new("application/vnd.oci.image.layer.v1.tar", layer));
         }
-        let mut smaller = GzEncoder::new(Vec::new(), Compression::best());
-        smaller.write_all(&layer)?;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&layer)?;
         Ok(Blob::new(
             "application/vnd.oci.image.layer.v1.tar+gzip",
-            smaller.finish()?,
+            encoder.finish()?,
         ))
     }
 
@@ -152,7 +144,7 @@ impl Image {
         let mut descriptor = manifest.descriptor();
         descriptor["platform"] = json!({"architecture": architecture(), "os": "linux"});
         let tag = self.name.rsplit_once(':').map_or("latest", |(_, tag)| tag);
-        // The second is containerd's own, which does not take the whole name from the first.
+        // containerd reads the full name only from its own annotation.
         descriptor["annotations"] = json!({
             "org.opencontainers.image.ref.name": tag,
             "io.containerd.image.name": self.name,
@@ -165,14 +157,14 @@ impl Image {
     }
 }
 
-/// A time as the OCI writes it.
+/// RFC 3339.
 pub(crate) fn time(seconds: u64) -> String {
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_second(seconds);
     time.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
 }
 
-/// What bytes are called: `sha256:…`.
+/// `sha256:…`.
 pub fn digest(bytes: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(bytes) {
@@ -194,7 +186,7 @@ mod tests {
     use super::*;
 
     fn image(content: &str) -> Image {
-        let mut files = Tree::default();
+        let mut files = FileTree::default();
         files.file("hello", content, 0o644);
         Image {
             name: "kennel.test/hello:1".to_owned(),
@@ -206,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_files_are_the_same_image() {
+    fn images_are_reproducible() {
         let write = |content| {
             let mut bytes = Vec::new();
             let digest = image(content).write(&mut bytes).unwrap();
@@ -217,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_as_the_oci_has_them() {
+    fn times_are_rfc_3339() {
         assert_eq!(time(0), "1970-01-01T00:00:00Z");
         assert_eq!(time(1_700_000_000), "2023-11-14T22:13:20Z");
     }

@@ -1,6 +1,6 @@
-//! A node of its own process that runs plain processes: what it weighs at rest, and what it adds to a start.
+//! A node agent with the process runtime: its memory and CPU use when idle, and how fast it starts pods.
 //!
-//! Ten pods with `sleep` in them, through the whole of it: API, scheduler, agent, shim.
+//! Runs ten pods with `sleep`, with API server, scheduler, agent and shims.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -14,22 +14,20 @@ use tempfile::TempDir;
 
 use super::client::Http1;
 use super::report::{Report, say};
-use super::server::{Server, processor_time, resident};
+use super::server::{Server, cpu_time, resident_bytes};
 use super::{megabytes, milliseconds};
 
-/// How many pods run while it is weighed.
+/// Pods that run during the idle measurement.
 const PODS: usize = 10;
-/// From the last start to the weighing.
-const REST: Duration = Duration::from_mins(1);
-/// How many pods are started one after the other for the time a start takes.
+/// Duration of the idle measurement.
+const IDLE_TIME: Duration = Duration::from_mins(1);
+/// Pods started one after the other to measure the start latency.
 const STARTS: usize = 20;
-/// What anything may take.
-const PATIENCE: Duration = Duration::from_mins(1);
-const POLL: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const PODS_PATH: &str = "/api/v1/namespaces/default/pods";
 const NODE: &str = "bench";
 
-/// Measures it.
 pub(super) async fn measure(report: &mut Report) -> Result<()> {
     let server = Server::up()?;
     let target = server.target()?;
@@ -37,36 +35,36 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
     let agent = Agent::start(&server)?;
     let node = wait("the node", &mut api, "/api/v1/nodes/bench", is_ready).await;
     node.with_context(|| format!("the agent's log:\n{}", agent.log()))?;
-    let added = starts(&mut api).await?;
+    let latencies = start_latencies(&mut api).await?;
     report.judge(
         "agent, bound → started",
-        format!("{} median of {STARTS}", milliseconds(added.median())),
+        format!("{} median of {STARTS}", milliseconds(latencies.median())),
         "≤ 50 ms",
-        added.median() <= Duration::from_millis(50),
+        latencies.median() <= Duration::from_millis(50),
     );
     for number in 0..PODS {
-        let name = format!("rest-{number}");
+        let name = format!("idle-{number}");
         create(&mut api, &name).await?;
         let path = format!("{PODS_PATH}/{name}");
         wait(&name, &mut api, &path, is_running).await?;
     }
     say(format_args!(
-        "{PODS} pods run; resting {} s",
-        REST.as_secs()
+        "{PODS} pods run; idle for {} s",
+        IDLE_TIME.as_secs()
     ));
-    let (before, began) = (processor_time(&agent.pid())?, Instant::now());
-    tokio::time::sleep(REST).await;
-    let used = processor_time(&agent.pid())?.saturating_sub(before);
-    let share = 100.0 * used.as_secs_f64() / began.elapsed().as_secs_f64();
-    let weight = megabytes(resident(&agent.pid())?);
-    let shims = shims(&agent)?;
-    let heaviest = shims.iter().copied().max().unwrap_or(0);
-    ensure!(shims.len() >= PODS, "only {} shims were found", shims.len());
+    let (before, started_at) = (cpu_time(&agent.pid())?, Instant::now());
+    tokio::time::sleep(IDLE_TIME).await;
+    let used = cpu_time(&agent.pid())?.saturating_sub(before);
+    let share = 100.0 * used.as_secs_f64() / started_at.elapsed().as_secs_f64();
+    let memory = megabytes(resident_bytes(&agent.pid())?);
+    let shims = shim_memory(&agent)?;
+    let largest = shims.iter().copied().max().unwrap_or(0);
+    ensure!(shims.len() >= PODS, "found only {} shims", shims.len());
     report.judge(
         "agent, resident",
-        format!("{weight:.1} MB"),
+        format!("{memory:.1} MB"),
         "≤ 15 MB",
-        weight <= 15.0,
+        memory <= 15.0,
     );
     report.judge(
         "agent, at rest",
@@ -74,35 +72,35 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
         "< 0.5 %",
         share < 0.5,
     );
-    let heaviest = megabytes(heaviest);
+    let largest = megabytes(largest);
     report.judge(
         "shim, resident",
-        format!("{heaviest:.2} MB"),
+        format!("{largest:.2} MB"),
         "≤ 2 MB",
-        heaviest <= 2.0,
+        largest <= 2.0,
     );
-    // The server has closed a connection that said nothing for so long.
+    // The server has closed the idle connection.
     let mut api = target.http1().await?;
     for number in 0..PODS {
-        remove(&mut api, &format!("rest-{number}")).await?;
+        remove(&mut api, &format!("idle-{number}")).await?;
     }
     Ok(())
 }
 
-/// Starts pods one after the other; how long each took from bound to started, as the API's watchers see it.
-async fn starts(api: &mut Http1) -> Result<Spread> {
-    let mut taken = Vec::new();
+/// Starts pods one after the other; returns the times from bound to running, as the API shows them.
+async fn start_latencies(api: &mut Http1) -> Result<Spread> {
+    let mut latencies = Vec::new();
     for number in 0..STARTS {
         let name = format!("start-{number}");
-        // Bound by its creation: no scheduler lies in between.
-        let begin = Instant::now();
+        // Created with nodeName, so that no scheduler is involved.
+        let started_at = Instant::now();
         create(api, &name).await?;
         let path = format!("{PODS_PATH}/{name}");
         wait(&name, api, &path, is_running).await?;
-        taken.push(begin.elapsed());
+        latencies.push(started_at.elapsed());
         remove(api, &name).await?;
     }
-    Ok(taken.into_iter().collect())
+    Ok(latencies.into_iter().collect())
 }
 
 async fn create(api: &mut Http1, name: &str) -> Result<()> {
@@ -115,8 +113,8 @@ async fn create(api: &mut Http1, name: &str) -> Result<()> {
             "containers": [{"name": "sleep", "image": "none", "command": ["sleep", "100000"]}],
         },
     });
-    let made = api.create(PODS_PATH, pod.to_string().into()).await;
-    made.map(drop)
+    let created = api.create(PODS_PATH, pod.to_string().into()).await;
+    created.map(drop)
 }
 
 async fn remove(api: &mut Http1, name: &str) -> Result<()> {
@@ -125,27 +123,27 @@ async fn remove(api: &mut Http1, name: &str) -> Result<()> {
         .send(http::Method::DELETE, &path, bytes::Bytes::new())
         .await?;
     super::drain(answer).await?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while api.get(&path).await.is_ok() {
-        ensure!(Instant::now() < deadline, "{name} does not go");
-        tokio::time::sleep(POLL).await;
+        ensure!(Instant::now() < deadline, "{name} is not deleted in time");
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
-async fn wait(what: &str, api: &mut Http1, path: &str, is: fn(&Value) -> bool) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+async fn wait(what: &str, api: &mut Http1, path: &str, done: fn(&Value) -> bool) -> Result<()> {
+    let deadline = Instant::now() + TIMEOUT;
     loop {
-        let seen = api.get(path).await.unwrap_or_default();
-        let seen: Value = serde_json::from_slice(&seen).unwrap_or_default();
-        if is(&seen) {
+        let object = api.get(path).await.unwrap_or_default();
+        let object: Value = serde_json::from_slice(&object).unwrap_or_default();
+        if done(&object) {
             return Ok(());
         }
         ensure!(
             Instant::now() < deadline,
-            "{what} is not there in time: {seen}"
+            "{what} is not ready in time: {object}"
         );
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -177,7 +175,7 @@ impl Agent {
                 "--node-name",
                 NODE,
             ])
-            // However full this machine is.
+            // No evictions on a machine that is nearly full.
             .arg("--eviction-hard=memory.available<1Mi")
             .arg("--kubeconfig")
             .arg(server.data_dir().join("admin.kubeconfig"))
@@ -204,14 +202,14 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It may have ended already, which is what is asked for. What it ran was removed before, or is ended here.
-        let _ended = self.child.kill();
+        // It may have exited already. Pods that were not removed before are killed here.
+        let _exited = self.child.kill();
         let _reaped = self.child.wait();
-        let shims = owned(self).unwrap_or_default();
+        let shims = shims(self).unwrap_or_default();
         let children = shims.iter().flat_map(|pid| children(*pid));
         for pid in children.chain(shims.iter().copied()) {
             if let Some(pid) = Pid::from_raw(pid) {
-                let _gone = kill_process(pid, Signal::KILL);
+                let _exited = kill_process(pid, Signal::KILL);
             }
         }
     }
@@ -227,14 +225,16 @@ fn children(pid: i32) -> Vec<i32> {
 }
 
 /// The resident memory of the agent's shims, in bytes.
-fn shims(agent: &Agent) -> Result<Vec<u64>> {
-    let all = owned(agent)?;
-    let sizes = all.iter().filter_map(|pid| resident(&pid.to_string()).ok());
+fn shim_memory(agent: &Agent) -> Result<Vec<u64>> {
+    let all = shims(agent)?;
+    let sizes = all
+        .iter()
+        .filter_map(|pid| resident_bytes(&pid.to_string()).ok());
     Ok(sizes.collect())
 }
 
-/// The shims whose command line names the agent's directory.
-fn owned(agent: &Agent) -> Result<Vec<i32>> {
+/// The pids of the processes whose command line contains the agent's directory.
+fn shims(agent: &Agent) -> Result<Vec<i32>> {
     let dir = agent.data.path().display().to_string();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {

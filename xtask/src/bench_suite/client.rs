@@ -1,5 +1,5 @@
-//! Connections to the server as any client makes them: TLS with the administrator's certificate,
-//! HTTP/1.1 kept alive for requests, HTTP/2 for many watches on one connection.
+//! Connections to the server: TLS with the administrator's certificate, HTTP/1.1 with keep-alive for requests, HTTP/2
+//! for many watches on one connection.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,12 +21,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Room for unread data on an HTTP/2 connection, shared by its watches.
 const CONNECTION_WINDOW: u32 = 4 << 20;
-/// Room for unread data in one watch.
 const STREAM_WINDOW: u32 = 256 << 10;
 
-/// A server and the right to use it.
+/// A server and credentials.
 #[derive(Clone)]
 pub(super) struct Target {
     address: String,
@@ -35,7 +33,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Reads the administrator's certificate out of a kubeconfig.
+    /// Reads the client certificate from a kubeconfig.
     pub(super) fn new(address: &str, kubeconfig: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(kubeconfig)?;
         let config: Value = serde_json::from_str(&text)?;
@@ -76,25 +74,23 @@ impl Target {
             .await?)
     }
 
-    /// The same server for somebody without a certificate.
+    /// The same server, without a client certificate.
     pub(super) fn anonymous(&self) -> Self {
         let mut target = self.clone();
         target.config = Arc::clone(&self.without_certificate);
         target
     }
 
-    /// An HTTP/1.1 connection.
     pub(super) async fn http1(&self) -> Result<Http1> {
         let stream = TokioIo::new(self.connect(b"http/1.1").await?);
         let (sender, connection) = http1::handshake(stream).await?;
         tokio::spawn(async move {
-            // Ends with the server, whose end the request that waits reports.
-            let _ended = connection.await;
+            // The pending request reports the error.
+            let _result = connection.await;
         });
         Ok(Http1 { sender })
     }
 
-    /// An HTTP/2 connection.
     pub(super) async fn http2(&self) -> Result<Http2> {
         let stream = TokioIo::new(self.connect(b"h2").await?);
         let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -103,7 +99,7 @@ impl Target {
             .initial_stream_window_size(STREAM_WINDOW);
         let (sender, connection) = builder.handshake(stream).await?;
         tokio::spawn(async move {
-            let _ended = connection.await;
+            let _result = connection.await;
         });
         Ok(Http2 {
             sender,
@@ -112,13 +108,13 @@ impl Target {
     }
 }
 
-/// One HTTP/1.1 connection, one request at a time.
+/// An HTTP/1.1 connection, for one request at a time.
 pub(super) struct Http1 {
     sender: http1::SendRequest<Full<Bytes>>,
 }
 
 impl Http1 {
-    /// Sends a request and returns the answer, its body still to be read.
+    /// Sends a request; the body of the response is not read yet.
     pub(super) async fn send(
         &mut self,
         method: Method,
@@ -136,20 +132,20 @@ impl Http1 {
         Ok(self.sender.send_request(request).await?)
     }
 
-    /// Creates an object and reads the whole answer; returns its size.
+    /// Creates an object; returns the size of the response.
     pub(super) async fn create(&mut self, path: &str, body: Bytes) -> Result<usize> {
         let response = self.send(Method::POST, path, body).await?;
         let status = response.status();
-        let answer = response.into_body().collect().await?.to_bytes();
+        let body = response.into_body().collect().await?.to_bytes();
         ensure!(
             status == StatusCode::CREATED,
-            "create answered {status}: {}",
-            String::from_utf8_lossy(&answer)
+            "create failed with {status}: {}",
+            String::from_utf8_lossy(&body)
         );
-        Ok(answer.len())
+        Ok(body.len())
     }
 
-    /// Reads a whole document as the holder of a token.
+    /// Sends a GET request with a bearer token.
     pub(super) async fn get_with(&mut self, path: &str, token: &str) -> Result<()> {
         self.sender.ready().await?;
         let request = Request::builder()
@@ -164,7 +160,7 @@ impl Http1 {
         Ok(())
     }
 
-    /// Reads a whole document.
+    /// Sends a GET request; returns the body.
     pub(super) async fn get(&mut self, path: &str) -> Result<Bytes> {
         let response = self.send(Method::GET, path, Bytes::new()).await?;
         ensure!(
@@ -176,7 +172,7 @@ impl Http1 {
     }
 }
 
-/// One HTTP/2 connection, many requests at a time.
+/// An HTTP/2 connection, for many concurrent requests.
 #[derive(Clone)]
 pub(super) struct Http2 {
     sender: http2::SendRequest<Full<Bytes>>,
@@ -184,7 +180,7 @@ pub(super) struct Http2 {
 }
 
 impl Http2 {
-    /// Starts a request whose answer goes on and on.
+    /// Starts a watch.
     pub(super) async fn stream(&mut self, path: &str) -> Result<Incoming> {
         self.sender.ready().await?;
         let request = Request::builder()

@@ -1,4 +1,4 @@
-//! A whole cluster: `kennel up` in one process, `kennel bench` with its nodes in another.
+//! A whole cluster: `kennel up`, and `kennel bench` with its simulated nodes in another process.
 
 use std::path::Path;
 
@@ -9,18 +9,16 @@ use super::plot;
 use super::report::{Report, say};
 use super::server::Server;
 
-/// The size that has bounds.
 const NODES: u32 = 5_000;
-/// The size whose heartbeats are measured, …
+/// Nodes of the heartbeat measurement, …
 const IDLE_NODES: u32 = 10_000;
-/// … and for how long.
-const IDLE: &str = "60";
-/// The sizes that show how it grows.
+/// … and its duration in seconds.
+const IDLE_SECONDS: &str = "60";
+/// Numbers of nodes of the phase `growth`.
 const SIZES: [u32; 4] = [1_000, 5_000, 10_000, 50_000];
-/// Where that is drawn.
 const PLOT: &str = "docs/growth.svg";
 
-/// A DaemonSet's life on five thousand nodes, against its bounds.
+/// Creates, updates and deletes a DaemonSet on five thousand nodes.
 pub(super) fn measure(report: &mut Report) -> Result<()> {
     let figures = Server::up()?.bench(NODES, &[])?;
     let size = Size::read(&figures)?;
@@ -29,7 +27,7 @@ pub(super) fn measure(report: &mut Report) -> Result<()> {
         ("5,000 nodes, apply → available", size.apply, 3.6),
         ("5,000 nodes, update → available", size.update, 6.8),
         ("5,000 nodes, delete → gone", size.delete, 4.3),
-        ("5,000 nodes, processor time", size.processor, 20.0),
+        ("5,000 nodes, processor time", size.cpu, 20.0),
     ];
     for (name, measured, bound) in steps {
         let (shown, limit) = (format!("{measured:.2} s"), format!("≤ {bound} s"));
@@ -45,9 +43,9 @@ pub(super) fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Ten thousand nodes that do nothing but say so.
+/// Ten thousand nodes without load but heartbeats.
 pub(super) fn heartbeats(report: &mut Report) -> Result<()> {
-    let figures = Server::up()?.bench(IDLE_NODES, &["--idle", IDLE])?;
+    let figures = Server::up()?.bench(IDLE_NODES, &["--idle", IDLE_SECONDS])?;
     say(Size::read(&figures)?.line());
     let cores = number(&figures["processes"][0]["idleCores"])?;
     report.judge(
@@ -59,7 +57,7 @@ pub(super) fn heartbeats(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The same at several sizes, and a drawing of it in the documentation.
+/// Measures several sizes, and draws them for the documentation.
 pub(super) fn growth() -> Result<()> {
     let mut sizes = Vec::new();
     for nodes in SIZES {
@@ -69,32 +67,32 @@ pub(super) fn growth() -> Result<()> {
         sizes.push(size);
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    let file = root.context("xtask lies in the repository")?.join(PLOT);
+    let file = root.context("xtask has no parent directory")?.join(PLOT);
     std::fs::write(&file, plot::svg(&sizes))?;
     say(format_args!("drawn in {PLOT}"));
     Ok(())
 }
 
-/// What was measured at one size.
+/// The figures of one size.
 pub(super) struct Size {
     pub(super) nodes: f64,
     /// Seconds.
     pub(super) apply: f64,
     pub(super) update: f64,
     pub(super) delete: f64,
-    /// Seconds of the control plane.
-    pub(super) processor: f64,
-    /// Megabytes of the control plane, at most.
+    /// CPU seconds of the control plane.
+    pub(super) cpu: f64,
+    /// Peak memory of the control plane, in megabytes.
     pub(super) memory: f64,
     /// The same of the benchmark with its nodes.
-    bench_processor: f64,
+    bench_cpu: f64,
     bench_memory: f64,
 }
 
 impl Size {
     pub(super) fn read(figures: &Value) -> Result<Self> {
         let step = |name: &str| number(&figures["steps"][name]["seconds"]);
-        let processor = |process: &Value| number(&process["cpuSeconds"]["total"]);
+        let cpu = |process: &Value| number(&process["cpuSeconds"]["total"]);
         let memory = |process: &Value| Ok::<_, anyhow::Error>(number(&process["peakBytes"])? / 1e6);
         let (server, bench) = (&figures["processes"][0], &figures["bench"]);
         Ok(Self {
@@ -102,24 +100,24 @@ impl Size {
             apply: step("apply")?,
             update: step("update")?,
             delete: step("delete")?,
-            processor: processor(server)?,
+            cpu: cpu(server)?,
             memory: memory(server)?,
-            bench_processor: processor(bench)?,
+            bench_cpu: cpu(bench)?,
             bench_memory: memory(bench)?,
         })
     }
 
     fn line(&self) -> String {
         format!(
-            "{} nodes: apply {:.2} s, update {:.2} s, delete {:.2} s; control plane {:.2} s of processor \
+            "{} nodes: apply {:.2} s, update {:.2} s, delete {:.2} s; control plane {:.2} s CPU \
              time and {:.0} MB, nodes {:.2} s and {:.0} MB",
             self.nodes,
             self.apply,
             self.update,
             self.delete,
-            self.processor,
+            self.cpu,
             self.memory,
-            self.bench_processor,
+            self.bench_cpu,
             self.bench_memory,
         )
     }
@@ -135,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn figures_are_read_from_what_the_program_prints() {
+    fn figures_are_read_from_the_json_output() {
         let process = json!({"cpuSeconds": {"total": 12.5}, "peakBytes": 200_000_000});
         let step = |seconds: f64| json!({"seconds": seconds});
         let figures = json!({
@@ -145,7 +143,7 @@ mod tests {
         let size = Size::read(&figures).unwrap();
         assert_eq!(
             size.line(),
-            "5000 nodes: apply 3.00 s, update 5.00 s, delete 2.00 s; control plane 12.50 s of processor \
+            "5000 nodes: apply 3.00 s, update 5.00 s, delete 2.00 s; control plane 12.50 s CPU \
              time and 200 MB, nodes 12.50 s and 200 MB"
         );
         assert!(Size::read(&json!({"nodes": 5000})).is_err());

@@ -1,10 +1,10 @@
-//! What the server counts of its own work, read from `/metrics`.
+//! The server's own counters, read from `/metrics`.
 
 use anyhow::{Context as _, Result};
 
 use super::client::Http1;
 
-/// The server's counters at one moment, or what was added between two.
+/// Counter values, or the difference of two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Counters {
     pub(super) writes: u64,
@@ -16,7 +16,6 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Asks the server.
     pub(super) async fn read(connection: &mut Http1) -> Result<Self> {
         let text = connection.get("/metrics").await?;
         Self::parse(std::str::from_utf8(&text)?)
@@ -47,7 +46,7 @@ impl Counters {
         })
     }
 
-    /// What was added since `earlier`.
+    /// The increase since `earlier`.
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             writes: self.writes - earlier.writes,

@@ -1,4 +1,4 @@
-//! Writers: connections that create pods, as fast as they are answered or at a given pace.
+//! Writers: connections that create pods at full speed or at a given rate.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,14 @@ use tokio::task::JoinSet;
 
 use super::client::Target;
 use super::counters::Counters;
-use super::pod::{self, Template};
+use super::pod_template::{self as pod, Template};
 use super::server::{self, Server};
 
-/// Connections that write.
 pub(super) const CONNECTIONS: usize = 64;
-/// Nodes the pods are spread over.
+/// Nodes that the pods are bound to, in turn.
 pub(super) const NODES: usize = 10_000;
 
-/// Makes pods, each with another name, on one node after the other.
+/// Generates pods with unique names, on the nodes in turn.
 pub(super) struct Pods {
     template: Template,
     prefix: &'static str,
@@ -27,7 +26,6 @@ pub(super) struct Pods {
 }
 
 impl Pods {
-    /// Pods whose names begin with `prefix`.
     pub(super) fn new(prefix: &'static str) -> Self {
         Self {
             template: Template::new(),
@@ -44,87 +42,86 @@ impl Pods {
     }
 }
 
-/// Where pods are created.
 pub(super) fn path() -> String {
     format!("/api/v1/namespaces/{}/pods", pod::NAMESPACE)
 }
 
-/// What a stretch of writing came to.
-pub(super) struct Stretch {
+pub(super) struct Measurement {
     pub(super) created: usize,
     pub(super) took: Duration,
     pub(super) latency: Spread,
     pub(super) counters: Counters,
     pub(super) server_cpu: Duration,
     pub(super) client_cpu: Duration,
-    /// What neither server nor client used: other work on the machine, and the kernel's own.
+    /// CPU time of other processes and of the kernel.
     pub(super) other_cpu: Duration,
 }
 
-impl Stretch {
-    /// Creates a second.
+impl Measurement {
+    /// Creates per second.
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
     pub(super) fn rate(&self) -> f64 {
         self.created as f64 / self.took.as_secs_f64()
     }
 }
 
-/// What the writers share.
+/// State that the writers share.
 struct Shared {
     stop: AtomicBool,
     created: AtomicUsize,
-    /// When each create was answered, and how long it took.
-    answers: Mutex<Vec<(Instant, Duration)>>,
+    /// The time of each response, and the latency.
+    responses: Mutex<Vec<(Instant, Duration)>>,
 }
 
-/// Writes with all connections, each as fast as it is answered: for `warm_up` unmeasured, then for
-/// `measured`.
+/// Writes with all connections at full speed: for `warm_up` without, then for `measured` with measurement.
 pub(super) async fn full_speed(
     server: &Server,
     pods: &Arc<Pods>,
     warm_up: Duration,
     measured: Duration,
-) -> Result<Stretch> {
+) -> Result<Measurement> {
     let target = server.target()?;
     let shared = Arc::new(Shared {
         stop: AtomicBool::new(false),
         created: AtomicUsize::new(0),
-        answers: Mutex::default(),
+        responses: Mutex::default(),
     });
     let mut writers = JoinSet::new();
     for _ in 0..CONNECTIONS {
         writers.spawn(write(target.clone(), Arc::clone(pods), Arc::clone(&shared)));
     }
-    let mut meter = target.http1().await?;
+    let mut metrics_connection = target.http1().await?;
     tokio::time::sleep(warm_up).await;
-    let begin = (
-        Counters::read(&mut meter).await?,
-        server.processor_time()?,
-        server::processor_time("self")?,
-        server::machine_time()?,
+    let before = (
+        Counters::read(&mut metrics_connection).await?,
+        server.cpu_time()?,
+        server::cpu_time("self")?,
+        server::machine_cpu_time()?,
     );
     let (from, first) = (Instant::now(), shared.created.load(Ordering::Relaxed));
     tokio::time::sleep(measured).await;
     let (took, last) = (from.elapsed(), shared.created.load(Ordering::Relaxed));
-    let server_cpu = server.processor_time()?.saturating_sub(begin.1);
-    let client_cpu = server::processor_time("self")?.saturating_sub(begin.2);
-    let machine_cpu = server::machine_time()?.saturating_sub(begin.3);
-    let counters = Counters::read(&mut meter).await?.since(begin.0);
+    let server_cpu = server.cpu_time()?.saturating_sub(before.1);
+    let client_cpu = server::cpu_time("self")?.saturating_sub(before.2);
+    let machine_cpu = server::machine_cpu_time()?.saturating_sub(before.3);
+    let counters = Counters::read(&mut metrics_connection)
+        .await?
+        .since(before.0);
     shared.stop.store(true, Ordering::Relaxed);
     while let Some(ended) = writers.join_next().await {
         ended??;
     }
-    let answers = std::mem::take(
+    let responses = std::mem::take(
         &mut *shared
-            .answers
+            .responses
             .lock()
             .unwrap_or_else(PoisonError::into_inner),
     );
     let within = |at: &Instant| *at >= from && *at <= from + took;
-    Ok(Stretch {
+    Ok(Measurement {
         created: last - first,
         took,
-        latency: answers
+        latency: responses
             .iter()
             .filter(|(at, _)| within(at))
             .map(|(_, d)| *d)
@@ -139,24 +136,24 @@ pub(super) async fn full_speed(
 async fn write(target: Target, pods: Arc<Pods>, shared: Arc<Shared>) -> Result<()> {
     let mut connection = target.http1().await?;
     let path = path();
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     while !shared.stop.load(Ordering::Relaxed) {
         let (_, body) = pods.next();
         let sent = Instant::now();
         connection.create(&path, body).await?;
-        let answered = Instant::now();
+        let responded = Instant::now();
         shared.created.fetch_add(1, Ordering::Relaxed);
-        answers.push((answered, answered - sent));
+        responses.push((responded, responded - sent));
     }
     shared
-        .answers
+        .responses
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .extend(answers);
+        .extend(responses);
     Ok(())
 }
 
-/// Creates pods up to a number; returns the bytes of all answers.
+/// Creates pods up to a total number; returns the bytes of all responses.
 pub(super) async fn fill(target: &Target, pods: &Arc<Pods>, up_to: usize) -> Result<usize> {
     let mut writers = JoinSet::new();
     for _ in 0..CONNECTIONS {
@@ -178,7 +175,7 @@ pub(super) async fn fill(target: &Target, pods: &Arc<Pods>, up_to: usize) -> Res
 }
 
 impl Pods {
-    /// The next pod, unless there are enough.
+    /// The next pod, or `None` at the limit.
     fn below(&self, limit: usize) -> Option<Bytes> {
         if self.next.load(Ordering::Relaxed) >= limit {
             return None;

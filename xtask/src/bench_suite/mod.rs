@@ -1,19 +1,19 @@
-//! The benchmark: a release build of the real server, measured from outside over TLS.
+//! `make bench`: measures a release build against bounds, from outside over TLS. (`kennel bench` measures any
+//! cluster; the phase `cluster` runs it.)
 //!
-//! Everything stays on the loopback interface and is bounded in count and time; the whole run takes
-//! a few minutes. What the figures mean is told in `docs/benchmarks.md`.
+//! Uses only the loopback interface; the whole run takes a few minutes. `docs/benchmarks.md` explains the figures.
 
 mod agent;
+mod authorization;
 mod client;
 mod cluster;
 mod counters;
 mod load;
-mod machine;
+mod machine_facts;
 pub(super) mod planner;
 mod plot;
-mod pod;
+mod pod_template;
 mod report;
-mod rights;
 pub(super) mod server;
 mod watches;
 
@@ -23,42 +23,41 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use kennel_core::spread::Spread;
 
-use self::load::{Pods, Stretch};
+use self::load::{Measurement, Pods};
 use self::report::{Report, say};
 use self::server::Server;
 use self::watches::Watches;
 
-/// Before anything is measured: caches fill, connections open.
+/// Not measured, while caches fill and connections open.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// A measured stretch of writing.
-const STRETCH: Duration = Duration::from_secs(10);
-/// Turns of each of two servers that are compared, …
-const TURNS: u32 = 8;
-/// … how long each of them takes, …
-const TURN: Duration = Duration::from_secs(2);
-/// … and how long the writers run before it counts.
-const TURN_WARM_UP: Duration = Duration::from_millis(500);
-/// From start to the look at an idle server's memory: background work of the start is done.
-const IDLE: Duration = Duration::from_secs(3);
-/// What a list is measured over.
-const LISTED: usize = 10_000;
-/// How often it is listed.
+const MEASURED_TIME: Duration = Duration::from_secs(10);
+/// Two servers are compared by alternating rounds: the number of rounds of each, …
+const ROUNDS: u32 = 8;
+/// … the measured time of a round, …
+const ROUND: Duration = Duration::from_secs(2);
+/// … and the warm-up before it.
+const ROUND_WARM_UP: Duration = Duration::from_millis(500);
+/// Time after a start until its background work is done and memory is read.
+const IDLE_TIME: Duration = Duration::from_secs(3);
+/// Pods in the measured list.
+const LISTED_PODS: usize = 10_000;
+/// Repetitions of the list.
 const LISTS: usize = 9;
-/// What memory and restart are measured over.
-const FULL: usize = 100_000;
-/// The steady pace that latency is measured at, in creates a second.
-const PACE: u32 = 2_000;
-/// `"resourceVersion":"…",` is in every answer and not stored.
+/// Pods for the measurement of memory and restart.
+const FULL_PODS: usize = 100_000;
+/// The load for the latency measurement, in creates per second.
+const CREATES_PER_SECOND: u32 = 2_000;
+/// `"resourceVersion":"…",` is in every response but not stored.
 const SPLICED_BYTES: usize = 27;
 
-/// Takes many minutes, has no bounds, and is only run by its name.
+/// Takes many minutes and has no bounds, so it is run only if named.
 const GROWTH: &str = "growth";
 
 const MB: f64 = 1e6;
-/// Other work below this, in hundredths of a core, does not matter.
-const QUIET_PERCENT: f64 = 20.0;
+/// CPU use of other processes above which the figures are unreliable, in percent of a core.
+const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
-/// Runs the phases named, or all.
+/// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
     const PHASES: [&str; 11] = [
         "planner",
@@ -81,19 +80,19 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         );
     }
     let wanted = |phase: &str| phases.is_empty() || phases.iter().any(|p| p == phase);
-    // One thread: the client must leave the machine's cores to the server as far as it can.
+    // One thread, to leave the cores to the server.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let mut report = Report::default();
-    let begin = Instant::now();
+    let started_at = Instant::now();
     if wanted("planner") {
         planner::measure(&mut report);
     }
-    let served = |phase: &&str| *phase != "planner" && wanted(phase);
-    if PHASES.iter().any(served) {
-        introduce()?;
-        runtime.block_on(serve(&mut report, &wanted))?;
+    let needs_server = |phase: &&str| *phase != "planner" && wanted(phase);
+    if PHASES.iter().any(needs_server) {
+        print_machine()?;
+        runtime.block_on(server_phases(&mut report, &wanted))?;
     }
     if wanted("cluster") {
         cluster::measure(&mut report)?;
@@ -107,42 +106,42 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     if phases.iter().any(|phase| phase == GROWTH) {
         cluster::growth()?;
     }
-    conclude(&report, begin)
+    conclude(&report, started_at)
 }
 
-/// The phases that a server alone is enough for.
-async fn serve(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> Result<()> {
+/// The phases that need only a server.
+async fn server_phases(report: &mut Report, wanted: &impl Fn(&str) -> bool) -> Result<()> {
     if wanted("idle") {
         idle(report).await?;
     }
     if wanted("creates") || wanted("watches") {
-        writing(report, wanted("watches")).await?;
+        creates(report, wanted("watches")).await?;
     }
     if wanted("latency") {
         latency(report).await?;
     }
     if wanted("rights") {
-        rights::measure(report).await?;
+        authorization::measure(report).await?;
     }
     if wanted("list") || wanted("full") {
-        many(report, wanted("full")).await?;
+        large_store(report, wanted("full")).await?;
     }
     Ok(())
 }
 
-fn conclude(report: &Report, begin: Instant) -> Result<()> {
+fn conclude(report: &Report, started_at: Instant) -> Result<()> {
     report.print();
     say(format_args!(
         "\n{:.0} s in all",
-        begin.elapsed().as_secs_f64()
+        started_at.elapsed().as_secs_f64()
     ));
-    ensure!(report.holds(), "a bound was missed");
+    ensure!(report.holds(), "a bound was exceeded");
     Ok(())
 }
 
-fn introduce() -> Result<()> {
+fn print_machine() -> Result<()> {
     let server = Server::start()?;
-    for (name, fact) in machine::facts(server.data_dir())? {
+    for (name, fact) in machine_facts::facts(server.data_dir())? {
         say(format_args!("{name:10} {fact}"));
     }
     Ok(())
@@ -150,8 +149,8 @@ fn introduce() -> Result<()> {
 
 async fn idle(report: &mut Report) -> Result<()> {
     let server = Server::start()?;
-    tokio::time::sleep(IDLE).await;
-    let resident = megabytes(server.resident()?);
+    tokio::time::sleep(IDLE_TIME).await;
+    let resident = megabytes(server.resident_bytes()?);
     report.judge(
         "resident, idle",
         format!("{resident:.1} MB"),
@@ -161,13 +160,13 @@ async fn idle(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Creates at full speed; then the same on two servers in turn, of which one has ten thousand
-/// watches. Turns are short, so that a machine that gets faster or slower does so for both.
-async fn writing(report: &mut Report, with_watches: bool) -> Result<()> {
+/// Creates pods at full speed; then alternately on two servers, one of them with ten thousand watches. Rounds are short,
+/// so that changes of the machine's speed affect both.
+async fn creates(report: &mut Report, with_watches: bool) -> Result<()> {
     let (alone, pods) = (Server::start()?, Arc::new(Pods::new("full")));
-    let stretch = load::full_speed(&alone, &pods, WARM_UP, STRETCH).await?;
-    describe("creates alone", &stretch);
-    let rate = stretch.rate();
+    let measurement = load::full_speed(&alone, &pods, WARM_UP, MEASURED_TIME).await?;
+    describe("creates alone", &measurement);
+    let rate = measurement.rate();
     report.judge(
         "creates, 64 connections",
         format!("{rate:.0}/s"),
@@ -179,21 +178,21 @@ async fn writing(report: &mut Report, with_watches: bool) -> Result<()> {
     }
     let watched = Server::start()?;
     let watched_pods = Arc::new(Pods::new("full"));
-    load::full_speed(&watched, &watched_pods, WARM_UP, TURN).await?;
-    let opening = Instant::now();
+    load::full_speed(&watched, &watched_pods, WARM_UP, ROUND).await?;
+    let started_at = Instant::now();
     let mut watches = Watches::open(&watched).await?;
-    let took = opening.elapsed().as_secs_f64();
+    let took = started_at.elapsed().as_secs_f64();
     say(format_args!("10,000 watches opened in {took:.1} s"));
     let (mut without, mut with) = (0.0, 0.0);
-    for _ in 0..TURNS {
-        let stretch = load::full_speed(&alone, &pods, TURN_WARM_UP, TURN).await?;
-        describe("  without watches", &stretch);
-        without += stretch.rate() / f64::from(TURNS);
+    for _ in 0..ROUNDS {
+        let measurement = load::full_speed(&alone, &pods, ROUND_WARM_UP, ROUND).await?;
+        describe("  without watches", &measurement);
+        without += measurement.rate() / f64::from(ROUNDS);
         let before = watches.lines();
-        let stretch = load::full_speed(&watched, &watched_pods, TURN_WARM_UP, TURN).await?;
-        describe("  with watches", &stretch);
-        with += stretch.rate() / f64::from(TURNS);
-        let (lines, created) = (watches.lines() - before, stretch.created);
+        let measurement = load::full_speed(&watched, &watched_pods, ROUND_WARM_UP, ROUND).await?;
+        describe("  with watches", &measurement);
+        with += measurement.rate() / f64::from(ROUNDS);
+        let (lines, created) = (watches.lines() - before, measurement.created);
         ensure!(lines >= created, "{lines} lines for {created} creates");
     }
     let alive = watches.alive();
@@ -208,24 +207,24 @@ async fn writing(report: &mut Report, with_watches: bool) -> Result<()> {
     Ok(())
 }
 
-fn describe(name: &str, stretch: &Stretch) {
-    let others = 100.0 * stretch.other_cpu.as_secs_f64() / stretch.took.as_secs_f64();
-    if others > QUIET_PERCENT {
-        say("  (the machine is not quiet: what follows is slower than it should be)");
+fn describe(name: &str, measurement: &Measurement) {
+    let others = 100.0 * measurement.other_cpu.as_secs_f64() / measurement.took.as_secs_f64();
+    if others > OTHER_CPU_PERCENT_MAX {
+        say("  (other processes use the CPU: the following figures are too slow)");
     }
-    let per_create = |cpu: Duration| cpu.as_secs_f64() * 1e6 / count(stretch.created);
-    let counters = stretch.counters;
+    let per_create = |cpu: Duration| cpu.as_secs_f64() * 1e6 / count(measurement.created);
+    let counters = measurement.counters;
     say(format_args!(
-        "{name}: {:.0}/s; answered in {} median, {} p99; {:.1} writes a commit, {:.3} syncs a commit, \
-         {:.3} syncs a write; server {:.0} µs, client {:.0} µs of processor a create, others {:.0} % of a core",
-        stretch.rate(),
-        milliseconds(stretch.latency.median()),
-        milliseconds(stretch.latency.percentile(99)),
+        "{name}: {:.0}/s; latency {} median, {} p99; {:.1} writes per commit, {:.3} syncs per commit, \
+         {:.3} syncs per write; CPU time per create: server {:.0} µs, client {:.0} µs; others {:.0} % of a core",
+        measurement.rate(),
+        milliseconds(measurement.latency.median()),
+        milliseconds(measurement.latency.percentile(99)),
         ratio(counters.writes, counters.batches),
         ratio(counters.syncs, counters.batches),
         ratio(counters.syncs, counters.writes),
-        per_create(stretch.server_cpu),
-        per_create(stretch.client_cpu),
+        per_create(measurement.server_cpu),
+        per_create(measurement.client_cpu),
         others,
     ));
 }
@@ -235,7 +234,7 @@ async fn latency(report: &mut Report) -> Result<()> {
     let pods = Arc::new(Pods::new("warm"));
     load::full_speed(&server, &pods, WARM_UP, Duration::ZERO).await?;
     let pods = Arc::new(Pods::new("pace"));
-    let found = watches::latency(&server, &pods, PACE, STRETCH).await?;
+    let found = watches::latency(&server, &pods, CREATES_PER_SECOND, MEASURED_TIME).await?;
     let show = |spread: &Spread| {
         format!(
             "{} median, {} p99",
@@ -244,14 +243,14 @@ async fn latency(report: &mut Report) -> Result<()> {
         )
     };
     say(format_args!(
-        "at {:.0} creates/s, {} lines: {} after the create was sent; {} after its answer was read",
+        "at {:.0} creates/s, {} lines: {} after the create was sent; {} after its response was read",
         found.rate,
         found.from_sent.count(),
         show(&found.from_sent),
-        show(&found.from_answered),
+        show(&found.from_response),
     ));
     let (median, p99) = (found.from_sent.median(), found.from_sent.percentile(99));
-    let reached = found.rate >= f64::from(PACE) * 0.98;
+    let reached = found.rate >= f64::from(CREATES_PER_SECOND) * 0.98;
     let (five, fifty) = (Duration::from_millis(5), Duration::from_millis(50));
     report.judge(
         "to the watcher, median",
@@ -269,11 +268,11 @@ async fn latency(report: &mut Report) -> Result<()> {
 }
 
 /// A list of ten thousand pods; memory and restart with a hundred thousand.
-async fn many(report: &mut Report, full: bool) -> Result<()> {
+async fn large_store(report: &mut Report, full: bool) -> Result<()> {
     let server = Server::start()?;
     let target = server.target()?;
     let pods = Arc::new(Pods::new("many"));
-    let mut answered = load::fill(&target, &pods, LISTED).await?;
+    let mut response_bytes = load::fill(&target, &pods, LISTED_PODS).await?;
     let mut connection = target.http1().await?;
     let mut spread = Vec::new();
     let mut bytes = 0;
@@ -290,7 +289,7 @@ async fn many(report: &mut Report, full: bool) -> Result<()> {
     let spread: Spread = spread.into_iter().collect();
     let (median, worst) = (spread.median(), spread.percentile(100));
     say(format_args!(
-        "list of {LISTED}: {:.1} MB in {} median, {} at worst of {LISTS}",
+        "list of {LISTED_PODS}: {:.1} MB in {} median, {} at worst of {LISTS}",
         count(bytes) / MB,
         milliseconds(median),
         milliseconds(worst)
@@ -305,17 +304,17 @@ async fn many(report: &mut Report, full: bool) -> Result<()> {
     if !full {
         return Ok(());
     }
-    answered += load::fill(&target, &pods, FULL).await?;
-    let stored = count(answered - FULL * SPLICED_BYTES) / MB;
+    response_bytes += load::fill(&target, &pods, FULL_PODS).await?;
+    let stored = count(response_bytes - FULL_PODS * SPLICED_BYTES) / MB;
     let bound = 30.0 + 3.0 * stored;
-    let resident = megabytes(server.resident()?);
+    let resident = megabytes(server.resident_bytes()?);
     let again = server.restart()?;
     let begin = Instant::now();
     again.target()?.http1().await?.get("/readyz").await?;
     let restart = again.started_in + begin.elapsed();
-    let after = megabytes(again.resident()?);
+    let after = megabytes(again.resident_bytes()?);
     say(format_args!(
-        "{FULL} pods, {stored:.0} MB of JSON: {resident:.0} MB resident, {after:.0} MB after the restart"
+        "{FULL_PODS} pods, {stored:.0} MB of JSON: {resident:.0} MB resident, {after:.0} MB after the restart"
     ));
     let worst = resident.max(after);
     let measured = format!("{worst:.0} MB ({:.2} × {stored:.0} MB)", worst / stored);
@@ -335,12 +334,12 @@ async fn many(report: &mut Report, full: bool) -> Result<()> {
     Ok(())
 }
 
-/// Reads an answer to its last byte and forgets it; returns its size.
+/// Reads and discards a response body; returns its size.
 async fn drain(response: http::Response<hyper::body::Incoming>) -> Result<usize> {
     use http_body_util::BodyExt as _;
     ensure!(
         response.status().is_success(),
-        "list answered {}",
+        "the list failed with {}",
         response.status()
     );
     let mut body = response.into_body();
@@ -361,7 +360,6 @@ fn count(number: usize) -> f64 {
     number as f64
 }
 
-/// Milliseconds, with as many digits as mean something.
 fn milliseconds(duration: Duration) -> String {
     let milliseconds = duration.as_secs_f64() * 1e3;
     if milliseconds < 10.0 {

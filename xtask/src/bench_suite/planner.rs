@@ -1,8 +1,6 @@
-//! The DaemonSet planner by itself: what an event costs, whatever the size of the cluster, and what a
-//! slot takes.
+//! The DaemonSet planner without a server: CPU time per event at several cluster sizes, and memory per slot.
 //!
-//! Needs no server. Instructions are counted by callgrind, if it is there, in a process of their own
-//! that does nothing but [`events`].
+//! If callgrind is installed, it counts instructions, in a process that only runs [`events`].
 
 use std::process::Command;
 use std::sync::Arc;
@@ -23,7 +21,7 @@ use super::server;
 
 const SIZES: [usize; 3] = [1_000, 10_000, 50_000];
 const EVENTS: u32 = 200_000;
-/// How many pods change.
+/// Pods that change.
 const FLIPPED: usize = 500;
 const NOW: i64 = 1_000_000_000;
 
@@ -115,7 +113,7 @@ impl Cluster {
         cluster
     }
 
-    /// Answers what is asked for. Returns the hash of the revision that was made.
+    /// Confirms all writes of the planner. Returns the hash of the revision that it creates.
     fn settle(&mut self) -> Option<String> {
         let mut hash = None;
         loop {
@@ -148,8 +146,7 @@ impl Cluster {
         }
     }
 
-    /// Some pods, from all over the cluster, become ready or not, one after the other: the same mixture of
-    /// events at every size.
+    /// Toggles the readiness of pods that are spread over the cluster: the same events at every size.
     fn flip(&mut self, events: usize) {
         let stride = self.pods.len() / FLIPPED;
         for event in 0..events {
@@ -183,14 +180,13 @@ fn revision(daemon_set: &DaemonSetView, name: &Arc<str>, data: Arc<str>) -> Revi
     }
 }
 
-/// So many events in a cluster of this size, and nothing else: for callgrind.
+/// Runs events in a cluster of this size and nothing else, for callgrind.
 pub(in super::super) fn events(size: usize, events: usize) {
     Cluster::new(size).flip(events);
 }
 
-/// Measures.
 pub(super) fn measure(report: &mut Report) {
-    // First, while there is no memory left over from anything else.
+    // First, before other measurements leave free memory to the allocator.
     match slot_bytes() {
         Ok(bytes) => report.judge(
             "planner, memory a slot beyond the cache of pods",
@@ -204,9 +200,9 @@ pub(super) fn measure(report: &mut Report) {
     for size in SIZES {
         let mut cluster = Cluster::new(size);
         cluster.flip(FLIPPED);
-        let begin = Instant::now();
+        let started_at = Instant::now();
         cluster.flip(EVENTS as usize);
-        let micros = begin.elapsed().as_secs_f64() * 1e6 / f64::from(EVENTS);
+        let micros = started_at.elapsed().as_secs_f64() * 1e6 / f64::from(EVENTS);
         say(format_args!("pod event at {size} nodes: {micros:.2} µs"));
         slowest = slowest.max(micros);
     }
@@ -238,30 +234,29 @@ pub(super) fn measure(report: &mut Report) {
     }
 }
 
-/// A change that makes every node be judged, and every pod be counted anew; the best of nine.
+/// A change after which the planner evaluates every node and counts every pod; the best of nine.
 fn full_pass() -> f64 {
     let mut cluster = Cluster::new(10_000);
     let mut best = f64::MAX;
     for generation in 2..11 {
         let mut view = cluster.daemon_set.clone();
         view.generation = generation;
-        let begin = Instant::now();
+        let started_at = Instant::now();
         cluster.planner.apply(NOW, Event::DaemonSet(view));
-        best = best.min(begin.elapsed().as_secs_f64() * 1e3);
+        best = best.min(started_at.elapsed().as_secs_f64() * 1e3);
         cluster.settle();
     }
     best
 }
 
-/// What the planner's memory grows by for each node of a DaemonSet with its pod there, less the
-/// view of the pod itself, which is the cache. Everything is known before the planner begins, so that nothing is let go
-/// that could be used again unnoticed.
+/// Memory of the planner per pod, without the pod's view itself, which is a cache. All inputs are allocated before, so
+/// that the planner cannot reuse freed memory.
 fn slot_bytes() -> Result<f64> {
     let size = SIZES[2];
-    let known = Cluster::new(1);
-    let hash = known.pods[0].labels.get(HASH_LABEL);
+    let reference = Cluster::new(1);
+    let hash = reference.pods[0].labels.get(HASH_LABEL);
     let hash = hash.context("a pod without its hash")?.clone();
-    let owner = known.daemon_set.uid.clone();
+    let owner = reference.daemon_set.uid.clone();
     let mut cluster = Cluster {
         planner: Planner::new(Options::default()),
         daemon_set: daemon_set(),
@@ -270,7 +265,7 @@ fn slot_bytes() -> Result<f64> {
     for number in 0..size {
         cluster.planner.apply(NOW, Event::Node(node(number)));
     }
-    let before = server::resident("self")?;
+    let before = server::resident_bytes("self")?;
     let set = cluster.daemon_set.clone();
     cluster.planner.apply(NOW, Event::DaemonSet(set));
     for pod in &cluster.pods {
@@ -278,25 +273,25 @@ fn slot_bytes() -> Result<f64> {
     }
     cluster.planner.apply(NOW, Event::Synced);
     cluster.settle();
-    let grown = server::resident("self")?.saturating_sub(before);
+    let grown = server::resident_bytes("self")?.saturating_sub(before);
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let all = grown as f64 / size as f64;
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let view = size_of::<PodView>() as f64;
     say(format_args!(
-        "the planner takes {all:.0} bytes a pod, of which {view:.0} are its view"
+        "the planner needs {all:.0} bytes per pod, of which {view:.0} are its view"
     ));
     Ok(all - view)
 }
 
-/// Instructions an event, at each size: what twice as many events take more.
+/// Instructions per event at each size: the difference between a run and one with twice the events.
 fn instructions() -> Result<[f64; 3]> {
     let mut counts = [0.0; 3];
     for (count, size) in counts.iter_mut().zip(SIZES) {
         let [once, twice] = [10_000, 20_000].map(|events| callgrind(size, events));
         *count = (twice? - once?) / 10_000.0;
         say(format_args!(
-            "instructions an event at {size} nodes: {count:.0}"
+            "instructions per event at {size} nodes: {count:.0}"
         ));
     }
     Ok(counts)
@@ -309,7 +304,7 @@ fn callgrind(size: usize, events: usize) -> Result<f64> {
         .arg(own)
         .args(["events", &size.to_string(), &events.to_string()])
         .output()
-        .context("valgrind cannot be started")?;
+        .context("cannot start valgrind")?;
     let text = String::from_utf8_lossy(&output.stderr);
     let counted = text.lines().find_map(|line| line.split("refs:").nth(1));
     let counted = counted.with_context(|| format!("no count in {text}"))?;

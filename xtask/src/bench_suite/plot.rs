@@ -1,7 +1,6 @@
-//! How the figures grow with the number of nodes, drawn as SVG. Pure.
+//! Draws the figures by number of nodes as SVG. Pure.
 //!
-//! Both axes are logarithmic: what grows in proportion to the nodes is a line of slope one, like the
-//! dotted ones.
+//! Both axes are logarithmic: linear growth has the slope of the dotted lines.
 
 use std::fmt::Write as _;
 
@@ -9,7 +8,7 @@ use super::cluster::Size;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;
-/// The room left for labels: left, top, right, bottom.
+/// Left, top, right, bottom.
 const MARGIN: [f64; 4] = [70.0, 40.0, 190.0, 50.0];
 const COLOURS: [&str; 5] = ["#1b6ca8", "#c8553d", "#588157", "#7b2d8b", "#8d6e00"];
 
@@ -33,7 +32,7 @@ const LINES: [Line; 5] = [
     },
     Line {
         name: "processor time, s",
-        value: |size| size.processor,
+        value: |size| size.cpu,
     },
     Line {
         name: "peak memory, MB",
@@ -44,10 +43,10 @@ const LINES: [Line; 5] = [
 /// A logarithmic axis.
 #[derive(Clone, Copy)]
 struct Axis {
-    /// Powers of ten.
+    /// Exponents of ten.
     low: f64,
     high: f64,
-    /// Where they lie.
+    /// Coordinates.
     from: f64,
     to: f64,
 }
@@ -83,7 +82,6 @@ impl Axis {
     }
 }
 
-/// The drawing.
 pub(super) fn svg(sizes: &[Size]) -> String {
     let [left, top, right, bottom] = MARGIN;
     let x = Axis::of(sizes.iter().map(|size| size.nodes), left, WIDTH - right);
@@ -142,7 +140,7 @@ fn grid(out: &mut String, x: Axis, y: Axis) {
     );
 }
 
-/// The line of one figure, its points, and a dotted one from its first point that grows as the nodes do.
+/// Draws one figure, and a dotted line for linear growth from its first point.
 fn draw(out: &mut String, line: &Line, colour: &str, sizes: &[Size], (x, y): (Axis, Axis)) {
     let point =
         |size: &Size, value: f64| format!("{:.1},{:.1}", x.place(size.nodes), y.place(value));

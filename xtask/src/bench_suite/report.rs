@@ -1,8 +1,7 @@
-//! The figures as they are found, and the table they end up in.
+//! The table of figures with their bounds.
 
 use std::fmt::Display;
 
-/// One figure with its bound.
 struct Figure {
     name: &'static str,
     measured: String,
@@ -10,14 +9,12 @@ struct Figure {
     holds: bool,
 }
 
-/// All figures.
 #[derive(Default)]
 pub(super) struct Report {
     figures: Vec<Figure>,
 }
 
 impl Report {
-    /// Adds a figure.
     pub(super) fn judge(
         &mut self,
         name: &'static str,
@@ -39,7 +36,6 @@ impl Report {
         self.figures.iter().all(|figure| figure.holds)
     }
 
-    /// Prints the table.
     pub(super) fn print(&self) {
         let width = |of: fn(&Figure) -> &str| {
             self.figures
@@ -55,7 +51,7 @@ impl Report {
         );
         say("");
         for figure in &self.figures {
-            let verdict = if figure.holds { "ok" } else { "MISSED" };
+            let verdict = if figure.holds { "ok" } else { "EXCEEDED" };
             say(format_args!(
                 "{:names$}  {:>measured$}  {:bounds$}  {verdict}",
                 figure.name, figure.measured, figure.bound
@@ -64,7 +60,6 @@ impl Report {
     }
 }
 
-/// A line for the reader.
 #[expect(clippy::print_stdout, reason = "the benchmark's output")]
 pub(super) fn say(line: impl Display) {
     println!("{line}");

@@ -1,5 +1,4 @@
-//! Watchers: ten thousand agents that each watch their own node, and one that reads everything and
-//! notes when.
+//! Watchers: ten thousand watches by node name, as agents open them, and one that measures latencies.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,15 +14,15 @@ use tokio::time::Instant as Tick;
 use super::client::Target;
 use super::counters::Counters;
 use super::load::{self, CONNECTIONS, NODES, Pods};
-use super::pod;
+use super::pod_template;
 use super::server::Server;
 
-/// HTTP/2 connections that carry the watches.
-const CARRIERS: usize = 100;
-/// How long the last lines may take to arrive once writing has ended.
-const SETTLE: Duration = Duration::from_secs(5);
+/// HTTP/2 connections for all watches.
+const WATCH_CONNECTIONS: usize = 100;
+/// How long the last events may take after the last write.
+const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Watches under way. Dropping them ends them.
+/// Open watches. Dropping closes them.
 pub(super) struct Watches {
     tasks: JoinSet<()>,
     lines: Arc<AtomicUsize>,
@@ -36,12 +35,12 @@ impl Watches {
         let revision = Counters::read(&mut target.http1().await?).await?.revision;
         let lines = Arc::new(AtomicUsize::new(0));
         let mut tasks = JoinSet::new();
-        for carrier in 0..CARRIERS {
+        for first in 0..WATCH_CONNECTIONS {
             let mut connection = target.http2().await?;
-            for number in (carrier..NODES).step_by(CARRIERS) {
+            for number in (first..NODES).step_by(WATCH_CONNECTIONS) {
                 let path = format!(
                     "/api/v1/pods?watch=1&resourceVersion={revision}&fieldSelector=spec.nodeName%3D{}",
-                    pod::node(number)
+                    pod_template::node(number)
                 );
                 let body = connection.stream(&path).await?;
                 tasks.spawn(count(body, Arc::clone(&lines)));
@@ -50,12 +49,12 @@ impl Watches {
         Ok(Self { tasks, lines })
     }
 
-    /// How many lines have been read by all watches together.
+    /// Events read by all watches.
     pub(super) fn lines(&self) -> usize {
         self.lines.load(Ordering::Relaxed)
     }
 
-    /// How many watches have not ended.
+    /// Number of open watches.
     pub(super) fn alive(&mut self) -> usize {
         while self.tasks.try_join_next().is_some() {}
         self.tasks.len()
@@ -70,59 +69,59 @@ async fn count(mut body: Incoming, lines: Arc<AtomicUsize>) {
     }
 }
 
-/// When things happened to one pod.
+/// Times of one pod.
 #[derive(Clone, Copy, Default)]
 struct Times {
     sent: Option<Instant>,
-    answered: Option<Instant>,
+    responded: Option<Instant>,
     read: Option<Instant>,
 }
 
-type Book = Arc<Mutex<Vec<Times>>>;
+type PodTimes = Arc<Mutex<Vec<Times>>>;
 
-/// From a create to the watcher's line, at a steady pace.
+/// Latencies from a create to its watch event.
 pub(super) struct Latency {
-    /// Creates a second that were reached.
+    /// Creates per second that were reached.
     pub(super) rate: f64,
-    /// From sending the create to reading the line: the commit lies within.
+    /// From sending the create to reading the event.
     pub(super) from_sent: Spread,
-    /// From the create's answer to the line; nothing when the line came first.
-    pub(super) from_answered: Spread,
+    /// From the create's response to the event; 0 if the event came first.
+    pub(super) from_response: Spread,
 }
 
-/// Creates `rate` pods a second for a while and follows them all with one watch.
+/// Creates `rate` pods per second and follows them with one watch.
 pub(super) async fn latency(
     server: &Server,
     pods: &Arc<Pods>,
     rate: u32,
-    lasts: Duration,
+    duration: Duration,
 ) -> Result<Latency> {
     let target = server.target()?;
     let revision = Counters::read(&mut target.http1().await?).await?.revision;
     let path = format!("{}?watch=1&resourceVersion={revision}", load::path());
     let body = target.http2().await?.stream(&path).await?;
-    let count = usize::try_from(rate)? * usize::try_from(lasts.as_secs())?;
-    let book: Book = Arc::new(Mutex::new(vec![Times::default(); count]));
-    let reader = tokio::spawn(read(body, Arc::clone(&book), count));
-    let (began, period) = (Tick::now(), Duration::from_secs(1) / rate);
+    let count = usize::try_from(rate)? * usize::try_from(duration.as_secs())?;
+    let times_of: PodTimes = Arc::new(Mutex::new(vec![Times::default(); count]));
+    let reader = tokio::spawn(read(body, Arc::clone(&times_of), count));
+    let (started_at, period) = (Tick::now(), Duration::from_secs(1) / rate);
     let mut writers = JoinSet::new();
     for first in 0..CONNECTIONS {
-        let pace = Pace {
-            began,
+        let writer = RateWriter {
+            started_at,
             period,
             first,
             count,
         };
-        writers.spawn(pace.write(target.clone(), Arc::clone(pods), Arc::clone(&book)));
+        writers.spawn(writer.write(target.clone(), Arc::clone(pods), Arc::clone(&times_of)));
     }
     while let Some(ended) = writers.join_next().await {
         ended??;
     }
-    let took = began.elapsed();
-    tokio::time::timeout(SETTLE, reader)
+    let took = started_at.elapsed();
+    tokio::time::timeout(LAST_EVENTS_TIMEOUT, reader)
         .await
-        .context("lines are missing")???;
-    let times = book.lock().unwrap_or_else(PoisonError::into_inner);
+        .context("events are missing")???;
+    let times = times_of.lock().unwrap_or_else(PoisonError::into_inner);
     let between = |from: fn(&Times) -> Option<Instant>| {
         let pairs = times.iter().filter_map(move |t| from(t).zip(t.read));
         pairs
@@ -132,42 +131,42 @@ pub(super) async fn latency(
     Ok(Latency {
         rate: f64::from(u32::try_from(count)?) / took.as_secs_f64(),
         from_sent: between(|t| t.sent),
-        from_answered: between(|t| t.answered),
+        from_response: between(|t| t.responded),
     })
 }
 
-/// One writer's share of a steady pace: every `CONNECTIONS`-th pod.
-struct Pace {
-    began: Tick,
+/// One writer of a constant rate: it creates every `CONNECTIONS`-th pod.
+struct RateWriter {
+    started_at: Tick,
     period: Duration,
     first: usize,
     count: usize,
 }
 
-impl Pace {
-    async fn write(self, target: Target, pods: Arc<Pods>, book: Book) -> Result<()> {
+impl RateWriter {
+    async fn write(self, target: Target, pods: Arc<Pods>, times_of: PodTimes) -> Result<()> {
         let mut connection = target.http1().await?;
         let path = load::path();
-        for turn in (self.first..self.count).step_by(CONNECTIONS) {
-            tokio::time::sleep_until(self.began + self.period * u32::try_from(turn)?).await;
+        for index in (self.first..self.count).step_by(CONNECTIONS) {
+            tokio::time::sleep_until(self.started_at + self.period * u32::try_from(index)?).await;
             let (number, body) = pods.next();
             let at = Instant::now();
-            note(&book, number, |times| times.sent = Some(at));
+            record(&times_of, number, |times| times.sent = Some(at));
             connection.create(&path, body).await?;
             let at = Instant::now();
-            note(&book, number, |times| times.answered = Some(at));
+            record(&times_of, number, |times| times.responded = Some(at));
         }
         Ok(())
     }
 }
 
-fn note(book: &Book, number: usize, write: impl FnOnce(&mut Times)) {
-    let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-    book.get_mut(number).map(write).unwrap_or_default();
+fn record(times_of: &PodTimes, number: usize, write: impl FnOnce(&mut Times)) {
+    let mut times_of = times_of.lock().unwrap_or_else(PoisonError::into_inner);
+    times_of.get_mut(number).map(write).unwrap_or_default();
 }
 
-/// Reads lines until every pod was seen.
-async fn read(mut body: Incoming, book: Book, count: usize) -> Result<()> {
+/// Reads events until every pod was seen.
+async fn read(mut body: Incoming, times_of: PodTimes, count: usize) -> Result<()> {
     let mut rest = Vec::new();
     let mut seen = 0;
     while seen < count {
@@ -178,13 +177,13 @@ async fn read(mut body: Incoming, book: Book, count: usize) -> Result<()> {
             continue;
         };
         for line in rest[..end].split(|byte| *byte == b'\n') {
-            let number = number(line).context("a line without a pod's name")?;
-            note(&book, number, |times| times.read = Some(at));
+            let number = number(line).context("an event without a pod name")?;
+            record(&times_of, number, |times| times.read = Some(at));
             seen += 1;
         }
         rest.drain(..=end);
     }
-    ensure!(rest.is_empty(), "more lines than pods");
+    ensure!(rest.is_empty(), "more events than pods");
     Ok(())
 }
 

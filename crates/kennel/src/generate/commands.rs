@@ -1,4 +1,4 @@
-//! The page of commands and flags, from the command line's own description.
+//! The reference page of commands and flags, from the definition of the command line.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,10 @@ use super::markdown::{cell, prose};
 
 const HEAD: &str = "# Commands
 
-What can be said to `kennel`; `kennel help VERB` says the same in the terminal. Where a flag has a variable, the flag
-counts before it.
+The verbs and flags of `kennel`, as `kennel help VERB` shows them. A flag takes precedence over its environment
+variable.
 ";
 
-/// The page.
 pub(super) fn page(mut kennel: Command) -> String {
     kennel = kennel.disable_help_subcommand(true);
     kennel.build();
@@ -24,14 +23,14 @@ pub(super) fn page(mut kennel: Command) -> String {
         let _ = writeln!(out, "| [`{name}`](#kennel-{name}) | {} |", cell(&about));
     }
     out.push_str("\n## Every verb\n");
-    put_args(&mut out, kennel.get_arguments());
+    write_args(&mut out, kennel.get_arguments());
     for verb in verbs(&kennel) {
-        put_verb(&mut out, verb, &format!("kennel {}", verb.get_name()), 2);
+        write_verb(&mut out, verb, &format!("kennel {}", verb.get_name()), 2);
     }
     out
 }
 
-/// The verbs that are no secret.
+/// The verbs that are not hidden.
 fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|verb| !verb.is_hide_set())
 }
@@ -42,7 +41,7 @@ fn about(verb: &Command) -> String {
         .unwrap_or_default()
 }
 
-fn put_verb(out: &mut String, verb: &Command, name: &str, depth: usize) {
+fn write_verb(out: &mut String, verb: &Command, name: &str, depth: usize) {
     let text = verb.get_long_about().or_else(|| verb.get_about());
     let text = text.map(ToString::to_string).unwrap_or_default();
     // Writing to a String cannot fail.
@@ -50,14 +49,14 @@ fn put_verb(out: &mut String, verb: &Command, name: &str, depth: usize) {
     let usage = verb.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let _ = write!(out, "\n```text\n{usage}\n```\n");
-    put_args(out, verb.get_arguments().filter(|arg| !arg.is_global_set()));
+    write_args(out, verb.get_arguments().filter(|arg| !arg.is_global_set()));
     let inherited = verb.get_arguments().filter(|arg| arg.is_global_set());
     if verbs(verb).next().is_some() {
-        // What all of its verbs take is said once, here.
-        put_args(out, inherited.filter(|arg| arg.get_id() != "log"));
+        // The flags of all subcommands are listed once, here.
+        write_args(out, inherited.filter(|arg| arg.get_id() != "log"));
     }
     for inner in verbs(verb) {
-        put_verb(
+        write_verb(
             out,
             inner,
             &format!("{name} {}", inner.get_name()),
@@ -66,11 +65,11 @@ fn put_verb(out: &mut String, verb: &Command, name: &str, depth: usize) {
     }
 }
 
-/// A table of flags for each heading, in the order of `--help`.
-fn put_args<'a>(out: &mut String, args: impl Iterator<Item = &'a Arg>) {
-    let is_plumbing = |arg: &Arg| matches!(arg.get_id().as_str(), "help" | "version");
+/// Appends a table of flags per heading, in the order of `--help`.
+fn write_args<'a>(out: &mut String, args: impl Iterator<Item = &'a Arg>) {
+    let is_builtin = |arg: &Arg| matches!(arg.get_id().as_str(), "help" | "version");
     let args: Vec<&Arg> = args
-        .filter(|arg| !arg.is_hide_set() && !is_plumbing(arg))
+        .filter(|arg| !arg.is_hide_set() && !is_builtin(arg))
         .collect();
     let mut headings: Vec<Option<&str>> = Vec::new();
     for arg in &args {
@@ -84,15 +83,15 @@ fn put_args<'a>(out: &mut String, args: impl Iterator<Item = &'a Arg>) {
         }
         out.push_str("\n| Flag | Default | |\n|---|---|---|\n");
         for arg in args.iter().filter(|arg| arg.get_help_heading() == heading) {
-            put_arg(out, arg);
+            write_arg(out, arg);
         }
     }
 }
 
-fn put_arg(out: &mut String, arg: &Arg) {
+fn write_arg(out: &mut String, arg: &Arg) {
     let help = arg.get_long_help().or_else(|| arg.get_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
-    let (help, in_words) = default_in_words(&help);
+    let (help, described) = described_default(&help);
     let mut text = help.to_owned();
     for value in arg.get_possible_values() {
         let _ = write!(text, "\n\n{}", possible(&value));
@@ -101,13 +100,13 @@ fn put_arg(out: &mut String, arg: &Arg) {
         let _ = write!(text, "\n\nVariable: `{}`", variable.to_string_lossy());
     }
     let name = cell(&format!("`{}`", spelling(arg)));
-    let default = default(arg).or(in_words).map(|default| cell(&default));
+    let default = default(arg).or(described).map(|default| cell(&default));
     let default = default.unwrap_or_default();
     let _ = writeln!(out, "| {name} | {default} | {} |", cell(&text));
 }
 
-/// Defaults that are worked out stand in the help itself, at its end.
-fn default_in_words(help: &str) -> (&str, Option<String>) {
+/// Splits off a default that the help text describes: `[default: …]` at its end.
+fn described_default(help: &str) -> (&str, Option<String>) {
     let inner = help.strip_suffix(']');
     match inner.and_then(|inner| inner.rsplit_once("[default: ")) {
         Some((help, default)) => (help.trim_end(), Some(default.to_owned())),

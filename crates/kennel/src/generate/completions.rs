@@ -1,4 +1,4 @@
-//! Completions for shells.
+//! Shell completion scripts.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,10 +9,9 @@ use clap_complete::Shell;
 
 use crate::args::Args;
 
-/// Whose completions packages bring.
+/// The shells whose completions are packaged.
 const PACKAGED: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-/// Which shell to complete in.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct CompletionsArgs {
     /// The shell
@@ -20,33 +19,32 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Prints the script that makes a shell complete our words.
 pub(crate) fn print(args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(
         args.shell,
-        &mut shown(&Args::command()),
+        &mut without_hidden(&Args::command()),
         "kennel",
         &mut script,
     );
     match std::io::stdout().write_all(&script) {
-        // Who reads with `head` has seen enough.
+        // As with `| head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot print the completions"),
     }
 }
 
-/// Writes a file for each shell, under the names that shells look for.
+/// Writes a file per shell, with the name that the shell expects.
 pub(super) fn write_all(dir: &Path) -> Result<()> {
     for shell in PACKAGED {
-        clap_complete::generate_to(shell, &mut shown(&Args::command()), "kennel", dir)
+        clap_complete::generate_to(shell, &mut without_hidden(&Args::command()), "kennel", dir)
             .with_context(|| format!("cannot write completions into {}", dir.display()))?;
     }
     Ok(())
 }
 
-/// A command without what is hidden: completions offer all that they are given.
-fn shown(command: &Command) -> Command {
+/// The command without hidden flags and verbs, which clap_complete would offer.
+fn without_hidden(command: &Command) -> Command {
     let mut bare = Command::new(command.get_name().to_owned());
     if let Some(about) = command.get_about() {
         bare = bare.about(about.clone());
@@ -56,7 +54,8 @@ fn shown(command: &Command) -> Command {
     }
     let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    bare.args(args.cloned()).subcommands(verbs.map(shown))
+    bare.args(args.cloned())
+        .subcommands(verbs.map(without_hidden))
 }
 
 #[cfg(test)]
@@ -64,10 +63,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_is_not_offered() {
+    fn hidden_flags_are_not_offered() {
         for shell in PACKAGED {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut shown(&Args::command()), "kennel", &mut script);
+            clap_complete::generate(
+                shell,
+                &mut without_hidden(&Args::command()),
+                "kennel",
+                &mut script,
+            );
             let script = String::from_utf8(script).unwrap();
             for (word, offered) in [
                 ("data-dir", true),

@@ -1,4 +1,4 @@
-//! The page of errors: what the API refuses requests with, and how the program itself ends.
+//! The reference page of errors: status reasons of the API, field errors, and exit codes.
 
 use std::fmt::Write as _;
 
@@ -9,53 +9,51 @@ use super::markdown::cell;
 
 const HEAD: &str = "# Errors
 
-## What the API answers
+## API errors
 
-A request that fails is answered with a `Status`: `code` and `reason` for programs, `message` for people, and `details`.
-Codes, reasons and words are upstream's.
+The response to a failed request is a `Status` with `code`, `reason`, `message` and `details`. Codes, reasons and
+messages are those of upstream Kubernetes.
 
 | Code | Reason | When |
 |---|---|---|
 ";
 
-const NODES: &str = "
-What a node's agent refuses (logs, exec and the like) is passed on with its code and, where upstream does so, in its
-words; some of these answers have no reason.
+const NODE_ERRORS: &str = "
+Errors of a node's kubelet API (logs, exec, port-forward) are passed on with their code and, as upstream does, their
+message; some of them have no reason.
 ";
 
-const FIELDS: &str = "
-## Mistakes in fields
+const FIELD_ERRORS: &str = "
+## Field errors
 
-The entries of `details.causes` in an answer with the reason `Invalid`, each with its `field`:
+The entries of `details.causes` in a status with the reason `Invalid`; each has its `field`:
 
 | Reason | The message begins with |
 |---|---|
 ";
 
-const ENDS: &str = "
-## How the program ends
+const EXIT_CODES: &str = "
+## Exit codes
 
 | Code | When |
 |---|---|
 ";
 
-/// The program's exit codes.
 const CODES: [(u8, &str); 3] = [
     (
         0,
-        "It did what it was told; those that run until they are told to stop were told to.",
+        "Success; for verbs that run until they are stopped: SIGINT or SIGTERM.",
     ),
     (
         1,
-        "It could not; the last line on stderr says why. `kennel why`: some node is not as it should be.",
+        "Failure; the last line on stderr has the reason. `kennel why`: some node is not as it should be.",
     ),
     (
         2,
-        "It did not understand its command line. `kennel why`: the cluster or the DaemonSet could not be read.",
+        "Invalid command line. `kennel why`: the cluster or the DaemonSet could not be read.",
     ),
 ];
 
-/// The page.
 pub(super) fn page() -> String {
     let mut out = HEAD.to_owned();
     // Writing to a String cannot fail.
@@ -63,12 +61,12 @@ pub(super) fn page() -> String {
         let when = cell(known.when);
         let _ = writeln!(out, "| {} | `{}` | {when} |", known.code, known.reason);
     }
-    out.push_str(NODES);
-    out.push_str(FIELDS);
+    out.push_str(NODE_ERRORS);
+    out.push_str(FIELD_ERRORS);
     for mistake in Mistake::ALL {
         let _ = writeln!(out, "| `{}` | {} |", mistake.reason(), mistake.words());
     }
-    out.push_str(ENDS);
+    out.push_str(EXIT_CODES);
     for (code, when) in CODES {
         let _ = writeln!(out, "| {code} | {} |", cell(when));
     }

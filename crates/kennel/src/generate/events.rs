@@ -1,4 +1,4 @@
-//! The page of events, from the table that everyone who emits them is held to.
+//! The reference page of events, from the table of all event reasons.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,11 @@ use super::markdown::cell;
 
 const HEAD: &str = "# Events
 
-What `kubectl describe` and `kubectl events` show. Reasons and words are upstream's, and so is the way that they are
-combined: what repeats is counted, many that are similar become one, and an object about which too much is said is not
-heard for a while. Events are kept for an hour (`--event-ttl`).
+What `kubectl describe` and `kubectl events` show. Reasons and messages are those of upstream Kubernetes, and so is the
+correlation: repeated events are counted, many similar events are aggregated into one, and objects with too many events
+are rate-limited. Events are kept for an hour (`--event-ttl`).
 ";
 
-/// The page.
 pub(super) fn page() -> String {
     let mut out = HEAD.to_owned();
     let mut components: Vec<&str> = Vec::new();
@@ -32,13 +31,13 @@ pub(super) fn page() -> String {
             .iter()
             .filter(|known| known.component == component)
         {
-            put(&mut out, known);
+            write_row(&mut out, known);
         }
     }
     out
 }
 
-fn put(out: &mut String, known: &Known) {
+fn write_row(out: &mut String, known: &Known) {
     let kind = if known.warning { "Warning" } else { "Normal" };
     let about = match known.about {
         "" => "any object",

@@ -1,4 +1,4 @@
-//! Man pages: one for the program, and one for each verb.
+//! Man pages: one for the program and one per verb.
 
 use std::path::Path;
 
@@ -8,10 +8,9 @@ use clap_mangen::Man;
 
 use crate::args::Args;
 
-/// What stands below every page: whose it is.
+/// The footer of every page.
 const SOURCE: &str = concat!("kennel ", env!("CARGO_PKG_VERSION"));
 
-/// Writes all pages.
 pub(super) fn write_all(dir: &Path) -> Result<()> {
     let mut kennel = Args::command().disable_help_subcommand(true);
     kennel.build();

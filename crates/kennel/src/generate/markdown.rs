@@ -1,6 +1,6 @@
-//! Plain text as Markdown.
+//! Converts plain text to Markdown.
 
-/// Text in which nothing is markup but what stands in backticks.
+/// Escapes everything but text in backticks.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, piece) in text.split('`').enumerate() {
@@ -9,7 +9,7 @@ pub(super) fn escape(text: &str) -> String {
         }
         let in_code = number % 2 == 1;
         for letter in piece.chars() {
-            // A bar ends a table's cell even inside code.
+            // A bar ends a table cell even inside code.
             let special = match letter {
                 '|' => true,
                 '*' | '<' | '>' | '[' | ']' | '_' => !in_code,
@@ -24,7 +24,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Text with lines and paragraphs as one cell of a table.
+/// Text with several paragraphs as one table cell.
 pub(super) fn cell(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|paragraph| {
         let lines: Vec<&str> = paragraph.lines().map(str::trim).collect();
@@ -33,24 +33,24 @@ pub(super) fn cell(text: &str) -> String {
     paragraphs.collect::<Vec<_>>().join("<br>")
 }
 
-/// Text for terminals: what is indented there is shown as it stands.
+/// Help text: indented lines become code blocks.
 pub(super) fn prose(text: &str) -> String {
     let mut blocks: Vec<(bool, Vec<&str>)> = Vec::new();
     for line in text.lines() {
-        let shown = line.starts_with("  ");
+        let code = line.starts_with("  ");
         match blocks.last_mut() {
-            // A blank line ends nothing yet.
-            Some((before, lines)) if *before == shown || line.is_empty() => lines.push(line),
-            _ => blocks.push((shown, vec![line])),
+            // A blank line does not end a block.
+            Some((before, lines)) if *before == code || line.is_empty() => lines.push(line),
+            _ => blocks.push((code, vec![line])),
         }
     }
-    let blocks = blocks.iter().map(|(shown, lines)| block(*shown, lines));
+    let blocks = blocks.iter().map(|(code, lines)| block(*code, lines));
     blocks.collect::<Vec<_>>().join("\n")
 }
 
-fn block(shown: bool, lines: &[&str]) -> String {
+fn block(is_code: bool, lines: &[&str]) -> String {
     let text = lines.join("\n");
-    if !shown {
+    if !is_code {
         return format!("{}\n", linked(&escape(text.trim())));
     }
     let bare = |line: &&str| line.strip_prefix("  ").unwrap_or(line).to_owned();
@@ -64,7 +64,7 @@ fn block(shown: bool, lines: &[&str]) -> String {
     format!("```{language}\n{}\n```\n", code.trim_end())
 }
 
-/// Files below `docs` as links, for a page in `docs/reference`.
+/// Turns paths in `docs` into links, for a page in `docs/reference`.
 fn linked(text: &str) -> String {
     let word = |word: &str| {
         let name = word.trim_end_matches(['.', ',', ';']);

@@ -1,4 +1,4 @@
-//! The page of metrics, from the tables of those who count.
+//! The reference page of metrics, from the tables of all metrics.
 
 use std::fmt::Write as _;
 
@@ -9,25 +9,24 @@ use super::markdown::cell;
 
 const HEAD: &str = "# Metrics
 
-Prometheus' text format, at `/metrics`:
+Served at `/metrics`, in the Prometheus text format:
 
 | Where | Who may read it |
 |---|---|
-| `kennel server` and `kennel up`: the API's own address | who has the right to `get` the path `/metrics`, as administrators have |
-| `kennel controller --metrics-listen ADDRESS` | everyone who reaches the address; plain HTTP |
-| a node's agent: port 10250 | who has the right to `get` `nodes/metrics`; or through the API at `/api/v1/nodes/NAME/proxy/metrics` |
+| `kennel server` and `kennel up`: the address of the API | users with the right to `get` the path `/metrics`, such as administrators |
+| `kennel controller --metrics-listen ADDRESS` | everyone who can connect to the address; plain HTTP |
+| a node's agent: port 10250 | users with the right to `get` `nodes/metrics`; also through the API at `/api/v1/nodes/NAME/proxy/metrics` |
 
-Names that do not begin with `kennel_` are upstream's and mean the same. Histograms are in seconds. Simulated nodes
-and `kennel dns` have no numbers of their own.
+Metrics without the prefix `kennel_` are those of upstream Kubernetes, with the same meaning. Histograms are in seconds.
+Simulated nodes and `kennel dns` have no metrics.
 ";
 
-/// The page.
 pub(super) fn page() -> String {
     let mut out = HEAD.to_owned();
     let sections: [(&str, &[&[&'static Metric]]); 6] = [
         ("The server", &[kennel_server::metrics::METRICS]),
         (
-            "The parts of `kennel up`",
+            "The components of `kennel up`",
             &[supervisor::METRICS, request_counts::METRICS],
         ),
         (
@@ -59,13 +58,13 @@ pub(super) fn page() -> String {
             "\n## {title}\n\n| Name | Type | Labels | |\n|---|---|---|---|\n"
         );
         for metric in tables.iter().copied().flatten() {
-            put(&mut out, metric);
+            write_row(&mut out, metric);
         }
     }
     out
 }
 
-fn put(out: &mut String, metric: &Metric) {
+fn write_row(out: &mut String, metric: &Metric) {
     let labels = metric.labels.iter().map(|label| format!("`{label}`"));
     let labels = labels.collect::<Vec<_>>().join(", ");
     let (name, kind, help) = (metric.name, metric.kind.word(), cell(metric.help));

@@ -1,47 +1,45 @@
-//! What a package says of itself.
+//! The file `DEBIAN/control`.
 
-/// Who answers for the package. There is no address yet that mail would reach.
+/// There is no mail address for the project yet.
 pub(super) const MAINTAINER: &str = "The Kennel authors <kennel@localhost>";
 
-/// What `DEBIAN/control` is made of.
-pub(super) struct About {
+pub(super) struct Control {
     pub(super) version: String,
     pub(super) architecture: String,
-    /// The packages of the program's libraries.
-    pub(super) libraries: Vec<String>,
-    /// What it takes on a disk.
-    pub(super) kibibytes: u64,
+    /// Dependencies on packages of shared libraries.
+    pub(super) libraries: String,
+    /// In KiB.
+    pub(super) installed_size: u64,
 }
 
-impl About {
+impl Control {
     pub(super) fn text(&self) -> String {
         let Self {
             version,
             architecture,
             libraries,
-            kibibytes,
+            installed_size,
         } = self;
-        let libraries = libraries.join(", ");
-        // adduser: the server's own user. iproute2: the nodes of `kennel playground`.
+        // adduser: postinst creates the server's user. iproute2: `kennel playground` creates networks with it.
         format!(
             "\
 Package: kennel
 Version: {version}
 Architecture: {architecture}
 Maintainer: {MAINTAINER}
-Installed-Size: {kibibytes}
+Installed-Size: {installed_size}
 Depends: {libraries}, adduser
 Recommends: iproute2
 Suggests: containerd, kubernetes-client
 Section: admin
 Priority: optional
-Description: one daemon on every node
- The Kubernetes DaemonSet, whole and small: an API server, the controllers it
- needs, and an agent that makes a machine a node. Daemons run in containers
- where containerd is installed, and as plain processes elsewhere.
+Description: Kubernetes DaemonSets in one small binary
+ A Kubernetes API server, the controllers that DaemonSets need, and a node
+ agent. Pods run in containers if containerd is installed, and as plain
+ processes otherwise.
  .
- After the installation nothing runs. kennel-server.service is a control
- plane, kennel-agent.service makes this machine a node: enable what it is to be.
+ The installation starts no service. Enable kennel-server.service for a
+ control plane, and kennel-agent.service to make this machine a node.
 "
         )
     }

@@ -1,7 +1,7 @@
-//! The Debian package: the program, its units, pages and completions. What they say stands in `packaging/`.
+//! The Debian package: binary, systemd units, man pages and completions. Their sources are in `packaging/`.
 
 mod control;
-mod stage;
+mod staging;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,26 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use crate::VERSION;
+use crate::command::{run, source_date_epoch};
 use crate::image::stripped;
-use crate::run::{epoch, run};
-use control::{About, MAINTAINER};
-use stage::{Stage, gzipped};
+use crate::shared_libraries::debian_dependencies;
+use control::{Control, MAINTAINER};
+use staging::{StagingDirectory, gzip};
 
-/// `$text` is a file of `packaging/`.
+/// The content of a file in `packaging/`.
 macro_rules! packaging {
     ($file:literal) => {
         include_str!(concat!("../../../../packaging/", $file))
     };
 }
 
-/// The units, which are said to be stopped, restarted and so on by the scripts.
+/// The maintainer scripts name them, too.
 const UNITS: [(&str, &str); 2] = [
     ("kennel-server.service", packaging!("kennel-server.service")),
     ("kennel-agent.service", packaging!("kennel-agent.service")),
 ];
 
-/// What people are to edit, and what the units read. The agent's may hold a token.
+/// Environment files of the units: path, content, mode. The agent's may contain a token.
 const CONFFILES: [(&str, &str, u32); 2] = [
     (
         "etc/default/kennel-server",
@@ -48,89 +49,86 @@ const SCRIPTS: [(&str, &str); 3] = [
     ("postrm", packaging!("postrm")),
 ];
 
-/// What to make.
 #[derive(Clone, Debug)]
-pub struct Plan<'a> {
-    /// `kennel`, as it was built. It is run, to write its own pages and completions.
+pub struct Options<'a> {
+    /// The `kennel` binary. It is run to generate its man pages and completions.
     pub binary: &'a Path,
-    /// The version of the package, as [`version`] gives it.
+    /// The package version, such as [`default_version`].
     pub version: &'a str,
-    /// How it is made small, as `dpkg-deb -Z` has it: `xz`, or `none` where time matters more.
+    /// As for `dpkg-deb -Z`: `xz`, or `none` for speed.
     pub compression: &'a str,
 }
 
-/// The version of the package that is made of a version of the program. What comes before a version sorts
-/// before it in Debian, too.
-pub fn version() -> String {
+/// The package version for the program's version. Debian sorts `~` before everything, so that pre-releases come first.
+pub fn default_version() -> String {
     format!("{}-1", VERSION.replacen('-', "~", 1))
 }
 
-/// Makes the package in a directory, and returns its file.
-pub fn build(plan: &Plan<'_>, directory: &Path) -> Result<PathBuf> {
-    let time = epoch();
+/// Builds the package in a directory; returns the path of its file.
+pub fn build(options: &Options<'_>, directory: &Path) -> Result<PathBuf> {
+    let time = source_date_epoch();
     let tree = tempfile::tempdir()?;
-    let stage = Stage::new(tree.path());
-    program(&stage, plan.binary)?;
-    services(&stage)?;
-    documents(&stage, plan.version, time)?;
-    let about = About {
-        version: plan.version.to_owned(),
+    let staging = StagingDirectory::new(tree.path());
+    add_program(&staging, options.binary)?;
+    add_services(&staging)?;
+    add_documents(&staging, options.version, time)?;
+    let control = Control {
+        version: options.version.to_owned(),
         architecture: run(Command::new("dpkg").arg("--print-architecture"))?
             .trim()
             .to_owned(),
-        libraries: crate::elf::packages(plan.binary)?,
-        kibibytes: stage.kibibytes()?,
+        libraries: debian_dependencies(options.binary)?,
+        installed_size: staging.size_kib()?,
     };
-    let sums = stage.sums()?;
-    stage.file("DEBIAN/control", about.text(), 0o644)?;
-    stage.file("DEBIAN/md5sums", sums, 0o644)?;
+    let sums = staging.md5sums()?;
+    staging.file("DEBIAN/control", control.text(), 0o644)?;
+    staging.file("DEBIAN/md5sums", sums, 0o644)?;
     let conffiles = CONFFILES.map(|(path, ..)| ["/", path, "\n"].concat());
     let conffiles = conffiles.concat();
-    stage.file("DEBIAN/conffiles", conffiles, 0o644)?;
+    staging.file("DEBIAN/conffiles", conffiles, 0o644)?;
     for (name, text) in SCRIPTS {
-        stage.file(&format!("DEBIAN/{name}"), text, 0o755)?;
+        staging.file(&format!("DEBIAN/{name}"), text, 0o755)?;
     }
     fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
-    let (version, architecture) = (&about.version, &about.architecture);
+        .with_context(|| format!("cannot create {}", directory.display()))?;
+    let (version, architecture) = (&control.version, &control.architecture);
     let file = directory.join(format!("kennel_{version}_{architecture}.deb"));
     run(Command::new("dpkg-deb")
         .env("SOURCE_DATE_EPOCH", time.to_string())
         .arg("--root-owner-group")
-        .arg(format!("-Z{}", plan.compression))
+        .arg(format!("-Z{}", options.compression))
         .arg("--build")
         .arg(tree.path())
         .arg(&file))?;
     Ok(file)
 }
 
-/// The program, under its own name and as a plug-in of kubectl's, and what it says of itself.
-fn program(stage: &Stage, binary: &Path) -> Result<()> {
-    stage.file("usr/bin/kennel", stripped(binary)?, 0o755)?;
-    stage.link("usr/bin/kubectl-kennel", "kennel")?;
-    let pages = tempfile::tempdir()?;
+/// Adds the binary, its name as a kubectl plug-in, man pages and completions.
+fn add_program(staging: &StagingDirectory, binary: &Path) -> Result<()> {
+    staging.file("usr/bin/kennel", stripped(binary)?, 0o755)?;
+    staging.symlink("usr/bin/kubectl-kennel", "kennel")?;
+    let generated = tempfile::tempdir()?;
     let generate = |what: &str| {
-        let directory = pages.path().join(what);
+        let directory = generated.path().join(what);
         run(Command::new(binary)
             .args(["generate", what, "--out"])
             .arg(&directory))?;
-        stage::files_of(&directory)
+        staging::read_files(&directory)
     };
     for (name, text) in generate("man")? {
         let path = format!("usr/share/man/man1/{name}.gz");
-        stage.file(&path, gzipped(&text)?, 0o644)?;
+        staging.file(&path, gzip(&text)?, 0o644)?;
     }
     for (name, text) in generate("completions")? {
-        if let Some(path) = completion(&name) {
-            stage.file(&path, text, 0o644)?;
+        if let Some(path) = completion_path(&name) {
+            staging.file(&path, text, 0o644)?;
         }
     }
     Ok(())
 }
 
-/// Where a shell looks for a completion that is generated under this name. None for shells that Debian knows no
-/// place for.
-fn completion(name: &str) -> Option<String> {
+/// The path at which a shell looks for a completion file; `None` for shells without a place in Debian.
+fn completion_path(name: &str) -> Option<String> {
     if name.starts_with('_') {
         return Some(format!("usr/share/zsh/vendor-completions/{name}"));
     }
@@ -142,30 +140,31 @@ fn completion(name: &str) -> Option<String> {
     }
 }
 
-fn services(stage: &Stage) -> Result<()> {
+fn add_services(staging: &StagingDirectory) -> Result<()> {
     for (name, text) in UNITS {
-        stage.file(&format!("usr/lib/systemd/system/{name}"), text, 0o644)?;
+        staging.file(&format!("usr/lib/systemd/system/{name}"), text, 0o644)?;
     }
     for (path, text, mode) in CONFFILES {
-        stage.file(path, text, mode)?;
+        staging.file(path, text, mode)?;
     }
-    stage.directory("etc/kennel/manifests")
+    staging.directory("etc/kennel/manifests")
 }
 
-fn documents(stage: &Stage, version: &str, time: u64) -> Result<()> {
-    const HERE: &str = "usr/share/doc/kennel";
-    let put = |name: &str, content: Vec<u8>| stage.file(&format!("{HERE}/{name}"), content, 0o644);
-    put("copyright", packaging!("copyright").into())?;
+fn add_documents(staging: &StagingDirectory, version: &str, time: u64) -> Result<()> {
+    const DIRECTORY: &str = "usr/share/doc/kennel";
+    let add =
+        |name: &str, content: Vec<u8>| staging.file(&format!("{DIRECTORY}/{name}"), content, 0o644);
+    add("copyright", packaging!("copyright").into())?;
     let changes = include_str!("../../../../CHANGELOG.md");
-    put("changelog.gz", gzipped(changes.as_bytes())?)?;
+    add("changelog.gz", gzip(changes.as_bytes())?)?;
     let seconds = i64::try_from(time)?;
     let zoned = jiff::Timestamp::from_second(seconds)?.to_zoned(jiff::tz::TimeZone::UTC);
     let date = jiff::fmt::rfc2822::to_string(&zoned)?;
     let changes = format!(
-        "kennel ({version}) unstable; urgency=medium\n\n  * What is new stands in changelog.gz.\n\n \
+        "kennel ({version}) unstable; urgency=medium\n\n  * See changelog.gz.\n\n \
          -- {MAINTAINER}  {date}\n"
     );
-    put("changelog.Debian.gz", gzipped(changes.as_bytes())?)
+    add("changelog.Debian.gz", gzip(changes.as_bytes())?)
 }
 
 #[cfg(test)]
@@ -175,7 +174,7 @@ mod tests {
     #[test]
     fn completions_go_where_shells_look() {
         let check = |name, expected: Option<&str>| {
-            assert_eq!(completion(name).as_deref(), expected);
+            assert_eq!(completion_path(name).as_deref(), expected);
         };
         check(
             "kennel.bash",
@@ -190,10 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn scripts_know_every_unit() {
+    fn maintainer_scripts_name_every_unit() {
         for (script, text) in SCRIPTS {
             for (unit, _) in UNITS {
-                assert!(text.contains(unit), "{script} does not know {unit}");
+                assert!(text.contains(unit), "{script} does not name {unit}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kennel_packages::tar::Tree;
+use kennel_packages::file_tree::FileTree;
 use kennel_packages::{libraries, oci};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -135,15 +135,15 @@ impl Image {
         }
     }
 
-    fn tree(&self) -> Tree {
-        let mut tree = Tree::default();
+    fn tree(&self) -> FileTree {
+        let mut tree = FileTree::default();
         for directory in ["bin", "etc", "proc", "sys", "dev", "run", "var"] {
             tree.directory(directory, 0o755);
         }
         tree.directory("tmp", 0o1777);
         let busybox = fs::read(BUSYBOX).expect("busybox-static is installed");
         for applet in run(Command::new(BUSYBOX).arg("--list")).lines() {
-            tree.link(&format!("bin/{applet}"), "busybox");
+            tree.symlink(&format!("bin/{applet}"), "busybox");
         }
         tree.file("bin/busybox", busybox, 0o755);
         // What a link of busybox's stood for is replaced.

@@ -72,17 +72,17 @@ impl Registry {
     /// Makes an image, puts it on the shelf, and says its whole name: `app:1` becomes
     /// `10.213.0.1:40123/app:1`. One of the same name is replaced.
     pub fn serve(&self, image: &Image) -> String {
-        let parts = image.packed().parts().expect("images fit their form");
+        let parts = image.packed().blobs().expect("images fit their form");
         let (name, tag) = image.name().split_once(':').expect("images have tags");
         let mut things = lock(&self.shelf.things);
         for blob in [parts.config, parts.layer] {
             let path = format!("{name}/blobs/{}", blob.digest);
-            things.insert(path, (blob.kind, blob.content));
+            things.insert(path, (blob.media_type, blob.content));
         }
         let manifest = parts.manifest;
         for reference in [tag, &manifest.digest] {
             let path = format!("{name}/manifests/{reference}");
-            things.insert(path, (manifest.kind, manifest.content.clone()));
+            things.insert(path, (manifest.media_type, manifest.content.clone()));
         }
         format!("{}/{name}:{tag}", self.name())
     }

@@ -32,9 +32,9 @@ spec:
 
 /// The package, and the same with a higher version, as the machine finds them.
 fn packages(directory: &Path) -> (String, String) {
-    let plan = deb::Plan {
+    let plan = deb::Options {
         binary: Path::new(BINARY),
-        version: &deb::version(),
+        version: &deb::default_version(),
         compression: "none",
     };
     let old = deb::build(&plan, directory).unwrap();

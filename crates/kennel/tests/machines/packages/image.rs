@@ -13,9 +13,9 @@ use tempfile::TempDir;
 use crate::packages::{BINARY, PATIENCE};
 
 fn build(binary: &str, file: &Path) -> String {
-    let plan = image::Plan {
+    let plan = image::Options {
         binary: Path::new(binary),
-        name: &image::name(),
+        name: &image::default_name(),
         compressed: false,
     };
     image::build(&plan, file).unwrap()
@@ -41,7 +41,7 @@ fn the_same_program_is_the_same_image() {
 #[test]
 fn the_deployment_names_the_image_that_is_built() {
     let deployment = include_str!("../../../../../deploy/kubernetes/daemonset-controller.yaml");
-    assert!(deployment.contains(&format!("image: {}\n", image::name())));
+    assert!(deployment.contains(&format!("image: {}\n", image::default_name())));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn containerd_runs_the_controller_of_the_image() {
     let digest = build(BINARY, &file);
     let containerd = Containerd::builder().without_pod_network().start();
     run(containerd.ctr().args(["images", "import"]).arg(&file));
-    let name = image::name();
+    let name = image::default_name();
     let listed = run(containerd.ctr().args(["images", "list"]));
     assert!(
         listed.contains(&name) && listed.contains(&digest),

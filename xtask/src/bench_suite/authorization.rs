@@ -1,5 +1,5 @@
-//! What authorisation costs a request: the server's own count of it, in the worst case that a thousand
-//! bindings make.
+//! The time that the server spends on authorising a request, as it reports it, with a thousand bindings that apply to
+//! the user.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,19 +14,18 @@ use super::report::{Report, say};
 use super::server::Server;
 use super::{count, ratio};
 
-/// All of them give something to the asking user.
+/// All of them apply to the user.
 const BINDINGS: usize = 1_000;
-/// The groups that the user is in; each has its share of the bindings.
+/// The user's groups; the bindings are spread over them.
 const GROUPS: usize = 20;
-/// How often it is asked.
 const REQUESTS: usize = 5_000;
 const BOUND_MICROSECONDS: f64 = 10.0;
 
 const API: &str = "/apis/rbac.authorization.k8s.io/v1";
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// A token for the asking user; it opens nothing but this server's data directory.
+/// The user's token; it is valid only for the server of this run.
 const TOKEN: &str = "bench-token-of-a-user-in-twenty-groups";
-const ASKED: &str = "/api/v1/namespaces/default/configmaps?limit=1";
+const REQUEST_PATH: &str = "/api/v1/namespaces/default/configmaps?limit=1";
 
 pub(super) async fn measure(report: &mut Report) -> Result<()> {
     let server = Server::start_with(|data| {
@@ -34,7 +33,7 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
         let path = data.join("tokens.csv");
         let line = format!("{TOKEN},bench,1,\"{}\"\n", groups.join(","));
         std::fs::write(&path, line)?;
-        // A token file that others can read is refused.
+        // The server rejects a token file that others can read.
         std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
         Ok(vec!["--token-file".to_owned(), path.display().to_string()])
     })?;
@@ -42,15 +41,15 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
     for number in 0..BINDINGS {
         grant(&mut connection, number).await?;
     }
-    let mut asking = server.target()?.anonymous().http1().await?;
+    let mut user_connection = server.target()?.anonymous().http1().await?;
     let before = Counters::read(&mut connection).await?;
     for _ in 0..REQUESTS {
-        asking.get_with(ASKED, TOKEN).await?;
+        user_connection.get_with(REQUEST_PATH, TOKEN).await?;
     }
     let spent = Counters::read(&mut connection).await?.since(before);
     let microseconds = spent.deciding_seconds * 1e6 / ratio(spent.decisions, 1);
     say(format_args!(
-        "{} decisions, {GROUPS} groups, {:.0} bindings a group: {microseconds:.2} µs each",
+        "{} decisions, {GROUPS} groups, {:.0} bindings per group: {microseconds:.2} µs each",
         spent.decisions,
         count(BINDINGS) / count(GROUPS),
     ));
@@ -67,8 +66,7 @@ fn group(number: usize) -> String {
     format!("team-{:02}", number % GROUPS)
 }
 
-/// A role of its own and its binding; every second one is for a namespace. Only the last role has the right
-/// that is asked for.
+/// Creates a role and its binding, every second one namespaced. Only the last role allows the request.
 async fn grant(connection: &mut Http1, number: usize) -> Result<()> {
     let name = format!("bench-{number:04}");
     let resource = if number + 1 == BINDINGS {

@@ -1,24 +1,21 @@
-//! The pod that is created over and over: one of a DaemonSet's, 3 KiB of JSON, as its controller
-//! would send it.
+//! The pod that the writers create: 3 KiB of JSON, as a DaemonSet controller would send it.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// Where all of them live.
 pub(super) const NAMESPACE: &str = "default";
-/// Stands for what differs between pods while the text is prepared.
+/// Placeholders.
 const NAME: &str = "@NAME@";
 const NODE: &str = "@NODE@";
-/// The size the figures are given for.
+/// The size that `docs/benchmarks.md` states.
 const BYTES: usize = 3 * 1024;
 
-/// The text of a pod, cut where name and node go.
+/// The JSON of a pod, split at the placeholders.
 pub(super) struct Template {
     pieces: Vec<String>,
 }
 
 impl Template {
-    /// Cuts the text.
     pub(super) fn new() -> Self {
         let mut pod = pod();
         let missing = BYTES.saturating_sub(pod.to_string().len());
@@ -30,7 +27,6 @@ impl Template {
         }
     }
 
-    /// A pod of this name on this node.
     pub(super) fn pod(&self, name: &str, node: &str) -> Bytes {
         let [before, between, after] = self.pieces.as_slice() else {
             unreachable!("the name comes once, then the node");

@@ -1,32 +1,31 @@
-//! The directory that a package is made of.
+//! The directory that `dpkg-deb` builds a package from.
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use flate2::{Compression, GzBuilder};
 
-use crate::run::run;
+use crate::command::run;
 
-/// See the [module](self).
-pub(super) struct Stage {
+pub(super) struct StagingDirectory {
     root: PathBuf,
 }
 
-impl Stage {
+impl StagingDirectory {
     pub(super) fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
         }
     }
 
-    /// A file, and the directories on its way.
+    /// Writes a file and creates its parent directories.
     pub(super) fn file(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
         let path = self.root.join(path);
-        self.parents(&path)?;
+        self.create_parents(&path)?;
         fs::write(&path, content)?;
         Ok(fs::set_permissions(
             &path,
@@ -34,19 +33,19 @@ impl Stage {
         )?)
     }
 
-    pub(super) fn link(&self, path: &str, target: &str) -> Result<()> {
+    pub(super) fn symlink(&self, path: &str, target: &str) -> Result<()> {
         let path = self.root.join(path);
-        self.parents(&path)?;
-        Ok(symlink(target, path)?)
+        self.create_parents(&path)?;
+        Ok(std::os::unix::fs::symlink(target, path)?)
     }
 
     pub(super) fn directory(&self, path: &str) -> Result<()> {
-        self.parents(&self.root.join(path).join("here"))
+        self.create_parents(&self.root.join(path).join("child"))
     }
 
-    /// Directories that everybody may read, whatever the umask of whoever packages.
-    fn parents(&self, path: &Path) -> Result<()> {
-        let parent = path.parent().context("it is below the root")?;
+    /// Creates directories with mode 0755, independently of the umask.
+    fn create_parents(&self, path: &Path) -> Result<()> {
+        let parent = path.parent().context("a staged path has no parent")?;
         fs::create_dir_all(parent)?;
         for directory in parent.ancestors() {
             fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
@@ -57,17 +56,16 @@ impl Stage {
         Ok(())
     }
 
-    /// What it all takes on a disk.
-    pub(super) fn kibibytes(&self) -> Result<u64> {
-        let told = run(Command::new("du")
+    pub(super) fn size_kib(&self) -> Result<u64> {
+        let output = run(Command::new("du")
             .args(["-k", "-s", "--apparent-size"])
             .arg(&self.root))?;
-        let number = told.split_whitespace().next().unwrap_or_default();
+        let number = output.split_whitespace().next().unwrap_or_default();
         Ok(number.parse()?)
     }
 
-    /// The sums that `dpkg --verify` compares with.
-    pub(super) fn sums(&self) -> Result<String> {
+    /// For `dpkg --verify`.
+    pub(super) fn md5sums(&self) -> Result<String> {
         let find = "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum";
         run(Command::new("sh")
             .args(["-c", find])
@@ -75,8 +73,8 @@ impl Stage {
     }
 }
 
-/// The files of a directory: their names and what is in them.
-pub(super) fn files_of(directory: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+/// The names and contents of a directory's files, sorted.
+pub(super) fn read_files(directory: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -87,9 +85,9 @@ pub(super) fn files_of(directory: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(files)
 }
 
-/// As small as it gets, with neither a name nor a time in it.
-pub(super) fn gzipped(content: &[u8]) -> Result<Vec<u8>> {
-    let mut smaller = GzBuilder::new().write(Vec::new(), Compression::best());
-    smaller.write_all(content)?;
-    Ok(smaller.finish()?)
+/// Compresses without file name and time, so that it is reproducible.
+pub(super) fn gzip(content: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = GzBuilder::new().write(Vec::new(), Compression::best());
+    encoder.write_all(content)?;
+    Ok(encoder.finish()?)
 }

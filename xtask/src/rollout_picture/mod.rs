@@ -1,11 +1,11 @@
-//! The picture of a rollout: a real rolling update on simulated nodes, watched through kubectl and drawn as SVG.
+//! Draws docs/rollout.svg: a real rolling update on simulated nodes, watched with kubectl.
 //!
 //! ```text
-//!   kennel up --simulate ──kubectl get pods --watch──▶ lives ─▶ drawing ─▶ docs/rollout.svg
+//!   kennel up --simulate ──kubectl get pods --watch──▶ pod_lifetimes ─▶ drawing ─▶ docs/rollout.svg
 //! ```
 
 mod drawing;
-mod lives;
+mod pod_lifetimes;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,21 +16,21 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::bench_suite::server::Server;
-use lives::Seen;
+use pod_lifetimes::TimedEvent;
 
-/// Where it is drawn.
 const PICTURE: &str = "docs/rollout.svg";
 const NODES: u32 = 12;
+/// Far more events than a rollout of these nodes has; the reader blocks when it is full.
+const EVENTS_MAX: usize = 10_000;
 const MAX_UNAVAILABLE: u32 = 2;
-/// Pods take as long as small daemons do.
+/// Durations of small daemons.
 const SCENARIO: &str = "pods:\n- {pull: 600ms-2s, start: 300ms, ready: 500ms-1500ms, stop: 1s}\n";
-/// What is shown of the time before the update, and after it.
-const AROUND: Duration = Duration::from_millis(1500);
+/// Time shown before and after the update.
+const MARGIN: Duration = Duration::from_millis(1500);
 
-/// Runs an update, and draws it.
 pub(crate) fn run() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    let root = root.context("xtask lies in the repository")?;
+    let root = root.context("xtask has no parent directory")?;
     let server = Server::up_with(|dir| {
         let scenario = dir.join("scenario.yaml");
         std::fs::write(&scenario, SCENARIO)?;
@@ -44,21 +44,21 @@ pub(crate) fn run() -> Result<()> {
     let manifest = server.data_dir().join("agent.json");
     std::fs::write(&manifest, daemon_set().to_string())?;
     kubectl.run(&["apply", "-f", &manifest.to_string_lossy()])?;
-    kubectl.rolled_out()?;
-    let mut watch = Watch::begin(&kubectl)?;
-    std::thread::sleep(AROUND);
-    let began = Instant::now();
+    kubectl.wait_for_rollout()?;
+    let mut watch = PodWatch::start(&kubectl)?;
+    std::thread::sleep(MARGIN);
+    let started_at = Instant::now();
     kubectl.run(&["set", "image", "ds/agent", "agent=agent:2"])?;
-    kubectl.rolled_out()?;
-    let took = began.elapsed();
-    std::thread::sleep(AROUND);
-    let seen = watch.end(began);
-    let lives = lives::of(&seen);
+    kubectl.wait_for_rollout()?;
+    let took = started_at.elapsed();
+    std::thread::sleep(MARGIN);
+    let events = watch.events_since(started_at);
+    let lifetimes = pod_lifetimes::of(&events);
     let drawing = drawing::Drawing {
-        lives: &lives,
-        from: -AROUND.as_secs_f64(),
+        lifetimes: &lifetimes,
+        from: -MARGIN.as_secs_f64(),
         took: took.as_secs_f64(),
-        to: began.elapsed().as_secs_f64(),
+        to: started_at.elapsed().as_secs_f64(),
         max_unavailable: MAX_UNAVAILABLE,
     };
     std::fs::write(root.join(PICTURE), drawing.svg())?;
@@ -80,14 +80,13 @@ fn daemon_set() -> Value {
     })
 }
 
-/// A kubectl that knows its cluster.
 struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
 }
 
 impl Kubectl {
-    /// The tests' kubectl if it is there, else the one on the path.
+    /// The tests' kubectl if it is installed, else the one on PATH.
     fn new(root: &Path, data: &Path) -> Self {
         let tool = root.join(".tools/kubectl-1.32");
         Self {
@@ -100,36 +99,36 @@ impl Kubectl {
         }
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
-            .args(words);
+            .args(arguments);
         command
     }
 
-    fn run(&self, words: &[&str]) -> Result<()> {
-        let status = self.command(words).status();
+    fn run(&self, arguments: &[&str]) -> Result<()> {
+        let status = self.command(arguments).status();
         let status = status.with_context(|| format!("cannot run {}", self.program.display()))?;
-        ensure!(status.success(), "kubectl {} failed", words.join(" "));
+        ensure!(status.success(), "kubectl {} failed", arguments.join(" "));
         Ok(())
     }
 
-    fn rolled_out(&self) -> Result<()> {
+    fn wait_for_rollout(&self) -> Result<()> {
         self.run(&["rollout", "status", "ds/agent", "--timeout=5m"])
     }
 }
 
-/// A kubectl that watches pods, and what it has said so far.
-struct Watch {
+/// `kubectl get pods --watch`, and the events so far.
+struct PodWatch {
     child: Child,
-    heard: mpsc::Receiver<(Instant, Value)>,
+    events: mpsc::Receiver<(Instant, Value)>,
 }
 
-impl Watch {
-    fn begin(kubectl: &Kubectl) -> Result<Self> {
-        let words = [
+impl PodWatch {
+    fn start(kubectl: &Kubectl) -> Result<Self> {
+        let arguments = [
             "get",
             "pods",
             "--watch",
@@ -137,35 +136,35 @@ impl Watch {
             "-o",
             "json",
         ];
-        let mut child = kubectl.command(&words).stdout(Stdio::piped()).spawn()?;
+        let mut child = kubectl.command(&arguments).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().context("stdout was piped")?;
-        let (tell, heard) = mpsc::channel();
+        let (sender, events) = mpsc::sync_channel(EVENTS_MAX);
         std::thread::spawn(move || {
-            let said = serde_json::Deserializer::from_reader(std::io::BufReader::new(stdout));
-            for event in said.into_iter::<Value>().map_while(Result::ok) {
-                if tell.send((Instant::now(), event)).is_err() {
+            let stream = serde_json::Deserializer::from_reader(std::io::BufReader::new(stdout));
+            for event in stream.into_iter::<Value>().map_while(Result::ok) {
+                if sender.send((Instant::now(), event)).is_err() {
                     return;
                 }
             }
         });
-        Ok(Self { child, heard })
+        Ok(Self { child, events })
     }
 
-    /// What was seen, in seconds since `began`.
-    fn end(&mut self, began: Instant) -> Vec<Seen> {
-        let since = |at: Instant| match at.checked_duration_since(began) {
+    /// The events, with their times in seconds since `start`.
+    fn events_since(&mut self, start: Instant) -> Vec<TimedEvent> {
+        let since = |at: Instant| match at.checked_duration_since(start) {
             Some(after) => after.as_secs_f64(),
-            None => -began.duration_since(at).as_secs_f64(),
+            None => -start.duration_since(at).as_secs_f64(),
         };
-        let heard = self.heard.try_iter();
-        heard.map(|(at, event)| (since(at), event)).collect()
+        let events = self.events.try_iter();
+        events.map(|(at, event)| (since(at), event)).collect()
     }
 }
 
-impl Drop for Watch {
+impl Drop for PodWatch {
     fn drop(&mut self) {
-        // It may have ended already, which is what is asked for.
-        let _ended = self.child.kill();
+        // It may have exited already.
+        let _exited = self.child.kill();
         let _reaped = self.child.wait();
     }
 }

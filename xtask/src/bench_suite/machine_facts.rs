@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! Facts about the machine, printed with the figures.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,12 +10,11 @@ use kennel_core::spread::Spread;
 
 use super::milliseconds;
 
-/// Syncs tried: enough for a median and a 99th percentile.
+/// Enough for a 99th percentile.
 const SYNCS: usize = 200;
-/// What is written before each: about what ten pods leave in the log.
+/// Bytes written before each sync: about ten pods in the log.
 const SYNC_BYTES: usize = 40 << 10;
 
-/// The machine, one fact a line.
 pub(super) fn facts(directory: &Path) -> Result<Vec<(&'static str, String)>> {
     let cores = std::thread::available_parallelism()?;
     let uname = rustix::system::uname();
@@ -54,37 +53,35 @@ fn memory() -> String {
     line.trim_start_matches("MemTotal:").trim().to_owned()
 }
 
-/// Other work on the machine shows in every figure.
 fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let minute = text.split(' ').next().unwrap_or_default();
-    format!("{minute} in the minute before")
+    format!("{minute} (1 minute average)")
 }
 
-/// The file system a directory lies on: the mount point with the longest fitting path.
+/// The file system of a directory: that of the mount point with the longest prefix.
 fn filesystem(directory: &Path) -> String {
     let text = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mounts = text.lines().filter_map(|line| {
         let mut words = line.split(' ');
         Some((words.next()?, words.next()?, words.next()?))
     });
-    let fitting = mounts.filter(|(_, point, _)| directory.starts_with(point));
-    let longest = fitting.max_by_key(|(_, point, _)| point.len());
+    let prefixes = mounts.filter(|(_, point, _)| directory.starts_with(point));
+    let longest = prefixes.max_by_key(|(_, point, _)| point.len());
     longest.map_or_else(
         || "unknown".to_owned(),
         |(device, _, kind)| format!("{kind} on {device}"),
     )
 }
 
-/// How long the disk takes to make a little data last.
 fn sync_latency(directory: &Path) -> Result<Spread> {
     let mut file = File::create(directory.join("sync-latency"))?;
     let data = vec![b'x'; SYNC_BYTES];
     let one = |_| -> Result<Duration> {
-        let begin = Instant::now();
+        let started_at = Instant::now();
         file.write_all(&data)?;
         file.sync_data()?;
-        Ok(begin.elapsed())
+        Ok(started_at.elapsed())
     };
     let syncs = (0..SYNCS).map(one).collect::<Result<Vec<_>>>()?;
     Ok(syncs.into_iter().collect())

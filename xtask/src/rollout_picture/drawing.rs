@@ -1,9 +1,9 @@
-//! Lives of pods as bars: a row for each node, time to the right. Pure.
+//! Draws the lifetimes of pods as bars: a row per node, time to the right. Pure.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::lives::Life;
+use super::pod_lifetimes::PodLifetime;
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 76.0;
@@ -11,10 +11,10 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 78.0;
 const ROW: f64 = 21.0;
 const BAR: f64 = 13.0;
-/// The strip that counts nodes without a ready pod.
+/// Height of the strip that shows the number of nodes without a ready pod.
 const STRIP: f64 = 30.0;
 
-/// Readable on light and on dark pages: the drawing brings its own paper.
+/// The drawing has its own background, to be readable on light and dark pages.
 const STYLE: &str = "<style>
   .paper{fill:#fff;stroke:#d1d9e0} .text{fill:#1f2328} .faint{fill:#59636e} .grid{stroke:#d1d9e0}
   .old{fill:#6e7781} .new{fill:#1a7f37} .none{fill:#bf3989} .limit{stroke:#bf3989}
@@ -28,20 +28,18 @@ const STYLE: &str = "<style>
 </style>
 ";
 
-/// What is drawn.
 pub(super) struct Drawing<'a> {
-    pub(super) lives: &'a [Life],
-    /// The first second that is shown.
+    pub(super) lifetimes: &'a [PodLifetime],
+    /// The shown interval, in seconds since the start of the update, …
     pub(super) from: f64,
-    /// How long the update took.
+    /// Duration of the update in seconds.
     pub(super) took: f64,
-    /// The last second that is shown.
+    /// … to its end.
     pub(super) to: f64,
     pub(super) max_unavailable: u32,
 }
 
 impl Drawing<'_> {
-    /// The drawing itself.
     pub(super) fn svg(&self) -> String {
         let nodes = self.nodes();
         let rows_end = nodes.iter().fold(TOP, |y, _| y + ROW);
@@ -65,10 +63,10 @@ impl Drawing<'_> {
 
     /// The nodes, in the order in which they were updated.
     fn nodes(&self) -> Vec<&str> {
-        let names: BTreeSet<&str> = self.lives.iter().map(|life| &*life.node).collect();
+        let names: BTreeSet<&str> = self.lifetimes.iter().map(|life| &*life.node).collect();
         let mut names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
         let updated = |name: &str| {
-            let of = self.lives.iter().filter(|life| life.node == name);
+            let of = self.lifetimes.iter().filter(|life| life.node == name);
             of.filter_map(|life| life.deleted.or(life.gone))
                 .fold(f64::INFINITY, f64::min)
         };
@@ -82,7 +80,7 @@ impl Drawing<'_> {
     }
 
     fn head(&self, out: &mut String, nodes: usize) {
-        let most = self.most();
+        let most = self.most_unavailable();
         let _infallible = write!(
             out,
             "<text class=\"text mono\" x=\"20\" y=\"28\" font-size=\"13\">$ kubectl set image ds/agent agent=agent:2</text>\n\
@@ -97,14 +95,14 @@ impl Drawing<'_> {
             ("new", "", "agent:2 ready"),
         ];
         let mut x = WIDTH - 400.0;
-        for (class, more, words) in keys {
+        for (class, more, label) in keys {
             let _infallible = writeln!(
                 out,
                 "<rect class=\"{class}\" x=\"{x}\" y=\"58\" width=\"14\" height=\"9\" rx=\"2\"{more}/>\
-                 <text class=\"faint\" x=\"{}\" y=\"66.5\" font-size=\"11\">{words}</text>",
+                 <text class=\"faint\" x=\"{}\" y=\"66.5\" font-size=\"11\">{label}</text>",
                 x + 19.0
             );
-            x += if words.len() > 9 { 108.0 } else { 82.0 };
+            x += if label.len() > 9 { 108.0 } else { 82.0 };
         }
     }
 
@@ -135,7 +133,7 @@ impl Drawing<'_> {
             LEFT - 10.0,
             y + BAR - 3.0
         );
-        for life in self.lives.iter().filter(|life| life.node == node) {
+        for life in self.lifetimes.iter().filter(|life| life.node == node) {
             let version = if life.image.ends_with(":1") {
                 "old"
             } else {
@@ -162,14 +160,14 @@ impl Drawing<'_> {
         }
     }
 
-    /// How many nodes have no ready pod, over time; the line is what is allowed.
+    /// Draws the number of nodes without a ready pod over time, and maxUnavailable as a line.
     fn strip(&self, out: &mut String, nodes: &[&str], y: f64) {
         let bottom = y + STRIP;
         let height = |count: u32| STRIP * f64::from(count) / f64::from(self.max_unavailable + 1);
         let mut path = format!("M{:.1} {bottom:.1}", self.x(self.from));
-        let moments = self.moments();
+        let moments = self.change_times();
         for (at, next) in moments.iter().zip(&moments[1..]) {
-            let top = bottom - height(self.without(nodes, *at));
+            let top = bottom - height(self.unavailable(nodes, *at));
             let (left, right) = (self.x(*at), self.x(*next));
             let _infallible = write!(path, "L{left:.1} {top:.1}L{right:.1} {top:.1}");
         }
@@ -188,33 +186,36 @@ impl Drawing<'_> {
         );
     }
 
-    /// When something changed.
-    fn moments(&self) -> Vec<f64> {
-        let of = |life: &Life| [life.ready, life.deleted, life.gone];
-        let mut moments: Vec<f64> = self.lives.iter().flat_map(of).flatten().collect();
+    /// The times at which something changed.
+    fn change_times(&self) -> Vec<f64> {
+        let of = |life: &PodLifetime| [life.ready, life.deleted, life.gone];
+        let mut moments: Vec<f64> = self.lifetimes.iter().flat_map(of).flatten().collect();
         moments.extend([self.from, self.to]);
         moments.retain(|at| (self.from..=self.to).contains(at));
         moments.sort_by(f64::total_cmp);
         moments
     }
 
-    fn without(&self, nodes: &[&str], at: f64) -> u32 {
+    fn unavailable(&self, nodes: &[&str], at: f64) -> u32 {
         let ready = |node: &&&str| {
-            let mut lives = self.lives.iter().filter(|life| life.node == **node);
+            let mut lives = self.lifetimes.iter().filter(|life| life.node == **node);
             !lives.any(|life| life.is_ready(at))
         };
         u32::try_from(nodes.iter().filter(ready).count()).unwrap_or(u32::MAX)
     }
 
-    /// The most nodes that were without a ready pod at a time.
-    fn most(&self) -> u32 {
+    /// The largest number of nodes without a ready pod.
+    fn most_unavailable(&self) -> u32 {
         let nodes = self.nodes();
-        let counts = self.moments().into_iter();
-        counts.map(|at| self.without(&nodes, at)).max().unwrap_or(0)
+        let counts = self.change_times().into_iter();
+        counts
+            .map(|at| self.unavailable(&nodes, at))
+            .max()
+            .unwrap_or(0)
     }
 }
 
-/// Where rows begin.
+/// The y coordinates of the rows.
 fn rows() -> impl Iterator<Item = f64> {
     std::iter::successors(Some(TOP), |y| Some(y + ROW))
 }
@@ -223,8 +224,8 @@ fn rows() -> impl Iterator<Item = f64> {
 mod tests {
     use super::*;
 
-    fn life(node: &str, image: &str, [created, ready, deleted]: [f64; 3]) -> Life {
-        Life {
+    fn life(node: &str, image: &str, [created, ready, deleted]: [f64; 3]) -> PodLifetime {
+        PodLifetime {
             node: node.to_owned(),
             image: image.to_owned(),
             created,
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_stand_in_the_order_of_their_update_and_gaps_are_counted() {
+    fn rows_are_in_update_order_and_unavailable_nodes_are_counted() {
         let lives = [
             life("a", "i:1", [-9.0, -8.0, 3.0]),
             life("b", "i:1", [-9.0, -8.0, 1.0]),
@@ -243,14 +244,14 @@ mod tests {
             life("a", "i:2", [4.0, 5.0, 99.0]),
         ];
         let drawing = Drawing {
-            lives: &lives,
+            lifetimes: &lives,
             from: -1.0,
             took: 6.0,
             to: 8.0,
             max_unavailable: 1,
         };
         assert_eq!(drawing.nodes(), ["b", "a"]);
-        assert_eq!(drawing.most(), 1);
+        assert_eq!(drawing.most_unavailable(), 1);
         let svg = drawing.svg();
         assert!(svg.contains("never more than 1 without"), "{svg}");
         for class in ["\"old\"", "\"new\"", "\"old stopping\"", "\"wait\""] {

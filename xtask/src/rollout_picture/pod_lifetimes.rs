@@ -1,65 +1,60 @@
-//! The lives of pods, from what a watch said of them. Pure.
+//! The lifetimes of pods, from watch events. Pure.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A watch event, and when it came: seconds since the update began.
-pub(super) type Seen = (f64, Value);
+/// A watch event and its time, in seconds since the start of the update.
+pub(super) type TimedEvent = (f64, Value);
 
-/// A pod's life. Seconds since the update began.
+/// Times are in seconds since the start of the update.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Life {
-    /// Where it ran.
+pub(super) struct PodLifetime {
     pub(super) node: String,
-    /// Which version it was of.
     pub(super) image: String,
-    /// When it was first seen.
+    /// The first event.
     pub(super) created: f64,
-    /// When it became ready.
     pub(super) ready: Option<f64>,
-    /// When its end was asked for.
+    /// When its deletionTimestamp was set.
     pub(super) deleted: Option<f64>,
-    /// When it was gone.
     pub(super) gone: Option<f64>,
 }
 
-impl Life {
-    /// Was it ready then?
+impl PodLifetime {
     pub(super) fn is_ready(&self, at: f64) -> bool {
-        let began = self.ready.is_some_and(|ready| ready <= at);
-        began && self.deleted.or(self.gone).is_none_or(|end| at < end)
+        let became_ready = self.ready.is_some_and(|ready| ready <= at);
+        became_ready && self.deleted.or(self.gone).is_none_or(|end| at < end)
     }
 }
 
-/// All lives, by name.
-pub(super) fn of(seen: &[Seen]) -> Vec<Life> {
-    let mut lives: BTreeMap<String, Life> = BTreeMap::new();
-    for (at, event) in seen {
-        // What was there when the watch began has been there for long.
+/// The lifetimes of all pods, by name.
+pub(super) fn of(events: &[TimedEvent]) -> Vec<PodLifetime> {
+    let mut lifetimes: BTreeMap<String, PodLifetime> = BTreeMap::new();
+    for (at, event) in events {
+        // Pods of the initial list are older than the watch.
         let at = if *at < 0.0 { &f64::NEG_INFINITY } else { at };
         let (kind, pod) = (&event["type"], &event["object"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let life = lives.entry(text(&pod["metadata"]["name"]));
-        let life = life.or_insert_with(|| Life {
+        let lifetime = lifetimes.entry(text(&pod["metadata"]["name"]));
+        let lifetime = lifetime.or_insert_with(|| PodLifetime {
             image: text(&pod["spec"]["containers"][0]["image"]),
             created: *at,
-            ..Life::default()
+            ..PodLifetime::default()
         });
         if let Some(node) = pod["spec"]["nodeName"].as_str() {
-            node.clone_into(&mut life.node);
+            node.clone_into(&mut lifetime.node);
         }
         if is_ready(pod) {
-            life.ready.get_or_insert(*at);
+            lifetime.ready.get_or_insert(*at);
         }
         if pod["metadata"]["deletionTimestamp"].is_string() {
-            life.deleted.get_or_insert(*at);
+            lifetime.deleted.get_or_insert(*at);
         }
         if kind == "DELETED" {
-            life.gone.get_or_insert(*at);
+            lifetime.gone.get_or_insert(*at);
         }
     }
-    lives.into_values().collect()
+    lifetimes.into_values().collect()
 }
 
 fn is_ready(pod: &Value) -> bool {
@@ -75,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_life_is_told_by_what_was_seen() {
+    fn lifetimes_follow_from_watch_events() {
         let pod = |extra: Value| {
             let mut pod =
                 json!({"metadata": {"name": "a"}, "spec": {"containers": [{"image": "i:1"}]}});
@@ -87,7 +82,7 @@ mod tests {
             pod
         };
         let ready = json!([{"type": "Ready", "status": "True"}]);
-        let seen = [
+        let events = [
             (-1.0, json!({"type": "ADDED", "object": pod(json!({}))})),
             (
                 0.0,
@@ -103,7 +98,7 @@ mod tests {
             ),
             (3.0, json!({"type": "DELETED", "object": pod(json!({}))})),
         ];
-        let expected = Life {
+        let expected = PodLifetime {
             node: "n".to_owned(),
             image: "i:1".to_owned(),
             created: f64::NEG_INFINITY,
@@ -111,7 +106,7 @@ mod tests {
             deleted: Some(2.0),
             gone: Some(3.0),
         };
-        assert_eq!(of(&seen), std::slice::from_ref(&expected));
+        assert_eq!(of(&events), std::slice::from_ref(&expected));
         let check = |at, ready| assert_eq!(expected.is_ready(at), ready, "{at}");
         check(0.5, false);
         check(1.5, true);
