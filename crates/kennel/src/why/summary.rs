@@ -83,7 +83,7 @@ pub(super) fn title(verdict: Verdict, colours: Colours) -> String {
     match verdict {
         Verdict::Missing => colours.red("Should run it and does not"),
         Verdict::Lingers => colours.yellow("Runs it and should not"),
-        Verdict::Excluded => colours.bold("Does not belong"),
+        Verdict::Excluded => colours.bold("Not eligible"),
         Verdict::Runs => colours.green("Runs"),
     }
 }

@@ -1,4 +1,4 @@
-//! How it is asked, and what it says where it cannot answer all of it.
+//! The command line of `kennel why`, its exit codes, and answers with missing rights.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn a_node_in_detail() {
         .run(&["taint", "node", "sim-1", "dedicated=db:NoSchedule"])
         .ok();
     let expected = "\
-Node sim-1, DaemonSet default/agent: does not belong
+Node sim-1, DaemonSet default/agent: not eligible
   cause    taint
   because  taint node-role.kubernetes.io/control-plane:NoSchedule is not tolerated
   try      # add to spec.template.spec:
@@ -27,7 +27,7 @@ Node sim-1, DaemonSet default/agent: does not belong
              operator: Exists
              effect: NoSchedule
 
-Rules of placing, in order
+Placement rules, in order
   yes  taint dedicated=db:NoSchedule: tolerated by dedicated (any effect)
   no   taint node-role.kubernetes.io/control-plane:NoSchedule: not tolerated
 
@@ -40,10 +40,10 @@ Node sim-2, DaemonSet default/agent: runs
   cause    up-to-date
   because  runs
 
-The template asks nothing of its nodes, and this one has no taints.
+The pod template has no node constraints, and this node has no taints.
 
 Pods
-  agent-[..]: Running, ready, current template, made [..] ago
+  agent-[..]: Running, ready, current template, created [..] ago
     container main: running for [..]
 ";
     fixture.verdict("sim-2", "runs", "up-to-date");
@@ -66,7 +66,7 @@ fn a_node_that_does_not_exist() {
 }
 
 #[test]
-fn what_cannot_be_found_out_ends_with_two() {
+fn the_exit_code_is_two_if_the_cluster_cannot_be_read() {
     let fixture = Fixture::with("", &["--simulate", "1"]);
     fixture.apply(json!({}), json!({}));
     let nothing = fixture.why(&["ds/nothing"]);
@@ -81,13 +81,13 @@ fn what_cannot_be_found_out_ends_with_two() {
     assert!(
         other
             .stderr
-            .contains("deploy is no DaemonSet: say ds/agent"),
+            .contains("deploy is not a DaemonSet: use ds/agent"),
         "{}",
         other.stderr
     );
     assert_eq!(other.code, 2);
-    let nobody = fixture.why(&["ds/agent", "--context", "nowhere"]);
-    assert_eq!(nobody.code, 2, "{}", nobody.stderr);
+    let wrong_context = fixture.why(&["ds/agent", "--context", "nowhere"]);
+    assert_eq!(wrong_context.code, 2, "{}", wrong_context.stderr);
     let url = fixture.kennel.url().to_owned();
     let kubeconfig = std::fs::read_to_string(fixture.kennel.kubeconfig()).unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -101,7 +101,7 @@ fn what_cannot_be_found_out_ends_with_two() {
     );
 }
 
-/// A kubeconfig of a service account that may read this in the namespace `default`.
+/// The kubeconfig of a service account that may read these resources in the namespace `default`.
 fn kubeconfig_of(fixture: &Fixture, resources: &str) -> tempfile::NamedTempFile {
     let kubectl = &fixture.kubectl;
     kubectl.run(&["create", "serviceaccount", "reader"]).ok();
@@ -127,7 +127,7 @@ fn kubeconfig_of(fixture: &Fixture, resources: &str) -> tempfile::NamedTempFile 
 }
 
 #[test]
-fn what_may_not_be_read_is_said_and_the_rest_is_answered() {
+fn missing_rights_are_noted_and_the_rest_is_explained() {
     let fixture = Fixture::with("", &["--simulate", "2"]);
     fixture.apply(json!({}), json!({}));
     fixture.settled();
@@ -135,9 +135,9 @@ fn what_may_not_be_read_is_said_and_the_rest_is_answered() {
     let found = why(reader.path(), &["ds/agent"]);
     let expected = "\
 DaemonSet default/agent: all 2 nodes that should run it do.
-Note: you may not list nodes: only nodes that have pods are told of.
-Note: you may not list controllerrevisions: old pods are told from new ones by the template's generation alone.
-Note: you may not list events: why a pod was not created cannot be told.
+Note: you may not list nodes: only nodes with pods are shown.
+Note: you may not list controllerrevisions: old pods are recognised by their template generation only.
+Note: you may not list events: failed pod creations cannot be explained.
 
 Runs: 2 nodes
   sim-1, sim-2
@@ -167,7 +167,7 @@ fn without_the_right_to_read_pods_there_is_no_answer() {
 }
 
 #[test]
-fn it_is_a_plug_in_of_kubectl() {
+fn it_works_as_a_kubectl_plug_in() {
     let fixture = Fixture::with("", &["--simulate", "1"]);
     fixture.apply(json!({}), json!({}));
     fixture.settled();

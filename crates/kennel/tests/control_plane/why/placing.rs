@@ -18,7 +18,7 @@ fn it_runs_everywhere() {
 const TAINTED: &str = "\
 DaemonSet default/agent: all 2 nodes that should run it do.
 
-Does not belong: 1 node
+Not eligible: 1 node
   sim-1
     taint node-role.kubernetes.io/control-plane:NoSchedule is not tolerated
       # add to spec.template.spec:
