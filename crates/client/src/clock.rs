@@ -1,37 +1,79 @@
 //! The one place where controllers read the clock.
+//!
+//! A [`Clock`] hands out both times: [`Timestamp`] is wall time, which API objects carry and which may jump;
+//! [`Monotonic`] counts from the clock's start and decides how long to wait. The functions beside it format the
+//! current wall time as the API writes it.
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use kennel_types::{Monotonic, Timestamp};
+use tokio::time::Instant;
+
+/// Tokio's clock, so that tests can pause and advance it. Monotonic times of two clocks do not compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    /// A clock whose monotonic time starts at zero now.
+    pub fn start() -> Self {
+        Self {
+            origin: Instant::now(),
+        }
+    }
+
+    pub fn monotonic(&self) -> Monotonic {
+        self.at(Instant::now())
+    }
+
+    pub fn timestamp(&self) -> Timestamp {
+        Timestamp::from_millis(now_ms())
+    }
+
+    /// An instant on this clock.
+    pub fn at(&self, instant: Instant) -> Monotonic {
+        Monotonic::since_start(instant.saturating_duration_since(self.origin))
+    }
+
+    /// When wall time will be `timestamp`, if it does not jump until then. Now, if it has passed.
+    pub fn when(&self, timestamp: Timestamp) -> Monotonic {
+        self.monotonic() + timestamp.saturating_since(self.timestamp())
+    }
+
+    pub async fn sleep_until(&self, deadline: Monotonic) {
+        match self.origin.checked_add(deadline.elapsed()) {
+            Some(instant) => tokio::time::sleep_until(instant).await,
+            None => std::future::pending().await,
+        }
+    }
+}
 
 /// Now, in milliseconds since the epoch.
 pub fn now_ms() -> i64 {
-    Timestamp::now().as_millisecond()
+    jiff::Timestamp::now().as_millisecond()
 }
 
 /// Now, as the API writes times in whole seconds: `2026-01-02T03:04:05Z`.
 pub fn now_rfc3339() -> String {
-    let now = Timestamp::now();
-    Timestamp::from_second(now.as_second())
-        .unwrap_or(now)
-        .to_string()
+    rfc3339(jiff::Timestamp::now().as_second())
 }
 
 /// A time in seconds since the epoch, as the API writes it.
 pub fn rfc3339(seconds: i64) -> String {
-    Timestamp::from_second(seconds)
-        .unwrap_or(Timestamp::MIN)
+    jiff::Timestamp::from_second(seconds)
+        .unwrap_or(jiff::Timestamp::MIN)
         .to_string()
 }
 
 /// Now, as the API writes times in microseconds: `2026-01-02T03:04:05.000006Z`.
 pub fn now_micros() -> String {
-    format!("{:.6}", Timestamp::now())
+    format!("{:.6}", jiff::Timestamp::now())
 }
 
 /// Now, in nanoseconds since the epoch.
 pub fn now_nanos() -> i128 {
-    Timestamp::now().as_nanosecond()
+    jiff::Timestamp::now().as_nanosecond()
 }
 
 /// Sleeps until the given time in milliseconds since the epoch; for ever if there is none.

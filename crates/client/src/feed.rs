@@ -11,11 +11,11 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use kube::api::Api;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, Event};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+
+use crate::backoff::{self, Policy};
 
 /// Which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,12 +72,12 @@ where
             config.page_size = None;
         }
         let events = watcher::watcher(api.clone(), config);
-        events.backoff(Pauses::default()).boxed()
+        events.backoff(Restarts::new()).boxed()
     };
     let watch = Watch {
         events: begin(Listing::Paged),
         begin,
-        restarts: Pauses::default(),
+        restarts: backoff::Backoff::new(RESTART),
         roll: Roll::default(),
     };
     stream::unfold(watch, move |mut watch| async move {
@@ -102,7 +102,7 @@ enum Listing {
 struct Watch<K, B> {
     events: BoxStream<'static, Result<Event<K>, watcher::Error>>,
     begin: B,
-    restarts: Pauses,
+    restarts: backoff::Backoff,
     roll: Roll,
 }
 
@@ -117,8 +117,7 @@ where
             Err(error) => {
                 tracing::warn!(%error, "watching {what} was interrupted");
                 if let Some(listing) = begins_anew(&error) {
-                    let pause = self.restarts.next().unwrap_or(PAUSE_MAX);
-                    tokio::time::sleep(pause).await;
+                    self.restarts.sleep().await;
                     self.events = (self.begin)(listing);
                 }
                 Some(Vec::new())
@@ -139,38 +138,32 @@ fn begins_anew(error: &watcher::Error) -> Option<Listing> {
     expired.then_some(listing)
 }
 
-/// How long the first broken watch waits before it begins again; doubled each time.
-const PAUSE: Duration = Duration::from_millis(200);
-/// And at most so long: a controller that sees nothing does nothing.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// After so long without a break, the next one is the first again.
+/// How long an interrupted watch waits before it starts again. A controller whose watch is down does nothing, so the
+/// bound is short.
+const RESTART: Policy =
+    Policy::exponential(Duration::from_millis(200), Duration::from_secs(10)).reset_after(CALM);
+/// A watch that ran for this long without an interruption starts again at the shortest delay.
 const CALM: Duration = Duration::from_secs(30);
 
-/// The waits of a watch that breaks again and again. Each varies by a half, so that the clients of a
-/// server that was away do not all come back at once.
-#[derive(Default)]
-struct Pauses {
-    breaks: u32,
-    last: Option<Instant>,
-}
+/// The delays of an interrupted watch, for `kube`'s watcher.
+struct Restarts(backoff::Backoff);
 
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let now = Instant::now();
-        if self.last.is_some_and(|last| now - last > CALM) {
-            self.breaks = 0;
-        }
-        let pause = PAUSE.saturating_mul(2_u32.saturating_pow(self.breaks));
-        self.breaks += 1;
-        self.last = Some(now);
-        Some(pause.min(PAUSE_MAX).mul_f64(0.75 + fastrand::f64() / 2.0))
+impl Restarts {
+    fn new() -> Self {
+        Self(backoff::Backoff::new(RESTART))
     }
 }
 
-impl Backoff for Pauses {
-    /// One event that comes through is no sign of calm.
+impl Iterator for Restarts {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.0.next_delay())
+    }
+}
+
+impl kube::runtime::utils::Backoff for Restarts {
+    /// Does nothing: `kube` resets after one event, which is no sign that the watch is stable.
     fn reset(&mut self) {}
 }
 
@@ -283,16 +276,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_grow_up_to_a_bound_and_begin_anew_after_a_calm() {
-        let mut pauses = Pauses::default();
-        let first = pauses.next().unwrap();
-        assert!(first >= PAUSE / 2 && first <= PAUSE * 2, "{first:?}");
-        let last = pauses.by_ref().take(40).last().unwrap();
-        assert!(last >= PAUSE_MAX / 2 && last <= PAUSE_MAX * 2, "{last:?}");
-        pauses.reset();
-        assert!(pauses.next().unwrap() > PAUSE * 2);
-        tokio::time::advance(CALM + PAUSE).await;
-        assert!(pauses.next().unwrap() <= PAUSE * 2);
+    async fn delays_grow_up_to_a_bound_and_start_over_after_a_calm_time() {
+        let (shortest, longest) = (Duration::from_millis(200), Duration::from_secs(10));
+        let mut delays = Restarts::new();
+        let first = delays.next().unwrap();
+        assert!(first >= shortest / 2 && first <= shortest * 2, "{first:?}");
+        let last = delays.by_ref().take(40).last().unwrap();
+        assert!(last >= longest / 2 && last <= longest * 2, "{last:?}");
+        kube::runtime::utils::Backoff::reset(&mut delays);
+        assert!(delays.next().unwrap() > shortest * 2);
+        tokio::time::advance(CALM + shortest).await;
+        assert!(delays.next().unwrap() <= shortest * 2);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod api;
+pub mod backoff;
 pub mod clock;
 pub mod events;
 pub mod feed;

@@ -25,6 +25,7 @@
 //! one do, and hand in what they saw.
 
 pub mod affinity;
+pub mod backoff;
 pub mod certificates;
 pub mod daemonset;
 pub mod duration;
