@@ -1,19 +1,17 @@
-//! Writes to the API as plain JSON, so that fields we do not know survive.
-//!
-//! Answers are checked for errors and otherwise thrown away: what came of a write is seen in a
-//! watch.
+//! Paths of resources, and writes of untyped JSON, so that unknown fields survive. The writes discard the response: the
+//! watch delivers the result.
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kube::{Client, Error};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// Path of a collection in a namespace of the core group: `pods`, say.
+/// Path of a collection in a namespace of the core group: `pods`, for example.
 pub fn core_path(namespace: &str, plural: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/{plural}")
 }
 
-/// Path of a collection of the core group outside namespaces: `nodes`, say.
+/// Path of a collection of the core group outside namespaces: `nodes`, for example.
 pub fn cluster_path(plural: &str) -> String {
     format!("/api/v1/{plural}")
 }
@@ -49,7 +47,7 @@ pub async fn merge(
     client.request::<IgnoredAny>(request).await.map(drop)
 }
 
-/// DELETE of the object with this uid; `grace_seconds` of `None` leaves the object's own.
+/// DELETE of the object with this uid; without `grace_seconds`, with the object's own grace period.
 pub async fn delete(
     client: &Client,
     path: &str,
@@ -68,7 +66,7 @@ pub async fn delete(
     client.request::<IgnoredAny>(request).await.map(drop)
 }
 
-/// The HTTP code of an error that the API answered with.
+/// The HTTP status of an error, if the API answered.
 pub fn code(error: &Error) -> Option<u16> {
     match error {
         Error::Api(status) => Some(status.code),
@@ -76,7 +74,7 @@ pub fn code(error: &Error) -> Option<u16> {
     }
 }
 
-/// An error as people should read it: the API's own message, or how the request failed.
+/// The API's message, or how the request failed.
 pub fn explain(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
@@ -84,7 +82,7 @@ pub fn explain(error: &Error) -> String {
     }
 }
 
-/// A deletion that found the object gone, or another one under its name, has nothing left to do.
+/// Whether a failed deletion found the object deleted, or another one with its name.
 pub fn already_gone(error: &Error) -> bool {
     matches!(code(error), Some(404 | 409))
 }

@@ -4,8 +4,6 @@
 //! [`Monotonic`] counts from the clock's start and decides how long to wait. The functions beside it format the
 //! current wall time as the API writes it.
 
-use std::time::Duration;
-
 use kennel_types::{Monotonic, Timestamp};
 use tokio::time::Instant;
 
@@ -74,15 +72,4 @@ pub fn now_micros() -> String {
 /// Now, in nanoseconds since the epoch.
 pub fn now_nanos() -> i128 {
     jiff::Timestamp::now().as_nanosecond()
-}
-
-/// Sleeps until the given time in milliseconds since the epoch; for ever if there is none.
-pub async fn sleep_until(at_ms: Option<i64>) {
-    match at_ms {
-        Some(at) => {
-            let left = u64::try_from(at - now_ms()).unwrap_or(0);
-            tokio::time::sleep(Duration::from_millis(left)).await;
-        }
-        None => std::future::pending().await,
-    }
 }

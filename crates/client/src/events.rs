@@ -1,51 +1,46 @@
-//! Events about objects (`kubectl describe` shows them), written as Kubernetes' own recorder does.
+//! The event recorder: writes Events about objects, as Kubernetes' own recorder does.
 //!
-//! Nobody waits for an event: when the API is slower than the news, news is dropped.
+//! Recording never blocks. When the API is slower than the events come, the queue fills up and new events are dropped.
 
 mod correlate;
 pub mod reasons;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use kennel_types::event::Note;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::write::{Call, Content, Failure, Writer};
-use correlate::{Correlator, Verdict};
+use correlate::{Correlator, Decision};
 
-/// How many notes may wait to be written.
-const WAITING: usize = 1000;
-/// How often an event is tried while the API cannot be reached.
+/// How many events may wait to be written.
+const QUEUE: usize = 1000;
+/// How often an event is sent while the API is unreachable.
 const TRIES: u32 = 12;
-/// How long to wait between tries.
-const BETWEEN_TRIES: Duration = Duration::from_secs(10);
+/// Upstream's delay between tries.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Group and version.
     pub api_version: &'static str,
-    /// Kind.
     pub kind: &'static str,
-    /// Namespace; empty for what is in none.
+    /// Empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Name.
     pub name: Arc<str>,
-    /// Uid.
     pub uid: Arc<str>,
-    /// The version that it had, if known.
+    /// Empty if unknown.
     pub resource_version: String,
-    /// The part of it that is meant, such as `spec.containers{web}`; empty for all of it.
+    /// A part of the object, such as `spec.containers{web}`; empty for the whole.
     pub field_path: String,
 }
 
 impl Reference {
-    /// The node that we are, as its own events name it: upstream's have its name for a uid.
+    /// A node in events of its own agent: as upstream's kubelet does, with the name as uid.
     pub fn own_node(name: &str) -> Self {
         Self {
             api_version: "v1",
@@ -70,8 +65,8 @@ impl Reference {
         format!("{kind}\n{namespace}\n{name}\n{uid}\n{api_version}")
     }
 
-    /// The namespace of events about it.
-    fn home(&self) -> &str {
+    /// The namespace of events about the object.
+    fn event_namespace(&self) -> &str {
         match &*self.namespace {
             "" => "default",
             namespace => namespace,
@@ -98,80 +93,69 @@ impl Reference {
     }
 }
 
-/// What to say about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// A `Warning`, not `Normal`.
-    pub warning: bool,
-    /// One word, for machines.
-    pub reason: Cow<'static, str>,
-    /// For people.
-    pub message: String,
-}
-
-/// Takes notes. Copies share their queue.
+/// Records events. Clones share their queue.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    notes: mpsc::Sender<(Reference, Note)>,
+    queue: mpsc::Sender<(Reference, Note)>,
     component: &'static str,
 }
 
 impl Recorder {
-    /// A recorder, and the work of writing what it takes: run it, until stopped or until all
-    /// recorders are gone. `component` is the source that events name.
+    /// A recorder, and the future that writes its events: run it until `stop` is cancelled or all clones are dropped.
+    /// `component` is the source that events name.
     pub fn new(
         writer: Writer,
         component: &'static str,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send) {
-        Self::on(writer, component, "", stop)
+        Self::on_node(writer, component, "", stop)
     }
 
-    /// As [`new`](Self::new), for who speaks from a node and says which: a node may write no others.
-    pub fn on(
+    /// As [`new`](Self::new), for a component of a node: the API accepts events of a node only if they name it.
+    pub fn on_node(
         writer: Writer,
         component: &'static str,
         node: &str,
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
-        let (notes, taken) = mpsc::channel(WAITING);
-        let scribe = Scribe {
+        let (queue, queued) = mpsc::channel(QUEUE);
+        let event_writer = EventWriter {
             writer,
             component,
             node: node.to_owned(),
             correlator: Correlator::default(),
-            began: Instant::now(),
+            clock: Clock::start(),
         };
-        (Self { notes, component }, scribe.run(taken, stop))
+        (Self { queue, component }, event_writer.run(queued, stop))
     }
 
-    /// Takes a note, or drops it if too many wait.
+    /// Queues an event, or drops it if the queue is full.
     pub fn emit(&self, about: Reference, note: Note) {
         debug_assert!(
-            reasons::knows(self.component, about.kind, &note),
-            "the reference does not know this event of {} on a {}: {note:?}",
+            reasons::is_listed(self.component, about.kind, &note),
+            "the table of events lacks this one of {} on a {}: {note:?}",
             self.component,
             about.kind,
         );
-        if self.notes.try_send((about, note)).is_err() {
-            tracing::debug!("an event was dropped");
+        if self.queue.try_send((about, note)).is_err() {
+            tracing::debug!("the event queue is full: an event was dropped");
         }
     }
 }
 
-struct Scribe {
+struct EventWriter {
     writer: Writer,
     component: &'static str,
-    /// Where it speaks from; empty for nowhere in particular.
+    /// Empty unless the component runs on a node.
     node: String,
     correlator: Correlator,
-    began: Instant,
+    clock: Clock,
 }
 
-impl Scribe {
-    async fn run(mut self, mut taken: mpsc::Receiver<(Reference, Note)>, stop: CancellationToken) {
+impl EventWriter {
+    async fn run(mut self, mut queued: mpsc::Receiver<(Reference, Note)>, stop: CancellationToken) {
         let write_all = async {
-            while let Some((about, note)) = taken.recv().await {
+            while let Some((about, note)) = queued.recv().await {
                 self.write(&about, &note).await;
             }
         };
@@ -182,14 +166,14 @@ impl Scribe {
     }
 
     async fn write(&mut self, about: &Reference, note: &Note) {
-        let now = self.began.elapsed();
+        let now = self.clock.monotonic();
         let at = clock::now_rfc3339();
-        match self.correlator.judge(about, note, now) {
-            Verdict::Drop => {}
-            Verdict::Create { message, key } => {
+        match self.correlator.decide(about, note, now) {
+            Decision::Drop => {}
+            Decision::Create { message, key } => {
                 self.create(about, note, &message, (key, 1, at)).await;
             }
-            Verdict::Count {
+            Decision::Count {
                 name,
                 count,
                 message,
@@ -200,19 +184,19 @@ impl Scribe {
                 let patch = json!({"count": count, "lastTimestamp": at, "message": message});
                 let call = Call::patch(path, Content::Strategic, &patch);
                 match self.send(&call).await {
-                    Ok(()) => self.correlator.wrote(key, name, count, first, now),
-                    // It has expired: begin again.
+                    Ok(()) => self.correlator.written(key, name, count, first, now),
+                    // The event has expired.
                     Err(failure) if failure.is(404) => {
                         self.create(about, note, &message, (key, count, first))
                             .await;
                     }
-                    Err(failure) => tracing::debug!("an event was not counted: {failure}"),
+                    Err(failure) => tracing::debug!("counting an event failed: {failure}"),
                 }
             }
         }
     }
 
-    /// Creates an event, to be remembered by its key, with its count and first time.
+    /// Creates an event with this correlation key, count and first timestamp.
     async fn create(
         &mut self,
         about: &Reference,
@@ -224,7 +208,7 @@ impl Scribe {
         let mut body = json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": about.home()},
+            "metadata": {"name": name, "namespace": about.event_namespace()},
             "involvedObject": about.involved(),
             "reason": note.reason,
             "message": message,
@@ -244,14 +228,14 @@ impl Scribe {
             .await
         {
             Ok(()) => {
-                let now = self.began.elapsed();
-                self.correlator.wrote(key, name, count, first, now);
+                let now = self.clock.monotonic();
+                self.correlator.written(key, name, count, first, now);
             }
-            Err(failure) => tracing::debug!("an event was not written: {failure}"),
+            Err(failure) => tracing::debug!("writing an event failed: {failure}"),
         }
     }
 
-    /// Tries again only while there is no answer at all.
+    /// Retries only while the API does not respond at all.
     async fn send(&self, call: &Call) -> Result<(), Failure> {
         let mut tries = 1;
         loop {
@@ -259,9 +243,9 @@ impl Scribe {
                 Ok(_) => return Ok(()),
                 Err(failure) if failure.code.is_none() && !failure.fenced && tries < TRIES => {
                     tries += 1;
-                    tokio::time::sleep(BETWEEN_TRIES).await;
+                    tokio::time::sleep(RETRY).await;
                 }
-                // The first try got through, but its answer did not.
+                // An earlier try created it, but its response got lost.
                 Err(failure) if failure.is(409) && tries > 1 => return Ok(()),
                 Err(failure) => return Err(failure),
             }
@@ -270,7 +254,7 @@ impl Scribe {
 }
 
 fn collection(about: &Reference) -> String {
-    format!("/api/v1/namespaces/{}/events", about.home())
+    format!("/api/v1/namespaces/{}/events", about.event_namespace())
 }
 
 #[cfg(test)]

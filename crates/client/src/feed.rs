@@ -1,7 +1,7 @@
-//! A watch as a plain sequence of changes.
+//! A watch as a sequence of changes.
 //!
-//! Knows which objects exist, so that what vanished while the watch was broken, or came back under
-//! the same name, is reported as gone. Keeps no objects.
+//! It tracks which objects exist, so that it can report a deletion that happened while the watch was interrupted, and one
+//! that was followed by a new object of the same name. It caches no objects.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -17,19 +17,16 @@ use serde::de::DeserializeOwned;
 
 use crate::backoff::{self, Policy};
 
-/// Which object.
+/// Identifies an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Namespace; empty for objects outside namespaces.
+    /// Empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Name.
     pub name: Arc<str>,
-    /// Uid.
     pub uid: Arc<str>,
 }
 
 impl Identity {
-    /// Of an object.
     pub fn of<K: ResourceExt>(object: &K) -> Self {
         Self {
             namespace: object.namespace().unwrap_or_default().into(),
@@ -39,14 +36,14 @@ impl Identity {
     }
 }
 
-/// What a watch saw.
+/// What a watch delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<K> {
-    /// The object is there or has changed.
+    /// The object was created or modified, or is part of a list.
     Applied(K),
-    /// The object is gone.
+    /// The object was deleted.
     Gone(Identity),
-    /// All there was has been delivered. Said once: what later listings bring are changes like others.
+    /// The first list is complete. Delivered once: later lists, after interruptions, are delivered as ordinary changes.
     Synced,
 }
 
@@ -61,7 +58,7 @@ impl<K> Change<K> {
     }
 }
 
-/// Watches for ever: interruptions are retried with backoff and never seen by the caller.
+/// Watches for ever. Interruptions are retried with backoff, and logged with the name `what`.
 pub fn watch<K>(api: Api<K>, config: Config, what: &'static str) -> BoxStream<'static, Change<K>>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -78,7 +75,7 @@ where
         events: begin(Listing::Paged),
         begin,
         restarts: backoff::Backoff::new(RESTART),
-        roll: Roll::default(),
+        known: KnownObjects::default(),
     };
     stream::unfold(watch, move |mut watch| async move {
         let changes = watch.next(what).await?;
@@ -88,22 +85,22 @@ where
     .boxed()
 }
 
-/// How what exists is asked for.
+/// How objects are listed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listing {
-    /// Page by page, which is easy on both sides.
+    /// In pages, which bounds memory on both sides.
     Paged,
-    /// At once. Where much is written, the server forgets what the first page showed before the last one
-    /// is asked for; page by page one would never come to an end.
+    /// In one response. Under many writes the server compacts the first page's version before the last page is requested,
+    /// and a paged list would never complete.
     Whole,
 }
 
-/// A watch, and how to begin it anew.
+/// A watch, and how to start it again.
 struct Watch<K, B> {
     events: BoxStream<'static, Result<Event<K>, watcher::Error>>,
     begin: B,
     restarts: backoff::Backoff,
-    roll: Roll,
+    known: KnownObjects,
 }
 
 impl<K, B> Watch<K, B>
@@ -113,10 +110,10 @@ where
 {
     async fn next(&mut self, what: &str) -> Option<Vec<Change<K>>> {
         match self.events.next().await? {
-            Ok(event) => Some(self.roll.take(event)),
+            Ok(event) => Some(self.known.apply(event)),
             Err(error) => {
                 tracing::warn!(%error, "watching {what} was interrupted");
-                if let Some(listing) = begins_anew(&error) {
+                if let Some(listing) = restart(&error) {
                     self.restarts.sleep().await;
                     self.events = (self.begin)(listing);
                 }
@@ -126,9 +123,9 @@ where
     }
 }
 
-/// The version to go on from is too old, which a server may say before the watch begins, or between two pages.
-/// The watcher would ask for the same version for ever, or for pages again.
-fn begins_anew(error: &watcher::Error) -> Option<Listing> {
+/// How to start again after an error that `kube`'s watcher cannot recover from: the resource version is too old. It would
+/// request the same version for ever, or page through the same list.
+fn restart(error: &watcher::Error) -> Option<Listing> {
     let (error, listing) = match error {
         watcher::Error::WatchStartFailed(error) => (error, Listing::Paged),
         watcher::Error::InitialListFailed(error) => (error, Listing::Whole),
@@ -169,28 +166,28 @@ impl kube::runtime::utils::Backoff for Restarts {
 
 type Names = BTreeMap<(Arc<str>, Arc<str>), Arc<str>>;
 
-/// The objects that exist, as far as was seen.
+/// The objects that exist, as far as observed.
 #[derive(Default)]
-struct Roll {
-    known: Names,
-    /// Those seen in the listing that is going on.
+struct KnownObjects {
+    uids: Names,
+    /// Those in the list that is being received.
     listed: Option<Names>,
-    /// A listing has come to its end.
+    /// The first list is complete.
     synced: bool,
 }
 
-impl Roll {
-    fn take<K: ResourceExt>(&mut self, event: Event<K>) -> Vec<Change<K>> {
+impl KnownObjects {
+    fn apply<K: ResourceExt>(&mut self, event: Event<K>) -> Vec<Change<K>> {
         match event {
             Event::Init => {
                 self.listed = Some(Names::new());
                 Vec::new()
             }
             Event::InitApply(object) | Event::Apply(object) => self.applied(object),
-            Event::InitDone => self.listed_all(),
+            Event::InitDone => self.list_complete(),
             Event::Delete(object) => {
                 let id = Identity::of(&object);
-                self.known.remove(&(id.namespace.clone(), id.name.clone()));
+                self.uids.remove(&(id.namespace.clone(), id.name.clone()));
                 vec![Change::Gone(id)]
             }
         }
@@ -206,7 +203,7 @@ impl Roll {
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone(), uid.clone());
         }
-        let before = self.known.insert(key, uid.clone());
+        let before = self.uids.insert(key, uid.clone());
         let replaced = before.filter(|old| *old != uid);
         let gone = replaced.map(|uid| {
             Change::Gone(Identity {
@@ -218,9 +215,9 @@ impl Roll {
         gone.into_iter().chain([Change::Applied(object)]).collect()
     }
 
-    fn listed_all<K>(&mut self) -> Vec<Change<K>> {
+    fn list_complete<K>(&mut self) -> Vec<Change<K>> {
         let listed = self.listed.take().unwrap_or_default();
-        let before = std::mem::take(&mut self.known);
+        let before = std::mem::take(&mut self.uids);
         let gone = before
             .into_iter()
             .filter(|(key, _)| !listed.contains_key(key));
@@ -234,7 +231,7 @@ impl Roll {
         let first = !std::mem::replace(&mut self.synced, true);
         let synced = first.then_some(Change::Synced);
         let changes = gone.chain(synced).collect();
-        self.known = listed;
+        self.uids = listed;
         changes
     }
 }
@@ -251,28 +248,28 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn seen(roll: &mut Roll, event: Event<Pod>) -> Vec<String> {
+    fn apply(known: &mut KnownObjects, event: Event<Pod>) -> Vec<String> {
         let show = |change: Change<Pod>| match change {
             Change::Applied(pod) => format!("+{}", pod.uid().unwrap()),
             Change::Gone(id) => format!("-{}", id.uid),
             Change::Synced => "synced".to_owned(),
         };
-        roll.take(event).into_iter().map(show).collect()
+        known.apply(event).into_iter().map(show).collect()
     }
 
     #[test]
-    fn what_vanished_during_an_interruption_is_reported_gone() {
-        let mut roll = Roll::default();
-        assert!(seen(&mut roll, Event::Init).is_empty());
-        assert_eq!(seen(&mut roll, Event::InitApply(pod("a", "1"))), ["+1"]);
-        assert_eq!(seen(&mut roll, Event::InitApply(pod("b", "2"))), ["+2"]);
-        assert_eq!(seen(&mut roll, Event::InitDone), ["synced"]);
-        assert_eq!(seen(&mut roll, Event::Apply(pod("c", "3"))), ["+3"]);
-        assert_eq!(seen(&mut roll, Event::Delete(pod("c", "3"))), ["-3"]);
-        assert!(seen(&mut roll, Event::Init).is_empty());
-        assert_eq!(seen(&mut roll, Event::InitApply(pod("b", "2"))), ["+2"]);
-        // Who waits for several kinds counts: a second time would stand for a kind not yet seen.
-        assert_eq!(seen(&mut roll, Event::InitDone), ["-1"]);
+    fn objects_deleted_during_an_interruption_are_reported_gone() {
+        let mut known = KnownObjects::default();
+        assert!(apply(&mut known, Event::Init).is_empty());
+        assert_eq!(apply(&mut known, Event::InitApply(pod("a", "1"))), ["+1"]);
+        assert_eq!(apply(&mut known, Event::InitApply(pod("b", "2"))), ["+2"]);
+        assert_eq!(apply(&mut known, Event::InitDone), ["synced"]);
+        assert_eq!(apply(&mut known, Event::Apply(pod("c", "3"))), ["+3"]);
+        assert_eq!(apply(&mut known, Event::Delete(pod("c", "3"))), ["-3"]);
+        assert!(apply(&mut known, Event::Init).is_empty());
+        assert_eq!(apply(&mut known, Event::InitApply(pod("b", "2"))), ["+2"]);
+        // `Synced` is not repeated: controllers count the watches that are synced.
+        assert_eq!(apply(&mut known, Event::InitDone), ["-1"]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -290,16 +287,16 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_came_back_under_its_name_is_first_reported_gone() {
-        let mut roll = Roll::default();
-        assert_eq!(seen(&mut roll, Event::Apply(pod("a", "1"))), ["+1"]);
-        assert_eq!(seen(&mut roll, Event::Apply(pod("a", "1"))), ["+1"]);
-        assert_eq!(seen(&mut roll, Event::Apply(pod("a", "2"))), ["-1", "+2"]);
+    fn a_recreated_object_is_first_reported_gone() {
+        let mut known = KnownObjects::default();
+        assert_eq!(apply(&mut known, Event::Apply(pod("a", "1"))), ["+1"]);
+        assert_eq!(apply(&mut known, Event::Apply(pod("a", "1"))), ["+1"]);
+        assert_eq!(apply(&mut known, Event::Apply(pod("a", "2"))), ["-1", "+2"]);
     }
 
     type Answer = (u16, serde_json::Value);
 
-    /// An API that answers a query so, or not at all.
+    /// An API that answers queries with `answer`; never, if that returns nothing.
     fn api(answer: impl Fn(String) -> Option<Answer> + Clone + Send + 'static) -> Api<Pod> {
         use http::{Request, Response};
         use kube::client::Body;
@@ -342,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_is_refused_as_too_late_begins_anew() {
+    async fn a_watch_that_is_refused_as_too_late_restart() {
         let lists = Arc::new(AtomicU32::new(0));
         let forgetful = api(move |query| {
             if query.contains("watch=true") {
@@ -355,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_listing_whose_pages_expire_is_asked_for_whole() {
+    async fn a_list_whose_pages_expire_is_requested_without_pages() {
         let busy = api(|query| match query {
             query if query.contains("watch=true") => None,
             query if query.contains("continue=") => Some(expired()),

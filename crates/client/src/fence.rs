@@ -1,7 +1,7 @@
-//! Whether we may write now: open for ever, or only while a lease is surely ours.
+//! The leader fence: whether this process may write now. Open for ever, or only while it certainly holds a lease.
 //!
-//! It says nothing about writes that are already under way; those who start them leave the lease
-//! enough time after the fence has closed.
+//! The fence does not stop writes that are in flight when it closes. That is why it closes some time before the lease
+//! expires.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,25 +9,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Stands for a fence that never closes.
+/// The value of a fence that never closes.
 const FOR_EVER: u64 = u64::MAX;
 
-/// See the [module](self). Copies share their state.
+/// See the [module](self). Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Fence {
-    /// What the other times count from.
+    /// Zero of `open_until`.
     origin: Instant,
     /// Milliseconds after the origin until which the fence is open.
     open_until: Arc<AtomicU64>,
 }
 
 impl Fence {
-    /// Open for ever: for those who need no lease.
+    /// Open for ever, for clients that need no lease.
     pub fn open() -> Self {
         Self::until(FOR_EVER)
     }
 
-    /// Closed, until it is opened for a while.
+    /// Closed until [`open_until`](Self::open_until).
     pub fn closed() -> Self {
         Self::until(0)
     }
@@ -39,18 +39,17 @@ impl Fence {
         }
     }
 
-    /// Opens it until the given time, or leaves it open for longer if it is.
+    /// Opens the fence until the given time. Never shortens the time it is open.
     pub fn open_until(&self, until: Instant) {
         let millis = self.millis(until).min(FOR_EVER - 1);
         self.open_until.fetch_max(millis, Ordering::SeqCst);
     }
 
-    /// Closes it at once.
     pub fn close(&self) {
         self.open_until.store(0, Ordering::SeqCst);
     }
 
-    /// May a write be started now?
+    /// Whether a write may start now.
     pub fn is_open(&self) -> bool {
         match self.open_until.load(Ordering::SeqCst) {
             FOR_EVER => true,

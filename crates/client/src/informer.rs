@@ -1,8 +1,8 @@
-//! One watch of a kind, shared by all who want to know.
+//! One watch of a kind, shared by any number of subscribers.
 //!
-//! It keeps no objects: who subscribes before it runs hears everything from the first listing on.
-//! A subscriber that does not keep up holds the others back, and in the end the watch, which then
-//! lists again: it never loses a change.
+//! It caches no objects: subscribe before it runs to receive everything from the initial list on. Queues are bounded. A
+//! slow subscriber holds up the others and finally the watch itself, which the API then ends and which lists again. So no
+//! subscriber ever misses a change.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use crate::feed::{self, Change};
 
 /// How many changes may wait for a subscriber.
-const WAITING: usize = 1024;
+const QUEUE: usize = 1024;
 
-/// The changes that one subscriber hears of.
+/// The changes that one subscriber receives.
 pub type Changes<K> = BoxStream<'static, Change<Arc<K>>>;
 
 /// See the [module](self).
@@ -34,7 +34,7 @@ impl<K> Informer<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    /// Of all objects that `api` has; `what` they are called, for the log.
+    /// Watches all objects of `api`. `what` names them in the log.
     pub fn new(api: Api<K>, what: &'static str) -> Self {
         let subscribers = Vec::new();
         Self {
@@ -44,22 +44,21 @@ where
         }
     }
 
-    /// From now on one more hears of changes.
     pub fn subscribe(&mut self) -> Changes<K> {
-        let (sender, mut receiver) = mpsc::channel(WAITING);
+        let (sender, mut receiver) = mpsc::channel(QUEUE);
         self.subscribers.push(sender);
         stream::poll_fn(move |context| receiver.poll_recv(context)).boxed()
     }
 
-    /// Watches until told to stop, or until nobody listens (any more).
+    /// Watches until `stop` is cancelled or no subscriber is left.
     pub async fn run(mut self, stop: CancellationToken) {
         if self.subscribers.is_empty() {
             return;
         }
         let mut changes = feed::watch(self.api.clone(), Config::default(), self.what);
-        let share = async {
+        let publish_all = async {
             while let Some(change) = changes.next().await {
-                self.tell(change.map(Arc::new)).await;
+                self.publish(change.map(Arc::new)).await;
                 if self.subscribers.is_empty() {
                     return;
                 }
@@ -67,11 +66,11 @@ where
         };
         tokio::select! {
             () = stop.cancelled() => {}
-            () = share => {}
+            () = publish_all => {}
         }
     }
 
-    async fn tell(&mut self, change: Change<Arc<K>>) {
+    async fn publish(&mut self, change: Change<Arc<K>>) {
         let mut left = Vec::with_capacity(self.subscribers.len());
         for subscriber in std::mem::take(&mut self.subscribers) {
             if subscriber.send(change.clone()).await.is_ok() {

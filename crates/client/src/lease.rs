@@ -1,9 +1,9 @@
-//! Leader election by a Lease, by the rules of Kubernetes' own clients: 15 s, 10 s, 2 s.
+//! Leader election with a Lease, with the timing of Kubernetes' own clients: 15 s, 10 s, 2 s.
 //!
-//! A [`Fence`] is open while the lease is surely ours: from each renewal that the API confirmed,
-//! counted from before it was asked for, and for less time than others wait until they take it.
-//! Clocks of different machines are not compared: how long another holder has been silent is counted
-//! from when we saw its last renewal.
+//! A [`Fence`] is open while this process certainly holds the lease: after each renewal that the API confirmed, counted
+//! from before the request was sent, and for less time than other candidates wait before they take the lease. Clocks of
+//! different machines are not compared: another holder's lease expires when this process has not observed a renewal for
+//! the lease's duration.
 
 mod record;
 
@@ -19,15 +19,14 @@ use crate::metrics::{Observed, Page};
 use crate::write::{Call, Failure, Writer};
 use record::Record;
 
-/// How patient everybody is. All who want a lease must agree on it.
+/// The timing of the election. All candidates must use the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// How long others wait for a silent holder: whole seconds.
+    /// After which other candidates take an unrenewed lease. Whole seconds.
     pub duration: Duration,
-    /// How long the holder goes on without a renewal that was confirmed. What is left of the duration
-    /// is for writes that have begun.
+    /// After which the holder stops without a confirmed renewal. The rest of the duration is for writes in flight.
     pub renew_deadline: Duration,
-    /// How often the holder renews and others try.
+    /// How often the holder renews, and other candidates try.
     pub retry: Duration,
 }
 
@@ -41,56 +40,53 @@ impl Default for Timing {
     }
 }
 
-/// Which lease, and who we are.
+/// A lease, and the candidate.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    /// Namespace of the lease.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// What we call ourselves in it: different for every process.
+    /// The `holderIdentity`, unique per process.
     pub identity: String,
-    /// How patient everybody is.
     pub timing: Timing,
 }
 
-/// One who wants the lease, or has it.
+/// A candidate for the lease, or its holder.
 pub struct Elector {
     lease: Lease,
-    /// Its own fence is open: the lease is what opens the others'.
+    /// With a fence that is always open: it writes the lease itself.
     writer: Writer,
     fence: Fence,
-    /// The lease as we last saw it, and when we saw it change.
-    seen: Option<(Value, Instant)>,
+    /// The lease as last observed, and when its spec was first observed.
+    observed: Option<(Value, Instant)>,
 }
 
 impl Elector {
-    /// An elector that opens and closes `fence`. `writer` must not wait for that fence.
+    /// Opens and closes `fence`. `writer` must not be fenced by it.
     pub fn new(lease: Lease, writer: Writer, fence: Fence) -> Self {
         Self {
             lease,
             writer,
             fence,
-            seen: None,
+            observed: None,
         }
     }
 
-    /// Waits until the lease is ours. False if told to stop before.
-    pub async fn win(&mut self, stop: &CancellationToken) -> bool {
-        let mut told = String::new();
+    /// Waits until this process holds the lease. False if `stop` is cancelled before.
+    pub async fn acquire(&mut self, stop: &CancellationToken) -> bool {
+        let mut logged = String::new();
         loop {
-            let won = tokio::select! {
-                won = self.try_once() => won,
+            let acquired = tokio::select! {
+                acquired = self.try_once() => acquired,
                 () = stop.cancelled() => return false,
             };
-            if won {
+            if acquired {
                 tracing::info!("{} became leader", self.lease.identity);
                 return true;
             }
             let holder = self.holder();
-            if holder != told {
+            if holder != logged {
                 tracing::info!("the lease is held by {holder:?}; waiting");
-                told = holder;
+                logged = holder;
             }
             tokio::select! {
                 () = stop.cancelled() => return false,
@@ -99,8 +95,8 @@ impl Elector {
         }
     }
 
-    /// Renews the lease until told to stop, or until it is lost.
-    pub async fn hold(&mut self, stop: &CancellationToken) {
+    /// Renews the lease until `stop` is cancelled or the lease is lost.
+    pub async fn renew(&mut self, stop: &CancellationToken) {
         let deadline = self.lease.timing.renew_deadline;
         let mut renewed = Instant::now();
         loop {
@@ -108,7 +104,7 @@ impl Elector {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(self.lease.timing.retry) => {}
             }
-            // A request that hangs must not keep us from noticing that the time is over.
+            // A hanging request must not delay the deadline.
             let left = deadline.saturating_sub(renewed.elapsed());
             match tokio::time::timeout(left, self.try_once()).await {
                 Ok(true) => renewed = Instant::now(),
@@ -118,23 +114,23 @@ impl Elector {
             }
         }
         self.fence.close();
-        tracing::error!("the lease is lost: {:?} has it now", self.holder());
+        tracing::error!("lost the lease; its holder is {:?} now", self.holder());
     }
 
-    /// Runs `term` whenever and as long as the lease is ours, until told to stop or until a term ends
-    /// by itself. When the lease is lost, the term is dropped where it stands; when told to stop, it
-    /// is waited for, and the lease is given back after it.
+    /// Runs `term` while this process holds the lease, and again each time it acquires it, until `stop` is cancelled or a
+    /// term ends by itself. When the lease is lost, the term is dropped where it stands. When `stop` is cancelled, the
+    /// term is awaited, and the lease released afterwards.
     pub async fn lead<F: Future>(
         mut self,
         stop: &CancellationToken,
         mut term: impl FnMut() -> F,
     ) -> Option<F::Output> {
-        while self.win(stop).await {
+        while self.acquire(stop).await {
             let ended = {
                 let mut working = std::pin::pin!(term());
                 let early = tokio::select! {
                     ended = &mut working => Some(ended),
-                    () = self.hold(stop) => None,
+                    () = self.renew(stop) => None,
                 };
                 match early {
                     None if stop.is_cancelled() => Some(working.await),
@@ -149,19 +145,19 @@ impl Elector {
         None
     }
 
-    /// Gives the lease back, so that others need not wait. Call it when all writes have ended.
+    /// Releases the lease, so that other candidates need not wait. Call it when all writes have ended.
     pub async fn release(mut self) {
         self.fence.close();
-        let Some((seen, _)) = self.seen.take() else {
+        let Some((observed, _)) = self.observed.take() else {
             return;
         };
-        let record = Record::of(&seen);
+        let record = Record::of(&observed);
         if record.holder != self.lease.identity {
             return;
         }
-        let body = record.released(&seen, &clock::now_micros());
+        let body = record.released(&observed, &clock::now_micros());
         if let Err(failure) = self.writer.send(&Call::replace(self.path(), &body)).await {
-            tracing::warn!("the lease could not be given back: {failure}");
+            tracing::warn!("releasing the lease failed: {failure}");
         }
     }
 
@@ -171,11 +167,11 @@ impl Elector {
     }
 
     fn holder(&self) -> String {
-        let seen = self.seen.as_ref();
-        seen.map_or_else(String::new, |(seen, _)| Record::of(seen).holder)
+        let observed = self.observed.as_ref();
+        observed.map_or_else(String::new, |(lease, _)| Record::of(lease).holder)
     }
 
-    /// Takes or renews the lease, if it can be had, and opens the fence for as long as it is ours.
+    /// Takes or renews the lease if possible, and opens the fence until the renew deadline.
     async fn try_once(&mut self) -> bool {
         let began = Instant::now();
         match self.take_or_renew(began).await {
@@ -186,7 +182,7 @@ impl Elector {
             }
             Ok(false) => false,
             Err(failure) => {
-                tracing::warn!("the lease could not be taken or renewed: {failure}");
+                tracing::warn!("taking or renewing the lease failed: {failure}");
                 false
             }
         }
@@ -201,7 +197,7 @@ impl Elector {
         self.observe(live.clone(), now);
         let record = Record::of(&live);
         let ours = record.holder == self.lease.identity;
-        if !ours && !record.holder.is_empty() && !self.is_silent(&record, now) {
+        if !ours && !record.holder.is_empty() && !self.has_expired(&record, now) {
             return Ok(false);
         }
         let Lease {
@@ -213,7 +209,7 @@ impl Elector {
                 self.observe(answer.tree()?, now);
                 Ok(true)
             }
-            // Someone was faster.
+            // Another candidate was faster.
             Err(failure) if failure.is(409) => Ok(false),
             Err(failure) => Err(failure),
         }
@@ -240,20 +236,16 @@ impl Elector {
     }
 
     fn observe(&mut self, live: Value, now: Instant) {
-        let same = self
-            .seen
-            .as_ref()
-            .is_some_and(|(seen, _)| seen["spec"] == live["spec"]);
-        let since = match &self.seen {
-            Some((_, since)) if same => *since,
+        let since = match &self.observed {
+            Some((before, since)) if before["spec"] == live["spec"] => *since,
             _ => now,
         };
-        self.seen = Some((live, since));
+        self.observed = Some((live, since));
     }
 
-    /// Has the holder not renewed for as long as its lease lasts, as far as we saw?
-    fn is_silent(&self, record: &Record, now: Instant) -> bool {
-        let since = self.seen.as_ref().map_or(now, |(_, since)| *since);
+    /// Whether no renewal was observed for the duration of the holder's lease.
+    fn has_expired(&self, record: &Record, now: Instant) -> bool {
+        let since = self.observed.as_ref().map_or(now, |(_, since)| *since);
         now.duration_since(since) >= record.duration
     }
 
@@ -268,12 +260,11 @@ kennel_core::metrics! {
         "Whether this process holds the lease: 1 if it does, 0 if not.";
 }
 
-/// Shows whether the lease is ours, as Kubernetes' own components do.
+/// The metric of Kubernetes' own components that shows who is the leader.
 #[derive(Clone, Debug)]
 pub struct Leadership {
-    /// The fence that the lease opens.
+    /// Open while this process is the leader.
     pub fence: Fence,
-    /// The lease's name.
     pub name: String,
 }
 

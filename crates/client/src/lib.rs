@@ -1,10 +1,11 @@
-//! What every client of the API shares: watching, writing, time, work in flight. It decides nothing,
-//! and it knows no server: any Kubernetes API will do.
+//! What every client of a Kubernetes API shares: watches, writes, retries, events, leader election. It contains no rules
+//! and works with any Kubernetes API.
 //!
 //! ```text
 //!   API ──watch──▶ feed ─▶ informer ─▶ (a controller, an agent) ─▶ work ─▶ write ──▶ API
 //!                                                   └─▶ events ──────────▲
-//!   lease ─▶ fence ─▶ may it write?        pace: how much at once?       metrics
+//!   lease ─▶ fence: may this process write?   pace: how many writes at once?
+//!   clock, backoff, rate, metrics: used by all of them
 //! ```
 
 pub mod api;
@@ -14,17 +15,17 @@ pub mod events;
 pub mod feed;
 pub mod fence;
 pub mod informer;
-pub mod lean;
 pub mod lease;
 pub mod metrics;
 pub mod pace;
+pub mod rate;
 pub mod work;
 pub mod write;
 
-/// Why a client ended before it was told to stop.
+/// Why a client ended before it was stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A watch that never ends has ended.
+    /// Watches retry for ever, so this one's informer was dropped.
     #[error("the watch of {0} ended")]
     WatchEnded(&'static str),
 }

@@ -1,50 +1,42 @@
-//! Numbers for Prometheus that many threads count: counters, gauges, histograms.
-//!
-//! What they are called and how they are shown is [`kennel_core::metric`]'s.
+//! Counters, gauges and histograms that threads share. [`kennel_core::metric`] names and formats them.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use kennel_core::metric::{Metric, Observed, Page};
 
-/// Upper bounds of latency buckets, in seconds: from a local commit to the API's patience.
+/// Upper bounds of latency buckets, in seconds: from a local commit to the request timeout.
 const BOUNDS: [f64; 12] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
 ];
 
-/// What only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// One more.
     pub fn increment(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What goes up and down.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicI64);
 
 impl Gauge {
-    /// Sets it.
     pub fn set(&self, value: i64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// What it is.
     pub fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How long things took.
+/// Durations, in fixed buckets.
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: [AtomicU64; BOUNDS.len()],
@@ -53,7 +45,6 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// One more that took so long.
     pub fn observe(&self, took: Duration) {
         let seconds = took.as_secs_f64();
         if let Some(at) = BOUNDS.iter().position(|bound| seconds <= *bound) {
@@ -64,7 +55,6 @@ impl Histogram {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Writes it on a page, under this name.
     pub fn show(&self, page: &mut Page, metric: &Metric) {
         let mut within = 0;
         let buckets = BOUNDS.iter().zip(&self.buckets).map(|(bound, count)| {
@@ -95,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_longer_than_all_bounds_is_counted_too() {
+    fn durations_above_all_bounds_are_counted() {
         let took = Histogram::default();
         for millis in [1, 2, 200, 40_000] {
             took.observe(Duration::from_millis(millis));

@@ -1,22 +1,21 @@
-//! How many writes to have under way at once.
+//! The concurrency limit: how many writes may be in flight at once.
 //!
-//! Our own server says itself how fast it is: writes queue where they are committed together. A
-//! foreign API is approached carefully: few at first, more while answers stay quick, half as many
-//! when it pushes back, fewer when answers become slow.
+//! For Kennel's own server the limit is fixed: it commits queued writes together. For any other API the limit adapts: it
+//! starts low, grows while latency stays low, is halved when the API answers 429 or 503, and shrinks when latency rises.
 
 use std::time::Duration;
 
-/// With how many a foreign API is approached.
+/// The first limit of an adaptive pace.
 const FIRST: f64 = 4.0;
-/// How much one answer moves the smoothed latency.
+/// The weight of one response in the smoothed latency.
 const WEIGHT: f64 = 0.1;
-/// Answers are slow if they take so many times longer than the best did.
+/// Latency is high at this multiple of the best latency …
 const SLOW_FACTOR: f64 = 3.0;
-/// And by so many seconds longer: small latencies vary by large factors.
+/// … plus this many seconds, because small latencies vary by large factors.
 const SLOW_MARGIN: f64 = 0.02;
-/// What slow answers leave of the number.
+/// The factor that high latency cuts the limit by.
 const EASE: f64 = 0.8;
-/// How fast the best latency is forgotten, per answer, so that a lasting change becomes normal.
+/// The growth of the best latency per response, so that a lasting change becomes the new normal.
 const DRIFT: f64 = 1.001;
 
 /// See the [module](self).
@@ -25,16 +24,16 @@ pub struct Pace {
     most: f64,
     limit: f64,
     adaptive: bool,
-    /// Still growing fast.
+    /// Growing by one per response, until the first cut.
     slow_start: bool,
-    /// Answers to requests that were sent before the last cut say nothing about it.
+    /// How many responses to ignore: their requests were sent before the last cut.
     ignore: u32,
     smoothed: Option<f64>,
     best: f64,
 }
 
 impl Pace {
-    /// So many at once, whatever the answers.
+    /// A fixed limit.
     pub fn steady(most: usize) -> Self {
         let most = f64::from(u32::try_from(most).unwrap_or(u32::MAX).max(1));
         Self {
@@ -48,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// At most so many at once, and only as many as the API takes well.
+    /// A limit that adapts to the API, and is at most `most`.
     pub fn adaptive(most: usize) -> Self {
         let steady = Self::steady(most);
         Self {
@@ -59,15 +58,15 @@ impl Pace {
         }
     }
 
-    /// How many may be under way now.
+    /// How many writes may be in flight now.
     pub fn limit(&self) -> usize {
-        // At least 1 and at most what a u32 holds: nothing is lost but the fraction.
+        // Between 1 and u32::MAX, so only the fraction is lost.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let limit = self.limit as usize;
         limit.max(1)
     }
 
-    /// Learns from one answer: how long it took, and whether the API asked for less.
+    /// Adapts to one response: its latency, and whether the API asked to slow down.
     pub fn answered(&mut self, took: Duration, pushed_back: bool) {
         if !self.adaptive {
             return;
@@ -114,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn our_own_server_gets_all_at_once() {
+    fn a_steady_pace_ignores_responses() {
         let mut pace = Pace::steady(64);
         assert_eq!(pace.limit(), 64);
         assert_eq!(after(&mut pace, 100, Duration::from_secs(9), true), 64);
     }
 
     #[test]
-    fn a_foreign_api_is_approached_carefully_and_doubles_each_round() {
+    fn an_adaptive_pace_starts_low_and_doubles_each_round() {
         let mut pace = Pace::adaptive(64);
         assert_eq!(pace.limit(), 4);
         assert_eq!(after(&mut pace, 4, QUICK, false), 8);
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_stops_altogether() {
+    fn the_limit_is_at_least_one() {
         let mut pace = Pace::adaptive(8);
         assert_eq!(after(&mut pace, 1000, QUICK, true), 1);
     }

@@ -1,6 +1,7 @@
-//! Work that a controller has going on: so much at once, the rest in a queue.
+//! A work queue: runs a bounded number of jobs at once, and queues the rest. The only place where controllers start tasks.
 //!
-//! The one place where controllers start tasks.
+//! The queue itself is unbounded on purpose: controllers bound it by their rules, which start no second write for an object
+//! before the first has ended.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -9,24 +10,24 @@ use std::time::Duration;
 
 use tokio::task::{JoinError, JoinSet};
 
-/// How many writes a controller has under way at once: enough to fill the server's group commits.
+/// How many writes a controller runs at once: enough to fill the server's group commits.
 pub const WRITES_AT_ONCE: usize = 64;
-/// How long a controller that stops waits for the writes it has begun.
+/// How long a stopping controller waits for the jobs that run.
 const GRACE: Duration = Duration::from_secs(5);
 
 type Job<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Jobs that each end with a `T`.
+/// Jobs that each return a `T`.
 pub struct Work<T> {
     limit: usize,
     queue: VecDeque<Job<T>>,
     running: JoinSet<T>,
-    /// Waits, which are not counted.
+    /// Not counted against the limit.
     delays: JoinSet<T>,
 }
 
 impl<T: Send + 'static> Work<T> {
-    /// At most `limit` jobs at once.
+    /// Runs at most `limit` jobs at once.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -36,35 +37,33 @@ impl<T: Send + 'static> Work<T> {
         }
     }
 
-    /// From now on, so many jobs at once. Those that run go on.
+    /// Changes the limit. Jobs that run continue.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
         self.fill();
     }
 
-    /// How many jobs wait for room.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// How many jobs run.
     pub fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// Starts a job as soon as there is room.
+    /// Queues a job.
     pub fn push(&mut self, job: impl Future<Output = T> + Send + 'static) {
         self.queue.push_back(Box::pin(job));
         self.fill();
     }
 
-    /// Starts a job before all others that wait.
+    /// Queues a job before all others.
     pub fn push_first(&mut self, job: impl Future<Output = T> + Send + 'static) {
         self.queue.push_front(Box::pin(job));
         self.fill();
     }
 
-    /// Hands back a value after a while.
+    /// Delivers a value after a delay.
     pub fn later(&mut self, delay: Duration, value: T) {
         self.delays.spawn(async move {
             tokio::time::sleep(delay).await;
@@ -72,8 +71,7 @@ impl<T: Send + 'static> Work<T> {
         });
     }
 
-    /// The next result; waits for ever while there is nothing to wait for. Dropping the future
-    /// loses nothing.
+    /// The next result; pending while there are no jobs. Dropping the future loses nothing.
     pub async fn next(&mut self) -> T {
         loop {
             self.fill();
@@ -88,11 +86,11 @@ impl<T: Send + 'static> Work<T> {
         }
     }
 
-    /// Lets what has begun come to its end, for a while, and starts nothing more.
+    /// Waits a while for the jobs that run, and drops those in the queue.
     pub async fn finish(mut self) {
         let all = async { while self.running.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, all).await.is_err() {
-            tracing::warn!("some writes had not ended when the controller stopped");
+            tracing::warn!("the controller stopped before all its writes had ended");
         }
     }
 
@@ -106,13 +104,13 @@ impl<T: Send + 'static> Work<T> {
     }
 }
 
-/// A job that panicked takes its controller along: who waits for its end would wait for ever, and whoever is
-/// started again looks at everything anew.
+/// Resumes the panic of a job in its controller, which would otherwise wait for the job for ever. The supervisor restarts
+/// the controller, which then lists everything again.
 fn survived<T>(ended: Result<T, JoinError>) -> Option<T> {
     match ended.map_err(JoinError::try_into_panic) {
         Ok(value) => Some(value),
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // The runtime has ended, and all with it.
+        // The runtime is shutting down.
         Err(Err(_cancelled)) => None,
     }
 }
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_urgent_does_not_wait_for_what_is_not() {
+    async fn a_job_pushed_first_runs_before_queued_ones() {
         let mut work = Work::new(1);
         for number in 0..3 {
             work.push(async move { number });

@@ -1,33 +1,35 @@
-//! Requests to the API whose answers matter: who it was, which version it has now, or why not.
+//! Requests to the API: [`Writer`] sends a [`Call`], and returns an [`Answer`] or a [`Failure`].
 //!
-//! As Kubernetes' own clients do, a request that the API asks to repeat later (`Retry-After` with 429
-//! or a server's failure) is repeated here. All else that fails is the caller's to judge; `unsure`
-//! tells whether the request may have been carried out all the same.
+//! As Kubernetes' own clients do, a request is repeated when the API asks for it (`Retry-After` with 429 or 5xx). The
+//! caller decides about every other failure; [`Failure::unsure`] says whether the request may have been applied anyway.
 
 use std::time::Duration;
 
 use http::{Method, Request, Response, header};
+use kennel_types::Reason;
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::backoff::{Backoff, Policy};
 use crate::fence::Fence;
 
-/// How long an answer may take. The API's own limit for a request is a minute.
-const ANSWER: Duration = Duration::from_secs(30);
-/// How often a request is repeated because the API asked for it.
+/// How long a response may take. The API's own limit for a request is a minute.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a request is repeated at the API's request.
 const REPEATS: u32 = 10;
-/// The longest `Retry-After` that is obeyed to the letter.
+/// A longer `Retry-After` is cut to this.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
-/// How often a request is sent until it is certain how it ended.
-const CERTAIN_TRIES: u32 = 5;
-/// How long to wait before it is sent again; doubled each time.
-const CERTAIN_AFTER: Duration = Duration::from_millis(50);
+/// How often an idempotent request is sent to find out how it ended.
+const IDEMPOTENT_TRIES: u32 = 5;
+/// Before an idempotent request is sent again.
+const IDEMPOTENT_RETRY: Policy =
+    Policy::exponential(Duration::from_millis(50), Duration::from_millis(400));
 
-/// What the body of a request is.
+/// The media type of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// An object, or options.
@@ -51,13 +53,11 @@ impl Content {
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// How.
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// What the body is.
     pub content: Content,
-    /// The body's text; empty for none.
+    /// Empty for none.
     pub body: String,
 }
 
@@ -110,43 +110,40 @@ impl Call {
     }
 }
 
-/// What an answered request brought.
+/// A successful response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The body.
     pub body: Vec<u8>,
-    /// An earlier try of the same request may have been carried out.
+    /// An earlier try of the same request may have been applied.
     pub repeated: bool,
 }
 
-/// Which object an answer is about.
+/// Identifies the object in a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Written {
-    /// Name.
     pub name: String,
-    /// Uid.
     pub uid: String,
-    /// The version that the write made.
+    /// The version that the write produced.
     pub resource_version: String,
 }
 
 impl Answer {
-    /// The whole answer.
+    /// The body as JSON.
     pub fn tree(&self) -> Result<Value, Failure> {
         serde_json::from_slice(&self.body)
-            .map_err(|error| Failure::lost(format!("an answer is no JSON: {error}"), true))
+            .map_err(|error| Failure::lost(format!("the response is not JSON: {error}"), true))
     }
 
-    /// Which object the answer is about; empty names if it does not say.
+    /// Identifies the object in the body. All fields are empty if it is not an object.
     pub fn written(&self) -> Written {
-        #[derive(Deserialize)]
-        struct Lean {
+        #[derive(Default, Deserialize)]
+        struct Object {
             #[serde(default)]
             metadata: Written,
         }
-        let lean = serde_json::from_slice::<Lean>(&self.body);
-        lean.map(|lean| lean.metadata).unwrap_or_default()
+        let object = serde_json::from_slice::<Object>(&self.body);
+        object.unwrap_or_default().metadata
     }
 }
 
@@ -154,19 +151,17 @@ impl Answer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// The HTTP code; none if there was no answer.
+    /// The HTTP status; none if there was no response.
     pub code: Option<u16>,
-    /// The API's word for it: `AlreadyExists`, say.
-    pub reason: String,
-    /// For people.
+    pub reason: Reason,
     pub message: String,
-    /// The reasons of its causes: `NamespaceTerminating`, say.
+    /// The reasons in `details.causes`: `NamespaceTerminating`, for example.
     pub causes: Vec<String>,
-    /// The request may have been carried out all the same.
+    /// The request may have been applied anyway.
     pub unsure: bool,
-    /// An earlier try of the same request may have been carried out.
+    /// An earlier try of the same request may have been applied.
     pub repeated: bool,
-    /// The fence was closed: nothing was sent.
+    /// The fence was closed, so nothing was sent.
     pub fenced: bool,
 }
 
@@ -174,7 +169,7 @@ impl Failure {
     fn lost(message: String, unsure: bool) -> Self {
         Self {
             code: None,
-            reason: String::new(),
+            reason: Reason::Unknown,
             message,
             causes: Vec::new(),
             unsure,
@@ -186,16 +181,19 @@ impl Failure {
     fn fenced() -> Self {
         Self {
             fenced: true,
-            ..Self::lost("the lease is not ours any more".to_owned(), false)
+            ..Self::lost(
+                "this process does not hold the lease any more".to_owned(),
+                false,
+            )
         }
     }
 
-    /// Does it carry this code?
+    /// Whether the HTTP status is this one.
     pub fn is(&self, code: u16) -> bool {
         self.code == Some(code)
     }
 
-    /// Is it the API asking for less, rather than a mistake?
+    /// Whether the API is overloaded or unavailable, so that the caller should slow down.
     pub fn pushes_back(&self) -> bool {
         matches!(self.code, Some(429 | 503 | 504)) || self.code.is_none() && !self.fenced
     }
@@ -222,7 +220,7 @@ struct Cause {
     reason: String,
 }
 
-/// Sends requests, as long as the fence is open.
+/// Sends requests while its fence is open. Clones share client and fence.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
@@ -230,17 +228,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer that obeys a fence.
     pub fn new(client: Client, fence: Fence) -> Self {
         Self { client, fence }
     }
 
-    /// The fence it obeys.
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
 
-    /// Sends a request, and sends it again if the API asks for that.
+    /// Sends a request, and repeats it if the API asks for that.
     pub async fn send(&self, call: &Call) -> Result<Answer, Failure> {
         let mut unsure = false;
         for repeat in 0..=REPEATS {
@@ -275,23 +271,23 @@ impl Writer {
         unreachable!("the last repetition returns")
     }
 
-    /// Sends a request that may be carried out twice without harm, until it is certain how it ended: what
-    /// may have been carried out though it failed is sent again. The failure is left unsure where an
-    /// answer got lost, or a later try was refused for another reason.
-    pub async fn send_certainly(&self, call: &Call) -> Result<Answer, Failure> {
-        let answer = self.send_until(call, || false).await?;
-        Ok(answer.expect("nothing settles it but an answer"))
+    /// Sends an idempotent request, and repeats it when it failed but may have been applied, to find out how it ended.
+    /// The failure is left `unsure` if a response got lost, or a later try was refused for another reason.
+    pub async fn send_idempotent(&self, call: &Call) -> Result<Answer, Failure> {
+        let answer = self.send_idempotent_until(call, || false).await?;
+        Ok(answer.expect("it is never settled without a response"))
     }
 
-    /// As [`send_certainly`](Self::send_certainly), but nothing is sent again once it is `settled` otherwise
-    /// that the request was carried out: then there is no answer.
-    pub async fn send_until(
+    /// As [`send_idempotent`](Self::send_idempotent), but does not repeat the request once `settled` says that it was
+    /// applied; then there is no answer.
+    pub async fn send_idempotent_until(
         &self,
         call: &Call,
         settled: impl Fn() -> bool,
     ) -> Result<Option<Answer>, Failure> {
-        let (mut unsure, mut lost, mut delay) = (false, false, CERTAIN_AFTER);
-        for again in (0..CERTAIN_TRIES).rev() {
+        let (mut unsure, mut lost) = (false, false);
+        let mut retry = Backoff::new(IDEMPOTENT_RETRY);
+        for again in (0..IDEMPOTENT_TRIES).rev() {
             match self.send(call).await {
                 Ok(answer) => {
                     return Ok(Some(Answer {
@@ -302,8 +298,7 @@ impl Writer {
                 Err(failure) if failure.unsure && !failure.fenced && again > 0 => {
                     unsure = true;
                     lost |= failure.code.is_none();
-                    tokio::time::sleep(delay).await;
-                    delay *= 2;
+                    retry.sleep().await;
                     if settled() {
                         return Ok(None);
                     }
@@ -311,8 +306,8 @@ impl Writer {
                 Err(failure) => {
                     let repeated = unsure || failure.repeated;
                     lost |= failure.code.is_none();
-                    // The server's word that it failed, again and again, is believed. But that it refuses
-                    // the last try says nothing of those before.
+                    // A server that reports a failure each time is believed. But a refusal of the last try says
+                    // nothing about the tries before it.
                     let unsure = (repeated || failure.unsure) && (lost || !failure.unsure);
                     return Err(Failure {
                         unsure,
@@ -325,10 +320,10 @@ impl Writer {
         unreachable!("the last try returns")
     }
 
-    /// Sends a request once. A failure comes with the time after which the API wants it repeated.
+    /// Sends a request once. A failure comes with the delay after which the API wants it repeated, if it does.
     async fn attempt(&self, call: &Call) -> Result<Vec<u8>, (Failure, Option<Duration>)> {
         let request = call.request().map_err(|failure| (failure, None))?;
-        let deadline = Instant::now() + ANSWER;
+        let deadline = Instant::now() + TIMEOUT;
         let exchange = async {
             let response = self.client.send(request).await;
             let response = response.map_err(|error| Failure::lost(error.to_string(), true))?;
@@ -340,7 +335,7 @@ impl Writer {
         };
         let answered = tokio::time::timeout_at(deadline, exchange).await;
         let answered = answered.unwrap_or_else(|_| {
-            let message = format!("no answer within {} seconds", ANSWER.as_secs());
+            let message = format!("no response within {} seconds", TIMEOUT.as_secs());
             Err(Failure::lost(message, true))
         });
         let (code, retry_after, body) = answered.map_err(|failure| (failure, None))?;
@@ -368,7 +363,7 @@ fn refused(code: u16, header: Option<Duration>, body: &[u8]) -> (Failure, Option
     let causes = status.details.causes.into_iter().map(|cause| cause.reason);
     let failure = Failure {
         code: Some(code),
-        reason: status.reason,
+        reason: Reason::parse(&status.reason),
         message: status.message,
         causes: causes.collect(),
         unsure: code >= 500,

@@ -1,10 +1,9 @@
-//! Gives a node the label and the taint of a control plane, once per start of the process. Users may remove them
-//! until the next start.
+//! Gives one node the control-plane role, once after each start: the label, and the taint that keeps other pods away. What
+//! is changed afterwards stays changed until the next start.
 
 use std::time::Duration;
 
-use crate::informers::Informers;
-use futures_util::StreamExt as _;
+use futures_util::stream::{self, StreamExt as _};
 use kennel_client::feed::Change;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
@@ -13,43 +12,94 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::frame::{self, Context, Controller, Watches};
+use crate::informers::Informers;
+
 /// The label, and the key of the taint.
 pub const ROLE: &str = "node-role.kubernetes.io/control-plane";
-/// Delay after a failed write.
+/// How long to wait after a failed write.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Waits until the node registers, and marks it. The call subscribes to the informers, so it must come before they
-/// run.
+/// The node exists.
+struct NodeFound;
+
+enum Outcome {
+    Labelled,
+    Failed(Failure),
+    RetryDue,
+}
+
+struct ControlPlaneRole {
+    writer: Writer,
+    node: String,
+}
+
+/// Waits for the node and labels it. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     node: String,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let mut node_events = informers.nodes();
+    let mut nodes = informers.nodes();
+    let name = node.clone();
+    let found = async move {
+        while let Some(change) = nodes.next().await {
+            if matches!(change, Change::Applied(found) if found.name_any() == name) {
+                // Dropping the watch here unsubscribes from all later changes of nodes.
+                return stream::iter([Change::Synced, Change::Applied(NodeFound)])
+                    .chain(stream::pending())
+                    .boxed();
+            }
+        }
+        stream::empty().boxed()
+    };
+    let mut watches = Watches::default();
+    watches.add("nodes", stream::once(found).flatten(), |_| NodeFound);
     let writer = Writer::new(client, Fence::open());
-    async move {
-        let mark_node = async {
-            while let Some(change) = node_events.next().await {
-                if matches!(change, Change::Applied(found) if found.name_any() == node) {
-                    break;
-                }
+    frame::run(ControlPlaneRole { writer, node }, watches, stop)
+}
+
+impl Controller for ControlPlaneRole {
+    type Event = NodeFound;
+    type Outcome = Outcome;
+
+    fn name(&self) -> &'static str {
+        "control-plane role controller"
+    }
+
+    fn handle(&mut self, NodeFound: NodeFound, cx: &mut Context<Self>) {
+        self.label(cx);
+    }
+
+    fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
+        match outcome {
+            Outcome::Labelled => {}
+            Outcome::Failed(failure) => {
+                tracing::warn!(
+                    "giving node {} the control-plane role failed: {failure}",
+                    self.node
+                );
+                cx.after(RETRY, Outcome::RetryDue);
             }
-            drop(node_events);
-            while let Err(failure) = mark(&writer, &node).await {
-                tracing::warn!("cannot give node {node} the control-plane role: {failure}");
-                tokio::time::sleep(RETRY).await;
-            }
-            std::future::pending().await
-        };
-        tokio::select! {
-            () = stop.cancelled() => Ok(()),
-            never = mark_node => never,
+            Outcome::RetryDue => self.label(cx),
         }
     }
 }
 
-async fn mark(writer: &Writer, node: &str) -> Result<(), Failure> {
+impl ControlPlaneRole {
+    fn label(&self, cx: &mut Context<Self>) {
+        let (writer, node) = (self.writer.clone(), self.node.clone());
+        cx.spawn(async move {
+            match label(&writer, &node).await {
+                Ok(()) => Outcome::Labelled,
+                Err(failure) => Outcome::Failed(failure),
+            }
+        });
+    }
+}
+
+async fn label(writer: &Writer, node: &str) -> Result<(), Failure> {
     let path = format!("{}/{node}", api::cluster_path("nodes"));
     let mut object = writer.send(&Call::get(&*path)).await?.tree()?;
     if !add_role(&mut object) {
@@ -60,7 +110,7 @@ async fn mark(writer: &Writer, node: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds label and taint; returns whether either was missing.
+/// Adds label and taint. Returns false if the node has both.
 fn add_role(node: &mut Value) -> bool {
     let label = &mut node["metadata"]["labels"][ROLE];
     let mut changed = label.is_null();

@@ -1,20 +1,23 @@
-//! One watch per kind for all controllers of a process.
+//! One watch per kind, shared by all controllers of a process.
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kennel_client::informer::{Changes, Informer};
+use kennel_types::{Lease, Namespace, Node};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
+use serde::de::IgnoredAny;
 use tokio_util::sync::CancellationToken;
 
-use crate::shape::{Lease, Namespace, Node, Pod};
-use kennel_client::informer::{Changes, Informer};
+/// Pods as the controllers watch them: no controller reads container statuses.
+pub type Pod = kennel_types::Pod<IgnoredAny>;
 
-/// Where nodes have their leases.
+/// The namespace of the nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";
 
-/// The kinds that controllers watch. Those to which nobody subscribes are not watched.
+/// The kinds that controllers watch. A kind without a subscriber is not watched.
 pub struct Informers {
     certificate_requests: Informer<CertificateSigningRequest>,
     daemon_sets: Informer<DynamicObject>,
@@ -29,7 +32,6 @@ pub struct Informers {
 }
 
 impl Informers {
-    /// Informers that watch with this client.
     pub fn new(client: &Client) -> Self {
         let whole = |kind: ApiResource| Api::all_with(client.clone(), &kind);
         Self {
@@ -55,57 +57,53 @@ impl Informers {
         }
     }
 
-    /// Requests for certificates.
     pub fn certificate_requests(&mut self) -> Changes<CertificateSigningRequest> {
         self.certificate_requests.subscribe()
     }
 
-    /// DaemonSets, whole, as the API gave them.
+    /// DaemonSets, undecoded.
     pub fn daemon_sets(&mut self) -> Changes<DynamicObject> {
         self.daemon_sets.subscribe()
     }
 
-    /// Endpoints, whole, as the API gave them.
+    /// Endpoints, undecoded.
     pub fn endpoints(&mut self) -> Changes<DynamicObject> {
         self.endpoints.subscribe()
     }
 
-    /// Endpoint slices, whole, as the API gave them.
+    /// Endpoint slices, undecoded.
     pub fn endpoint_slices(&mut self) -> Changes<DynamicObject> {
         self.endpoint_slices.subscribe()
     }
 
-    /// Namespaces.
     pub fn namespaces(&mut self) -> Changes<Namespace> {
         self.namespaces.subscribe()
     }
 
-    /// Nodes.
     pub fn nodes(&mut self) -> Changes<Node> {
         self.nodes.subscribe()
     }
 
-    /// The leases of nodes: only who, and when it was renewed.
+    /// The leases of nodes: only their identity and renew time.
     pub fn node_leases(&mut self) -> Changes<Lease> {
         self.node_leases.subscribe()
     }
 
-    /// Pods.
     pub fn pods(&mut self) -> Changes<Pod> {
         self.pods.subscribe()
     }
 
-    /// Revisions, whole, as the API gave them.
+    /// Revisions, undecoded.
     pub fn revisions(&mut self) -> Changes<DynamicObject> {
         self.revisions.subscribe()
     }
 
-    /// Services, whole, as the API gave them.
+    /// Services, undecoded.
     pub fn services(&mut self) -> Changes<DynamicObject> {
         self.services.subscribe()
     }
 
-    /// Watches until told to stop.
+    /// Watches until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
         let stop = || stop.clone();
         tokio::join!(

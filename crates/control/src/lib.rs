@@ -1,26 +1,26 @@
 //! Controllers and the scheduler, against any Kubernetes API.
 //!
 //! ```text
-//!   API ──watch──▶ informers ─▶ view ─▶ kennel_core (decides) ─▶ client::write ─────▶ API
-//!                                             ▲                          │
-//!                                             └────── client::work ◀─────┘ how it went
+//!   API ──watch──▶ informers ─▶ view ─▶ kennel_core (rules) ─▶ client::write ───▶ API
+//!                                          ▲                        │
+//!                                          └────── outcomes ◀───────┘
 //! ```
 //!
-//! Each controller is one task with one loop: it takes what happened, asks the rules of
-//! `kennel_core` what to do, and lets [`kennel_client::work`] carry it out. This crate must never
-//! import the server or the store: it is a client like any other.
+//! Every controller runs in the same [`frame`], which owns watches, initial sync, the work queue, retries and the stop. A
+//! controller adds its rules, which are in `kennel_core`, and one file of wiring. This crate must never import the server
+//! or the store: it is a client of the API like any other.
 
 pub mod certificates;
-pub mod collector;
 pub mod control_plane_role;
 pub mod daemonset;
-mod discover;
+mod discovery;
 pub mod endpoints;
+pub mod frame;
+pub mod garbage_collector;
 pub mod informers;
 pub mod namespaces;
 pub mod nodes;
 pub mod podgc;
 pub mod scheduler;
-pub mod shape;
-pub mod tokens;
+pub mod token_cleaner;
 pub mod view;

@@ -1,4 +1,4 @@
-//! API objects as the views that the rules of `kennel_core` read.
+//! API objects as the rules of `kennel_core` read them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,17 +7,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kennel_core::daemonset::history::{Revision, data};
 use kennel_core::daemonset::view::{Phase, Strategy, pinned_node};
 use kennel_core::daemonset::{Counters, DaemonSetView, GENERATION_ANNOTATION, NodeView, PodView};
+use kennel_core::quantity::Quantity;
+use kennel_core::schedule::Resources;
 use kennel_core::selector::{Selector, SelectorError};
 use kennel_core::taint::Taint;
+use kennel_types::{self as types, ConditionType, Node, PodPhase, Timestamp};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::shape::{self, Node, Pod};
+use crate::informers::Pod;
 
-/// A node.
 pub fn node(node: &Node) -> NodeView {
-    let taint = |taint: &shape::Taint| Taint {
+    let taint = |taint: &types::Taint| Taint {
         key: taint.key.clone(),
         value: taint.value.clone(),
         effect: taint.effect.clone(),
@@ -30,7 +32,7 @@ pub fn node(node: &Node) -> NodeView {
     }
 }
 
-/// A pod. Nothing, if its controller is no DaemonSet: such pods are none of our business.
+/// A pod. Nothing, if its controller is of another kind than DaemonSet.
 pub fn pod(pod: &Pod) -> Option<PodView> {
     let meta = &pod.metadata;
     let bound_to = pod.spec.node_name.as_deref().filter(|n| !n.is_empty());
@@ -48,23 +50,20 @@ pub fn pod(pod: &Pod) -> Option<PodView> {
         bound_to: bound_to.map(Into::into),
         created: created.map_or(0, |time| time.0.as_second()),
         terminating: meta.deletion_timestamp.is_some(),
-        phase: match pod.status.phase.as_deref() {
-            Some("Failed") => Phase::Failed,
-            Some("Succeeded") => Phase::Succeeded,
+        phase: match pod.status.phase {
+            PodPhase::Failed => Phase::Failed,
+            PodPhase::Succeeded => Phase::Succeeded,
             _ => Phase::Active,
         },
         ready_since: ready_since(pod),
     })
 }
 
-/// The DaemonSet that controls an object; `Some(None)` if nobody does, nothing if it is another kind.
-#[expect(
-    clippy::option_option,
-    reason = "three answers, and each is a whole sentence"
-)]
+/// The uid of the DaemonSet that controls an object; `Some(None)` if it has no controller, nothing if its controller is
+/// of another kind.
+#[expect(clippy::option_option, reason = "three distinct cases")]
 fn controller(meta: &ObjectMeta) -> Option<Option<Arc<str>>> {
-    let owners = meta.owner_references.as_deref().unwrap_or_default();
-    match owners.iter().find(|owner| owner.controller == Some(true)) {
+    match types::meta::controller(meta) {
         None => Some(None),
         Some(owner) => (owner.kind == "DaemonSet").then(|| Some(owner.uid.as_str().into())),
     }
@@ -75,14 +74,27 @@ fn pin(affinity: &Value) -> Option<Arc<str>> {
     pinned_node(affinity.get("nodeAffinity")?.get(required)?).map(Into::into)
 }
 
+/// Seconds since the epoch; the latest possible time if the condition does not say.
 fn ready_since(pod: &Pod) -> Option<i64> {
-    let mut conditions = pod.status.conditions.iter();
-    let ready = conditions.find(|c| c.r#type == "Ready")?;
-    let since = ready.last_transition_time.as_ref();
-    (ready.status == "True").then(|| since.map_or(i64::MAX, |time| time.0.as_second()))
+    let ready = pod.status.condition(&ConditionType::Ready);
+    let since = ready.filter(|ready| ready.is_true())?.last_transition_time;
+    Some(since.map_or(i64::MAX, Timestamp::as_secs))
 }
 
-/// A revision. Nothing, if its controller is no DaemonSet.
+/// Quantities by resource name. One that cannot be parsed is zero: the API has validated it.
+pub fn resources(list: &BTreeMap<String, Value>) -> Resources {
+    let mut resources = Resources::default();
+    for (name, amount) in list {
+        let amount = match amount {
+            Value::String(text) => Quantity::parse(text),
+            other => Quantity::parse(&other.to_string()),
+        };
+        resources.set(name, amount.unwrap_or(Quantity::ZERO));
+    }
+    resources
+}
+
+/// A revision. Nothing, if its controller is of another kind than DaemonSet.
 pub fn revision(object: &DynamicObject) -> Option<Revision> {
     let meta = &object.metadata;
     Some(Revision {
@@ -97,7 +109,7 @@ pub fn revision(object: &DynamicObject) -> Option<Revision> {
     })
 }
 
-/// A DaemonSet, whose template is kept as the API gave it.
+/// A DaemonSet. Its template is kept undecoded, so that unknown fields survive.
 pub fn daemon_set(object: &DynamicObject) -> Result<DaemonSetView, SelectorError> {
     let meta = &object.metadata;
     let (spec, status) = (&object.data["spec"], &object.data["status"]);
@@ -151,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pods_of_daemon_sets_and_of_nobody_are_looked_at() {
+    fn pods_with_a_controller_of_another_kind_are_ignored() {
         let owned_by = |kind: &str, controller: bool| {
             let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "x", "uid": "u",
                                "controller": controller});
@@ -204,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_set_keeps_fields_of_its_template_that_nobody_knows() {
+    fn a_daemon_set_keeps_unknown_fields_of_its_template() {
         let object: DynamicObject = serde_json::from_value(json!({
             "metadata": {"name": "d", "namespace": "n", "uid": "u", "generation": 3,
                          "annotations": {GENERATION_ANNOTATION: "2"}},

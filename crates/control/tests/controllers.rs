@@ -1,7 +1,7 @@
-//! The controllers' loops against an API that is a few lists and a notebook.
+//! The controllers against a mock API.
 //!
-//! Lists are answered from fixtures, watches never bring anything, writes are noted down. What the
-//! rules decide is tested where they live; here it is that the loops carry it out.
+//! It answers lists from fixtures, watches with silence, and records writes. The rules are tested in `kennel_core`; here it
+//! is that the controllers carry out what they decide.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -12,15 +12,18 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
 type Write = (Method, String, Value);
+/// More than any test makes.
+const WRITES: usize = 256;
 /// Lists by path.
 type Lists = fn(&str) -> Value;
 
 /// A client of the fixture, and the writes it makes.
-fn api(lists: Lists) -> (Client, mpsc::UnboundedReceiver<Write>) {
-    let (notes, written) = mpsc::unbounded_channel();
+fn api(lists: Lists) -> (Client, mpsc::Receiver<Write>) {
+    let (notes, written) = mpsc::channel(WRITES);
     let service = tower::service_fn(move |request: Request<Body>| {
         let notes = notes.clone();
         async move { Ok::<_, Infallible>(answer(lists, &notes, request).await) }
@@ -30,7 +33,7 @@ fn api(lists: Lists) -> (Client, mpsc::UnboundedReceiver<Write>) {
 
 async fn answer(
     lists: Lists,
-    notes: &mpsc::UnboundedSender<Write>,
+    notes: &mpsc::Sender<Write>,
     request: Request<Body>,
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
@@ -47,7 +50,11 @@ async fn answer(
         .await
         .expect("bodies of tests are whole");
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    drop(notes.send((head.method, path, body.clone())));
+    let recorded = notes.try_send((head.method, path, body.clone()));
+    assert!(
+        !matches!(recorded, Err(TrySendError::Full(_))),
+        "a test makes few writes"
+    );
     reply(201, &body)
 }
 
@@ -62,7 +69,7 @@ fn node(name: &str) -> Value {
     json!({"metadata": {"name": name, "uid": name}, "status": {"allocatable": allocatable}})
 }
 
-fn daemon_world(path: &str) -> Value {
+fn daemon_set_lists(path: &str) -> Value {
     match path {
         "/apis/apps/v1/daemonsets" => json!([{
             "metadata": {"name": "d", "namespace": "ns", "uid": "du", "generation": 4},
@@ -82,7 +89,7 @@ fn daemon_world(path: &str) -> Value {
 
 #[tokio::test]
 async fn daemon_pods_are_created_where_they_are_missing_and_the_status_is_written() {
-    let (client, mut written) = api(daemon_world);
+    let (client, mut written) = api(daemon_set_lists);
     let stop = CancellationToken::new();
     let mut informers = Informers::new(&client);
     let settings = kennel_control::daemonset::Settings::default();
@@ -122,7 +129,7 @@ async fn daemon_pods_are_created_where_they_are_missing_and_the_status_is_writte
     }
 }
 
-fn pending_world(path: &str) -> Value {
+fn pending_pod_lists(path: &str) -> Value {
     match path {
         "/api/v1/nodes" => json!([node("n1"), node("n2")]),
         "/api/v1/pods" => json!([{
@@ -137,7 +144,7 @@ fn pending_world(path: &str) -> Value {
 
 #[tokio::test]
 async fn a_pinned_pod_is_bound_to_its_node() {
-    let (client, mut written) = api(pending_world);
+    let (client, mut written) = api(pending_pod_lists);
     let stop = CancellationToken::new();
     let mut informers = Informers::new(&client);
     let controller = kennel_control::scheduler::run(client, &mut informers, stop.clone());
@@ -152,7 +159,7 @@ async fn a_pinned_pod_is_bound_to_its_node() {
     running.await.unwrap().unwrap();
 }
 
-fn reachable_world(path: &str) -> Value {
+fn service_lists(path: &str) -> Value {
     match path {
         "/api/v1/nodes" => json!([node("n1")]),
         "/api/v1/services" => json!([
@@ -176,8 +183,8 @@ fn reachable_world(path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn where_pods_are_is_written_for_services_that_select_them_and_for_no_others() {
-    let (client, mut written) = api(reachable_world);
+async fn endpoints_are_written_for_services_with_a_selector_only() {
+    let (client, mut written) = api(service_lists);
     let stop = CancellationToken::new();
     let mut informers = Informers::new(&client);
     let clients = kennel_control::endpoints::Clients {

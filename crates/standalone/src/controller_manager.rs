@@ -11,8 +11,8 @@ use kennel_control::certificates::{self, Authority};
 use kennel_control::daemonset::Settings;
 use kennel_control::nodes::lifecycle;
 use kennel_control::{
-    collector, control_plane_role, daemonset, endpoints, namespaces, nodes, podgc, scheduler,
-    tokens,
+    control_plane_role, daemonset, endpoints, garbage_collector, namespaces, nodes, podgc,
+    scheduler, token_cleaner,
 };
 use kennel_server::api::Api;
 use kennel_server::server::Server;
@@ -67,7 +67,7 @@ fn placement(
         let metrics = Arc::<scheduler::Metrics>::default();
         all_metrics.push(metrics.clone());
         supervisor.start("scheduler", move |informers, stop| {
-            scheduler::observed(client.clone(), informers, metrics.clone(), stop)
+            scheduler::run_with_metrics(client.clone(), informers, metrics.clone(), stop)
         });
     }
     all_metrics
@@ -117,7 +117,7 @@ fn cleanup(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
     if selection.runs(selection::GARBAGE_COLLECTOR) {
         let client = clients::controller(api, "generic-garbage-collector");
         supervisor.start("garbage collector", move |informers, stop| {
-            collector::run(client.clone(), informers, stop)
+            garbage_collector::run(client.clone(), informers, stop)
         });
     }
     if selection.runs(selection::NAMESPACE) {
@@ -135,7 +135,7 @@ fn cleanup(supervisor: &mut Supervisor, selection: &Selection, api: &Arc<Api>) {
     if selection.runs(selection::TOKEN_CLEANER) {
         let client = clients::controller(api, "token-cleaner");
         supervisor.start("token cleaner", move |_, stop| {
-            tokens::run(client.clone(), stop)
+            token_cleaner::run(client.clone(), stop)
         });
     }
 }

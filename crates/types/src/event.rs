@@ -1,5 +1,7 @@
 //! Events (`v1`), as far as people are shown them.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use crate::meta::null_as_default;
@@ -24,6 +26,16 @@ pub struct Event {
     pub event_time: Option<Timestamp>,
     pub series: Option<EventSeries>,
     pub metadata: EventMetadata,
+}
+
+/// An event to record on some object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Note {
+    /// `Warning` instead of `Normal`.
+    pub warning: bool,
+    /// In CamelCase, for machines. Upstream's, where there is one.
+    pub reason: Cow<'static, str>,
+    pub message: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -1,38 +1,39 @@
 //! `kube::Resource` for the partial types, so that `kube::Api` can list and watch them.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 
 use crate::{DaemonSet, Lease, Namespace, Node, Pod};
 
-/// Makes a type with a field `metadata` the kind of this group, version `v1`, and plural name.
+/// Implements `kube::Resource` for a type with a field `metadata: ObjectMeta`: the kind of this group, version `v1`, and
+/// plural name. For crates that decode other fields than the types here.
+#[macro_export]
 macro_rules! resource {
     ($type:ty $(, <$param:ident>)?; $scope:ty, $group:literal, $kind:literal, $plural:literal) => {
-        impl$(<$param>)? kube::Resource for $type {
+        impl$(<$param>)? ::kube::Resource for $type {
             type DynamicType = ();
             type Scope = $scope;
 
-            fn kind((): &()) -> std::borrow::Cow<'_, str> {
+            fn kind((): &()) -> ::std::borrow::Cow<'_, str> {
                 $kind.into()
             }
 
-            fn group((): &()) -> std::borrow::Cow<'_, str> {
+            fn group((): &()) -> ::std::borrow::Cow<'_, str> {
                 $group.into()
             }
 
-            fn version((): &()) -> std::borrow::Cow<'_, str> {
+            fn version((): &()) -> ::std::borrow::Cow<'_, str> {
                 "v1".into()
             }
 
-            fn plural((): &()) -> std::borrow::Cow<'_, str> {
+            fn plural((): &()) -> ::std::borrow::Cow<'_, str> {
                 $plural.into()
             }
 
-            fn meta(&self) -> &ObjectMeta {
+            fn meta(&self) -> &$crate::meta::ObjectMeta {
                 &self.metadata
             }
 
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
+            fn meta_mut(&mut self) -> &mut $crate::meta::ObjectMeta {
                 &mut self.metadata
             }
         }

@@ -1,48 +1,41 @@
-//! Which events become objects, by the rules of Kubernetes' own recorder (rule 3.10.2): what repeats is
-//! counted, what is similar is combined, and who talks too much is not heard.
+//! Which events are written, by the rules of Kubernetes' own correlator (rule 3.10.2): repeated events are counted, similar
+//! ones are aggregated, and objects with too many events are rate-limited.
 //!
 //! Pure: the time is an argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{Note, Reference};
+use kennel_types::Monotonic;
 
-/// How many events about one object are let through at once.
+use super::{Note, Reference};
+use crate::rate::TokenBucket;
+
+/// How many events on one object are written at once.
 const BURST: f64 = 25.0;
-/// After that, one in so many seconds.
+/// After that, one in this many seconds.
 const REFILL_SECONDS: f64 = 300.0;
-/// From so many different messages on, they are combined.
+/// From this number of different messages on, events are aggregated.
 const SIMILAR: usize = 10;
-/// Messages are similar if they come within this time.
+/// Events with the same reason are similar if they come within this time.
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
-/// How many things are remembered of each sort.
-const REMEMBERED: usize = 4096;
+/// How many entries each cache holds.
+const CACHED: usize = 4096;
 
 /// What to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// A new event.
-    Create {
-        /// Its message.
-        message: String,
-        /// To remember it by.
-        key: String,
-    },
-    /// One that was there before, with a new count.
+pub(super) enum Decision {
+    /// A new event. `key` is for [`Correlator::written`].
+    Create { message: String, key: String },
+    /// An existing event with a new count. `first` is its first timestamp.
     Count {
-        /// Its name.
         name: String,
-        /// How often it was seen.
         count: u64,
-        /// Its message.
         message: String,
-        /// When it was first seen.
         first: String,
-        /// To remember it by.
         key: String,
     },
-    /// Nothing.
+    /// The object has too many events.
     Drop,
 }
 
@@ -57,33 +50,27 @@ struct Logged {
 #[derive(Default)]
 struct Similar {
     messages: BTreeSet<String>,
-    last: Duration,
-}
-
-struct Bucket {
-    tokens: f64,
-    last: Duration,
+    last: Monotonic,
 }
 
 /// What has been seen so far.
 #[derive(Default)]
 pub(super) struct Correlator {
-    similar: Remembered<Similar>,
-    logged: Remembered<Logged>,
-    buckets: Remembered<Bucket>,
+    similar: Cache<Similar>,
+    logged: Cache<Logged>,
+    buckets: Cache<TokenBucket>,
 }
 
 impl Correlator {
-    /// Judges a note. `now` counts from any fixed moment.
-    pub(super) fn judge(&mut self, about: &Reference, note: &Note, now: Duration) -> Verdict {
+    pub(super) fn decide(&mut self, about: &Reference, note: &Note, now: Monotonic) -> Decision {
         let object = about.key();
         let kind = format!("{object}\n{}\n{}", note.warning, note.reason);
-        let (key, message) = self.combine(kind, &about.field_path, note, now);
+        let (key, message) = self.aggregate(kind, &about.field_path, note, now);
         let known = self.logged.get(&key, now).filter(|logged| logged.count > 0);
-        let verdict = match known {
+        let decision = match known {
             Some(logged) => {
                 logged.count += 1;
-                Verdict::Count {
+                Decision::Count {
                     name: logged.name.clone(),
                     count: logged.count,
                     message,
@@ -91,37 +78,37 @@ impl Correlator {
                     key,
                 }
             }
-            None => Verdict::Create { message, key },
+            None => Decision::Create { message, key },
         };
-        if self.may_speak(object, now) {
-            verdict
+        if self.is_allowed(object, now) {
+            decision
         } else {
-            Verdict::Drop
+            Decision::Drop
         }
     }
 
-    /// Remembers an event that was written.
-    pub(super) fn wrote(
+    /// An event was written.
+    pub(super) fn written(
         &mut self,
         key: String,
         name: String,
         count: u64,
         first: String,
-        now: Duration,
+        now: Monotonic,
     ) {
         self.logged.put(key, Logged { name, count, first }, now);
     }
 
-    fn combine(
+    fn aggregate(
         &mut self,
         kind: String,
         part: &str,
         note: &Note,
-        now: Duration,
+        now: Monotonic,
     ) -> (String, String) {
         let alone = format!("{kind}\n{part}\n{}", note.message);
         let similar = self.similar.entry(kind.clone(), now, Similar::default);
-        if now.saturating_sub(similar.last) > SIMILAR_WITHIN {
+        if now.saturating_since(similar.last) > SIMILAR_WITHIN {
             similar.messages.clear();
         }
         similar.last = now;
@@ -134,60 +121,49 @@ impl Correlator {
         (kind, message)
     }
 
-    fn may_speak(&mut self, object: String, now: Duration) -> bool {
-        let full = || Bucket {
-            tokens: BURST,
-            last: now,
-        };
-        let bucket = self.buckets.entry(object, now, full);
-        let passed = now.saturating_sub(bucket.last).as_secs_f64();
-        bucket.tokens = (bucket.tokens + passed / REFILL_SECONDS).min(BURST);
-        bucket.last = now;
-        let may = bucket.tokens >= 1.0;
-        if may {
-            bucket.tokens -= 1.0;
-        }
-        may
+    fn is_allowed(&mut self, object: String, now: Monotonic) -> bool {
+        let full = || TokenBucket::full(BURST, 1.0 / REFILL_SECONDS, now);
+        self.buckets.entry(object, now, full).take(now)
     }
 }
 
-/// A map that forgets what was not used for longest.
-struct Remembered<V> {
-    entries: BTreeMap<String, (Duration, V)>,
+/// A map that evicts the least recently used entry.
+struct Cache<V> {
+    entries: BTreeMap<String, (Monotonic, V)>,
 }
 
-impl<V> Default for Remembered<V> {
+impl<V> Default for Cache<V> {
     fn default() -> Self {
         let entries = BTreeMap::new();
         Self { entries }
     }
 }
 
-impl<V> Remembered<V> {
-    fn get(&mut self, key: &str, now: Duration) -> Option<&mut V> {
+impl<V> Cache<V> {
+    fn get(&mut self, key: &str, now: Monotonic) -> Option<&mut V> {
         let (used, value) = self.entries.get_mut(key)?;
         *used = now;
         Some(value)
     }
 
-    fn put(&mut self, key: String, value: V, now: Duration) {
+    fn put(&mut self, key: String, value: V, now: Monotonic) {
         if !self.entries.contains_key(&key) {
-            self.make_room();
+            self.evict();
         }
         self.entries.insert(key, (now, value));
     }
 
-    fn entry(&mut self, key: String, now: Duration, new: impl FnOnce() -> V) -> &mut V {
+    fn entry(&mut self, key: String, now: Monotonic, new: impl FnOnce() -> V) -> &mut V {
         if !self.entries.contains_key(&key) {
-            self.make_room();
+            self.evict();
         }
         let (used, value) = self.entries.entry(key).or_insert_with(|| (now, new()));
         *used = now;
         value
     }
 
-    fn make_room(&mut self) {
-        while self.entries.len() >= REMEMBERED {
+    fn evict(&mut self) {
+        while self.entries.len() >= CACHED {
             let oldest = self.entries.iter().min_by_key(|(_, (used, _))| *used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else {
                 return;
@@ -221,43 +197,43 @@ mod tests {
         }
     }
 
-    /// Judges, and pretends that what should be written was written under its message's name.
-    fn judge(correlator: &mut Correlator, name: &str, message: &str, seconds: u64) -> String {
-        let now = Duration::from_secs(seconds);
-        match correlator.judge(&about(name), &note(message), now) {
-            Verdict::Create { message, key } => {
-                correlator.wrote(key, format!("name of {message}"), 1, "t0".into(), now);
+    /// Decides, and records as written what should be written, under a name made from its message.
+    fn decide(correlator: &mut Correlator, name: &str, message: &str, seconds: u64) -> String {
+        let now = Monotonic::since_start(Duration::from_secs(seconds));
+        match correlator.decide(&about(name), &note(message), now) {
+            Decision::Create { message, key } => {
+                correlator.written(key, format!("name of {message}"), 1, "t0".into(), now);
                 format!("create {message}")
             }
-            Verdict::Count {
+            Decision::Count {
                 count,
                 message,
                 name,
                 ..
             } => format!("{count} × {message} as {name}"),
-            Verdict::Drop => "drop".to_owned(),
+            Decision::Drop => "drop".to_owned(),
         }
     }
 
     #[test]
-    fn s3_10_2_what_repeats_is_counted() {
+    fn s3_10_2_repeated_events_are_counted() {
         let mut correlator = Correlator::default();
-        assert_eq!(judge(&mut correlator, "d", "a", 0), "create a");
-        assert_eq!(judge(&mut correlator, "d", "a", 1), "2 × a as name of a");
-        assert_eq!(judge(&mut correlator, "d", "a", 2), "3 × a as name of a");
-        assert_eq!(judge(&mut correlator, "other", "a", 2), "create a");
+        assert_eq!(decide(&mut correlator, "d", "a", 0), "create a");
+        assert_eq!(decide(&mut correlator, "d", "a", 1), "2 × a as name of a");
+        assert_eq!(decide(&mut correlator, "d", "a", 2), "3 × a as name of a");
+        assert_eq!(decide(&mut correlator, "other", "a", 2), "create a");
     }
 
     #[test]
-    fn the_same_about_two_parts_is_two_events() {
+    fn events_on_two_parts_of_an_object_are_distinct() {
         let mut correlator = Correlator::default();
         let mut started = |part: &str| {
             let about = Reference {
                 field_path: part.to_owned(),
                 ..about("d")
             };
-            match correlator.judge(&about, &note("Container started"), Duration::ZERO) {
-                Verdict::Create { key, .. } => key,
+            match correlator.decide(&about, &note("Container started"), Monotonic::START) {
+                Decision::Create { key, .. } => key,
                 other => panic!("{other:?}"),
             }
         };
@@ -266,50 +242,50 @@ mod tests {
     }
 
     #[test]
-    fn s3_10_2_what_is_similar_is_combined() {
+    fn s3_10_2_similar_events_are_aggregated() {
         let mut correlator = Correlator::default();
         for number in 1..SIMILAR {
             let message = format!("pod {number}");
             assert_eq!(
-                judge(&mut correlator, "d", &message, 0),
+                decide(&mut correlator, "d", &message, 0),
                 format!("create {message}")
             );
         }
         let combined = "(combined from similar events): ";
-        let first = judge(&mut correlator, "d", "pod x", 1);
+        let first = decide(&mut correlator, "d", "pod x", 1);
         assert_eq!(first, format!("create {combined}pod x"));
-        let second = judge(&mut correlator, "d", "pod y", 2);
+        let second = decide(&mut correlator, "d", "pod y", 2);
         assert_eq!(
             second,
             format!("2 × {combined}pod y as name of {combined}pod x")
         );
-        let later = judge(&mut correlator, "d", "pod z", 700);
+        let later = decide(&mut correlator, "d", "pod z", 700);
         assert_eq!(later, "create pod z");
     }
 
     #[test]
-    fn s3_10_2_who_talks_too_much_is_not_heard_for_a_while() {
+    fn s3_10_2_events_on_one_object_are_rate_limited() {
         let mut correlator = Correlator::default();
-        let heard = (0..100).filter(|_| judge(&mut correlator, "d", "a", 0) != "drop");
+        let heard = (0..100).filter(|_| decide(&mut correlator, "d", "a", 0) != "drop");
         assert_eq!(heard.count(), 25);
-        assert_eq!(judge(&mut correlator, "d", "a", 299), "drop");
-        assert_ne!(judge(&mut correlator, "d", "a", 300), "drop");
-        assert_eq!(judge(&mut correlator, "d", "a", 301), "drop");
-        assert_eq!(judge(&mut correlator, "other", "a", 301), "create a");
+        assert_eq!(decide(&mut correlator, "d", "a", 299), "drop");
+        assert_ne!(decide(&mut correlator, "d", "a", 300), "drop");
+        assert_eq!(decide(&mut correlator, "d", "a", 301), "drop");
+        assert_eq!(decide(&mut correlator, "other", "a", 301), "create a");
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut correlator = Correlator::default();
         for number in 0..5000 {
-            judge(&mut correlator, &format!("d{number}"), "a", number);
+            decide(&mut correlator, &format!("d{number}"), "a", number);
         }
-        assert_eq!(correlator.logged.entries.len(), REMEMBERED);
-        assert_eq!(correlator.buckets.entries.len(), REMEMBERED);
+        assert_eq!(correlator.logged.entries.len(), CACHED);
+        assert_eq!(correlator.buckets.entries.len(), CACHED);
         assert_eq!(
-            judge(&mut correlator, "d4999", "a", 5000),
+            decide(&mut correlator, "d4999", "a", 5000),
             "2 × a as name of a"
         );
-        assert_eq!(judge(&mut correlator, "d0", "a", 5000), "create a");
+        assert_eq!(decide(&mut correlator, "d0", "a", 5000), "create a");
     }
 }

@@ -1,7 +1,7 @@
-//! Every event there is: who says it about what, and when.
+//! The table of all events: which component emits them on which kind, and when.
 //!
-//! The reference is written from this table, and no event is emitted that is not in it (debug builds, and so all
-//! tests, insist). Reasons and components are upstream's.
+//! The reference documentation is generated from this table. Debug builds, and so all tests, assert that every emitted
+//! event is in it. Reasons and components are upstream's.
 
 mod table;
 
@@ -9,36 +9,35 @@ use super::Note;
 
 pub use table::ALL;
 
-/// An event that may be seen.
+/// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Who says it: the `source.component`.
+    /// `source.component`.
     pub component: &'static str,
-    /// The kind of object that it is about; empty for any.
+    /// The kind of the involved object; empty for any.
     pub about: &'static str,
-    /// Its reason. One that ends in `…` goes on with what cannot be listed.
+    /// A reason that ends in `…` is a prefix.
     pub reason: &'static str,
-    /// A `Warning`, not `Normal`.
+    /// `Warning` instead of `Normal`.
     pub warning: bool,
-    /// When it is said.
+    /// For the reference documentation.
     pub when: &'static str,
 }
 
-/// Is there such an event?
-pub fn knows(component: &str, about: &str, note: &Note) -> bool {
+/// Whether the table has this event.
+pub fn is_listed(component: &str, about: &str, note: &Note) -> bool {
     ALL.iter().any(|known| {
         known.component == component
             && (known.about == about || known.about.is_empty())
             && known.warning == note.warning
-            && known.says(&note.reason)
+            && known.has_reason(&note.reason)
     })
 }
 
 impl Known {
-    /// Is this its reason?
-    pub fn says(&self, reason: &str) -> bool {
+    pub fn has_reason(&self, reason: &str) -> bool {
         match self.reason.strip_suffix('…') {
-            Some(beginning) => reason.starts_with(beginning),
+            Some(prefix) => reason.starts_with(prefix),
             None => self.reason == reason,
         }
     }
@@ -56,11 +55,11 @@ mod tests {
             reason: reason.into(),
             message,
         };
-        assert_eq!(knows(component, about, &note), expected, "{reason}");
+        assert_eq!(is_listed(component, about, &note), expected, "{reason}");
     }
 
     #[test]
-    fn an_event_is_known_by_who_says_it_about_what_and_how() {
+    fn an_event_is_listed_by_component_kind_type_and_reason() {
         check(AGENT, "Pod", true, "BackOff", true);
         check(AGENT, "Pod", false, "BackOff", true);
         check(AGENT, "Node", true, "BackOff", false);

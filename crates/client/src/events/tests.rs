@@ -1,4 +1,4 @@
-//! A recorder against an API that is a notebook.
+//! A recorder against an API that records requests.
 
 use std::convert::Infallible;
 
@@ -11,9 +11,9 @@ use crate::fence::Fence;
 
 type Written = (Method, String, Value);
 
-/// A recorder, and what it writes. Patches of names in `forgotten` find nothing.
-fn recorder(forget: bool) -> (Recorder, mpsc::UnboundedReceiver<Written>) {
-    let (notes, written) = mpsc::unbounded_channel();
+/// A recorder, and what it writes. With `forget`, patches get 404.
+fn recorder(forget: bool) -> (Recorder, mpsc::Receiver<Written>) {
+    let (notes, written) = mpsc::channel(16);
     let service = tower::service_fn(move |request: Request<Body>| {
         let notes = notes.clone();
         async move {
@@ -26,7 +26,7 @@ fn recorder(forget: bool) -> (Recorder, mpsc::UnboundedReceiver<Written>) {
                 200
             };
             notes
-                .send((head.method, head.uri.path().to_owned(), body))
+                .try_send((head.method, head.uri.path().to_owned(), body))
                 .unwrap();
             let response = Response::builder().status(code);
             Ok::<_, Infallible>(response.body(Body::from(b"{}".to_vec())).unwrap())

@@ -1,22 +1,20 @@
-//! What a Lease says, and how it is written.
+//! Reads and writes the spec of a Lease.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What a Lease says.
+/// The spec of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Who holds it; empty if nobody does.
+    /// Empty if the lease is released.
     pub(super) holder: String,
-    /// How long others wait for a silent holder.
     pub(super) duration: Duration,
     acquired: Value,
     transitions: i64,
 }
 
 impl Record {
-    /// From the object.
     pub(super) fn of(lease: &Value) -> Self {
         let spec = &lease["spec"];
         Self {
@@ -30,7 +28,7 @@ impl Record {
         }
     }
 
-    /// The object, held by `identity` from now on, or still.
+    /// The object, taken or renewed by `identity`.
     pub(super) fn held(
         &self,
         live: &Value,
@@ -50,9 +48,9 @@ impl Record {
         body
     }
 
-    /// The object, given back.
-    pub(super) fn released(&self, seen: &Value, now: &str) -> Value {
-        let mut body = seen.clone();
+    /// The object, released.
+    pub(super) fn released(&self, observed: &Value, now: &str) -> Value {
+        let mut body = observed.clone();
         body["spec"] = json!({
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
@@ -64,7 +62,7 @@ impl Record {
     }
 }
 
-/// A new Lease.
+/// A new Lease, held by `identity`.
 pub(super) fn new(
     namespace: &str,
     name: &str,

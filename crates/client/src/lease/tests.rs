@@ -96,13 +96,13 @@ async fn the_first_one_creates_the_lease_and_renews_it() {
     let api = Api::default();
     let (mut one, fence) = api.elector("one");
     let stop = CancellationToken::new();
-    assert!(one.win(&stop).await);
+    assert!(one.acquire(&stop).await);
     assert!(fence.is_open());
     let before = api.spec();
     assert_eq!(before["holderIdentity"], "one");
     assert_eq!(before["leaseDurationSeconds"], 15);
     assert_eq!(before["leaseTransitions"], 0);
-    let holding = tokio::time::timeout(Duration::from_mins(1), one.hold(&stop));
+    let holding = tokio::time::timeout(Duration::from_mins(1), one.renew(&stop));
     assert!(
         holding.await.is_err(),
         "it is held for as long as it is renewed"
@@ -118,9 +118,9 @@ async fn a_second_one_waits_until_the_first_has_been_silent_for_the_whole_durati
     let (mut one, first) = api.elector("one");
     let (mut two, second) = api.elector("two");
     let stop = CancellationToken::new();
-    assert!(one.win(&stop).await);
+    assert!(one.acquire(&stop).await);
     let began = Instant::now();
-    assert!(two.win(&stop).await);
+    assert!(two.acquire(&stop).await);
     assert!(began.elapsed() >= DURATION, "{:?}", began.elapsed());
     assert!(!first.is_open(), "the first had stopped before");
     assert!(second.is_open());
@@ -128,7 +128,7 @@ async fn a_second_one_waits_until_the_first_has_been_silent_for_the_whole_durati
     assert_eq!(api.spec()["leaseTransitions"], 1);
     // The first one sees it at its next try, and ends at once.
     let began = Instant::now();
-    one.hold(&stop).await;
+    one.renew(&stop).await;
     assert!(began.elapsed() <= RETRY);
     assert!(!first.is_open());
 }
@@ -139,7 +139,7 @@ async fn a_holder_that_cannot_renew_stops_writing_before_others_may_take_over() 
         let api = Api::default();
         let (mut one, fence) = api.elector("one");
         let stop = CancellationToken::new();
-        assert!(one.win(&stop).await);
+        assert!(one.acquire(&stop).await);
         let won = Instant::now();
         api.set(|state| (state.failing, state.hanging) = (!hang, hang));
         let watching = fence.clone();
@@ -149,7 +149,7 @@ async fn a_holder_that_cannot_renew_stops_writing_before_others_may_take_over() 
             }
             won.elapsed()
         };
-        let (closed, ()) = tokio::join!(closes, one.hold(&stop));
+        let (closed, ()) = tokio::join!(closes, one.renew(&stop));
         assert!(
             closed <= RENEW_DEADLINE + Duration::from_millis(20),
             "{closed:?}"
@@ -163,11 +163,11 @@ async fn a_short_failure_costs_nothing() {
     let api = Api::default();
     let (mut one, fence) = api.elector("one");
     let stop = CancellationToken::new();
-    assert!(one.win(&stop).await);
+    assert!(one.acquire(&stop).await);
     api.set(|state| state.failing = true);
     let repair = api.clone();
     let holding = async {
-        let all = tokio::time::timeout(Duration::from_secs(30), one.hold(&stop));
+        let all = tokio::time::timeout(Duration::from_secs(30), one.renew(&stop));
         assert!(all.await.is_err(), "still held");
     };
     let repaired = async {
@@ -184,12 +184,12 @@ async fn a_lease_given_back_can_be_taken_at_once() {
     let (mut one, fence) = api.elector("one");
     let (mut two, _) = api.elector("two");
     let stop = CancellationToken::new();
-    assert!(one.win(&stop).await);
+    assert!(one.acquire(&stop).await);
     one.release().await;
     assert!(!fence.is_open());
     assert_eq!(api.spec()["holderIdentity"], "");
     let began = Instant::now();
-    assert!(two.win(&stop).await);
+    assert!(two.acquire(&stop).await);
     assert!(began.elapsed() < RETRY);
     assert_eq!(api.spec()["leaseTransitions"], 1);
 }
@@ -200,9 +200,9 @@ async fn who_is_told_to_stop_stops_waiting() {
     let (mut one, _) = api.elector("one");
     let (mut two, fence) = api.elector("two");
     let stop = CancellationToken::new();
-    assert!(one.win(&stop).await);
+    assert!(one.acquire(&stop).await);
     stop.cancel();
-    assert!(!two.win(&stop).await);
+    assert!(!two.acquire(&stop).await);
     assert!(!fence.is_open());
 }
 

@@ -1,4 +1,4 @@
-//! Requests against an API that is a list of answers.
+//! Requests against an API that answers from a script.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::*;
 
 type Script = &'static [(u16, Option<&'static str>, &'static str)];
 
-/// A writer whose requests get these answers, in this order, and how many it has sent.
+/// A writer whose requests get these responses, in this order, and the number of requests sent.
 fn writer(script: Script, fence: Fence) -> (Writer, Arc<AtomicUsize>) {
     let sent = Arc::new(AtomicUsize::new(0));
     let count = sent.clone();
@@ -66,7 +66,7 @@ async fn retry_after_is_obeyed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_api_does_not_ask_for_again_is_not_sent_again() {
+async fn requests_are_repeated_only_if_the_api_asks_for_it() {
     let (result, sent, _) =
         send(&[(500, None, r#"{"reason":"InternalError","message":"no"}"#)]).await;
     let failure = result.unwrap_err();
@@ -97,7 +97,7 @@ async fn nothing_is_sent_through_a_closed_fence_nor_repeated_once_it_closes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_never_comes_is_given_up_and_may_have_acted() {
+async fn a_request_without_a_response_times_out_and_may_have_been_applied() {
     let service = tower::service_fn(|_: Request<Body>| {
         std::future::pending::<Result<Response<Body>, Infallible>>()
     });
@@ -106,27 +106,27 @@ async fn an_answer_that_never_comes_is_given_up_and_may_have_acted() {
     assert!(failure.unsure && failure.code.is_none() && failure.pushes_back());
 }
 
-async fn certainly(script: Script) -> (Result<Answer, Failure>, usize) {
+async fn send_idempotent(script: Script) -> (Result<Answer, Failure>, usize) {
     let (writer, sent) = writer(script, Fence::open());
-    let result = writer.send_certainly(&Call::get("/x")).await;
+    let result = writer.send_idempotent(&Call::get("/x")).await;
     (result, sent.load(Ordering::SeqCst))
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_been_done_is_sent_again_until_that_is_certain() {
+async fn idempotent_requests_are_repeated_until_the_outcome_is_known() {
     let failed = (500, None, "");
-    let (result, sent) = certainly(Box::leak(Box::new([failed, (200, None, "{}")]))).await;
+    let (result, sent) = send_idempotent(Box::leak(Box::new([failed, (200, None, "{}")]))).await;
     assert!(result.unwrap().repeated);
     assert_eq!(sent, 2);
-    let (result, _) = certainly(Box::leak(Box::new([failed, (409, None, "")]))).await;
+    let (result, _) = send_idempotent(Box::leak(Box::new([failed, (409, None, "")]))).await;
     let failure = result.unwrap_err();
     assert!(failure.is(409) && failure.repeated);
     assert!(failure.unsure, "the first try may have been carried out");
-    let (result, sent) = certainly(Box::leak(Box::new([(403, None, "")]))).await;
+    let (result, sent) = send_idempotent(Box::leak(Box::new([(403, None, "")]))).await;
     let failure = result.unwrap_err();
     assert!(!failure.repeated && !failure.unsure);
     assert_eq!(sent, 1);
-    let (result, sent) = certainly(Box::leak(Box::new([failed; 5]))).await;
+    let (result, sent) = send_idempotent(Box::leak(Box::new([failed; 5]))).await;
     assert!(!result.unwrap_err().unsure, "it was said again and again");
     assert_eq!(sent, 5);
 }

@@ -1,4 +1,5 @@
-//! The approver: a node gets what the rules say and its roles allow; all else waits for an administrator.
+//! The approver: approves kubelet certificates that the rules and the requester's RBAC roles allow. All other requests
+//! wait for an administrator.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,31 +14,30 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{self, Verdict};
 use super::request::Parsed;
-use super::{add_condition, condition, has_certificate, new_condition, replace};
+use super::{add_condition, condition, has_certificate, new_condition, replace, run_each};
+use crate::frame::objects::Verdict;
 use crate::informers::Informers;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
-/// Runs until told to stop. No node gets a certificate for what is `reserved`: what the API server is called.
-/// Subscribe (by calling this) before the informers run.
+/// Runs until `stop` is cancelled. No node gets a certificate for the `reserved` names, which are the API server's.
+/// Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     reserved: Arc<Reserved>,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let seen = informers.certificate_requests();
     let writer = Writer::new(client, Fence::open());
-    let judge = move |request: Arc<CertificateSigningRequest>| {
+    let reconcile = move |request: Arc<CertificateSigningRequest>| {
         let (writer, reserved) = (writer.clone(), reserved.clone());
-        async move { judge(&writer, &request, &reserved).await }
+        async move { reconcile(&writer, &request, &reserved).await }
     };
-    desk::run("certificate approver", seen, stop, is_open, judge)
+    run_each("certificate approver", informers, is_open, reconcile, stop)
 }
 
-/// Nobody has decided yet, and it is a node's.
+/// A kubelet's request that is neither approved nor denied.
 fn is_open(request: &CertificateSigningRequest) -> bool {
     let signer = Signer::named(&request.spec.signer_name);
     let nodes = matches!(signer, Some(Signer::KubeletClient | Signer::KubeletServing));
@@ -47,7 +47,7 @@ fn is_open(request: &CertificateSigningRequest) -> bool {
     nodes && !decided && !has_certificate(request)
 }
 
-async fn judge(
+async fn reconcile(
     writer: &Writer,
     request: &CertificateSigningRequest,
     reserved: &Reserved,
@@ -60,59 +60,59 @@ async fn judge(
             return Verdict::Done;
         }
     };
-    let reason = match Signer::named(&request.spec.signer_name) {
-        Some(Signer::KubeletClient) => by_right(writer, request, &parsed.asked).await,
-        Some(Signer::KubeletServing) => by_name(writer, &parsed.asked, reserved).await,
+    let decision = match Signer::named(&request.spec.signer_name) {
+        Some(Signer::KubeletClient) => evaluate_client(writer, request, &parsed.asked).await,
+        Some(Signer::KubeletServing) => evaluate_serving(writer, &parsed.asked, reserved).await,
         Some(Signer::Client) | None => return Verdict::Done,
     };
-    match reason {
-        Ok(Ruling::Approve(message)) => approve(writer, request, message).await,
-        Ok(Ruling::NotOurs) => {
-            let why = "it is not one that is approved by rule";
+    match decision {
+        Ok(Decision::Approve(message)) => approve(writer, request, message).await,
+        Ok(Decision::Ignore) => {
+            let why = "no rule approves it";
             tracing::info!("certificate request {name} is not approved: {why}");
             Verdict::Done
         }
-        Ok(Ruling::NotYet(why)) => {
+        Ok(Decision::Retry(why)) => {
             tracing::info!("certificate request {name} is not approved: {why}");
-            Verdict::Again
+            Verdict::Retry
         }
         Err(failure) => {
-            tracing::warn!("judging certificate request {name} failed: {failure}");
-            Verdict::Again
+            tracing::warn!("evaluating certificate request {name} failed: {failure}");
+            Verdict::Retry
         }
     }
 }
 
-/// What the rules say of a request.
-enum Ruling {
+/// What to do with a request.
+enum Decision {
     Approve(&'static str),
-    /// An administrator has to see to it.
-    NotOurs,
-    /// Not now; but roles and nodes change.
-    NotYet(String),
+    /// Leave it to an administrator.
+    Ignore,
+    /// Not allowed now, for this reason; try again, because roles and nodes change.
+    Retry(String),
 }
 
-async fn by_right(
+async fn evaluate_client(
     writer: &Writer,
     request: &CertificateSigningRequest,
     asked: &Asked,
-) -> Result<Ruling, Failure> {
+) -> Result<Decision, Failure> {
     let permissions = asked.permissions();
     for permission in permissions {
         if allowed(writer, request, permission).await? {
-            return Ok(Ruling::Approve(permission.message));
+            return Ok(Decision::Approve(permission.message));
         }
     }
     if permissions.is_empty() {
-        return Ok(Ruling::NotOurs);
+        return Ok(Decision::Ignore);
     }
     let tried: Vec<_> = permissions.iter().map(|one| one.subresource).collect();
     let tried = tried.join(" ");
     let why = format!("recognized as [{tried}] but subject access review was not approved");
-    Ok(Ruling::NotYet(why))
+    Ok(Decision::Retry(why))
 }
 
-/// May who asks create such requests?
+/// Whether the requester may create such requests.
 async fn allowed(
     writer: &Writer,
     request: &CertificateSigningRequest,
@@ -135,30 +135,34 @@ async fn allowed(
     Ok(answer.tree()?["status"]["allowed"] == true)
 }
 
-async fn by_name(writer: &Writer, asked: &Asked, reserved: &Reserved) -> Result<Ruling, Failure> {
+async fn evaluate_serving(
+    writer: &Writer,
+    asked: &Asked,
+    reserved: &Reserved,
+) -> Result<Decision, Failure> {
     let Some(node) = serving::node_of(asked) else {
-        return Ok(Ruling::NotOurs);
+        return Ok(Decision::Ignore);
     };
     let path = format!("{}/{node}", api::cluster_path("nodes"));
     let own = match writer.send(&Call::get(path)).await {
-        Ok(answer) => names_of(&answer.tree()?),
+        Ok(answer) => node_names(&answer.tree()?),
         Err(failure) if failure.is(404) => {
-            return Ok(Ruling::NotYet(format!("there is no node {node}")));
+            return Ok(Decision::Retry(format!("there is no node {node}")));
         }
         Err(failure) => return Err(failure),
     };
     if let Some(why) = serving::objection(asked, node, &own, reserved) {
-        return Ok(Ruling::NotYet(why));
+        return Ok(Decision::Retry(why));
     }
     for name in asked.dns_names.iter().map(|name| name.to_ascii_lowercase()) {
         if name != node && is_node(writer, &name).await? {
-            return Ok(Ruling::NotYet(format!("{name} is another node")));
+            return Ok(Decision::Retry(format!("{name} is another node")));
         }
     }
-    Ok(Ruling::Approve(serving::MESSAGE))
+    Ok(Decision::Approve(serving::MESSAGE))
 }
 
-/// Is there a node of this name? A node `a` may say that it is called `a.b`, which may be another's name.
+/// Whether there is a node of this name: a node `a` may claim the host name `a.b`, which may be another node's name.
 async fn is_node(writer: &Writer, name: &str) -> Result<bool, Failure> {
     let path = format!("{}/{name}", api::cluster_path("nodes"));
     match writer.send(&Call::get(path)).await {
@@ -168,8 +172,8 @@ async fn is_node(writer: &Writer, name: &str) -> Result<bool, Failure> {
     }
 }
 
-/// What a Node object says that its node is called.
-fn names_of(node: &Value) -> NodeNames {
+/// The names and addresses in a Node's status.
+fn node_names(node: &Value) -> NodeNames {
     let mut own = NodeNames::default();
     let addresses = node["status"]["addresses"].as_array();
     for one in addresses.into_iter().flatten() {
@@ -201,11 +205,11 @@ async fn approve(
             tracing::info!("certificate request {name} is approved");
             Verdict::Done
         }
-        // Gone, or changed, and then the watch tells.
+        // Deleted, or changed: the watch delivers which.
         Err(failure) if failure.is(404) || failure.is(409) => Verdict::Done,
         Err(failure) => {
             tracing::warn!("approving certificate request {name} failed: {failure}");
-            Verdict::Again
+            Verdict::Retry
         }
     }
 }
@@ -219,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// An API with nodes that say that they are also called `a.b` and `a.c`.
+    /// An API with nodes whose status claims the host names `a.b` and `a.c`.
     fn api_with(nodes: &'static [&'static str]) -> Writer {
         let service = tower::service_fn(move |request: Request<Body>| {
             let name = request.uri().path().rsplit('/').next().unwrap_or_default();
@@ -252,8 +256,8 @@ mod tests {
                 dns_names: names.map(str::to_owned).to_vec(),
                 ..Asked::default()
             };
-            let ruling = by_name(&writer, &asked, &Reserved::default()).await;
-            let found = matches!(ruling, Ok(Ruling::Approve(_)));
+            let decision = evaluate_serving(&writer, &asked, &Reserved::default()).await;
+            let found = matches!(decision, Ok(Decision::Approve(_)));
             assert_eq!(found, approved, "{names:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! The certificate authority: signs what it is given. Whether that should be signed is not its question.
+//! The certificate authority: signs what it is given. The callers decide whether it should be signed.
 
 use std::time::Duration;
 
@@ -11,39 +11,41 @@ use rcgen::{
     KeyUsagePurpose, SanType, SerialNumber, SigningKey as _, SubjectPublicKeyInfo, date_time_ymd,
 };
 
-use super::der;
-use super::request::{Parsed, end_of};
+use super::request::{Parsed, RequestError, end_of};
+use super::subject;
 
 /// A certificate authority's certificate and key.
 pub struct Authority {
     cert_pem: String,
     key_pem: String,
-    /// When it ends, in seconds since the epoch.
+    /// `notAfter`, in seconds since the epoch.
     ends: i64,
 }
 
 /// Why nothing can be signed.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
-    /// The certificate cannot be read.
     #[error("the authority's certificate cannot be read")]
     Certificate,
-    /// The key, or what is to be signed, is of a kind that is not known.
+    /// The key or the certificate uses something that `rcgen` does not support.
     #[error("signing failed: {0}")]
-    Sign(#[from] rcgen::Error),
-    /// The request cannot be read.
-    #[error("{0}")]
-    Request(String),
-    /// The authority has ended.
+    Sign(rcgen::Error),
+    #[error(transparent)]
+    Request(#[from] RequestError),
     #[error("the authority's certificate has ended")]
-    Ended,
-    /// A certificate that was just made cannot be read.
+    Expired,
+    /// The new certificate could not be given the request's subject.
     #[error("a new certificate cannot be read")]
-    Der,
+    Subject,
+}
+
+impl From<rcgen::Error> for AuthorityError {
+    fn from(error: rcgen::Error) -> Self {
+        Self::Sign(error)
+    }
 }
 
 impl Authority {
-    /// An authority of a certificate and its key.
     pub fn new(cert_pem: String, key_pem: String) -> Result<Self, AuthorityError> {
         let ends = end_of(cert_pem.as_bytes()).ok_or(AuthorityError::Certificate)?;
         let authority = Self {
@@ -55,7 +57,7 @@ impl Authority {
         Ok(authority)
     }
 
-    /// When it ends, in seconds since the epoch.
+    /// `notAfter`, in seconds since the epoch.
     pub(super) fn ends(&self) -> i64 {
         self.ends
     }
@@ -64,26 +66,26 @@ impl Authority {
         Issuer::from_ca_cert_pem(&self.cert_pem, KeyPair::from_pem(&self.key_pem)?)
     }
 
-    /// Signs a request (PEM) of this process's own node for a certificate to serve with: nobody has to be asked.
+    /// Signs a PEM-encoded request for a serving certificate. For this process's own node, which needs no approval.
     pub fn sign_serving(&self, request_pem: &str) -> Result<String, AuthorityError> {
         let mut request = CertificateSigningRequest::default();
         request.spec.request = ByteString(request_pem.as_bytes().to_vec());
         let usages = ["digital signature", "server auth"];
         request.spec.usages = Some(usages.map(str::to_owned).to_vec());
-        let parsed = Parsed::read(&request).map_err(AuthorityError::Request)?;
+        let parsed = Parsed::read(&request)?;
         let now = kennel_client::clock::now_ms() / 1000;
-        let validity = validity(now, None, self.ends).ok_or(AuthorityError::Ended)?;
+        let validity = validity(now, None, self.ends).ok_or(AuthorityError::Expired)?;
         self.sign(&parsed, validity)
     }
 
-    /// Signs what was asked: the subject as it is, the names and the usages.
+    /// Signs the request's subject, names and usages.
     pub(super) fn sign(
         &self,
         request: &Parsed,
         validity: Validity,
     ) -> Result<String, AuthorityError> {
         let mut params = CertificateParams::default();
-        // Stands for the subject, which rcgen would not keep as it is: it knows one organisation.
+        // A placeholder: see `subject`.
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, "-");
         params.not_before = date_time_ymd(1970, 1, 1) + since_1970(validity.not_before);
@@ -96,9 +98,14 @@ impl Authority {
         let issuer = self.issuer()?;
         let key = SubjectPublicKeyInfo::from_der(&request.key)?;
         let signed = params.signed_by(&key, &issuer)?;
-        let named = der::with_subject(signed.der(), &request.subject).ok_or(AuthorityError::Der)?;
+        let named = subject::with_subject(signed.der(), &request.subject)
+            .map_err(|_| AuthorityError::Subject)?;
         let signature = issuer.key().sign(named.to_be_signed())?;
-        Ok(der::pem(&named.signed(&signature)))
+        let certificate = named.signed(&signature);
+        if !subject::has_subject(&certificate, &request.subject) {
+            return Err(AuthorityError::Subject);
+        }
+        Ok(subject::to_pem(&certificate))
     }
 }
 

@@ -1,121 +1,121 @@
-//! The cleaner: requests go when nobody needs them any more.
+//! The cleaner: deletes requests that are issued, refused or abandoned for long enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::StreamExt as _;
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kennel_client::feed::{Change, Identity};
+use kennel_client::Error;
+use kennel_client::clock::Clock;
+use kennel_client::feed::Identity;
 use kennel_client::fence::Fence;
-use kennel_client::informer::Changes;
-use kennel_client::work::Work;
+use kennel_client::pace::Pace;
 use kennel_client::write::{Call, Writer};
-use kennel_client::{Error, clock};
 use kennel_core::certificates::age::{self, Stage};
+use kennel_types::{Monotonic, Timestamp};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::request::end_of;
 use super::{PATH, condition, has_certificate};
+use crate::frame::{self, Context, Controller, Update, Watches};
 use crate::informers::Informers;
 
-/// How long to wait after a failure.
+/// How long to wait after a failed deletion.
 const RETRY: Duration = Duration::from_secs(5);
 /// How many requests are deleted at once.
 const AT_ONCE: usize = 8;
 
-/// Runs until told to stop. Subscribe (by calling this) before the informers run.
+struct Cleaner {
+    writer: Writer,
+    /// When each is deleted, by uid.
+    requests: BTreeMap<Arc<str>, (Identity, Timestamp)>,
+    /// The same, by time.
+    due: BTreeSet<(Timestamp, Arc<str>)>,
+}
+
+/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let seen = informers.certificate_requests();
+    let mut watches = Watches::default();
+    let requests = informers.certificate_requests();
+    watches.add("certificatesigningrequests", requests, |update| update);
     let cleaner = Cleaner {
         writer: Writer::new(client, Fence::open()),
         requests: BTreeMap::new(),
         due: BTreeSet::new(),
-        work: Work::new(AT_ONCE),
     };
-    cleaner.run(seen, stop)
+    frame::run(cleaner, watches, stop)
 }
 
-struct Cleaner {
-    writer: Writer,
-    /// When each goes, by its uid, in seconds since the epoch.
-    requests: BTreeMap<Arc<str>, (Identity, i64)>,
-    /// The same, in order.
-    due: BTreeSet<(i64, Arc<str>)>,
-    /// Those whose deletion failed.
-    work: Work<Option<(Identity, i64)>>,
+impl Controller for Cleaner {
+    type Event = Update<Arc<CertificateSigningRequest>>;
+    /// A request whose deletion failed.
+    type Outcome = Option<Identity>;
+
+    fn name(&self) -> &'static str {
+        "certificate cleaner"
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::steady(AT_ONCE)
+    }
+
+    fn handle(&mut self, event: Self::Event, _: &mut Context<Self>) {
+        match event {
+            Update::Applied(request) => {
+                self.insert(Identity::of(&*request), expires_at(&request));
+            }
+            Update::Gone(id) => drop(self.remove(&id.uid)),
+        }
+    }
+
+    fn reconcile(&mut self, cx: &mut Context<Self>) {
+        let now = cx.timestamp();
+        while let Some((at, uid)) = self.due.first().cloned()
+            && at <= now
+        {
+            let id = self.remove(&uid).expect("both maps hold the same requests");
+            let writer = self.writer.clone();
+            cx.spawn(async move { (!delete(&writer, &id).await).then_some(id) });
+        }
+    }
+
+    fn completed(&mut self, failed: Option<Identity>, cx: &mut Context<Self>) {
+        if let Some(id) = failed
+            && !self.requests.contains_key(&id.uid)
+        {
+            self.insert(id, cx.timestamp() + RETRY);
+        }
+    }
+
+    fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
+        self.due.first().map(|(at, _)| clock.when(*at))
+    }
 }
 
 impl Cleaner {
-    async fn run(
-        mut self,
-        mut seen: Changes<CertificateSigningRequest>,
-        stop: CancellationToken,
-    ) -> Result<(), Error> {
-        tracing::info!("certificate cleaner started");
-        loop {
-            let next = self.due.first().map(|(at, _)| at.saturating_mul(1000));
-            tokio::select! {
-                () = stop.cancelled() => break,
-                change = seen.next() => match change {
-                    Some(Change::Applied(request)) => {
-                        self.put(Identity::of(&*request), goes_at(&request));
-                    }
-                    Some(Change::Gone(id)) => drop(self.take(&id.uid)),
-                    Some(Change::Synced) => {}
-                    None if stop.is_cancelled() => break,
-                    None => return Err(Error::WatchEnded("certificate requests")),
-                },
-                failed = self.work.next() => {
-                    if let Some((id, at)) = failed && !self.requests.contains_key(&id.uid) {
-                        self.put(id, at);
-                    }
-                }
-                () = clock::sleep_until(next) => self.delete_due(),
-            }
-        }
-        self.work.finish().await;
-        tracing::info!("certificate cleaner stopped");
-        Ok(())
-    }
-
-    fn put(&mut self, id: Identity, at: i64) {
-        self.take(&id.uid);
+    fn insert(&mut self, id: Identity, at: Timestamp) {
+        self.remove(&id.uid);
         self.due.insert((at, id.uid.clone()));
         self.requests.insert(id.uid.clone(), (id, at));
     }
 
-    fn take(&mut self, uid: &str) -> Option<Identity> {
+    fn remove(&mut self, uid: &str) -> Option<Identity> {
         let (id, at) = self.requests.remove(uid)?;
         self.due.remove(&(at, id.uid.clone()));
         Some(id)
     }
-
-    fn delete_due(&mut self) {
-        let now = clock::now_ms() / 1000;
-        while let Some((at, uid)) = self.due.first().cloned()
-            && at <= now
-        {
-            let id = self.take(&uid).expect("both say the same");
-            let writer = self.writer.clone();
-            self.work.push(async move {
-                let done = delete(&writer, &id).await;
-                (!done).then(|| (id, now + RETRY.as_secs().cast_signed()))
-            });
-        }
-    }
 }
 
-/// When a request goes, in seconds since the epoch.
-fn goes_at(request: &CertificateSigningRequest) -> i64 {
+/// When a request is deleted.
+fn expires_at(request: &CertificateSigningRequest) -> Timestamp {
     let seconds = |time: &Option<Time>| time.as_ref().map_or(0, |time| time.0.as_second());
     let created = seconds(&request.metadata.creation_timestamp);
     let since = |condition: CertificateSigningRequestCondition| {
@@ -134,14 +134,15 @@ fn goes_at(request: &CertificateSigningRequest) -> i64 {
     } else {
         Stage::Pending
     };
-    age::goes_at(created, stage)
+    Timestamp::from_secs(age::goes_at(created, stage))
 }
 
+/// Returns false if the deletion has to be tried again.
 async fn delete(writer: &Writer, id: &Identity) -> bool {
     let call = Call::delete(format!("{PATH}/{}", id.name), &id.uid);
     match writer.send(&call).await {
         Ok(_) => {
-            tracing::info!("certificate request {} is past its time", id.name);
+            tracing::info!("deleted the expired certificate request {}", id.name);
             true
         }
         Err(failure) if failure.is(404) || failure.is(409) => true,

@@ -1,41 +1,74 @@
-//! Certificates for those who ask: which requests are approved and signed is up to
-//! [`kennel_core::certificates`] and the roles of who asks.
+//! CertificateSigningRequests: [`kennel_core::certificates`] and the requester's RBAC roles decide which are approved and
+//! signed.
 //!
 //! ```text
-//!   request ─▶ approve (may who asks have it?) ─▶ sign (is it what the signer signs?) ─▶ clean (an hour later)
+//!   request ─▶ approve (may the requester have it?) ─▶ sign (does the signer sign this?) ─▶ clean (an hour later)
 //! ```
 //!
-//! The three know nothing of each other: an administrator may take any one's place. None of them denies
-//! anything: what is not approved by rule waits for an administrator.
+//! The three controllers are independent: an administrator may do the work of any of them. None of them denies a
+//! request: what no rule approves waits for an administrator.
 
 pub mod approve;
 mod authority;
 pub mod clean;
-mod der;
-mod desk;
 mod request;
 pub mod sign;
+mod subject;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kennel_client::Error;
+use kennel_client::backoff::Policy;
 use kennel_client::write::{Call, Failure, Writer};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::frame::objects::{Objects, Verdict};
+use crate::frame::{self, Watches};
+use crate::informers::Informers;
 
 pub use self::authority::{Authority, AuthorityError};
 pub use self::request::names_in;
 
 const PATH: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
-/// The time of a condition of this type that holds.
+/// How many requests a controller looks at at once.
+const AT_ONCE: usize = 16;
+/// Before a request is looked at again.
+const RETRY: Policy = Policy::exponential(Duration::from_millis(200), Duration::from_mins(5));
+
+/// Runs a controller that reconciles each relevant request by itself, until `stop` is cancelled.
+fn run_each<R, F>(
+    name: &'static str,
+    informers: &mut Informers,
+    is_relevant: fn(&CertificateSigningRequest) -> bool,
+    reconcile: R,
+    stop: CancellationToken,
+) -> impl Future<Output = Result<(), Error>> + Send + use<R, F>
+where
+    R: Fn(Arc<CertificateSigningRequest>) -> F + Send + 'static,
+    F: Future<Output = Verdict> + Send + 'static,
+{
+    let mut watches = Watches::default();
+    let requests = informers.certificate_requests();
+    watches.add("certificatesigningrequests", requests, |update| update);
+    let controller = Objects::new(name, AT_ONCE, RETRY, is_relevant, reconcile);
+    frame::run(controller, watches, stop)
+}
+
+/// The condition of this type, if it is true.
 fn condition(
     request: &CertificateSigningRequest,
     kind: &str,
 ) -> Option<CertificateSigningRequestCondition> {
     let status = request.status.as_ref()?;
     let mut all = status.conditions.iter().flatten();
-    // A condition without a status is from the time before they had one, and holds.
+    // Conditions of before v1 have no status, and count as true.
     all.find(|condition| condition.type_ == kind && matches!(&*condition.status, "True" | ""))
         .cloned()
 }
@@ -57,7 +90,6 @@ fn new_condition(kind: &str, reason: &str, message: &str) -> CertificateSigningR
     }
 }
 
-/// Adds a condition to a request's status.
 fn add_condition(
     request: &mut CertificateSigningRequest,
     condition: CertificateSigningRequestCondition,
@@ -66,7 +98,7 @@ fn add_condition(
     status.conditions.get_or_insert_default().push(condition);
 }
 
-/// Replaces a subresource of the version that was judged; one that has changed since is refused.
+/// Replaces a subresource. The API answers 409 if the request has changed since it was read.
 async fn replace(
     writer: &Writer,
     request: &CertificateSigningRequest,

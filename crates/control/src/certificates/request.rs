@@ -1,4 +1,4 @@
-//! A request for a certificate, taken apart. What cannot be read without doubt is no request.
+//! Decodes certificate requests, and refuses every ambiguous one.
 
 use std::net::IpAddr;
 
@@ -11,28 +11,52 @@ use x509_parser::pem::{Pem, parse_x509_pem};
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509CertificationRequest};
 use x509_parser::x509::X509Name;
 
-/// What of a request goes into its certificate.
+/// Why a request is refused. The text becomes the message of the request's condition.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    #[error("PEM block type must be {0}")]
+    PemLabel(&'static str),
+    #[error("the request cannot be read")]
+    Encoding,
+    #[error("something follows the request")]
+    TrailingBytes,
+    #[error("the request is not signed with its own key")]
+    Signature,
+    #[error("an extension cannot be read")]
+    Extension,
+    #[error("the subject's attribute {0} cannot be read")]
+    AttributeValue(String),
+    #[error("the subject's attribute {0} is not signed")]
+    Attribute(String),
+    #[error("the subject has more than one common name")]
+    CommonNames,
+    #[error("a subjectAltName is of a kind that is not signed")]
+    AlternativeName,
+    #[error("an IP subjectAltName is no address")]
+    Address,
+}
+
+/// The parts of a request that go into its certificate.
 pub(super) struct Parsed {
-    /// What is asked, as the rules see it.
     pub(super) asked: Asked,
-    /// The subject, as it is encoded.
+    /// The encoded subject.
     pub(super) subject: Vec<u8>,
-    /// The public key with its algorithm, as it is encoded.
+    /// The encoded public key with its algorithm.
     pub(super) key: Vec<u8>,
 }
 
 impl Parsed {
-    /// Reads a request and makes sure that who made it has the key.
-    pub(super) fn read(request: &CertificateSigningRequest) -> Result<Self, String> {
+    /// Decodes a request and verifies that it is signed with its own key.
+    pub(super) fn read(request: &CertificateSigningRequest) -> Result<Self, RequestError> {
         let block = block(&request.spec.request.0, "CERTIFICATE REQUEST")?;
         let (rest, parsed) = X509CertificationRequest::from_der(&block.contents)
-            .map_err(|_| "the request cannot be read".to_owned())?;
+            .map_err(|_| RequestError::Encoding)?;
         if !rest.is_empty() {
-            return Err("something follows the request".to_owned());
+            return Err(RequestError::TrailingBytes);
         }
         parsed
             .verify_signature()
-            .map_err(|_| "the request is not signed with its own key".to_owned())?;
+            .map_err(|_| RequestError::Signature)?;
         let info = &parsed.certification_request_info;
         let mut asked = Asked {
             username: request.spec.username.clone().unwrap_or_default(),
@@ -48,9 +72,9 @@ impl Parsed {
                     }
                 }
                 ParsedExtension::ParseError { .. } => {
-                    return Err("an extension cannot be read".to_owned());
+                    return Err(RequestError::Extension);
                 }
-                // What a certificate is good for is up to the usages and the signer.
+                // The spec's usages and the signer decide about all others.
                 _ => {}
             }
         }
@@ -70,13 +94,13 @@ pub fn names_in(certificate_pem: &str) -> Reserved {
         && let Ok(Some(names)) = certificate.subject_alternative_name()
     {
         for name in &names.value.general_names {
-            // What cannot be read is no name that anybody could ask for.
-            let _unread = read_name(name, &mut asked);
+            // No request can name what cannot be decoded.
+            let _undecodable = read_name(name, &mut asked);
         }
     }
-    let small = |name: String| name.to_ascii_lowercase();
+    let lowercase = |name: String| name.to_ascii_lowercase();
     Reserved {
-        names: asked.dns_names.into_iter().map(small).collect(),
+        names: asked.dns_names.into_iter().map(lowercase).collect(),
         addresses: asked.addresses,
     }
 }
@@ -88,15 +112,15 @@ pub(super) fn end_of(certificate_pem: &[u8]) -> Option<i64> {
     Some(certificate.validity().not_after.timestamp())
 }
 
-fn block(pem: &[u8], label: &str) -> Result<Pem, String> {
+fn block(pem: &[u8], label: &'static str) -> Result<Pem, RequestError> {
     match parse_x509_pem(pem) {
         Ok((_, block)) if block.label == label => Ok(block),
-        _ => Err(format!("PEM block type must be {label}")),
+        _ => Err(RequestError::PemLabel(label)),
     }
 }
 
-/// The attributes that upstream's signer knows. Others it drops; we refuse them, so that nobody gets another
-/// certificate than the one that was approved. A user's uid is such a one.
+/// The attributes that upstream's signer copies. It drops others, such as a user's uid; we refuse them, so that the
+/// certificate is the one that was approved.
 fn is_known(attribute: &x509_parser::der_parser::Oid<'_>) -> bool {
     let known = [
         oid::OID_X509_COUNTRY_NAME,
@@ -110,16 +134,16 @@ fn is_known(attribute: &x509_parser::der_parser::Oid<'_>) -> bool {
     known.contains(attribute)
 }
 
-fn read_subject(subject: &X509Name<'_>, asked: &mut Asked) -> Result<(), String> {
+fn read_subject(subject: &X509Name<'_>, asked: &mut Asked) -> Result<(), RequestError> {
     let mut has_name = false;
     for attribute in subject.iter_attributes() {
         let kind = attribute.attr_type();
-        let unreadable = |_| format!("the subject's attribute {kind} cannot be read");
+        let unreadable = |_| RequestError::AttributeValue(kind.to_string());
         let text = || attribute.as_str().map(str::to_owned).map_err(unreadable);
         if *kind == oid::OID_X509_COMMON_NAME {
-            // Readers differ in which of several they take.
+            // Clients differ in which of several they use.
             if std::mem::replace(&mut has_name, true) {
-                return Err("the subject has more than one common name".to_owned());
+                return Err(RequestError::CommonNames);
             }
             asked.common_name = text()?;
         } else if *kind == oid::OID_X509_ORGANIZATION_NAME {
@@ -127,25 +151,25 @@ fn read_subject(subject: &X509Name<'_>, asked: &mut Asked) -> Result<(), String>
         } else if is_known(kind) {
             asked.more_in_subject = true;
         } else {
-            return Err(format!("the subject's attribute {kind} is not signed"));
+            return Err(RequestError::Attribute(kind.to_string()));
         }
     }
     Ok(())
 }
 
-fn read_name(name: &GeneralName<'_>, asked: &mut Asked) -> Result<(), String> {
+fn read_name(name: &GeneralName<'_>, asked: &mut Asked) -> Result<(), RequestError> {
     match name {
         GeneralName::DNSName(name) => asked.dns_names.push((*name).to_owned()),
         GeneralName::RFC822Name(name) => asked.emails.push((*name).to_owned()),
         GeneralName::URI(uri) => asked.uris.push((*uri).to_owned()),
         GeneralName::IPAddress(bytes) => asked.addresses.push(address(bytes)?),
-        _ => return Err("a subjectAltName is of a kind that is not signed".to_owned()),
+        _ => return Err(RequestError::AlternativeName),
     }
     Ok(())
 }
 
-fn address(bytes: &[u8]) -> Result<IpAddr, String> {
+fn address(bytes: &[u8]) -> Result<IpAddr, RequestError> {
     let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
-        .map_err(|_| "an IP subjectAltName is no address".to_owned())
+        .map_err(|_| RequestError::Address)
 }

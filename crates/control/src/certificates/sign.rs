@@ -1,4 +1,4 @@
-//! The signer: signs what was approved, if it is what the signer's certificates may be.
+//! The signer: signs approved requests whose certificate the named signer may issue.
 
 use std::sync::Arc;
 
@@ -12,29 +12,34 @@ use kennel_core::certificates::age;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use super::authority::Authority;
-use super::desk::{self, Verdict};
-use super::request::Parsed;
-use super::{add_condition, condition, has_certificate, new_condition, replace};
+use super::authority::{Authority, AuthorityError};
+use super::request::{Parsed, RequestError};
+use super::{add_condition, condition, has_certificate, new_condition, replace, run_each};
+use crate::frame::objects::Verdict;
 use crate::informers::Informers;
 
-/// Runs until told to stop. Subscribe (by calling this) before the informers run.
+/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     authority: Arc<Authority>,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let seen = informers.certificate_requests();
     let writer = Writer::new(client, Fence::open());
-    let judge = move |request: Arc<CertificateSigningRequest>| {
+    let reconcile = move |request: Arc<CertificateSigningRequest>| {
         let (writer, authority) = (writer.clone(), authority.clone());
-        async move { answer(&writer, &request, &authority).await }
+        async move { reconcile(&writer, &request, &authority).await }
     };
-    desk::run("certificate signer", seen, stop, is_approved, judge)
+    run_each(
+        "certificate signer",
+        informers,
+        is_approved,
+        reconcile,
+        stop,
+    )
 }
 
-/// Approved, not denied, not answered, and ours to sign.
+/// Approved, neither denied nor signed yet, and for a signer of ours.
 fn is_approved(request: &CertificateSigningRequest) -> bool {
     let is = |kind: &str| condition(request, kind).is_some();
     Signer::named(&request.spec.signer_name).is_some()
@@ -44,45 +49,60 @@ fn is_approved(request: &CertificateSigningRequest) -> bool {
         && !has_certificate(request)
 }
 
-async fn answer(
+/// Writes the certificate, or the condition `Failed`, to the status.
+async fn reconcile(
     writer: &Writer,
     request: &CertificateSigningRequest,
     authority: &Authority,
 ) -> Verdict {
     let name = request.metadata.name.as_deref().unwrap_or_default();
-    let mut answered = request.clone();
-    match signed(request, authority) {
+    let mut signed = request.clone();
+    match sign(request, authority) {
         Ok(certificate) => {
-            let status = answered.status.get_or_insert_default();
+            let status = signed.status.get_or_insert_default();
             status.certificate = Some(ByteString(certificate.into_bytes()));
         }
-        Err(why) => {
-            tracing::info!("certificate request {name} is not signed: {why}");
-            let failed = new_condition("Failed", "SignerValidationFailure", &why);
-            add_condition(&mut answered, failed);
+        Err(error) => {
+            let message = error.to_string();
+            tracing::info!("certificate request {name} is not signed: {message}");
+            let failed = new_condition("Failed", "SignerValidationFailure", &message);
+            add_condition(&mut signed, failed);
         }
     }
-    match replace(writer, &answered, "status").await {
+    match replace(writer, &signed, "status").await {
         Ok(()) => Verdict::Done,
-        // Gone, or changed, and then the watch tells.
+        // Deleted, or changed: the watch delivers which.
         Err(failure) if failure.is(404) || failure.is(409) => Verdict::Done,
         Err(failure) => {
-            tracing::warn!("answering certificate request {name} failed: {failure}");
-            Verdict::Again
+            tracing::warn!("writing the status of certificate request {name} failed: {failure}");
+            Verdict::Retry
         }
     }
 }
 
-/// The certificate, or why there is none.
-fn signed(request: &CertificateSigningRequest, authority: &Authority) -> Result<String, String> {
+/// Why a request is not signed. The text becomes the message of the request's condition.
+#[derive(Debug, thiserror::Error)]
+enum SignError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("this signer is not ours")]
+    ForeignSigner,
+    #[error("{0}")]
+    Refused(String),
+    #[error("the certificate authority has expired")]
+    Expired,
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+}
+
+/// The certificate of a request, as PEM.
+fn sign(request: &CertificateSigningRequest, authority: &Authority) -> Result<String, SignError> {
     let parsed = Parsed::read(request)?;
-    let signer = Signer::named(&request.spec.signer_name).ok_or("this signer is not ours")?;
+    let signer = Signer::named(&request.spec.signer_name).ok_or(SignError::ForeignSigner)?;
     if let Some(why) = parsed.asked.refusal(signer) {
-        return Err(why);
+        return Err(SignError::Refused(why));
     }
     let now = clock::now_ms() / 1000;
     let validity = age::validity(now, request.spec.expiration_seconds, authority.ends());
-    let validity = validity.ok_or("the certificate authority has expired")?;
-    let certificate = authority.sign(&parsed, validity);
-    certificate.map_err(|error| error.to_string())
+    Ok(authority.sign(&parsed, validity.ok_or(SignError::Expired)?)?)
 }

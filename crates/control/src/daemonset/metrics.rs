@@ -1,4 +1,4 @@
-//! What the controller shows of itself.
+//! The controller's metrics.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use kennel_client::clock;
 use kennel_client::metrics::{Counter, Gauge, Histogram, Observed, Page};
 use kennel_core::daemonset::event::{Outcome, Write};
 
-/// The loop comes round every few seconds even when nothing happens; after so many it is stuck.
+/// A controller whose last round is longer ago is stuck: the frame comes round every few seconds.
 const STUCK_SECONDS: i64 = 60;
 
 kennel_core::metrics! {
     pub METRICS;
-    Counter SYNCS = "kennel_daemonset_syncs_total" [] "Rounds of news given to the planner.";
+    Counter SYNCS = "kennel_daemonset_syncs_total" [] "Rounds of events that the planner handled.";
     Counter ACTIONS = "kennel_daemonset_actions_total" ["action" "result"]
-        "Writes to the API, by what they were for and how they ended.";
-    Gauge QUEUED = "workqueue_depth" ["name"] "Writes that wait for room.";
-    Gauge RUNNING = "kennel_daemonset_writes_running" [] "Writes under way.";
-    Gauge ALLOWED = "kennel_daemonset_writes_allowed" [] "Writes that may be under way at once.";
-    Gauge KNOWN = "kennel_daemonset_known" [] "DaemonSets known.";
+        "Writes to the API, by action and result.";
+    Gauge QUEUED = "workqueue_depth" ["name"] "Writes in the queue.";
+    Gauge RUNNING = "kennel_daemonset_writes_running" [] "Writes in flight.";
+    Gauge ALLOWED = "kennel_daemonset_writes_allowed" [] "Writes that may be in flight at once.";
+    Gauge KNOWN = "kennel_daemonset_known" [] "DaemonSets that the controller knows.";
     Counter STALE = "daemonset_controller_stale_sync_skips_total" ["group" "resource"]
-        "Syncs skipped because what was seen was older than what was written.";
+        "Syncs skipped because the observed object was older than the last write.";
     Counter EVENTS = "kennel_daemonset_events_total" []
-        "Events emitted on DaemonSets, before they are combined.";
+        "Events emitted on DaemonSets, before aggregation.";
     Histogram PLANNING = "kennel_daemonset_sync_seconds" [] "Time to plan a round.";
     Histogram WRITING = "kennel_daemonset_write_seconds" []
-        "Time from the start of a write to its answer.";
-    Gauge ROUND = "kennel_daemonset_last_sync_timestamp_seconds" [] "When the loop last came round.";
+        "Time from the start of a write to its response.";
+    Gauge ROUND = "kennel_daemonset_last_sync_timestamp_seconds" [] "When the controller last completed a round.";
 }
 
-/// The writes, by the words that they are counted under.
+/// The label values of the writes.
 const WRITES: [&str; 13] = [
     "create_pod",
     "delete_pod",
@@ -45,7 +45,7 @@ const WRITES: [&str; 13] = [
     "write_status",
 ];
 
-/// A write's place in [`WRITES`].
+/// The index of a write in [`WRITES`].
 pub(super) fn place(write: &Write) -> usize {
     match write {
         Write::CreatePod { .. } => 0,
@@ -64,12 +64,11 @@ pub(super) fn place(write: &Write) -> usize {
     }
 }
 
-/// The word for a place in [`WRITES`].
-pub(super) fn word(place: usize) -> &'static str {
+pub(super) fn name(place: usize) -> &'static str {
     WRITES[place]
 }
 
-/// The numbers of one DaemonSet controller.
+/// The metrics of one DaemonSet controller.
 #[derive(Debug, Default)]
 pub struct Metrics {
     pub(super) syncs: Counter,
@@ -83,12 +82,12 @@ pub struct Metrics {
     pub(super) events: Counter,
     pub(super) planning: Histogram,
     writing: Histogram,
-    /// When the loop last came round, in seconds since the epoch.
+    /// The time of the last round, in seconds since the epoch.
     pub(super) round: Gauge,
 }
 
 impl Metrics {
-    /// Has the loop come round lately? One that was never started is well too.
+    /// Whether the last round is recent. A controller that was never started counts as alive.
     pub fn is_alive(&self) -> bool {
         let round = self.round.get();
         round == 0 || clock::now_ms() / 1000 - round < STUCK_SECONDS

@@ -1,18 +1,18 @@
 //! The DaemonSet controller: carries out what [`kennel_core::daemonset`] plans.
 //!
 //! ```text
-//!   informers ─▶ seen ─▶ Planner ─▶ act ─▶ API
-//!                          ▲         │
-//!                          └─────────┘ how each write ended
+//!   informers ─▶ events ─▶ Planner ─▶ writes ─▶ API
+//!                             ▲          │
+//!                             └──────────┘ outcomes
 //! ```
 //!
-//! One loop owns the planner; nothing else touches it. It decides nothing about pods: only how much
-//! is under way at once, and that nothing is written while the fence is closed.
+//! This crate decides nothing about pods: only how many writes run at once, and that nothing is written while the fence
+//! is closed.
 
-mod act;
 mod controller;
+mod events;
 mod metrics;
-mod seen;
+mod writes;
 
 use std::sync::Arc;
 
@@ -27,25 +27,24 @@ pub use kennel_core::daemonset::pod::Placement;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
+use crate::frame;
 use crate::informers::Informers;
-use controller::Controller;
+use controller::DaemonSetController;
 pub use metrics::{METRICS, Metrics};
 
 /// The source that events name.
 const COMPONENT: &str = "daemonset-controller";
-/// What our own server's version contains.
-const OUR_OWN: &str = "+kennel";
+/// Part of the version of Kennel's own server.
+const OWN_SERVER: &str = "+kennel";
 
-/// How to run the controller.
 #[derive(Clone)]
 pub struct Settings {
     /// How pods come to their nodes.
     pub placement: Placement,
-    /// The API is another's: approach it carefully.
+    /// The API is not Kennel's own server: start with few writes, and adapt to its latency.
     pub foreign: bool,
-    /// When it may write.
+    /// Open while this process is the leader.
     pub fence: Fence,
-    /// Where it counts.
     pub metrics: Arc<Metrics>,
 }
 
@@ -60,16 +59,16 @@ impl Default for Settings {
     }
 }
 
-/// Runs until told to stop. Subscribe (by calling this) before the informers run.
+/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     settings: Settings,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let rounds = seen::rounds(informers);
+    let watches = events::watches(informers);
     let writer = Writer::new(client, settings.fence);
-    let (recorder, writing_events) = Recorder::new(writer.clone(), COMPONENT, stop.clone());
+    let (recorder, recording) = Recorder::new(writer.clone(), COMPONENT, stop.clone());
     let (planner_pace, pace) = if settings.foreign {
         (options::Pace::SlowStart, Pace::adaptive(WRITES_AT_ONCE))
     } else {
@@ -80,20 +79,15 @@ pub fn run(
         pace: planner_pace,
     };
     let metrics = settings.metrics;
-    let controller = Controller::new(options, pace, writer, recorder, metrics);
-    async move {
-        tracing::info!("daemonset controller started");
-        let (result, ()) = tokio::join!(controller.run(rounds, stop), writing_events);
-        tracing::info!("daemonset controller stopped");
-        result
-    }
+    let controller = DaemonSetController::new(options, pace, writer, recorder, metrics);
+    frame::run_with(controller, watches, recording, stop)
 }
 
-/// Is this API another's than our own server's?
+/// Whether the API is not Kennel's own server.
 pub async fn is_foreign(client: &Client) -> bool {
     let writer = Writer::new(client.clone(), Fence::open());
     let version = writer.send(&write::Call::get("/version")).await;
     let version = version.ok().and_then(|answer| answer.tree().ok());
     let git = version.as_ref().and_then(|v| v["gitVersion"].as_str());
-    !git.is_some_and(|git| git.contains(OUR_OWN))
+    !git.is_some_and(|git| git.contains(OWN_SERVER))
 }

@@ -1,23 +1,23 @@
-//! API objects as what the rules about endpoints read.
+//! API objects as the rules of [`kennel_core::endpoints`] read them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use kennel_core::endpoints::{NamedPort, PodFacts, ServiceFacts, Stored};
+use kennel_types::{Condition, ConditionType, Node, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::shape::{Container, Node, Pod};
+use crate::informers::Pod;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A pod.
 pub(super) fn pod(pod: &Pod) -> PodFacts {
     let (meta, spec, status) = (&pod.metadata, &pod.spec, &pod.status);
     let text = |text: &Option<String>| text.as_deref().filter(|t| !t.is_empty()).map(Arc::from);
-    let ready = status.conditions.iter().find(|c| c.r#type == "Ready");
-    let changed = ready.and_then(|ready| ready.last_transition_time.as_ref());
+    let ready = status.condition(&ConditionType::Ready);
+    let changed = ready.and_then(|ready| ready.last_transition_time);
     PodFacts {
         namespace: meta.namespace.as_deref().unwrap_or_default().into(),
         name: meta.name.as_deref().unwrap_or_default().into(),
@@ -25,10 +25,10 @@ pub(super) fn pod(pod: &Pod) -> PodFacts {
         labels: Arc::new(meta.labels.clone().unwrap_or_default()),
         node: text(&spec.node_name),
         addresses: addresses(pod),
-        ready: ready.is_some_and(|ready| ready.status == "True"),
-        ready_changed: changed.map(|time| time.0.as_second()),
+        ready: ready.is_some_and(Condition::is_true),
+        ready_changed: changed.map(Timestamp::as_secs),
         terminating: meta.deletion_timestamp.is_some(),
-        ended: matches!(status.phase.as_deref(), Some("Failed" | "Succeeded")),
+        ended: status.phase.is_terminal(),
         hostname: text(&spec.hostname),
         subdomain: text(&spec.subdomain),
         ports: named_ports(pod),
@@ -50,11 +50,11 @@ fn addresses(pod: &Pod) -> Vec<IpAddr> {
     all
 }
 
-/// Of its containers, and of those that run beside them.
+/// The named ports of containers and sidecars.
 fn named_ports(pod: &Pod) -> Arc<[NamedPort]> {
-    let beside = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
-    let beside = pod.spec.init_containers.iter().filter(beside);
-    let ports = pod.spec.containers.iter().chain(beside);
+    let init_containers = pod.spec.init_containers.iter();
+    let sidecars = init_containers.filter(|container| container.is_sidecar());
+    let ports = pod.spec.containers.iter().chain(sidecars);
     let ports = ports.flat_map(|container| &container.ports);
     ports
         .filter_map(|port| {
@@ -73,7 +73,6 @@ pub(super) fn node(node: &Node) -> (Arc<str>, Option<Arc<str>>) {
     (node.name_any().into(), zone)
 }
 
-/// A service.
 pub(super) fn service(object: &DynamicObject) -> ServiceFacts {
     let meta = &object.metadata;
     let created = meta.creation_timestamp.as_ref();
@@ -87,7 +86,7 @@ pub(super) fn service(object: &DynamicObject) -> ServiceFacts {
     }
 }
 
-/// A slice, or Endpoints.
+/// An EndpointSlice or Endpoints object.
 pub(super) fn stored(object: &DynamicObject) -> Stored {
     let meta = &object.metadata;
     let version = meta.resource_version.as_ref().and_then(|v| v.parse().ok());

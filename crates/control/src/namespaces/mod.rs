@@ -1,111 +1,114 @@
-//! The namespace controller: empties namespaces that are being deleted, and lets them go.
+//! The namespace controller: deletes the content of namespaces that are being deleted, and finalizes them.
 //!
-//! What remains is told in the namespace's conditions, as [`kennel_core::garbage::namespace`] says.
+//! What remains is reported in the namespace's conditions, as [`kennel_core::garbage::namespace`] says.
 
-mod empty;
+mod content;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::StreamExt as _;
 use kennel_client::Error;
-use kennel_client::feed::{self, Change};
+use kennel_client::backoff::{self, Policy};
+use kennel_client::feed;
 use kennel_client::fence::Fence;
-use kennel_client::work::Work;
+use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher::Config;
 use tokio_util::sync::CancellationToken;
 
-use empty::{Emptied, Emptier};
+use crate::frame::{self, Context, Controller, Update, Watches};
+use content::{ContentDeleter, Progress};
 
-/// How many namespaces are emptied at once.
+/// How many namespaces are deleted at once.
 const AT_ONCE: usize = 16;
-/// How long after its deletion began a namespace is left alone: for writes that were let in before.
+/// How long to wait after the deletion began, for writes that were admitted before it.
 const SETTLE: Duration = Duration::from_secs(1);
-/// How long to wait before a namespace that was not empty is looked at again; doubled each time.
-const AGAIN: Duration = Duration::from_millis(100);
-/// The wait is doubled at most so often: to 12.8 s.
-const AGAIN_DOUBLINGS: u32 = 7;
+/// Before a namespace that still has content is tried again.
+const RETRY: Policy =
+    Policy::exponential(Duration::from_millis(100), Duration::from_millis(12_800));
 
-enum Ended {
+/// A namespace is named by its uid.
+enum Outcome {
     Due(Arc<str>),
-    Tried(Arc<str>, Emptied),
+    Tried(Arc<str>, Progress),
 }
 
-struct Controller {
-    emptier: Arc<Emptier>,
-    /// Namespaces that are being deleted, by uid: name, and how often they were not empty.
-    leaving: BTreeMap<Arc<str>, (Arc<str>, u32)>,
-    work: Work<Ended>,
+struct NamespaceController {
+    deleter: Arc<ContentDeleter>,
+    /// Namespaces that are being deleted, by uid: the name, and how often content remained.
+    terminating: BTreeMap<Arc<str>, (Arc<str>, u32)>,
 }
 
-/// Runs until told to stop.
-pub async fn run(client: Client, stop: CancellationToken) -> Result<(), Error> {
-    tracing::info!("namespace controller started");
+/// Runs until `stop` is cancelled.
+pub fn run(
+    client: Client,
+    stop: CancellationToken,
+) -> impl Future<Output = Result<(), Error>> + Send {
     let kind = ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
-    let mut seen = feed::watch(api, Config::default(), "namespaces");
+    let resource = "namespaces";
+    let mut watches = Watches::default();
+    watches.add(
+        resource,
+        feed::watch(api, Config::default(), resource),
+        |update| update,
+    );
     let writer = Writer::new(client.clone(), Fence::open());
-    let mut controller = Controller {
-        emptier: Arc::new(Emptier::new(client, writer)),
-        leaving: BTreeMap::new(),
-        work: Work::new(AT_ONCE),
+    let controller = NamespaceController {
+        deleter: Arc::new(ContentDeleter::new(client, writer)),
+        terminating: BTreeMap::new(),
     };
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            change = seen.next() => match change {
-                Some(change) => controller.saw(change),
-                None => return Err(Error::WatchEnded("namespaces")),
-            },
-            ended = controller.work.next() => controller.ended(ended),
-        }
-    }
-    controller.work.finish().await;
-    tracing::info!("namespace controller stopped");
-    Ok(())
+    frame::run(controller, watches, stop)
 }
 
-impl Controller {
-    fn saw(&mut self, change: Change<DynamicObject>) {
-        match change {
-            Change::Applied(object) => {
+impl Controller for NamespaceController {
+    type Event = Update<DynamicObject>;
+    type Outcome = Outcome;
+
+    fn name(&self) -> &'static str {
+        "namespace controller"
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::steady(AT_ONCE)
+    }
+
+    fn handle(&mut self, event: Self::Event, cx: &mut Context<Self>) {
+        match event {
+            Update::Applied(object) => {
                 let meta = &object.metadata;
                 let uid: Arc<str> = meta.uid.as_deref().unwrap_or_default().into();
-                if meta.deletion_timestamp.is_some() && !self.leaving.contains_key(&uid) {
+                if meta.deletion_timestamp.is_some() && !self.terminating.contains_key(&uid) {
                     let name = meta.name.as_deref().unwrap_or_default().into();
-                    self.leaving.insert(uid.clone(), (name, 0));
-                    self.work.later(SETTLE, Ended::Due(uid));
+                    self.terminating.insert(uid.clone(), (name, 0));
+                    cx.after(SETTLE, Outcome::Due(uid));
                 }
             }
-            Change::Gone(id) => {
-                self.leaving.remove(&id.uid);
-            }
-            Change::Synced => {}
+            Update::Gone(id) => drop(self.terminating.remove(&id.uid)),
         }
     }
 
-    fn ended(&mut self, ended: Ended) {
-        match ended {
-            Ended::Due(uid) => {
-                let Some((name, _)) = self.leaving.get(&uid) else {
+    fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
+        match outcome {
+            Outcome::Due(uid) => {
+                let Some((name, _)) = self.terminating.get(&uid) else {
                     return;
                 };
-                let (emptier, name) = (self.emptier.clone(), name.clone());
-                self.work.push(async move {
-                    let emptied = emptier.empty(&name, &uid).await;
-                    Ended::Tried(uid, emptied)
+                let (deleter, name) = (self.deleter.clone(), name.clone());
+                cx.spawn(async move {
+                    let progress = deleter.delete(&name, &uid).await;
+                    Outcome::Tried(uid, progress)
                 });
             }
-            Ended::Tried(_, Emptied::Finalized) => {}
-            Ended::Tried(uid, Emptied::NotYet) => {
-                if let Some((_, tries)) = self.leaving.get_mut(&uid) {
-                    let delay = AGAIN * 2_u32.pow((*tries).min(AGAIN_DOUBLINGS));
-                    *tries += 1;
-                    self.work.later(delay, Ended::Due(uid));
+            Outcome::Tried(_, Progress::Finalized) => {}
+            Outcome::Tried(uid, Progress::Remaining) => {
+                if let Some((_, tries)) = self.terminating.get_mut(&uid) {
+                    let delay = backoff::delay(&RETRY, *tries);
+                    *tries = tries.saturating_add(1);
+                    cx.after(delay, Outcome::Due(uid));
                 }
             }
         }

@@ -1,92 +1,111 @@
-//! The node lifecycle controller: its loop.
+//! The node lifecycle controller: sets conditions and taints of nodes that stop renewing their lease, and marks their
+//! pods not ready.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::stream::{self, BoxStream, StreamExt as _};
 use kennel_client::Error;
+use kennel_client::clock::Clock;
 use kennel_client::events::{Note, Recorder};
-use kennel_client::feed::Change;
 use kennel_client::fence::Fence;
-use kennel_client::work::{WRITES_AT_ONCE, Work};
 use kennel_client::write::{Failure, Writer, Written};
 use kennel_core::lifecycle::NodeFacts;
 use kennel_core::lifecycle::conditions::Silence;
 use kennel_core::lifecycle::monitor::{Action, Monitor, NodeVersion, PodName};
 use kennel_core::lifecycle::residents::Resident;
+use kennel_types::{Lease, Monotonic};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use super::{RETRY, RETRY_CONFLICT, Stopwatch, act, facts};
-use crate::informers::Informers;
-use crate::shape::{Lease, Pod};
+use super::{RETRY, RETRY_CONFLICT, view, writes};
+use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::informers::{Informers, Pod};
 
 pub use kennel_core::lifecycle::monitor::Settings;
 pub use kennel_core::lifecycle::zones::Rates;
 
-/// A pod's uid, and the pod with whether it is ready, if it is on a node.
-type SeenPod = (Arc<str>, Option<Resident<bool>>);
+/// A pod's uid; and the pod, with whether it is ready, if it is bound to a node.
+type ObservedPod = (Arc<str>, Option<Resident<bool>>);
 
-enum Seen {
-    Node(Change<NodeFacts>),
-    /// Whose, and what it says of when it was renewed.
-    Lease(Change<(String, Option<i64>)>),
-    Pod(Change<SeenPod>),
+enum Event {
+    Node(Update<NodeFacts>),
+    /// The node's name, and the renew time in microseconds by the node's clock.
+    Lease(Update<(String, Option<i64>)>),
+    Pod(Update<ObservedPod>),
 }
 
-/// Which node, by name and uid.
-type Which = (Arc<str>, Arc<str>);
+/// A node's name and uid.
+type NodeKey = (Arc<str>, Arc<str>);
 
-enum Ended {
-    Wrote(Which, Arc<str>),
-    Failed(Which, bool),
-    /// It is time to try again.
-    Again(Which),
-    /// The API did not answer for a while, in which no node could be heard.
-    WasDeaf(Which),
-    Marked,
-    NotMarked(PodName, bool),
-    MarkAgain(Arc<str>),
+enum Outcome {
+    /// The node was written, and has this version now.
+    Written(NodeKey, Arc<str>),
+    Failed(NodeKey, FailureKind),
+    RetryDue(NodeKey),
+    /// The API was unavailable for a while, in which no node could renew its lease.
+    ApiWasUnavailable(NodeKey),
+    PodMarked,
+    PodNotMarked(PodName, FailureKind),
+    PodRetryDue(Arc<str>),
 }
 
-struct Controller {
+#[derive(Clone, Copy)]
+enum FailureKind {
+    Conflict,
+    Other,
+}
+
+impl FailureKind {
+    fn of(failure: &Failure) -> Self {
+        if failure.is(409) {
+            Self::Conflict
+        } else {
+            Self::Other
+        }
+    }
+
+    fn delay(self) -> std::time::Duration {
+        match self {
+            Self::Conflict => RETRY_CONFLICT,
+            Self::Other => RETRY,
+        }
+    }
+}
+
+struct NodeLifecycle {
     writer: Writer,
     recorder: Recorder,
     monitor: Monitor,
-    work: Work<Ended>,
-    watch: Stopwatch,
-    /// Kinds of which not all has been seen yet: nodes, leases, pods.
-    unsynced: [bool; 3],
-    /// How often the API did not answer for a while.
-    silences: Arc<AtomicU64>,
+    /// How often the API was unavailable for a while.
+    outages: Arc<AtomicU64>,
 }
 
-/// Runs until told to stop. Subscribe (by calling this) before the informers run.
+/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     settings: Settings,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let nodes = informers.nodes();
-    let nodes = nodes.map(|change| Seen::Node(change.map(|node| facts::node(&node))));
-    let leases = informers.node_leases();
-    let leases = leases.map(|change| Seen::Lease(change.map(|lease| renewed(&lease))));
-    let pods = informers.pods();
-    let pods = pods.map(|change| Seen::Pod(change.map(|pod| resident(&pod))));
-    let seen = stream::select_all([nodes.boxed(), leases.boxed(), pods.boxed()]).boxed();
+    let mut watches = Watches::default();
+    watches.add("nodes", informers.nodes(), |update| {
+        Event::Node(update.map(|node| view::node(&node)))
+    });
+    watches.add("node leases", informers.node_leases(), |update| {
+        Event::Lease(update.map(|lease| renewed(&lease)))
+    });
+    watches.add("pods", informers.pods(), |update| {
+        Event::Pod(update.map(|pod| observed(&pod)))
+    });
     let writer = Writer::new(client, Fence::open());
-    let (recorder, scribe) = Recorder::new(writer.clone(), "node-controller", stop.clone());
-    let controller = Controller {
+    let (recorder, recording) = Recorder::new(writer.clone(), "node-controller", stop.clone());
+    let controller = NodeLifecycle {
         writer,
         recorder,
         monitor: Monitor::new(settings),
-        work: Work::new(WRITES_AT_ONCE),
-        watch: Stopwatch::start(),
-        unsynced: [true; 3],
-        silences: Arc::default(),
+        outages: Arc::default(),
     };
-    async move { tokio::join!(controller.run(seen, stop), scribe).0 }
+    frame::run_with(controller, watches, recording, stop)
 }
 
 fn renewed(lease: &Lease) -> (String, Option<i64>) {
@@ -95,66 +114,69 @@ fn renewed(lease: &Lease) -> (String, Option<i64>) {
     (name, time.map(|time| time.0.as_microsecond()))
 }
 
-fn resident(pod: &Pod) -> SeenPod {
+fn observed(pod: &Pod) -> ObservedPod {
     let uid = pod.metadata.uid.as_deref().unwrap_or_default().into();
-    (uid, facts::resident(pod, facts::is_ready(pod)))
+    (uid, view::resident(pod, pod.status.is_ready()))
 }
 
-impl Controller {
-    async fn run(
-        mut self,
-        mut seen: BoxStream<'static, Seen>,
-        stop: CancellationToken,
-    ) -> Result<(), Error> {
-        tracing::info!("node lifecycle controller started");
-        loop {
-            let deadline = self.monitor.next_deadline();
-            tokio::select! {
-                () = stop.cancelled() => break,
-                change = seen.next() => match change {
-                    Some(change) => self.saw(change),
-                    None if stop.is_cancelled() => break,
-                    None => return Err(Error::WatchEnded("nodes, leases and pods")),
-                },
-                ended = self.work.next() => self.ended(ended),
-                () = self.watch.sleep_until(deadline) => {}
-            }
-            for action in self.monitor.take(self.watch.now()) {
-                self.start(action);
-            }
-        }
-        self.work.finish().await;
-        tracing::info!("node lifecycle controller stopped");
-        Ok(())
+impl Controller for NodeLifecycle {
+    type Event = Event;
+    type Outcome = Outcome;
+
+    fn name(&self) -> &'static str {
+        "node lifecycle controller"
     }
 
-    fn saw(&mut self, seen: Seen) {
-        let now = self.watch.now();
-        match seen {
-            Seen::Node(Change::Applied(node)) => self.monitor.node(now, node),
-            Seen::Node(Change::Gone(id)) => self.monitor.node_gone(&id.name),
-            Seen::Lease(Change::Applied((name, renewed))) => {
+    fn handle(&mut self, event: Event, cx: &mut Context<Self>) {
+        let now = cx.now().elapsed();
+        match event {
+            Event::Node(Update::Applied(node)) => self.monitor.node(now, node),
+            Event::Node(Update::Gone(id)) => self.monitor.node_gone(&id.name),
+            Event::Lease(Update::Applied((name, renewed))) => {
                 self.monitor.lease(now, &name, renewed);
             }
-            Seen::Lease(Change::Gone(_)) => {}
-            Seen::Pod(Change::Applied((uid, Some(pod)))) => self.monitor.pod(&uid, pod),
-            Seen::Pod(Change::Applied((uid, None))) => self.monitor.pod_gone(&uid),
-            Seen::Pod(Change::Gone(id)) => self.monitor.pod_gone(&id.uid),
-            Seen::Node(Change::Synced) => self.synced(0),
-            Seen::Lease(Change::Synced) => self.synced(1),
-            Seen::Pod(Change::Synced) => self.synced(2),
+            Event::Lease(Update::Gone(_)) => {}
+            Event::Pod(Update::Applied((uid, Some(pod)))) => self.monitor.pod(&uid, pod),
+            Event::Pod(Update::Applied((uid, None))) => self.monitor.pod_gone(&uid),
+            Event::Pod(Update::Gone(id)) => self.monitor.pod_gone(&id.uid),
         }
     }
 
-    /// One more kind has been seen as a whole; a later listing changes nothing.
-    fn synced(&mut self, kind: usize) {
-        self.unsynced[kind] = false;
-        if self.unsynced == [false; 3] {
-            self.monitor.synced(self.watch.now());
+    fn synced(&mut self, cx: &mut Context<Self>) {
+        self.monitor.synced(cx.now().elapsed());
+    }
+
+    fn reconcile(&mut self, cx: &mut Context<Self>) {
+        for action in self.monitor.take(cx.now().elapsed()) {
+            self.start_action(action, cx);
         }
     }
 
-    fn start(&mut self, action: Action) {
+    fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
+        match outcome {
+            Outcome::Written((name, uid), version) => self.monitor.wrote(&name, &uid, &version),
+            Outcome::Failed(node, kind) => cx.after(kind.delay(), Outcome::RetryDue(node)),
+            Outcome::RetryDue((name, uid)) => self.monitor.again(&name, &uid),
+            Outcome::ApiWasUnavailable((name, uid)) => {
+                self.monitor.was_deaf(cx.now().elapsed());
+                self.monitor.again(&name, &uid);
+            }
+            Outcome::PodMarked => {}
+            Outcome::PodNotMarked(pod, kind) => {
+                cx.after(kind.delay(), Outcome::PodRetryDue(pod.uid));
+            }
+            Outcome::PodRetryDue(uid) => self.monitor.pod_again(&uid),
+        }
+    }
+
+    fn next_deadline(&self, _: &Clock) -> Option<Monotonic> {
+        let deadline = self.monitor.next_deadline();
+        deadline.map(Monotonic::since_start)
+    }
+}
+
+impl NodeLifecycle {
+    fn start_action(&self, action: Action, cx: &mut Context<Self>) {
         let writer = self.writer.clone();
         match action {
             Action::SetUnknown {
@@ -162,93 +184,74 @@ impl Controller {
                 created,
                 conditions,
             } => {
-                let silences = self.silences.clone();
-                let known = silences.load(Ordering::SeqCst);
-                self.work.push(async move {
-                    let which = (node.name.clone(), node.uid.clone());
-                    if silences.load(Ordering::SeqCst) != known {
-                        // Decided before we knew that nobody could be heard.
-                        return Ended::Failed(which, true);
+                let outages = self.outages.clone();
+                let known = outages.load(Ordering::SeqCst);
+                cx.spawn(async move {
+                    let key = (node.name.clone(), node.uid.clone());
+                    if outages.load(Ordering::SeqCst) != known {
+                        // Decided before it was known that no node could renew its lease.
+                        return Outcome::Failed(key, FailureKind::Conflict);
                     }
                     let written = set_unknown(&writer, &node, created, &conditions).await;
                     let Some(written) = written else {
                         let (next, order) = (known + 1, Ordering::SeqCst);
-                        let first = silences.compare_exchange(known, next, order, order);
+                        let first = outages.compare_exchange(known, next, order, order);
                         return match first {
-                            Ok(_) => Ended::WasDeaf(which),
-                            Err(_) => Ended::Failed(which, true),
+                            Ok(_) => Outcome::ApiWasUnavailable(key),
+                            Err(_) => Outcome::Failed(key, FailureKind::Conflict),
                         };
                     };
-                    wrote(which, written)
+                    written_outcome(key, written)
                 });
             }
-            Action::SetTaints { node, change } => self.work.push(async move {
-                let written = act::set_taints(&writer, &node, &change).await;
-                wrote((node.name, node.uid), written)
+            Action::SetTaints { node, change } => cx.spawn(async move {
+                let written = writes::set_taints(&writer, &node, &change).await;
+                written_outcome((node.name, node.uid), written)
             }),
             Action::MarkNotReady(pod) => {
                 let recorder = self.recorder.clone();
-                self.work
-                    .push(async move { mark(&writer, &recorder, pod).await });
+                cx.spawn(async move { mark_not_ready(&writer, &recorder, pod).await });
             }
-            Action::Tell { name, uid, news } => act::tell(&self.recorder, &name, &uid, news),
-        }
-    }
-
-    fn ended(&mut self, ended: Ended) {
-        let after = |conflict: bool| if conflict { RETRY_CONFLICT } else { RETRY };
-        match ended {
-            Ended::Wrote((name, uid), version) => self.monitor.wrote(&name, &uid, &version),
-            Ended::Failed(which, conflict) => {
-                self.work.later(after(conflict), Ended::Again(which));
+            Action::Tell { name, uid, news } => {
+                writes::record_on_node(&self.recorder, &name, &uid, news);
             }
-            Ended::Again((name, uid)) => self.monitor.again(&name, &uid),
-            Ended::WasDeaf((name, uid)) => {
-                self.monitor.was_deaf(self.watch.now());
-                self.monitor.again(&name, &uid);
-            }
-            Ended::Marked => {}
-            Ended::NotMarked(pod, conflict) => {
-                self.work.later(after(conflict), Ended::MarkAgain(pod.uid));
-            }
-            Ended::MarkAgain(uid) => self.monitor.pod_again(&uid),
         }
     }
 }
 
-/// Says of a node that nobody knows how it is; nothing, if the API did not answer. Then this returns when it
-/// does again.
+/// Sets the conditions of a node to `Unknown`. If the API is unavailable, waits until it answers again, and returns
+/// nothing.
 async fn set_unknown(
     writer: &Writer,
     node: &NodeVersion,
     created: Option<i64>,
     conditions: &[Silence],
 ) -> Option<Result<Written, Failure>> {
-    tracing::info!("node {} has not been heard of for too long", node.name);
-    match act::set_unknown(writer, node, created, conditions).await {
+    tracing::info!("node {} has not renewed its lease in time", node.name);
+    match writes::set_unknown(writer, node, created, conditions).await {
         Err(failure) if failure.pushes_back() => {
-            tracing::warn!("the API does not answer, and no node is judged: {failure}");
-            act::until_answered(writer, &node.name).await;
+            tracing::warn!("the API is unavailable, so no node is marked Unknown: {failure}");
+            writes::until_available(writer, &node.name).await;
             None
         }
         written => Some(written),
     }
 }
 
-fn wrote(which: Which, written: Result<Written, Failure>) -> Ended {
+fn written_outcome(node: NodeKey, written: Result<Written, Failure>) -> Outcome {
     match written {
-        Ok(written) => Ended::Wrote(which, written.resource_version.into()),
+        Ok(written) => Outcome::Written(node, written.resource_version.into()),
         Err(failure) => {
             if !failure.is(404) && !failure.is(409) {
-                tracing::warn!("writing node {} failed: {failure}", which.0);
+                tracing::warn!("writing node {} failed: {failure}", node.0);
             }
-            Ended::Failed(which, failure.is(409))
+            Outcome::Failed(node, FailureKind::of(&failure))
         }
     }
 }
 
-async fn mark(writer: &Writer, recorder: &Recorder, pod: PodName) -> Ended {
-    match act::mark_not_ready(writer, &pod).await {
+async fn mark_not_ready(writer: &Writer, recorder: &Recorder, pod: PodName) -> Outcome {
+    match writes::mark_not_ready(writer, &pod).await {
         Ok(marked) => {
             if marked {
                 let note = Note {
@@ -256,9 +259,9 @@ async fn mark(writer: &Writer, recorder: &Recorder, pod: PodName) -> Ended {
                     reason: "NodeNotReady".into(),
                     message: "Node is not ready".to_owned(),
                 };
-                act::tell_of_pod(recorder, &pod, note);
+                writes::record_on_pod(recorder, &pod, note);
             }
-            Ended::Marked
+            Outcome::PodMarked
         }
         Err(failure) => {
             if !failure.is(409) {
@@ -267,7 +270,7 @@ async fn mark(writer: &Writer, recorder: &Recorder, pod: PodName) -> Ended {
                 } = &pod;
                 tracing::warn!("marking pod {namespace}/{name} not ready failed: {failure}");
             }
-            Ended::NotMarked(pod, failure.is(409))
+            Outcome::PodNotMarked(pod, FailureKind::of(&failure))
         }
     }
 }

@@ -1,45 +1,21 @@
-//! Nodes that fall silent, and the pods on them: carries out what [`kennel_core::lifecycle`] decides.
+//! Nodes that stop reporting, and the pods on them: carries out what [`kennel_core::lifecycle`] decides.
 //!
 //! ```text
 //!   nodes, leases, pods ─▶ lifecycle (node-lifecycle-controller) ─▶ conditions, taints, pods not ready
 //!   nodes, pods ─▶ eviction (taint-eviction-controller) ─▶ pods deleted
 //! ```
 //!
-//! The two speak to each other through the API alone. Time is measured from when each began, by a clock
-//! that only goes forward: no calendar decides whether a node lives.
+//! The two communicate through the API alone. Both measure time on the monotonic clock: a wall clock that jumps must
+//! not make a node unreachable.
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-mod act;
 pub mod eviction;
-mod facts;
 pub mod lifecycle;
+mod view;
+mod writes;
 
-/// How long to wait after a failure.
+/// How long to wait after a failed write.
 const RETRY: Duration = Duration::from_secs(5);
-/// How long to wait for the watch to show what somebody else wrote first.
+/// How long to wait after a conflict, for the watch to deliver the other client's write.
 const RETRY_CONFLICT: Duration = Duration::from_millis(100);
-
-/// The time since a controller began.
-#[derive(Clone, Copy, Debug)]
-struct Stopwatch(Instant);
-
-impl Stopwatch {
-    fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    fn now(self) -> Duration {
-        self.0.elapsed()
-    }
-
-    /// Sleeps until so much time has passed since the beginning; for ever if there is none.
-    async fn sleep_until(self, at: Option<Duration>) {
-        match at {
-            Some(at) => tokio::time::sleep_until(self.0 + at).await,
-            None => std::future::pending().await,
-        }
-    }
-}

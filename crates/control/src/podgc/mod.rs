@@ -1,79 +1,70 @@
-//! The pod garbage collector: deletes the pods that [`kennel_core::garbage::pods`] finds to be nobody's.
+//! The pod garbage collector: deletes the pods that [`kennel_core::garbage::pods`] finds orphaned, unbound while being
+//! deleted, on a node out of service, or terminated in too great a number.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{self, BoxStream, StreamExt as _};
-use kennel_client::feed::Change;
+use kennel_client::clock::Clock;
 use kennel_client::fence::Fence;
-use kennel_client::work::{WRITES_AT_ONCE, Work};
 use kennel_client::write::{Call, Content, Writer};
 use kennel_client::{Error, api, clock};
 use kennel_core::garbage::pods::{Doomed, ENDED_MAX, PodFacts, Pods, Why};
 use kennel_core::lifecycle::taints::OUT_OF_SERVICE;
+use kennel_types::{Condition, ConditionType, Monotonic, Node, Reason, Timestamp};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::informers::Informers;
-use crate::shape::{Node, Pod};
+use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::informers::{Informers, Pod};
 
-/// How long to wait after a failure.
+/// How long to wait after a failed deletion.
 const RETRY: Duration = Duration::from_secs(5);
 
-enum Seen {
-    Pod(Change<PodFacts>),
-    /// Which, and whether it is out of service.
-    Node(Change<(Arc<str>, bool)>),
+enum Event {
+    Pod(Update<PodFacts>),
+    /// The node's name, and whether it is out of service.
+    Node(Update<(Arc<str>, bool)>),
 }
 
-enum Ended {
-    /// A node was asked for: is it gone, if that could be told?
-    Node(Arc<str>, Option<bool>),
+enum Outcome {
+    /// The result of a GET: whether the node is gone, or nothing if the API gave no clear answer.
+    NodeChecked(Arc<str>, Option<bool>),
     Deleted,
     Failed(Doomed),
-    Retry(Doomed),
+    RetryDue(Doomed),
 }
 
-struct Controller {
+struct PodGc {
     writer: Writer,
     pods: Pods,
-    work: Work<Ended>,
-    /// Pods and nodes that have not all been seen yet.
-    unsynced: (bool, bool),
 }
 
-/// Runs until told to stop. Subscribe (by calling this) before the informers run.
+/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let pods = informers.pods();
-    let pods = pods.map(|c| Seen::Pod(c.map(|pod| facts(&pod))));
-    let nodes = informers.nodes();
-    let nodes =
-        nodes.map(|c| Seen::Node(c.map(|node| (node.name_any().into(), is_out_of_service(&node)))));
-    let seen = stream::select_all([pods.boxed(), nodes.boxed()]).boxed();
-    let controller = Controller {
+    let mut watches = Watches::default();
+    watches.add("pods", informers.pods(), |update| {
+        Event::Pod(update.map(|pod| facts(&pod)))
+    });
+    watches.add("nodes", informers.nodes(), |update| {
+        Event::Node(update.map(|node| (node.name_any().into(), is_out_of_service(&node))))
+    });
+    let controller = PodGc {
         writer: Writer::new(client, Fence::open()),
         pods: Pods::new(ENDED_MAX),
-        work: Work::new(WRITES_AT_ONCE),
-        unsynced: (true, true),
     };
-    controller.run(seen, stop)
+    frame::run(controller, watches, stop)
 }
 
-/// Is a node said to be down for good, and not ready?
+/// Whether a node has the out-of-service taint and is not ready.
 fn is_out_of_service(node: &Node) -> bool {
-    let mut conditions = node.status.conditions.iter();
-    let is_ready = conditions.any(|c| c.r#type == "Ready" && c.status == "True");
-    !is_ready
-        && node
-            .spec
-            .taints
-            .iter()
-            .any(|taint| taint.key == OUT_OF_SERVICE)
+    let ready = node.status.condition(&ConditionType::Ready);
+    let mut taints = node.spec.taints.iter();
+    !ready.is_some_and(Condition::is_true) && taints.any(|taint| taint.key == OUT_OF_SERVICE)
 }
 
 fn facts(pod: &Pod) -> PodFacts {
@@ -87,100 +78,82 @@ fn facts(pod: &Pod) -> PodFacts {
         node: node.map(Into::into),
         created: created.map_or(0, |time| time.0.as_second()),
         deleting: meta.deletion_timestamp.is_some(),
-        ended: matches!(pod.status.phase.as_deref(), Some("Failed" | "Succeeded")),
+        ended: pod.status.phase.is_terminal(),
     }
 }
 
-impl Controller {
-    async fn run(
-        mut self,
-        mut seen: BoxStream<'static, Seen>,
-        stop: CancellationToken,
-    ) -> Result<(), Error> {
-        tracing::info!("pod garbage collector started");
-        loop {
-            let deadline = self.pods.next_deadline().filter(|_| self.is_synced());
-            tokio::select! {
-                () = stop.cancelled() => break,
-                change = seen.next() => match change {
-                    Some(change) => self.saw(change),
-                    None if stop.is_cancelled() => break,
-                    None => return Err(Error::WatchEnded("pods and nodes")),
-                },
-                ended = self.work.next() => self.ended(ended),
-                () = clock::sleep_until(deadline) => {}
-            }
-            if self.is_synced() {
-                self.act();
-            }
-        }
-        self.work.finish().await;
-        tracing::info!("pod garbage collector stopped");
-        Ok(())
+impl Controller for PodGc {
+    type Event = Event;
+    type Outcome = Outcome;
+
+    fn name(&self) -> &'static str {
+        "pod garbage collector"
     }
 
-    fn is_synced(&self) -> bool {
-        self.unsynced == (false, false)
-    }
-
-    fn saw(&mut self, seen: Seen) {
-        let now = clock::now_ms();
-        match seen {
-            Seen::Pod(Change::Applied(pod)) => self.pods.pod(now, pod),
-            Seen::Pod(Change::Gone(id)) => self.pods.pod_gone(&id.uid),
-            Seen::Pod(Change::Synced) => self.unsynced.0 = false,
-            Seen::Node(Change::Applied((name, out))) => self.pods.node(&name, out),
-            Seen::Node(Change::Gone(id)) => self.pods.node_gone(now, &id.name),
-            Seen::Node(Change::Synced) => self.unsynced.1 = false,
+    fn handle(&mut self, event: Event, cx: &mut Context<Self>) {
+        let now = cx.timestamp().as_millis();
+        match event {
+            Event::Pod(Update::Applied(pod)) => self.pods.pod(now, pod),
+            Event::Pod(Update::Gone(id)) => self.pods.pod_gone(&id.uid),
+            Event::Node(Update::Applied((name, out))) => self.pods.node(&name, out),
+            Event::Node(Update::Gone(id)) => self.pods.node_gone(now, &id.name),
         }
     }
 
-    fn act(&mut self) {
-        for node in self.pods.overdue_nodes(clock::now_ms()) {
+    fn reconcile(&mut self, cx: &mut Context<Self>) {
+        for node in self.pods.overdue_nodes(cx.timestamp().as_millis()) {
             let writer = self.writer.clone();
-            self.work.push(async move {
+            cx.spawn(async move {
                 let gone = is_gone(&writer, &node).await;
-                Ended::Node(node, gone)
+                Outcome::NodeChecked(node, gone)
             });
         }
         for doomed in self.pods.take() {
             let writer = self.writer.clone();
-            self.work.push(async move {
+            cx.spawn(async move {
                 if delete(&writer, &doomed).await {
-                    Ended::Deleted
+                    Outcome::Deleted
                 } else {
-                    Ended::Failed(doomed)
+                    Outcome::Failed(doomed)
                 }
             });
         }
     }
 
-    fn ended(&mut self, ended: Ended) {
-        let now = clock::now_ms();
-        match ended {
-            Ended::Node(node, Some(true)) => self.pods.node_is_gone(now, &node),
-            Ended::Node(node, Some(false) | None) => self.pods.node_still_missing(now, &node),
-            Ended::Deleted => {}
-            Ended::Failed(doomed) => self.work.later(RETRY, Ended::Retry(doomed)),
-            Ended::Retry(doomed) => self.pods.failed(&doomed),
+    fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
+        let now = cx.timestamp().as_millis();
+        match outcome {
+            Outcome::NodeChecked(node, Some(true)) => self.pods.node_is_gone(now, &node),
+            Outcome::NodeChecked(node, Some(false) | None) => {
+                self.pods.node_still_missing(now, &node);
+            }
+            Outcome::Deleted => {}
+            Outcome::Failed(doomed) => cx.after(RETRY, Outcome::RetryDue(doomed)),
+            Outcome::RetryDue(doomed) => self.pods.failed(&doomed),
         }
+    }
+
+    fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
+        let deadline = self.pods.next_deadline();
+        deadline.map(|millis| clock.when(Timestamp::from_millis(millis)))
     }
 }
 
-/// Is a node gone? Nothing, if nobody could tell.
+/// Whether a node is gone; nothing if the API gave no clear answer.
 async fn is_gone(writer: &Writer, node: &str) -> Option<bool> {
     let path = format!("{}/{node}", api::cluster_path("nodes"));
     match writer.send(&Call::get(path)).await {
         Ok(_) => Some(false),
-        Err(failure) if failure.is(404) && failure.reason == "NotFound" => Some(true),
+        Err(failure) if failure.is(404) && failure.reason == Reason::NotFound => Some(true),
         Err(failure) => {
-            tracing::warn!("looking for node {node} failed: {failure}");
+            tracing::warn!("getting node {node} failed: {failure}");
             None
         }
     }
 }
 
-/// Deletes a pod at once; one that nobody will finish is first said to have failed.
+/// Deletes a pod without a grace period. Sets the phase of one that has not terminated to `Failed` first. Returns false
+/// if it has to be tried again.
 async fn delete(writer: &Writer, doomed: &Doomed) -> bool {
     let PodFacts {
         namespace,
@@ -190,7 +163,7 @@ async fn delete(writer: &Writer, doomed: &Doomed) -> bool {
         ..
     } = &doomed.pod;
     let path = format!("{}/{name}", api::core_path(namespace, "pods"));
-    tracing::info!("deleting pod {namespace}/{name}: {}", words(doomed.why));
+    tracing::info!("deleting pod {namespace}/{name}: {}", describe(doomed.why));
     if !ended {
         let patch = failed(uid, doomed.why);
         let call = Call::patch(format!("{path}/status"), Content::Strategic, &patch);
@@ -220,16 +193,16 @@ async fn delete(writer: &Writer, doomed: &Doomed) -> bool {
     }
 }
 
-fn words(why: Why) -> &'static str {
+fn describe(why: Why) -> &'static str {
     match why {
         Why::NodeGone => "its node no longer exists",
-        Why::Unbound => "no node has it",
+        Why::Unbound => "it is being deleted and is bound to no node",
         Why::OutOfService => "its node is out of service",
-        Why::TooMany => "too many have ended",
+        Why::TooMany => "too many terminated pods",
     }
 }
 
-/// What is said of a pod that goes because its node did.
+/// The status patch of a pod that did not terminate by itself.
 fn failed(uid: &str, why: Why) -> serde_json::Value {
     let mut status = json!({"phase": "Failed"});
     if why == Why::NodeGone {

@@ -1,115 +1,141 @@
-//! The loop: news in, writes out.
+//! The controller: events in, writes out.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{BoxStream, StreamExt as _};
-use kennel_client::Error;
+use kennel_client::backoff::{self, Policy};
+use kennel_client::clock::Clock;
 use kennel_client::events::{Note, Recorder, Reference};
-use kennel_client::work::{WRITES_AT_ONCE, Work};
-use kennel_client::write::Writer;
+use kennel_client::rate::TokenBucket;
+use kennel_client::write::{Failure, Writer};
 use kennel_core::schedule::{Action, PodRef, Scheduler};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use kennel_types::Monotonic;
 
-use super::act::{self, Bound, Telling};
-use super::allowance::Allowance;
+use super::events::Event;
 use super::metrics::Metrics;
-use super::seen::{Seen, Watch};
+use super::writes::{self, Bound, StatusChange};
+use crate::frame::{Context, Controller, Round};
 
-/// How many pods are decided about before the news is looked at again.
+/// How many pods are scheduled in one round, before events are handled again.
 const DECISIONS: usize = 256;
-/// How long a pod rests after a write about it has failed; doubled each time.
-const REST: Duration = Duration::from_millis(100);
-/// The rest is doubled at most so often: to 26 s.
-const REST_DOUBLINGS: u32 = 8;
+/// Before a pod is tried again whose write failed.
+const RETRY: Policy =
+    Policy::exponential(Duration::from_millis(100), Duration::from_millis(25_600));
+/// `Scheduled` events: enough for people, too few to slow down the binding of thousands of pods.
+const SCHEDULED_EVENTS_BURST: f64 = 200.0;
+/// As many as upstream's recorder may send.
+const SCHEDULED_EVENTS_PER_SECOND: f64 = 50.0;
 
-/// A write about a pod that waits. Those about one pod come one after another: what is told of it must not
-/// arrive after it was bound.
+/// A write to a pod. Those to one pod are made one after another, so that no status change arrives after the binding.
 enum Write {
     Bind(Arc<str>),
-    Tell(Telling),
+    Status(StatusChange),
 }
 
-enum Ended {
+/// Pods are named by their uid where no more is needed.
+pub(super) enum Outcome {
     Bound(PodRef, Arc<str>, Bound),
-    Told(PodRef, bool),
-    TellAgain(Arc<str>),
+    StatusWritten { pod: PodRef, done: bool },
+    StatusRetryDue(Arc<str>),
     Evicted { preemptor: PodRef, done: bool },
-    Rested(Arc<str>),
+    RetryDue(Arc<str>),
 }
 
-pub(super) struct Controller {
+pub(super) struct SchedulerController {
     scheduler: Scheduler,
     writer: Writer,
     recorder: Recorder,
-    /// For events about pods that were placed.
-    allowance: Allowance,
-    work: Work<Ended>,
-    /// By uid, the writes that wait for one about the same pod to end.
+    scheduled_events: TokenBucket,
+    /// By uid: the writes that wait for one to the same pod to end.
     busy: HashMap<Arc<str>, VecDeque<Write>>,
-    /// How often in a row writes about a pod have failed, by uid.
+    /// By uid: how many writes to a pod failed in a row.
     failures: HashMap<Arc<str>, u32>,
-    /// Watches that have not delivered everything yet.
-    unsynced: BTreeSet<Watch>,
     metrics: Arc<Metrics>,
 }
 
-impl Controller {
+impl Controller for SchedulerController {
+    type Event = Event;
+    type Outcome = Outcome;
+
+    fn name(&self) -> &'static str {
+        "scheduler"
+    }
+
+    fn handle(&mut self, event: Event, _: &mut Context<Self>) {
+        event.apply(&mut self.scheduler);
+    }
+
+    fn synced(&mut self, _: &mut Context<Self>) {
+        self.scheduler.synced();
+    }
+
+    fn reconcile(&mut self, cx: &mut Context<Self>) {
+        for action in self.scheduler.decide(DECISIONS) {
+            self.start_action(action, cx);
+        }
+    }
+
+    fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
+        match outcome {
+            Outcome::Bound(pod, node, Bound::Yes) => self.bound(&pod, &node, cx),
+            Outcome::Bound(pod, node, Bound::No(failure)) => {
+                self.not_bound(&pod, &node, &failure, cx);
+            }
+            Outcome::StatusWritten { pod, done } => {
+                self.next_write(&pod, cx);
+                if !done {
+                    let delay = self.retry_delay(&pod.uid);
+                    cx.after(delay, Outcome::StatusRetryDue(pod.uid));
+                }
+            }
+            // The scheduler repeats its latest decision; the status that failed may be outdated by now.
+            Outcome::StatusRetryDue(uid) if self.scheduler.is_waiting(&uid) => {
+                self.scheduler.tell_again(&uid);
+            }
+            Outcome::StatusRetryDue(uid) => drop(self.failures.remove(&uid)),
+            Outcome::Evicted { done: true, .. } => {}
+            Outcome::Evicted { preemptor, .. } => {
+                self.scheduler.evict_failed(&preemptor.uid);
+                self.retry_later(&preemptor.uid, cx);
+            }
+            Outcome::RetryDue(uid) if self.scheduler.is_waiting(&uid) => {
+                self.scheduler.retry(&uid);
+            }
+            Outcome::RetryDue(uid) => drop(self.failures.remove(&uid)),
+        }
+    }
+
+    /// At once, while there are more pods to schedule than one round takes.
+    fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
+        self.scheduler.has_work().then(|| clock.monotonic())
+    }
+
+    fn observe(&self, _: &Round) {
+        self.metrics.pending(self.scheduler.pending());
+    }
+}
+
+impl SchedulerController {
     pub(super) fn new(writer: Writer, recorder: Recorder, metrics: Arc<Metrics>) -> Self {
         Self {
             scheduler: Scheduler::new(),
             writer,
             recorder,
-            allowance: Allowance::full(Instant::now()),
-            work: Work::new(WRITES_AT_ONCE),
+            scheduled_events: TokenBucket::full(
+                SCHEDULED_EVENTS_BURST,
+                SCHEDULED_EVENTS_PER_SECOND,
+                Monotonic::START,
+            ),
             busy: HashMap::new(),
             failures: HashMap::new(),
-            unsynced: Watch::ALL.into(),
             metrics,
         }
     }
 
-    pub(super) async fn run(
-        mut self,
-        mut rounds: BoxStream<'static, Vec<Seen>>,
-        stop: CancellationToken,
-    ) -> Result<(), Error> {
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => break,
-                round = rounds.next() => match round {
-                    Some(round) => self.saw(round),
-                    None if stop.is_cancelled() => break,
-                    None => return Err(Error::WatchEnded("pods, nodes and namespaces")),
-                },
-                ended = self.work.next() => self.ended(ended),
-                () = tokio::task::yield_now(), if self.scheduler.has_work() => {}
-            }
-            for action in self.scheduler.decide(DECISIONS) {
-                self.act(action);
-            }
-            self.metrics.pending(self.scheduler.pending());
-        }
-        self.work.finish().await;
-        Ok(())
-    }
-
-    fn saw(&mut self, round: Vec<Seen>) {
-        for seen in round {
-            if let Some(watch) = seen.tell(&mut self.scheduler)
-                && self.unsynced.remove(&watch)
-                && self.unsynced.is_empty()
-            {
-                self.scheduler.synced();
-            }
-        }
-    }
-
-    fn act(&mut self, action: Action) {
+    fn start_action(&mut self, action: Action, cx: &mut Context<Self>) {
         match action {
-            Action::Bind { pod, node } => self.write(pod, Write::Bind(node)),
+            Action::Bind { pod, node } => self.write(pod, Write::Bind(node), cx),
             Action::Explain {
                 pod,
                 message,
@@ -117,11 +143,17 @@ impl Controller {
                 since,
             } => {
                 self.metrics.unschedulable.increment();
-                self.note(&pod, true, "FailedScheduling", message.clone());
-                let telling = Telling::Unschedulable(message, nominated, since);
-                self.write(pod, Write::Tell(telling));
+                self.record(&pod, true, "FailedScheduling", message.clone());
+                let change = StatusChange::Unschedulable {
+                    message,
+                    nominated,
+                    since,
+                };
+                self.write(pod, Write::Status(change), cx);
             }
-            Action::Unnominate(pod) => self.write(pod, Write::Tell(Telling::NotNominated)),
+            Action::Unnominate(pod) => {
+                self.write(pod, Write::Status(StatusChange::NotNominated), cx);
+            }
             Action::Evict {
                 preemptor,
                 node,
@@ -129,61 +161,64 @@ impl Controller {
             } => {
                 self.metrics.preemptions.increment();
                 for victim in victims {
-                    self.evict(preemptor.clone(), &node, victim);
+                    self.evict(preemptor.clone(), &node, victim, cx);
                 }
             }
         }
     }
 
-    /// Begins a write about a pod, or lets it wait for the one before.
-    fn write(&mut self, pod: PodRef, write: Write) {
+    /// Starts a write to a pod, or queues it behind the one that runs.
+    fn write(&mut self, pod: PodRef, write: Write, cx: &mut Context<Self>) {
         if let Some(waiting) = self.busy.get_mut(&pod.uid) {
             waiting.push_back(write);
             return;
         }
         self.busy.insert(pod.uid.clone(), VecDeque::new());
-        self.begin(pod, write);
+        self.start_write(pod, write, cx);
     }
 
-    fn begin(&mut self, pod: PodRef, write: Write) {
+    fn start_write(&self, pod: PodRef, write: Write, cx: &mut Context<Self>) {
         let writer = self.writer.clone();
         match write {
-            Write::Bind(node) => self.work.push(async move {
-                let bound = act::bind(&writer, &pod, &node).await;
-                Ended::Bound(pod, node, bound)
+            Write::Bind(node) => cx.spawn(async move {
+                let bound = writes::bind(&writer, &pod, &node).await;
+                Outcome::Bound(pod, node, bound)
             }),
-            Write::Tell(telling) => self.work.push(async move {
-                let told = act::tell(&writer, &pod, &telling).await;
-                let done = told
+            Write::Status(change) => cx.spawn(async move {
+                let written = writes::write_status(&writer, &pod, &change).await;
+                let done = written
                     .as_ref()
                     .map_or_else(|failure| failure.is(404), |()| true);
-                if let Err(failure) = told {
+                if let Err(failure) = written {
                     let PodRef {
                         namespace, name, ..
                     } = &pod;
-                    tracing::debug!("telling of pod {namespace}/{name} failed: {failure}");
+                    tracing::debug!(
+                        "writing the status of pod {namespace}/{name} failed: {failure}"
+                    );
                 }
-                Ended::Told(pod, done)
+                Outcome::StatusWritten { pod, done }
             }),
         }
     }
 
-    fn next_about(&mut self, pod: &PodRef) {
+    /// Starts the next write to a pod, when the one before has ended.
+    fn next_write(&mut self, pod: &PodRef, cx: &mut Context<Self>) {
         let Some(waiting) = self.busy.get_mut(&pod.uid) else {
             return;
         };
         match waiting.pop_front() {
-            Some(write) => self.begin(pod.clone(), write),
+            Some(write) => self.start_write(pod.clone(), write, cx),
             None => drop(self.busy.remove(&pod.uid)),
         }
     }
 
-    fn evict(&mut self, preemptor: PodRef, node: &str, victim: PodRef) {
+    fn evict(&self, preemptor: PodRef, node: &str, victim: PodRef, cx: &mut Context<Self>) {
         let (writer, recorder) = (self.writer.clone(), self.recorder.clone());
         let message = format!("Preempted by pod {} on node {node}", preemptor.uid);
         self.metrics.victims.increment();
-        self.work.push(async move {
-            let evicted = act::evict(&writer, &victim).await;
+        cx.spawn(async move {
+            let evicted = writes::evict(&writer, &victim).await;
             let done = evicted.is_ok();
             match evicted {
                 Ok(()) => recorder.emit(reference(&victim), note(false, "Preempted", message)),
@@ -194,79 +229,57 @@ impl Controller {
                     tracing::warn!("evicting pod {namespace}/{name} failed: {failure}");
                 }
             }
-            Ended::Evicted { preemptor, done }
+            Outcome::Evicted { preemptor, done }
         });
     }
 
-    fn ended(&mut self, ended: Ended) {
-        match ended {
-            Ended::Bound(pod, node, Bound::Yes) => {
-                self.failures.remove(&pod.uid);
-                self.metrics.scheduled.increment();
-                self.next_about(&pod);
-                if self.allowance.take(Instant::now()) {
-                    let PodRef {
-                        namespace, name, ..
-                    } = &pod;
-                    let message = format!("Successfully assigned {namespace}/{name} to {node}");
-                    self.note(&pod, false, "Scheduled", message);
-                }
-            }
-            Ended::Bound(pod, node, Bound::No(why)) => {
-                let PodRef {
-                    namespace, name, ..
-                } = &pod;
-                // Gone, or bound by somebody else: the watch says so too.
-                if why.is(404) || why.is(409) {
-                    tracing::debug!("pod {namespace}/{name} needs no binding any more: {why}");
-                } else {
-                    tracing::warn!("binding pod {namespace}/{name} to {node} failed: {why}");
-                }
-                self.metrics.errors.increment();
-                self.scheduler.bind_failed(&pod.uid);
-                self.next_about(&pod);
-                // Once may be a race with a deletion, of which the watch tells. Again is for people to know.
-                if self.failures.contains_key(&pod.uid) && self.scheduler.is_waiting(&pod.uid) {
-                    let message = format!("binding rejected: {why}");
-                    self.note(&pod, true, "FailedScheduling", message);
-                }
-                self.rest(&pod.uid);
-            }
-            Ended::Told(pod, done) => {
-                self.next_about(&pod);
-                if !done {
-                    let rest = self.rest_of(&pod.uid);
-                    self.work.later(rest, Ended::TellAgain(pod.uid));
-                }
-            }
-            // Not what did not arrive, which may be outdated by now.
-            Ended::TellAgain(uid) if self.scheduler.is_waiting(&uid) => {
-                self.scheduler.tell_again(&uid);
-            }
-            Ended::TellAgain(uid) => drop(self.failures.remove(&uid)),
-            Ended::Evicted { done: true, .. } => {}
-            Ended::Evicted { preemptor, .. } => {
-                self.scheduler.evict_failed(&preemptor.uid);
-                self.rest(&preemptor.uid);
-            }
-            Ended::Rested(uid) if self.scheduler.is_waiting(&uid) => self.scheduler.retry(&uid),
-            Ended::Rested(uid) => drop(self.failures.remove(&uid)),
+    fn bound(&mut self, pod: &PodRef, node: &str, cx: &mut Context<Self>) {
+        self.failures.remove(&pod.uid);
+        self.metrics.scheduled.increment();
+        self.next_write(pod, cx);
+        if self.scheduled_events.take(cx.now()) {
+            let PodRef {
+                namespace, name, ..
+            } = pod;
+            let message = format!("Successfully assigned {namespace}/{name} to {node}");
+            self.record(pod, false, "Scheduled", message);
         }
     }
 
-    fn rest_of(&mut self, uid: &Arc<str>) -> Duration {
+    fn not_bound(&mut self, pod: &PodRef, node: &str, failure: &Failure, cx: &mut Context<Self>) {
+        let PodRef {
+            namespace, name, ..
+        } = pod;
+        // Deleted, or bound by another client: the watch delivers which.
+        if failure.is(404) || failure.is(409) {
+            tracing::debug!("pod {namespace}/{name} needs no binding any more: {failure}");
+        } else {
+            tracing::warn!("binding pod {namespace}/{name} to {node} failed: {failure}");
+        }
+        self.metrics.errors.increment();
+        self.scheduler.bind_failed(&pod.uid);
+        self.next_write(pod, cx);
+        // The first failure may be a race with a deletion. A second one is worth an event.
+        if self.failures.contains_key(&pod.uid) && self.scheduler.is_waiting(&pod.uid) {
+            let message = format!("binding rejected: {failure}");
+            self.record(pod, true, "FailedScheduling", message);
+        }
+        self.retry_later(&pod.uid, cx);
+    }
+
+    fn retry_delay(&mut self, uid: &Arc<str>) -> Duration {
         let failures = self.failures.entry(uid.clone()).or_default();
-        let rest = REST * 2_u32.pow((*failures).min(REST_DOUBLINGS));
-        *failures += 1;
-        rest
+        let delay = backoff::delay(&RETRY, *failures);
+        *failures = failures.saturating_add(1);
+        delay
     }
 
-    fn rest(&mut self, uid: &Arc<str>) {
-        let rest = self.rest_of(uid);
-        self.work.later(rest, Ended::Rested(uid.clone()));
+    fn retry_later(&mut self, uid: &Arc<str>, cx: &mut Context<Self>) {
+        let delay = self.retry_delay(uid);
+        cx.after(delay, Outcome::RetryDue(uid.clone()));
     }
 
-    fn note(&self, pod: &PodRef, warning: bool, reason: &'static str, message: String) {
+    fn record(&self, pod: &PodRef, warning: bool, reason: &'static str, message: String) {
         self.recorder
             .emit(reference(pod), note(warning, reason, message));
     }

@@ -1,19 +1,19 @@
-//! What the scheduler shows of itself, under upstream's names.
+//! The scheduler's metrics, under upstream's names where there are any.
 
 use kennel_client::metrics::{Counter, Gauge, Observed, Page};
 
 kennel_core::metrics! {
     pub METRICS;
     Counter ATTEMPTS = "scheduler_schedule_attempts_total" ["profile" "result"]
-        "Attempts to place pods, by result.";
-    Gauge PENDING = "scheduler_pending_pods" ["queue"] "Pods that wait for a node.";
+        "Attempts to schedule pods, by result.";
+    Gauge PENDING = "scheduler_pending_pods" ["queue"] "Pods that are not scheduled yet.";
     Counter PREEMPTIONS = "scheduler_preemption_attempts_total" []
-        "How often pods were evicted for a more important one.";
+        "Preemption attempts.";
     Counter VICTIMS = "kennel_scheduler_victims_total" []
-        "Pods that were evicted for more important ones.";
+        "Pods that were preempted.";
 }
 
-/// The numbers of one scheduler.
+/// The metrics of one scheduler.
 #[derive(Debug, Default)]
 pub struct Metrics {
     pub(super) scheduled: Counter,
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_upstreams_names() {
+    fn metrics_have_upstreams_names() {
         let metrics = Metrics::default();
         metrics.scheduled.increment();
         metrics.pending((1, 2, 3));

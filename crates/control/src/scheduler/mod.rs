@@ -1,20 +1,19 @@
-//! The scheduler: binds the pending pods of `default-scheduler` where [`kennel_core::schedule`] says,
-//! evicts whom it names, and tells why a pod fits nowhere.
+//! The scheduler: binds the pending pods of `default-scheduler` where [`kennel_core::schedule`] decides, evicts the victims
+//! of preemption, and writes to a pod's status why it fits no node.
 //!
 //! ```text
-//!   informers ─▶ seen ─▶ Scheduler ─▶ act ─▶ API
-//!                           ▲          │
-//!                           └──────────┘ how each write ended
+//!   informers ─▶ events ─▶ Scheduler ─▶ writes ─▶ API
+//!                             ▲            │
+//!                             └────────────┘ outcomes
 //! ```
 //!
-//! One loop owns the accounts; nothing else touches them. It decides nothing about pods: only that the
-//! writes about one pod come one after another, and when one that failed is tried again.
+//! This crate decides nothing about pods: only that the writes to one pod are made one after another, and when a failed
+//! one is tried again.
 
-mod act;
-mod allowance;
 mod controller;
+mod events;
 mod metrics;
-mod seen;
+mod writes;
 
 use std::sync::Arc;
 
@@ -25,38 +24,34 @@ use kennel_client::write::Writer;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
+use crate::frame;
 use crate::informers::Informers;
-use controller::Controller;
+use controller::SchedulerController;
+pub use events::demand;
 pub use metrics::{METRICS, Metrics};
-pub use seen::demand;
 
-/// The scheduler whose pods these are, and the source that events name.
+/// The `schedulerName` of the pods to schedule, and the source that events name.
 const NAME: &str = "default-scheduler";
 
-/// Runs until told to stop. Subscribe (by calling this) before the informers run.
+/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
     client: Client,
     informers: &mut Informers,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    observed(client, informers, Arc::default(), stop)
+    run_with_metrics(client, informers, Arc::default(), stop)
 }
 
-/// As [`run`], with its numbers where others can see them.
-pub fn observed(
+/// As [`run`], counting in the given metrics.
+pub fn run_with_metrics(
     client: Client,
     informers: &mut Informers,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let rounds = seen::rounds(informers);
+    let watches = events::watches(informers);
     let writer = Writer::new(client, Fence::open());
-    let (recorder, writing_events) = Recorder::new(writer.clone(), NAME, stop.clone());
-    let controller = Controller::new(writer, recorder, metrics);
-    async move {
-        tracing::info!("scheduler started");
-        let (result, ()) = tokio::join!(controller.run(rounds, stop), writing_events);
-        tracing::info!("scheduler stopped");
-        result
-    }
+    let (recorder, recording) = Recorder::new(writer.clone(), NAME, stop.clone());
+    let controller = SchedulerController::new(writer, recorder, metrics);
+    frame::run_with(controller, watches, recording, stop)
 }

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+pub use kennel_types::event::Note;
+
 use super::history::Revision;
 use super::pod::Blueprint;
 use super::status::Counters;
@@ -217,15 +219,4 @@ pub enum Write {
     /// stays as it is (rule 6.2.3). One live read and one more try are part of it (rule 6.2.4).
     /// Answer: [`Answer::Status`]. 404 is done.
     WriteStatus,
-}
-
-/// An event to record on a DaemonSet.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Note {
-    /// A `Warning`, not `Normal`.
-    pub warning: bool,
-    /// Upstream's reason.
-    pub reason: &'static str,
-    /// Upstream's words.
-    pub message: String,
 }

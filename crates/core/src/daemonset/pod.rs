@@ -3,8 +3,6 @@
 //! Everything but the node's name is the same on all nodes, so the text of the pod is made once per
 //! template and the name filled in for each node.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value, json};
 
 use super::fit::daemon_tolerations;
@@ -22,12 +20,21 @@ pub enum Placement {
     Direct,
 }
 
-/// What the pods of one DaemonSet are made from: all but the node's name.
+/// What the pods of one DaemonSet are made from: all but the name of the pod and that of its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blueprint {
     hash: String,
-    /// The text around the node's name.
-    pieces: Vec<String>,
+    /// The JSON of the request, cut where a name is missing.
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    /// The member `name` of the pod's metadata goes here.
+    PodName,
+    /// The name of the node goes here.
+    NodeName,
 }
 
 impl Blueprint {
@@ -37,23 +44,22 @@ impl Blueprint {
         let mut spec = object(template.get("spec"));
         let tolerations = daemon_tolerations(&Value::Object(spec.clone()));
         spec.insert("tolerations".into(), json!(tolerations));
-        let hole = hole(&template.to_string());
-        pin(&mut spec, &hole);
+        let text = template.to_string();
+        let (pod_name, node_name) = (placeholder(&text, "pod"), placeholder(&text, "node"));
+        pin(&mut spec, &node_name);
         let named = spec.get("nodeName").and_then(Value::as_str);
         if placement == Placement::Direct && named.is_none_or(str::is_empty) {
-            spec.insert("nodeName".into(), hole.clone().into());
+            spec.insert("nodeName".into(), node_name.clone().into());
         }
         let pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": metadata(daemon_set, hash),
+            "metadata": metadata(daemon_set, hash, &pod_name),
             "spec": spec,
         });
-        let text = pod.to_string();
-        let quoted = Value::from(hole).to_string();
         Self {
             hash: hash.to_owned(),
-            pieces: text.split(&quoted).map(str::to_owned).collect(),
+            pieces: pieces(&pod.to_string(), &pod_name, &node_name),
         }
     }
 
@@ -62,27 +68,52 @@ impl Blueprint {
         &self.hash
     }
 
-    /// The text of the request that creates the pod for a node.
-    pub fn pod(&self, node: &str) -> String {
-        let length: usize = self.pieces.iter().map(|piece| piece.len() + 64).sum();
-        let mut text = String::with_capacity(length);
-        for (index, piece) in self.pieces.iter().enumerate() {
-            if index > 0 {
-                write!(text, "{}", Value::from(node)).expect("a String takes every write");
-            }
-            text.push_str(piece);
-        }
-        text
+    /// The body of the request that creates the pod for a node. Without a name, the server generates one.
+    pub fn pod(&self, node: &str, name: Option<&str>) -> String {
+        let node = Value::from(node).to_string();
+        let name = name.map(name_member).unwrap_or_default();
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.as_str(),
+            Piece::PodName => &name,
+            Piece::NodeName => &node,
+        });
+        let mut body = String::with_capacity(pieces.clone().map(str::len).sum());
+        body.extend(pieces);
+        body
     }
 }
 
-/// A name to stand for the node's until it is known: one that does not occur in the template.
-fn hole(template: &str) -> String {
-    let mut hole = "<node>".to_owned();
-    while template.contains(&hole) {
-        hole.push('>');
+/// Stands for a name until it is known. Does not occur in the template.
+fn placeholder(template: &str, of: &str) -> String {
+    let mut placeholder = format!("<{of}>");
+    while template.contains(&placeholder) {
+        placeholder.push('>');
     }
-    hole
+    placeholder
+}
+
+/// The member `name` of an object. Others follow it: `namespace` at least.
+fn name_member(name: &str) -> String {
+    format!("\"name\":{},", Value::from(name))
+}
+
+/// Cuts the JSON of a pod at its placeholders.
+fn pieces(json: &str, pod_name: &str, node_name: &str) -> Vec<Piece> {
+    let (pod_name, node_name) = (name_member(pod_name), Value::from(node_name).to_string());
+    debug_assert!(json.contains(&pod_name), "the metadata has a name");
+    let mut pieces = Vec::new();
+    for (index, part) in json.split(&pod_name).enumerate() {
+        if index > 0 {
+            pieces.push(Piece::PodName);
+        }
+        for (index, text) in part.split(&node_name).enumerate() {
+            if index > 0 {
+                pieces.push(Piece::NodeName);
+            }
+            pieces.push(Piece::Text(text.to_owned()));
+        }
+    }
+    pieces
 }
 
 /// Does the pod come from the present template (rule 5.2.1)?
@@ -100,7 +131,7 @@ fn object(value: Option<&Value>) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-fn metadata(daemon_set: &DaemonSetView, hash: &str) -> Value {
+fn metadata(daemon_set: &DaemonSetView, hash: &str, name: &str) -> Value {
     let template = object(daemon_set.template.get("metadata"));
     let mut labels = object(template.get("labels"));
     labels.insert(HASH_LABEL.into(), hash.into());
@@ -108,6 +139,7 @@ fn metadata(daemon_set: &DaemonSetView, hash: &str) -> Value {
         labels.insert(GENERATION_LABEL.into(), generation.to_string().into());
     }
     let mut metadata = json!({
+        "name": name,
         "generateName": format!("{}-", daemon_set.name),
         "namespace": &*daemon_set.namespace,
         "labels": labels,
@@ -150,7 +182,7 @@ mod tests {
     fn made(template: Value, placement: Placement) -> Value {
         let mut view = daemon_set("ds");
         view.template = Arc::new(template);
-        let text = Blueprint::new(&view, "abc", placement).pod("n1");
+        let text = Blueprint::new(&view, "abc", placement).pod("n1", None);
         serde_json::from_str(&text).unwrap()
     }
 
@@ -190,6 +222,18 @@ mod tests {
         let pod = built(json!({}));
         assert_eq!(pod["metadata"]["generateName"], "ds-");
         assert_eq!(pod["metadata"].get("name"), None);
+    }
+
+    #[test]
+    fn a_name_goes_into_the_pods_own_metadata() {
+        let template = json!({"spec": {"volumes": [{"metadata": {"name": "<pod>"}}]}});
+        let mut view = daemon_set("ds");
+        view.template = Arc::new(template.clone());
+        let blueprint = Blueprint::new(&view, "abc", Placement::Scheduler);
+        let pod: Value = serde_json::from_str(&blueprint.pod("n1", Some("ds-abcde"))).unwrap();
+        assert_eq!(pod["metadata"]["name"], "ds-abcde");
+        assert_eq!(pod["metadata"]["generateName"], "ds-");
+        assert_eq!(pod["spec"]["volumes"], template["spec"]["volumes"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! nodes where a first explanation finds a problem.
 
 use anyhow::Context as _;
-use kennel_control::{scheduler, shape, view};
+use kennel_control::{informers, scheduler, view};
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::schedule::Machine;
 use kennel_core::why::{
@@ -174,14 +174,14 @@ async fn pods_on_full_node(
         get(client, NODES, node).await,
     );
     let (Ok(pod), Ok(node_object)) = (
-        shape::Pod::deserialize(&pod?),
-        shape::Node::deserialize(&node_object?),
+        informers::Pod::deserialize(&pod?),
+        kennel_types::Node::deserialize(&node_object?),
     ) else {
         return Ok(None);
     };
     let on = format!("spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed");
     let others = list(client, "/api/v1/pods", None, Some(&on)).await?;
-    let others = decode::<shape::Pod>(others).into_iter().map(|other| {
+    let others = decode::<informers::Pod>(others).into_iter().map(|other| {
         let meta = &other.metadata;
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
         OccupyingPod {
@@ -192,7 +192,7 @@ async fn pods_on_full_node(
     Ok(Some(NodeOccupancy {
         machine: Machine {
             view: view::node(&node_object),
-            allocatable: node_object.status.allocatable.clone(),
+            allocatable: view::resources(&node_object.status.allocatable),
         },
         pods: others.collect(),
         demand: scheduler::demand(&pod).0,
@@ -228,14 +228,14 @@ fn decode<T: DeserializeOwned>(objects: Vec<Value>) -> Vec<T> {
 
 fn node(object: &Value) -> Option<NodeSnapshot> {
     Some(NodeSnapshot {
-        view: view::node(&shape::Node::deserialize(object).ok()?),
+        view: view::node(&kennel_types::Node::deserialize(object).ok()?),
         conditions: Vec::deserialize(&object["status"]["conditions"]).unwrap_or_default(),
     })
 }
 
 fn pod(object: &Value) -> Option<PodSnapshot> {
     Some(PodSnapshot {
-        view: view::pod(&shape::Pod::deserialize(object).ok()?)?,
+        view: view::pod(&informers::Pod::deserialize(object).ok()?)?,
         object: kennel_types::Pod::deserialize(object).ok()?,
     })
 }

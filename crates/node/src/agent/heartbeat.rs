@@ -196,7 +196,7 @@ struct Whole {
     status: Value,
 }
 
-kennel_client::resource!(Whole, kube::core::ClusterResourceScope, "", "Node", "nodes");
+kennel_types::resource!(Whole; kube::core::ClusterResourceScope, "", "Node", "nodes");
 
 impl Whole {
     fn into_value(self) -> Value {

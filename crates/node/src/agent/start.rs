@@ -335,7 +335,7 @@ impl Assembly {
     fn recorder(&self, writer: &Writer) -> Recorder {
         let name = &self.settings.node_name;
         let (recorder, recording) =
-            Recorder::on(writer.clone(), "kubelet", name, self.stop.clone());
+            Recorder::on_node(writer.clone(), "kubelet", name, self.stop.clone());
         self.tasks.spawn(recording);
         recorder
     }

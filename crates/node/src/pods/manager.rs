@@ -89,7 +89,7 @@ pub async fn run(
     let (status, write_statuses) = StatusManager::new(dependencies.client.clone(), stop.clone());
     let writer = Writer::new(dependencies.client.clone(), Fence::open());
     let node = &dependencies.settings.node_name;
-    let (recorder, write_events) = Recorder::on(writer, EVENT_SOURCE, node, stop.clone());
+    let (recorder, write_events) = Recorder::on_node(writer, EVENT_SOURCE, node, stop.clone());
     let mut runtime_events = dependencies.runtime.changes();
     let shared = Arc::new(Shared::new(dependencies, status, recorder));
     let manage = async {

@@ -94,13 +94,7 @@ struct WholePod {
     status: Value,
 }
 
-kennel_client::resource!(
-    WholePod,
-    kube::core::NamespaceResourceScope,
-    "",
-    "Pod",
-    "pods"
-);
+kennel_types::resource!(WholePod; kube::core::NamespaceResourceScope, "", "Pod", "pods");
 
 impl WholePod {
     fn into_pod(mut self) -> Option<Pod> {

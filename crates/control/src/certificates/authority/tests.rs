@@ -1,4 +1,4 @@
-//! Certificates as they come out of requests as they go in.
+//! From requests to certificates.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{
@@ -51,7 +51,7 @@ const VALIDITY: Validity = Validity {
 };
 
 #[test]
-fn all_that_was_asked_is_in_the_certificate_and_no_more() {
+fn a_certificate_has_exactly_what_was_requested() {
     let second = DnType::CustomDnType(vec![2, 5, 4, 10]);
     let mut params = of(&[
         (DnType::OrganizationName, "wardens"),
@@ -90,10 +90,10 @@ fn all_that_was_asked_is_in_the_certificate_and_no_more() {
 }
 
 #[test]
-fn what_cannot_be_read_without_doubt_is_no_request() {
+fn ambiguous_requests_are_refused() {
     let check = |request: &CertificateSigningRequest, expected: &str| {
-        let why = Parsed::read(request).err();
-        assert_eq!(why.as_deref(), Some(expected));
+        let error = Parsed::read(request).err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some(expected));
     };
     let second_name = DnType::CustomDnType(vec![2, 5, 4, 3]);
     let two = of(&[(DnType::CommonName, "alice"), (second_name, "root")]);
@@ -116,7 +116,7 @@ fn what_cannot_be_read_without_doubt_is_no_request() {
 }
 
 #[test]
-fn a_request_that_somebody_else_signed_is_none() {
+fn a_request_that_another_key_signed_is_refused() {
     let mine = asking(&of(&[(DnType::CommonName, "alice")]));
     let mut theirs = mine.clone();
     // Another name of the same length, under the same signature.
@@ -125,9 +125,7 @@ fn a_request_that_somebody_else_signed_is_none() {
     let mut der = block.contents;
     let at = der.windows(5).position(|part| part == b"alice").unwrap();
     der[at..at + 5].copy_from_slice(b"carol");
-    let pem = der::pem(&der).replace("CERTIFICATE", "CERTIFICATE REQUEST");
+    let pem = subject::to_pem(&der).replace("CERTIFICATE", "CERTIFICATE REQUEST");
     theirs.spec.request = ByteString(pem.into_bytes());
-    let why = Parsed::read(&theirs).err();
-    let expected = "the request is not signed with its own key";
-    assert_eq!(why.as_deref(), Some(expected));
+    assert_eq!(Parsed::read(&theirs).err(), Some(RequestError::Signature));
 }

@@ -1,20 +1,23 @@
-//! The loop against an API that does not answer for a while.
+//! The controller against an API that is unavailable for a while.
 
 use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt as _};
 use http::{Method, Request, Response};
+use kennel_client::feed::Change;
+use kennel_client::work::WRITES_AT_ONCE;
 use kube::client::Body;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// How many nodes there are: more than are written to at once.
+/// More than are written to at once.
 const NODES: usize = 3 * WRITES_AT_ONCE;
 
-/// An API that answers nothing for the first so many seconds, and counts the writes that it carries out.
+/// An API that answers 504 for the first `seconds`, and counts the patches that it accepts afterwards.
 fn away_for(seconds: u64) -> (Client, Arc<AtomicUsize>) {
     let (began, writes) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let count = writes.clone();
@@ -31,40 +34,38 @@ fn away_for(seconds: u64) -> (Client, Arc<AtomicUsize>) {
     (Client::new(service, "default"), writes)
 }
 
-fn ready(number: usize) -> Seen {
+fn ready(number: usize) -> Change<NodeFacts> {
     let node = serde_json::from_value(json!({
         "metadata": {"name": format!("n{number}"), "uid": format!("u{number}"),
             "resourceVersion": "1"},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]}}));
-    Seen::Node(Change::Applied(facts::node(&node.unwrap())))
+    Change::Applied(view::node(&node.unwrap()))
 }
 
-fn controller(client: Client, stop: &CancellationToken) -> Controller {
+fn controller(client: Client, stop: &CancellationToken) -> NodeLifecycle {
     let writer = Writer::new(client, Fence::open());
-    let (recorder, _scribe) = Recorder::new(writer.clone(), "node-controller", stop.clone());
-    Controller {
+    let (recorder, _recording) = Recorder::new(writer.clone(), "node-controller", stop.clone());
+    NodeLifecycle {
         writer,
         recorder,
         monitor: Monitor::new(Settings::default()),
-        work: Work::new(WRITES_AT_ONCE),
-        watch: Stopwatch::start(),
-        unsynced: [true; 3],
-        silences: Arc::default(),
+        outages: Arc::default(),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_could_not_be_heard_because_the_api_was_away_get_their_full_time() {
+async fn nodes_get_their_full_grace_period_after_an_api_outage() {
     let (client, writes) = away_for(600);
     let stop = CancellationToken::new();
-    let synced = [
-        Seen::Lease(Change::Synced),
-        Seen::Pod(Change::Synced),
-        Seen::Node(Change::Synced),
-    ];
-    let first = (0..NODES).map(ready).chain(synced);
-    let seen = stream::iter(first.collect::<Vec<_>>()).chain(stream::pending());
-    let running = controller(client, &stop).run(seen.boxed(), stop.clone());
+    let mut watches = Watches::default();
+    let nodes: Vec<_> = (0..NODES).map(ready).chain([Change::Synced]).collect();
+    let nodes = stream::iter(nodes).chain(stream::pending());
+    watches.add("nodes", nodes, Event::Node);
+    let leases = stream::iter([Change::Synced]).chain(stream::pending());
+    watches.add("node leases", leases, Event::Lease);
+    let pods = stream::iter([Change::Synced]).chain(stream::pending());
+    watches.add("pods", pods, Event::Pod);
+    let running = frame::run(controller(client, &stop), watches, stop.clone());
     let running = tokio::spawn(running);
     sleep(Duration::from_secs(645)).await;
     assert_eq!(writes.load(Ordering::SeqCst), 0, "nobody had time to speak");
@@ -72,22 +73,4 @@ async fn nodes_that_could_not_be_heard_because_the_api_was_away_get_their_full_t
     assert!(writes.load(Ordering::SeqCst) >= NODES, "they stayed silent");
     stop.cancel();
     running.await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn a_kind_that_is_listed_again_does_not_stand_for_another() {
-    let (client, _) = away_for(0);
-    let mut controller = controller(client, &CancellationToken::new());
-    controller.saw(ready(1));
-    for _ in 0..3 {
-        controller.saw(Seen::Lease(Change::Synced));
-        controller.saw(Seen::Pod(Change::Synced));
-    }
-    assert_eq!(
-        controller.monitor.next_deadline(),
-        None,
-        "there may be more nodes"
-    );
-    controller.saw(Seen::Node(Change::Synced));
-    assert!(controller.monitor.next_deadline().is_some());
 }

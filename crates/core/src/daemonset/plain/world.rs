@@ -245,7 +245,7 @@ impl World {
     ) -> Result<Answer, FailureKind> {
         match write {
             Write::CreatePod { node, blueprint } => {
-                let body: Value = serde_json::from_str(&blueprint.pod(node)).unwrap();
+                let body: Value = serde_json::from_str(&blueprint.pod(node, None)).unwrap();
                 let name = self.add_pod(&body).name;
                 return Ok(Answer::Pod { name });
             }

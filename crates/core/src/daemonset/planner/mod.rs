@@ -212,7 +212,7 @@ impl Planner {
             daemon_set: daemon_set.clone(),
             note: Note {
                 warning,
-                reason,
+                reason: reason.into(),
                 message: text,
             },
         });

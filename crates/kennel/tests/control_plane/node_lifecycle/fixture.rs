@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kennel_control::informers::Informers;
 use kennel_control::nodes::{eviction, lifecycle};
-use kennel_control::{collector, podgc};
+use kennel_control::{garbage_collector, podgc};
 use kennel_testkit::inprocess::Server;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -79,7 +79,7 @@ impl Fixture {
         let lifecycle = lifecycle::run(client(), &mut informers, settings, token());
         let eviction = eviction::run(client(), &mut informers, token());
         let pods = podgc::run(client(), &mut informers, token());
-        let garbage = collector::run(client(), &mut informers, token());
+        let garbage = garbage_collector::run(client(), &mut informers, token());
         let informers = informers.run(token());
         let all = async move {
             let (a, b, c, d, ()) = tokio::join!(lifecycle, eviction, pods, garbage, informers);

@@ -48,14 +48,8 @@ pub(super) struct Secret {
     data: Option<BTreeMap<String, ByteString>>,
 }
 
-kennel_client::resource!(
-    ConfigMap,
-    NamespaceResourceScope,
-    "",
-    "ConfigMap",
-    "configmaps"
-);
-kennel_client::resource!(Secret, NamespaceResourceScope, "", "Secret", "secrets");
+kennel_types::resource!(ConfigMap; NamespaceResourceScope, "", "ConfigMap", "configmaps");
+kennel_types::resource!(Secret; NamespaceResourceScope, "", "Secret", "secrets");
 
 impl From<ConfigMap> for Contents {
     fn from(object: ConfigMap) -> Self {

@@ -144,5 +144,5 @@ fn direct_placement_is_an_option() {
     let super::super::super::event::Write::CreatePod { blueprint, .. } = write else {
         panic!("{write:?}");
     };
-    assert!(blueprint.pod("a").contains("\"nodeName\":\"a\""));
+    assert!(blueprint.pod("a", None).contains("\"nodeName\":\"a\""));
 }

@@ -1,8 +1,9 @@
-//! The scheduler's writes, each from its beginning to a certain end.
+//! The scheduler's writes. Each is repeated until it is certain how it ended.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::write::{Call, Content, Failure, Writer};
 use kennel_client::{api, clock};
 use kennel_core::schedule::PodRef;
@@ -10,26 +11,29 @@ use serde_json::{Value, json};
 
 use super::NAME;
 
-/// How long to wait before it is asked again what came of a binding; doubled each time.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// But not longer than this.
-const ASK_AGAIN_MAX: Duration = Duration::from_secs(10);
+/// Before a pod whose binding may have succeeded is read again.
+const READ_RETRY: Policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(10));
 
-/// What came of a binding.
+/// Whether a pod was bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// The pod is there.
     Yes,
-    /// It is not, and why. Whoever knows better (it is gone, or elsewhere) is the watch.
+    /// If the pod was deleted or bound to another node, the watch delivers that.
     No(Failure),
 }
 
-/// What to write about a pod.
+/// A change of a pod's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Telling {
-    /// Why it fits nowhere, the node it is nominated for, and since when it is not scheduled.
-    Unschedulable(String, Option<Arc<str>>, Option<i64>),
-    /// That it is nominated for no node any more.
+pub(super) enum StatusChange {
+    /// The pod fits no node.
+    Unschedulable {
+        message: String,
+        /// The node where lower-priority pods are preempted for it.
+        nominated: Option<Arc<str>>,
+        /// Since when it is unschedulable, in seconds since the epoch, if it was before.
+        since: Option<i64>,
+    },
+    /// Clear the nominated node.
     NotNominated,
 }
 
@@ -37,7 +41,7 @@ fn path(pod: &PodRef) -> String {
     format!("{}/{}", api::core_path(&pod.namespace, "pods"), pod.name)
 }
 
-/// Binds a pod. If it may have been carried out though it failed, the pod itself is asked.
+/// Binds a pod. After a failure that may have been applied, reads the pod to find out.
 pub(super) async fn bind(writer: &Writer, pod: &PodRef, node: &str) -> Bound {
     let body = json!({
         "apiVersion": "v1",
@@ -55,9 +59,10 @@ pub(super) async fn bind(writer: &Writer, pod: &PodRef, node: &str) -> Bound {
     Bound::No(failure)
 }
 
-/// Is the pod on this node? Asks until there is an answer: a guess would give its room away, or keep it.
+/// Whether the pod is bound to this node. Retries until the API answers: a guess would leak the pod's resources on the
+/// node, or give them away twice.
 async fn is_on(writer: &Writer, pod: &PodRef, node: &str) -> bool {
-    let mut pause = ASK_AGAIN;
+    let mut retry = Backoff::new(READ_RETRY);
     loop {
         match writer
             .send(&Call::get(path(pod)))
@@ -71,22 +76,28 @@ async fn is_on(writer: &Writer, pod: &PodRef, node: &str) -> bool {
             Err(failure) if !failure.unsure => return false,
             Err(failure) => {
                 tracing::debug!(
-                    "pod {}/{} does not answer: {failure}",
+                    "reading pod {}/{} failed: {failure}",
                     pod.namespace,
                     pod.name
                 );
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(ASK_AGAIN_MAX);
+                retry.sleep().await;
             }
         }
     }
 }
 
-/// Writes into a pod's status.
-pub(super) async fn tell(writer: &Writer, pod: &PodRef, telling: &Telling) -> Result<(), Failure> {
-    let status = match telling {
-        Telling::NotNominated => json!({"nominatedNodeName": null}),
-        Telling::Unschedulable(message, nominated, since) => json!({
+pub(super) async fn write_status(
+    writer: &Writer,
+    pod: &PodRef,
+    change: &StatusChange,
+) -> Result<(), Failure> {
+    let status = match change {
+        StatusChange::NotNominated => json!({"nominatedNodeName": null}),
+        StatusChange::Unschedulable {
+            message,
+            nominated,
+            since,
+        } => json!({
             "nominatedNodeName": nominated.as_deref(),
             "conditions": [condition("PodScheduled", "False", "Unschedulable", message, *since)],
         }),
@@ -94,8 +105,8 @@ pub(super) async fn tell(writer: &Writer, pod: &PodRef, telling: &Telling) -> Re
     patch_status(writer, pod, status).await
 }
 
-/// Marks a pod as a victim, and deletes it. That it is not there any more is fine; if another has its
-/// name, the watch will say so before it is tried again.
+/// Sets a victim's `DisruptionTarget` condition, and deletes it. 404 counts as success. 409 means that another pod has
+/// its name; the watch delivers the deletion before the retry.
 pub(super) async fn evict(writer: &Writer, victim: &PodRef) -> Result<(), Failure> {
     let message = format!("{NAME}: preempting to accommodate a higher priority pod");
     let reason = "PreemptionByScheduler";
@@ -103,7 +114,7 @@ pub(super) async fn evict(writer: &Writer, victim: &PodRef) -> Result<(), Failur
     let marked = patch_status(writer, victim, json!({ "conditions": [condition] })).await;
     let delete = Call::delete(path(victim), &victim.uid);
     let deleted = match marked {
-        Ok(()) => writer.send_certainly(&delete).await.map(drop),
+        Ok(()) => writer.send_idempotent(&delete).await.map(drop),
         Err(failure) => Err(failure),
     };
     match deleted {
@@ -115,7 +126,7 @@ pub(super) async fn evict(writer: &Writer, victim: &PodRef) -> Result<(), Failur
 async fn patch_status(writer: &Writer, pod: &PodRef, status: Value) -> Result<(), Failure> {
     let patch = json!({"metadata": {"uid": &*pod.uid}, "status": status});
     let call = Call::patch(format!("{}/status", path(pod)), Content::Strategic, &patch);
-    writer.send_certainly(&call).await.map(drop)
+    writer.send_idempotent(&call).await.map(drop)
 }
 
 fn condition(kind: &str, status: &str, reason: &str, message: &str, since: Option<i64>) -> Value {

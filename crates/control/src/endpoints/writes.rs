@@ -1,20 +1,19 @@
-//! Every write of the endpoints controllers, from its beginning to how it went. It decides nothing.
+//! The writes of the endpoints controllers.
 
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_core::endpoints::{Outcome, What, Write};
+use kennel_types::Reason;
 
 const GROUP: &str = "discovery.k8s.io/v1";
 
-/// With what to write.
 #[derive(Clone)]
 pub(super) struct Writers {
     pub(super) slices: Option<Writer>,
     pub(super) endpoints: Option<Writer>,
 }
 
-/// Carries out a write.
-pub(super) async fn carry_out(writers: &Writers, write: &Write) -> Outcome {
+pub(super) async fn perform(writers: &Writers, write: &Write) -> Outcome {
     let slices = api::group_path(GROUP, &write.namespace, "endpointslices");
     let endpoints = api::core_path(&write.namespace, "endpoints");
     let at = |path: &str| format!("{path}/{}", write.name);
@@ -30,7 +29,7 @@ pub(super) async fn carry_out(writers: &Writers, write: &Write) -> Outcome {
         What::DeleteEndpoints { uid } => (&writers.endpoints, Call::delete(at(&endpoints), uid)),
     };
     let Some(writer) = writer else {
-        // Forms without a writer are not decided about.
+        // The tracker decides nothing about a form without a writer.
         return Outcome::Pointless;
     };
     match writer.send(&call).await {
@@ -45,7 +44,7 @@ pub(super) async fn carry_out(writers: &Writers, write: &Write) -> Outcome {
     }
 }
 
-/// What a failure means, which is logged unless it is part of ordinary life.
+/// What a failure means to the tracker. Logs it, unless it is an ordinary race.
 fn outcome(write: &Write, failure: &Failure) -> Outcome {
     let deleting = matches!(
         write.what,
@@ -58,7 +57,7 @@ fn outcome(write: &Write, failure: &Failure) -> Outcome {
         Some(404) => Outcome::Gone,
         // Another object has its name.
         Some(409) if deleting => Outcome::Gone,
-        Some(409) if failure.reason == "AlreadyExists" => Outcome::Taken,
+        Some(409) if failure.reason == Reason::AlreadyExists => Outcome::Taken,
         Some(409) => Outcome::Stale,
         _ => {
             let Write {

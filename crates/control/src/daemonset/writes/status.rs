@@ -1,4 +1,4 @@
-//! Writing a DaemonSet's status (rules 6.2.3, 6.2.4 and 4.6.2).
+//! Writes a DaemonSet's status (rules 6.2.3, 6.2.4 and 4.6.2).
 
 use kennel_client::write::{self, Call, Writer};
 use kennel_core::daemonset::Counters;
@@ -9,24 +9,24 @@ use serde_json::{Map, Value, json};
 use super::claims::{live, path};
 use super::{Failed, Performed};
 
-/// Writes the counters into the object as it was last seen, or else into the one that is there now.
-/// Everything else in it stays as it is.
+/// Writes the counters into the object as last observed; if that fails, reads the object and tries once more. Leaves the
+/// rest of the status unchanged.
 pub(in super::super) async fn write_status(
     writer: &Writer,
     set: &SetRef,
-    seen: &DynamicObject,
+    observed: &DynamicObject,
     counters: Counters,
 ) -> Performed {
-    try_twice(writer, set, seen, counters).await.into()
+    try_twice(writer, set, observed, counters).await.into()
 }
 
 async fn try_twice(
     writer: &Writer,
     set: &SetRef,
-    seen: &DynamicObject,
+    observed: &DynamicObject,
     counters: Counters,
 ) -> Result<Answer, Failed> {
-    let first = put(writer, set, whole(seen), counters).await;
+    let first = put(writer, set, to_value(observed), counters).await;
     match first {
         Ok(answer) => Ok(answer),
         Err(failure) if failure.is(404) => Ok(Answer::Nothing),
@@ -35,7 +35,7 @@ async fn try_twice(
             let now = live(writer, set).await;
             let now = match now {
                 Ok(now) if now["metadata"]["uid"] == *set.uid => now,
-                // Gone, or another one has its name: there is no status left to write.
+                // The DaemonSet is gone, or another one has its name.
                 Ok(_) => return Ok(Answer::Nothing),
                 Err(failed) if failed.is_not_found() => return Ok(Answer::Nothing),
                 Err(failed) => return Err(failed),
@@ -45,7 +45,7 @@ async fn try_twice(
     }
 }
 
-/// Counts a collision of names, if nobody has counted it yet (rule 4.6.2).
+/// Increments the collision count, unless it has changed (rule 4.6.2).
 pub(in super::super) async fn count_collision(
     writer: &Writer,
     set: &SetRef,
@@ -77,7 +77,7 @@ async fn put(
         *status = Value::Object(Map::new());
     }
     if let Value::Object(status) = status {
-        count(status, counters);
+        set_counters(status, counters);
     }
     let call = Call::replace(format!("{}/status", path(set)), &object);
     let answer = writer.send(&call).await?;
@@ -85,17 +85,16 @@ async fn put(
     Ok(Answer::Status { counters, version })
 }
 
-fn whole(seen: &DynamicObject) -> Value {
-    let mut object = seen.data.clone();
+fn to_value(observed: &DynamicObject) -> Value {
+    let mut object = observed.data.clone();
     object["apiVersion"] = "apps/v1".into();
     object["kind"] = "DaemonSet".into();
-    object["metadata"] = json!(seen.metadata);
+    object["metadata"] = json!(observed.metadata);
     object
 }
 
-/// Sets the counters; those that are zero are left out, but for the four that are always there (rule
-/// 1.1.5).
-fn count(status: &mut Map<String, Value>, counters: Counters) {
+/// Sets the counters. Those that are zero are left out, except the four that are always present (rule 1.1.5).
+fn set_counters(status: &mut Map<String, Value>, counters: Counters) {
     let always = [
         ("desiredNumberScheduled", counters.desired),
         ("currentNumberScheduled", counters.current),
@@ -128,7 +127,7 @@ mod tests {
         let Value::Object(mut status) = before.clone() else {
             panic!("a status is an object");
         };
-        count(&mut status, counters);
+        set_counters(&mut status, counters);
         assert_eq!(Value::Object(status), *after);
     }
 

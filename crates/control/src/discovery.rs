@@ -1,4 +1,4 @@
-//! Which resources the API stores, as its discovery tells.
+//! The resources that the API stores, from its discovery documents.
 
 use kube::Client;
 use kube::api::ApiResource;
@@ -7,18 +7,15 @@ use kube::discovery::{Discovery, Scope, verbs};
 /// A resource whose objects can be listed and deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
-    /// Its names.
     pub(crate) resource: ApiResource,
-    /// Its objects live in namespaces.
     pub(crate) namespaced: bool,
-    /// Its objects can be watched.
-    pub(crate) watched: bool,
-    /// Its objects can be deleted all at once.
+    pub(crate) watchable: bool,
+    /// Supports `deletecollection`.
     pub(crate) collective: bool,
 }
 
 impl Stored {
-    /// Where its objects of a namespace are, or all of them.
+    /// The path of its objects in a namespace; of all of them if the namespace is empty.
     pub(crate) fn collection(&self, namespace: &str) -> String {
         let ApiResource {
             group,
@@ -38,13 +35,13 @@ impl Stored {
         }
     }
 
-    /// Where one of its objects is.
+    /// The path of one of its objects.
     pub(crate) fn object(&self, namespace: &str, name: &str) -> String {
         format!("{}/{name}", self.collection(namespace))
     }
 }
 
-/// All of them, in the version of each that the API prefers.
+/// Every such resource, each in the API's preferred version.
 pub(crate) async fn stored(client: &Client) -> kube::Result<Vec<Stored>> {
     let discovery = Discovery::new(client.clone()).run().await?;
     let groups = discovery.groups_alphabetical();
@@ -57,7 +54,7 @@ pub(crate) async fn stored(client: &Client) -> kube::Result<Vec<Stored>> {
     let stored = able.map(|(resource, can)| Stored {
         resource,
         namespaced: can.scope == Scope::Namespaced,
-        watched: can.supports_operation(verbs::WATCH),
+        watchable: can.supports_operation(verbs::WATCH),
         collective: can.supports_operation(verbs::DELETE_COLLECTION),
     });
     Ok(stored.collect())
@@ -72,7 +69,7 @@ mod tests {
         let stored = Stored {
             resource: ApiResource::from_gvk_with_plural(&gvk, "things"),
             namespaced,
-            watched: true,
+            watchable: true,
             collective: true,
         };
         assert_eq!(stored.object(namespace, "x"), expected);

@@ -1,81 +1,62 @@
-//! From what the watches see to what the scheduler is told.
+//! Watch events, and how the scheduler's rules read the objects in them.
 
 use std::sync::Arc;
 
-use futures_util::stream::{self, BoxStream, StreamExt as _};
-use kennel_client::feed::{Change, Identity};
+use kennel_client::feed::Identity;
+use kennel_core::daemonset::fit::Rules;
 use kennel_core::schedule::{
-    Asked, Container, Demand, HostPort, Machine, Place, PodRef, PodView, Scheduler,
+    Asked, Container, Demand, HostPort, Machine, Place, PodRef, PodView, Resources, Scheduler,
 };
+use kennel_types::pod::ContainerPort;
+use kennel_types::{self as types, ConditionStatus, ConditionType, Namespace, Node, Timestamp};
 use kube::ResourceExt as _;
+use serde_json::json;
 
 use super::NAME;
-use crate::informers::Informers;
-use crate::shape::{self, Namespace, Node, Pod};
+use crate::frame::{Update, Watches};
+use crate::informers::{Informers, Pod};
 use crate::view;
 
-/// How many changes are taken at once: enough that a wave of them costs one round, few enough that
-/// answers to writes are not kept waiting.
-const ROUND: usize = 256;
-
-/// What the watches see.
-pub(super) enum Seen {
-    Namespace(Change<Arc<Namespace>>),
-    Node(Change<Arc<Node>>),
-    Pod(Change<Arc<Pod>>),
+pub(super) enum Event {
+    Namespace(Update<Arc<Namespace>>),
+    Node(Update<Arc<Node>>),
+    Pod(Update<Arc<Pod>>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Watch {
-    Namespaces,
-    Nodes,
-    Pods,
+pub(super) fn watches(informers: &mut Informers) -> Watches<Event> {
+    let mut watches = Watches::default();
+    watches.add("namespaces", informers.namespaces(), Event::Namespace);
+    watches.add("nodes", informers.nodes(), Event::Node);
+    watches.add("pods", informers.pods(), Event::Pod);
+    watches
 }
 
-impl Watch {
-    pub(super) const ALL: [Self; 3] = [Self::Namespaces, Self::Nodes, Self::Pods];
-}
-
-/// All that concerns the scheduler, in rounds.
-pub(super) fn rounds(informers: &mut Informers) -> BoxStream<'static, Vec<Seen>> {
-    let namespaces = informers.namespaces().map(Seen::Namespace).boxed();
-    let nodes = informers.nodes().map(Seen::Node).boxed();
-    let pods = informers.pods().map(Seen::Pod).boxed();
-    let all = stream::select_all([namespaces, nodes, pods]);
-    all.ready_chunks(ROUND).boxed()
-}
-
-impl Seen {
-    /// Tells the scheduler. The answer is the watch that has now delivered all there was, if one has.
-    pub(super) fn tell(self, scheduler: &mut Scheduler) -> Option<Watch> {
+impl Event {
+    pub(super) fn apply(self, scheduler: &mut Scheduler) {
         match self {
-            Self::Namespace(Change::Applied(namespace)) => {
+            Self::Namespace(Update::Applied(namespace)) => {
                 let labels = namespace.metadata.labels.clone().unwrap_or_default();
                 scheduler.namespace(&namespace.name_any().into(), labels);
             }
-            Self::Namespace(Change::Gone(id)) => scheduler.namespace_gone(&id.name),
-            Self::Namespace(Change::Synced) => return Some(Watch::Namespaces),
-            Self::Node(Change::Applied(node)) => scheduler.node(Machine {
+            Self::Namespace(Update::Gone(id)) => scheduler.namespace_gone(&id.name),
+            Self::Node(Update::Applied(node)) => scheduler.node(Machine {
                 view: view::node(&node),
-                allocatable: node.status.allocatable.clone(),
+                allocatable: view::resources(&node.status.allocatable),
             }),
-            Self::Node(Change::Gone(id)) => scheduler.node_gone(&id.name),
-            Self::Node(Change::Synced) => return Some(Watch::Nodes),
-            Self::Pod(Change::Applied(pod)) => tell_of_pod(&pod, scheduler),
-            Self::Pod(Change::Gone(id)) => scheduler.pod_gone(&id.uid),
-            Self::Pod(Change::Synced) => return Some(Watch::Pods),
+            Self::Node(Update::Gone(id)) => scheduler.node_gone(&id.name),
+            Self::Pod(Update::Applied(pod)) => apply_pod(&pod, scheduler),
+            Self::Pod(Update::Gone(id)) => scheduler.pod_gone(&id.uid),
         }
-        None
     }
 }
 
-fn tell_of_pod(pod: &Pod, scheduler: &mut Scheduler) {
+fn apply_pod(pod: &Pod, scheduler: &mut Scheduler) {
     let meta = &pod.metadata;
     let uid = meta.uid.as_deref().unwrap_or_default();
     let Some(place) = place(pod) else {
         return scheduler.pod_gone(uid);
     };
-    // Most news of bound pods is none for a scheduler.
+    // Most changes of bound pods do not concern a scheduler.
     if let Place::On(node) = &place {
         let generation = meta.generation.unwrap_or_default();
         let (labels, terminating) = (meta.labels.as_ref(), meta.deletion_timestamp.is_some());
@@ -86,10 +67,10 @@ fn tell_of_pod(pod: &Pod, scheduler: &mut Scheduler) {
     scheduler.pod(pod_view(pod, place));
 }
 
-/// Where a pod is; nothing if it neither takes room nor waits for us to find it some.
+/// Where a pod is. Nothing, if it neither uses resources of a node nor waits for this scheduler.
 fn place(pod: &Pod) -> Option<Place> {
     let spec = &pod.spec;
-    if matches!(pod.status.phase.as_deref(), Some("Failed" | "Succeeded")) {
+    if pod.status.phase.is_terminal() {
         return None;
     }
     if let Some(node) = spec.node_name.as_deref().filter(|name| !name.is_empty()) {
@@ -105,23 +86,52 @@ fn place(pod: &Pod) -> Option<Place> {
     ours.then_some(place)
 }
 
-/// What a pod asks of a node, and the node that it is pinned to.
+/// What a pod requires of a node, and the node that it is pinned to.
 pub fn demand(pod: &Pod) -> (Demand, Option<Arc<str>>) {
     let (meta, spec) = (&pod.metadata, &pod.spec);
-    let containers: Vec<Container<'_>> = spec.containers.iter().map(container).collect();
-    let init_containers: Vec<Container<'_>> = spec.init_containers.iter().map(container).collect();
+    let requests = |containers: &[types::Container]| -> Vec<Resources> {
+        let requests = containers.iter().map(|c| &c.resources.requests);
+        requests.map(view::resources).collect()
+    };
+    let (requested, init_requested) = (requests(&spec.containers), requests(&spec.init_containers));
     Demand::compile(Asked {
         namespace: meta.namespace.as_deref().unwrap_or_default(),
         labels: meta.labels.as_ref(),
-        rules: pod.rules(),
+        rules: rules(pod),
         affinity: &spec.affinity,
-        containers: &containers,
-        init_containers: &init_containers,
-        overhead: &spec.overhead,
-        whole: &spec.resources.requests,
+        containers: &containers(&spec.containers, &requested),
+        init_containers: &containers(&spec.init_containers, &init_requested),
+        overhead: &view::resources(&spec.overhead),
+        whole: &view::resources(&spec.resources.requests),
         priority: spec.priority,
         preempts: spec.preemption_policy.as_deref() != Some("Never"),
     })
+}
+
+fn rules(pod: &Pod) -> Rules {
+    Rules::of_pod_spec(&json!({
+        "nodeName": pod.spec.node_name,
+        "nodeSelector": pod.spec.node_selector,
+        "affinity": pod.spec.affinity,
+        "tolerations": pod.spec.tolerations,
+    }))
+}
+
+fn containers<'a>(all: &[types::Container], requests: &'a [Resources]) -> Vec<Container<'a>> {
+    let port = |port: &ContainerPort| {
+        let address = port.host_ip.as_deref().unwrap_or_default();
+        let protocol = port.protocol.as_deref().unwrap_or_default();
+        HostPort::new(address, protocol, port.host_port.into())
+    };
+    let container = |(container, requests): (&types::Container, &'a Resources)| Container {
+        requests,
+        ports: {
+            let ports = container.ports.iter();
+            ports.filter(|port| port.host_port > 0).map(port).collect()
+        },
+        sidecar: container.is_sidecar(),
+    };
+    all.iter().zip(requests).map(container).collect()
 }
 
 fn pod_view(pod: &Pod, place: Place) -> PodView {
@@ -132,12 +142,13 @@ fn pod_view(pod: &Pod, place: Place) -> PodView {
         name,
         uid,
     } = Identity::of(pod);
-    let condition = |kind: &str, status: &str| {
-        let mut conditions = pod.status.conditions.iter();
-        conditions.find(|c| c.r#type == kind && c.status == status)
+    let condition = |kind: &ConditionType, status: ConditionStatus| {
+        let condition = pod.status.condition(kind);
+        condition.filter(|condition| condition.status == status)
     };
-    let unscheduled = condition("PodScheduled", "False");
-    let since = unscheduled.and_then(|c| c.last_transition_time.as_ref());
+    let unscheduled = condition(&ConditionType::PodScheduled, ConditionStatus::False);
+    let since = unscheduled.and_then(|condition| condition.last_transition_time);
+    let created = meta.creation_timestamp.as_ref();
     PodView {
         id: PodRef {
             namespace,
@@ -146,30 +157,13 @@ fn pod_view(pod: &Pod, place: Place) -> PodView {
         },
         demand,
         pin,
-        created: meta
-            .creation_timestamp
-            .as_ref()
-            .map_or(0, |t| t.0.as_second()),
+        created: created.map_or(0, |time| time.0.as_second()),
         generation: meta.generation.unwrap_or_default(),
         place,
         terminating: meta.deletion_timestamp.is_some(),
-        disrupted: condition("DisruptionTarget", "True").is_some(),
+        disrupted: condition(&ConditionType::DisruptionTarget, ConditionStatus::True).is_some(),
         nominated: status.nominated_node_name.as_deref().map(Into::into),
-        unscheduled_since: since.map(|time| time.0.as_second()),
-    }
-}
-
-fn container(container: &shape::Container) -> Container<'_> {
-    let taken = container.ports.iter().filter(|port| port.host_port > 0);
-    let port = |port: &shape::ContainerPort| {
-        let address = port.host_ip.as_deref().unwrap_or_default();
-        let protocol = port.protocol.as_deref().unwrap_or_default();
-        HostPort::new(address, protocol, port.host_port.into())
-    };
-    Container {
-        requests: &container.resources.requests,
-        ports: taken.map(port).collect(),
-        sidecar: container.restart_policy.as_deref() == Some("Always"),
+        unscheduled_since: since.map(Timestamp::as_secs),
     }
 }
 
@@ -185,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pods_that_wait_for_this_scheduler_or_take_room_matter() {
+    fn only_pods_of_this_scheduler_and_bound_pods_matter() {
         let gates = json!([{"name": "wait"}]);
         check(&json!({}), "Pending", Some(&Place::Waits));
         check(
@@ -219,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_asks_for_what_its_spec_says() {
+    fn a_pods_demand_comes_from_its_spec() {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": "p", "namespace": "ns", "uid": "u", "generation": 3,
                          "creationTimestamp": "1970-01-01T00:00:07Z", "labels": {"a": "b"}},

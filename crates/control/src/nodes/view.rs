@@ -1,4 +1,4 @@
-//! From nodes and pods as watched to what the rules of their lives understand.
+//! Nodes and pods as the rules of [`kennel_core::lifecycle`] read them.
 
 use std::sync::Arc;
 
@@ -6,36 +6,35 @@ use kennel_core::lifecycle::conditions::{Conditions, Kind, Says};
 use kennel_core::lifecycle::residents::Resident;
 use kennel_core::lifecycle::{NodeFacts, NodeTaint};
 use kennel_core::taint::{Taint, Toleration};
+use kennel_types::{self as types, Node};
 use kube::ResourceExt as _;
 
-use crate::shape::{self, Node, Pod};
+use crate::informers::Pod;
 
-/// Nodes with this label do not count when a zone is judged.
+/// Nodes with this label do not count towards the health of their zone.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
-/// Where a node stands: the labels of its region, and the older name.
+/// A node's region: the label, and its deprecated name.
 const REGION: [&str; 2] = [
     "topology.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/region",
 ];
-/// And of its zone.
+/// A node's zone: the label, and its deprecated name.
 const ZONE: [&str; 2] = [
     "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/zone",
 ];
 
-/// A node.
 pub(super) fn node(node: &Node) -> NodeFacts {
     let meta = &node.metadata;
     let mut conditions = Conditions::default();
     let mut heartbeat = None;
     for condition in &node.status.conditions {
-        let Some(kind) = Kind::named(&condition.r#type) else {
+        let Some(kind) = Kind::named(condition.r#type.as_str()) else {
             continue;
         };
-        conditions.set(kind, Says::read(&condition.status));
+        conditions.set(kind, Says::read(condition.status.as_str()));
         if kind == Kind::Ready {
-            let time = condition.last_heartbeat_time.as_ref();
-            heartbeat = time.map(|time| time.0.as_second());
+            heartbeat = condition.last_heartbeat_time.map(types::Timestamp::as_secs);
         }
     }
     NodeFacts {
@@ -59,16 +58,16 @@ fn text(text: Option<&String>) -> Arc<str> {
     text.map(String::as_str).unwrap_or_default().into()
 }
 
-fn node_taint(found: &shape::Taint) -> NodeTaint {
-    let added = found.time_added.as_ref().map(|time| time.0.as_second());
+fn node_taint(found: &types::Taint) -> NodeTaint {
+    let added = found.time_added.map(types::Timestamp::as_secs);
     NodeTaint {
         taint: taint(found),
         added,
     }
 }
 
-/// A taint, without since when.
-pub(super) fn taint(found: &shape::Taint) -> Taint {
+/// A taint without the time it was added.
+pub(super) fn taint(found: &types::Taint) -> Taint {
     Taint {
         key: found.key.clone(),
         value: found.value.clone(),
@@ -88,7 +87,7 @@ fn zone(node: &Node) -> Arc<str> {
     }
 }
 
-/// A pod on a node, with what is kept of it; nothing if it is on none.
+/// A pod that is bound to a node, with what the caller keeps of it.
 pub(super) fn resident<T>(pod: &Pod, kept: T) -> Option<Resident<T>> {
     let node = pod
         .spec
@@ -103,15 +102,7 @@ pub(super) fn resident<T>(pod: &Pod, kept: T) -> Option<Resident<T>> {
     })
 }
 
-/// Is a pod ready?
-pub(super) fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.conditions.iter();
-    conditions
-        .filter(|condition| condition.r#type == "Ready")
-        .any(|condition| condition.status == "True")
-}
-
-/// What a pod tolerates; what cannot be read is not tolerated.
+/// A pod's tolerations. One that cannot be decoded tolerates nothing.
 pub(super) fn tolerations(pod: &Pod) -> Vec<Toleration> {
     let list = pod.spec.tolerations.as_array().into_iter().flatten();
     list.filter_map(|item| serde_json::from_value(item.clone()).ok())
@@ -128,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_read_as_far_as_it_matters() {
+    fn a_node_is_converted() {
         let facts = read(json!({
             "metadata": {"name": "n", "uid": "u", "resourceVersion": "7",
                 "creationTimestamp": "1970-01-01T00:00:05Z"},

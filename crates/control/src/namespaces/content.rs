@@ -1,4 +1,4 @@
-//! One attempt to empty a namespace.
+//! One attempt to delete the content of a namespace and to finalize it.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,20 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::discover::{self, Stored};
+use crate::discovery::{self, Stored};
 
-/// What an attempt came to.
-pub(super) enum Emptied {
-    /// Nothing holds the namespace any more, as far as we are concerned.
+pub(super) enum Progress {
+    /// The namespace is empty and has no finalizer of ours any more.
     Finalized,
-    /// Something remains, or could not be done.
-    NotYet,
+    /// Content remains, or a request failed.
+    Remaining,
 }
 
-/// Empties namespaces.
-pub(super) struct Emptier {
+pub(super) struct ContentDeleter {
     client: Client,
     writer: Writer,
-    /// Asked for once it is needed, and until it is told.
-    stored: OnceCell<Vec<Stored>>,
+    /// Discovered on first use; a failure is tried again on the next.
+    resources: OnceCell<Vec<Stored>>,
 }
 
 #[derive(Deserialize)]
@@ -48,12 +46,12 @@ struct Metadata {
 }
 
 /// Why objects could not be listed or deleted.
-struct Trouble {
+struct ContentError {
     code: Option<u16>,
     message: String,
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for ContentError {
     fn from(failure: Failure) -> Self {
         Self {
             code: failure.code,
@@ -62,36 +60,37 @@ impl From<Failure> for Trouble {
     }
 }
 
-impl Emptier {
+impl ContentDeleter {
     pub(super) fn new(client: Client, writer: Writer) -> Self {
         Self {
             client,
             writer,
-            stored: OnceCell::new(),
+            resources: OnceCell::new(),
         }
     }
 
-    /// Empties a namespace as far as it can be now, tells what remains, and finalizes it if nothing does.
-    pub(super) async fn empty(&self, name: &str, uid: &str) -> Emptied {
+    /// Deletes what can be deleted now, writes what remains to the conditions, and finalizes the namespace if nothing
+    /// does.
+    pub(super) async fn delete(&self, name: &str, uid: &str) -> Progress {
         match self.attempt(name, uid).await {
-            Ok(emptied) => emptied,
-            Err(failure) if failure.is(404) => Emptied::Finalized,
+            Ok(progress) => progress,
+            Err(failure) if failure.is(404) => Progress::Finalized,
             Err(failure) => {
                 if !failure.is(409) {
-                    tracing::warn!("emptying namespace {name} failed: {failure}");
+                    tracing::warn!("deleting the content of namespace {name} failed: {failure}");
                 }
-                Emptied::NotYet
+                Progress::Remaining
             }
         }
     }
 
-    async fn attempt(&self, name: &str, uid: &str) -> Result<Emptied, Failure> {
+    async fn attempt(&self, name: &str, uid: &str) -> Result<Progress, Failure> {
         let path = format!("/api/v1/namespaces/{name}");
         let namespace = self.get(&path).await?;
-        let is_it = namespace["metadata"]["uid"] == uid;
+        let same = namespace["metadata"]["uid"] == uid;
         let deleting = !namespace["metadata"]["deletionTimestamp"].is_null();
-        if !is_it || !deleting || namespace::finalized(&namespace).is_none() {
-            return Ok(Emptied::Finalized);
+        if !same || !deleting || namespace::finalized(&namespace).is_none() {
+            return Ok(Progress::Finalized);
         }
         let attempt = self.delete_content(name).await;
         let mut namespace = namespace;
@@ -102,39 +101,39 @@ impl Emptier {
             namespace = self.writer.send(&call).await?.tree()?;
         }
         if !attempt.is_empty() {
-            return Ok(Emptied::NotYet);
+            return Ok(Progress::Remaining);
         }
         if let Some(finalized) = namespace::finalized(&namespace) {
             let call = Call::replace(format!("{path}/finalize"), &finalized);
             self.writer.send(&call).await?;
         }
-        Ok(Emptied::Finalized)
+        Ok(Progress::Finalized)
     }
 
     async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.writer.send(&Call::get(path)).await?.tree()
     }
 
-    /// Deletes all there is: pods first, and the rest once they are gone.
+    /// Deletes pods first, and the rest once they are gone.
     async fn delete_content(&self, namespace: &str) -> Attempt {
         let mut attempt = Attempt::default();
-        let stored = self
-            .stored
-            .get_or_try_init(|| discover::stored(&self.client));
-        let stored = match stored.await {
-            Ok(stored) => stored,
+        let resources = self
+            .resources
+            .get_or_try_init(|| discovery::stored(&self.client));
+        let resources = match resources.await {
+            Ok(resources) => resources,
             Err(error) => {
                 attempt.undiscovered = Some(format!("Discovery failed for some groups: {error}"));
                 return attempt;
             }
         };
         let is_pods = |s: &&Stored| s.resource.group.is_empty() && s.resource.plural == "pods";
-        let inside = || stored.iter().filter(|s| s.namespaced);
-        for pods in inside().filter(is_pods) {
+        let namespaced = || resources.iter().filter(|s| s.namespaced);
+        for pods in namespaced().filter(is_pods) {
             self.delete_all(namespace, pods, &mut attempt).await;
         }
         if attempt.is_empty() {
-            for other in inside().filter(|s| !is_pods(s)) {
+            for other in namespaced().filter(|s| !is_pods(s)) {
                 self.delete_all(namespace, other, &mut attempt).await;
             }
         }
@@ -148,19 +147,19 @@ impl Emptier {
             if listed.is_empty() {
                 return Ok(listed);
             }
-            self.delete(namespace, stored, &listed).await?;
+            self.delete_objects(namespace, stored, &listed).await?;
             self.list(namespace, stored).await
         };
         match result.await {
             Ok(left) if left.is_empty() => {}
             Ok(left) => attempt.remaining.push(remaining(stored, &left)),
-            // No such resource any more: nothing of it is left.
-            Err(trouble) if matches!(trouble.code, Some(404 | 405)) => {}
-            Err(trouble) => attempt.failures.push(trouble.message),
+            // The resource is no longer served, so nothing of it remains.
+            Err(error) if matches!(error.code, Some(404 | 405)) => {}
+            Err(error) => attempt.failures.push(error.message),
         }
     }
 
-    async fn delete(
+    async fn delete_objects(
         &self,
         namespace: &str,
         stored: &Stored,
@@ -184,13 +183,16 @@ impl Emptier {
         Ok(())
     }
 
-    async fn list(&self, namespace: &str, stored: &Stored) -> Result<Vec<Metadata>, Trouble> {
+    async fn list(&self, namespace: &str, stored: &Stored) -> Result<Vec<Metadata>, ContentError> {
         let call = Call::get(stored.collection(namespace));
         let tree = self.writer.send(&call).await?.tree()?;
-        // What cannot be read must not be taken for nothing.
-        let list: List = serde_json::from_value(tree).map_err(|error| Trouble {
+        // A list that cannot be decoded must not count as empty.
+        let list: List = serde_json::from_value(tree).map_err(|error| ContentError {
             code: None,
-            message: format!("a list of {} is none: {error}", stored.resource.plural),
+            message: format!(
+                "the list of {} cannot be decoded: {error}",
+                stored.resource.plural
+            ),
         })?;
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
     }

@@ -1,4 +1,4 @@
-//! Each write against an API that is a list of answers, and what it sent to it.
+//! Each write against an API that answers from a script, and the requests that it sends.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// An answer; none is a connection that breaks.
+/// A response; none is a connection that breaks.
 type Scripted = Option<(u16, Value)>;
 type Sent = Arc<Mutex<Vec<(String, Value)>>>;
 
@@ -60,11 +60,11 @@ fn taken() -> Scripted {
     Some((409, json!({"reason": "AlreadyExists", "message": "taken"})))
 }
 
-/// How a write ends, in a word, and what it sent.
+/// How a write ends, and the requests that it sent.
 async fn done(write: Write, script: Vec<Scripted>) -> (String, Vec<(String, Value)>) {
     let answers = script.len();
     let (writer, sent) = api(script);
-    let performed = perform(&writer, &Names::default(), &set(), write).await;
+    let performed = perform(&writer, &PendingNames::default(), &set(), write).await;
     let sent = sent.lock().unwrap().clone();
     assert_eq!(sent.len(), answers, "{sent:?}");
     let word = match performed.outcome {
@@ -79,16 +79,15 @@ async fn done(write: Write, script: Vec<Scripted>) -> (String, Vec<(String, Valu
     (word, sent)
 }
 
+/// The body of the request that creates a pod of this name.
+fn body(name: &str) -> String {
+    json!({"metadata": {"generateName": "d-", "name": name}}).to_string()
+}
+
 async fn created(script: Vec<Scripted>) -> (String, Vec<String>) {
     let (writer, sent) = api(script);
-    let word = match pods::create(
-        &writer,
-        &Names::default(),
-        &set(),
-        r#"{"metadata":{"generateName":"d-"}}"#,
-    )
-    .await
-    {
+    let names = PendingNames::default();
+    let word = match pods::create(&writer, &names, &set(), body).await {
         Ok(_) => "pod".to_owned(),
         Err(failed) => format!("{:?}", failed.failure.kind),
     };
@@ -104,7 +103,7 @@ fn all_equal(names: &[String]) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_whose_answer_got_lost_is_asked_for_again_under_the_same_name() {
+async fn a_create_whose_response_got_lost_is_repeated_with_the_same_name() {
     let (word, names) = created(vec![None, None, taken()]).await;
     assert_eq!((word.as_str(), names.len()), ("pod", 3));
     assert!(all_equal(&names), "{names:?}");
@@ -115,22 +114,17 @@ async fn a_pod_whose_answer_got_lost_is_asked_for_again_under_the_same_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_was_seen_is_not_asked_for_again() {
+async fn a_pod_that_a_watch_delivered_is_not_created_again() {
     let (writer, sent) = api(vec![None]);
-    let names = Names::default();
+    let names = PendingNames::default();
     let watching = async {
         tokio::task::yield_now().await;
         let sent = sent.lock().unwrap();
         let name = sent[0].1["metadata"]["name"].as_str().unwrap();
-        names.saw(&"ns".into(), &name.into());
+        names.observed(&"ns".into(), &name.into());
     };
     let set = set();
-    let creating = pods::create(
-        &writer,
-        &names,
-        &set,
-        r#"{"metadata":{"generateName":"d-"}}"#,
-    );
+    let creating = pods::create(&writer, &names, &set, body);
     let watching = async {
         while sent.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
@@ -143,14 +137,14 @@ async fn a_pod_that_was_seen_is_not_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_somebody_else_has_is_replaced_by_another() {
+async fn a_name_that_is_taken_is_replaced_by_another() {
     let (word, names) = created(vec![taken(), Some((201, json!({})))]).await;
     assert_eq!((word.as_str(), names.len()), ("pod", 2));
     assert_ne!(names[0], names[1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_certain_is_said_at_once_and_what_is_not_is_called_so() {
+async fn definite_failures_are_reported_at_once_and_indefinite_ones_as_unknown() {
     let (word, names) = created(vec![Some((403, json!({"message": "quota"})))]).await;
     assert_eq!((word.as_str(), names.len()), ("Refused", 1));
     let again_and_again = std::iter::repeat_n(Some((500, json!({}))), 5).collect();

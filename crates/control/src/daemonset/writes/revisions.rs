@@ -1,9 +1,10 @@
-//! Writing revisions (rules 4.4 and 4.6.2).
+//! Writes ControllerRevisions (rules 4.4 and 4.6.2).
 
 use kennel_client::api;
 use kennel_client::write::{self, Call, Content, Writer};
 use kennel_core::daemonset::event::{Answer, FailureKind, Object, SetRef};
 use kennel_core::daemonset::history::Revision;
+use kennel_types::Reason;
 use serde_json::json;
 
 use super::{Failed, Target, target};
@@ -17,7 +18,7 @@ fn collection(set: &SetRef) -> String {
     api::group_path("apps/v1", &set.namespace, "controllerrevisions")
 }
 
-/// Creates a revision. If the name is taken by one that keeps the same, that is the revision.
+/// Creates a revision. If one with the same name and data exists, that is the revision.
 pub(super) async fn create(
     writer: &Writer,
     set: &SetRef,
@@ -27,13 +28,13 @@ pub(super) async fn create(
 ) -> Result<Answer, Failed> {
     let collection = collection(set);
     let failure = match writer
-        .send_certainly(&Call::create(collection.as_str(), body))
+        .send_idempotent(&Call::create(collection.as_str(), body))
         .await
     {
         Ok(answer) => return read(&answer).map(Answer::Revision),
         Err(failure) => failure,
     };
-    if !(failure.is(409) && failure.reason == "AlreadyExists") {
+    if !(failure.is(409) && failure.reason == Reason::AlreadyExists) {
         return Err(failure.into());
     }
     let holder = writer
@@ -46,7 +47,7 @@ pub(super) async fn create(
     Err(Failed::of_kind(FailureKind::NameTaken, failure.message))
 }
 
-/// Numbers a revision anew. Its data is not sent, so that its bytes stay what they are.
+/// Changes a revision's number. The patch leaves out the data, so that its bytes stay unchanged.
 pub(super) async fn renumber(
     writer: &Writer,
     revision: &Target<'_>,
@@ -54,12 +55,14 @@ pub(super) async fn renumber(
 ) -> Result<Answer, Failed> {
     let patch = json!({"metadata": {"uid": revision.uid}, "revision": number});
     let call = Call::patch(revision.path.as_str(), Content::Merge, &patch);
-    let answer = writer.send_certainly(&call).await?;
+    let answer = writer.send_idempotent(&call).await?;
     read(&answer).map(Answer::Revision)
 }
 
 fn read(answer: &write::Answer) -> Result<Revision, Failed> {
     let object = serde_json::from_slice(&answer.body).ok();
     let revision = object.as_ref().and_then(view::revision);
-    revision.ok_or_else(|| Failed::refused("the API answered with no revision of ours".to_owned()))
+    revision.ok_or_else(|| {
+        Failed::refused("the API's response is not a revision of a DaemonSet".to_owned())
+    })
 }

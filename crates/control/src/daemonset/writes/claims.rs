@@ -1,4 +1,4 @@
-//! Adopting and releasing pods and revisions (rules 3.2.3, 3.2.5 and 4.1).
+//! Adopts and releases pods and revisions (rules 3.2.3, 3.2.5 and 4.1).
 
 use kennel_client::api;
 use kennel_client::write::{Call, Content, Writer};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Failed, Target};
 
-/// Makes the DaemonSet the controller of an object, if the DaemonSet is still there and alive.
+/// Makes the DaemonSet the controller of an object, unless the DaemonSet is deleted or being deleted.
 pub(super) async fn adopt(
     writer: &Writer,
     set: &SetRef,
@@ -24,15 +24,13 @@ pub(super) async fn adopt(
     });
     let patch = json!({"metadata": {"uid": object.uid, "ownerReferences": [owner]}});
     let call = Call::patch(object.path.as_str(), Content::Strategic, &patch);
-    match writer.send_certainly(&call).await {
-        // It is gone: there is nothing to adopt.
+    match writer.send_idempotent(&call).await {
         Err(failure) if failure.is(404) => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
     }
 }
 
-/// Removes the DaemonSet from an object's owners. One that is gone, or has no owner or another uid, is
-/// as good as released.
+/// Removes the DaemonSet from an object's owners. 404 and 422 (no such owner, or another uid) count as success.
 pub(super) async fn release(
     writer: &Writer,
     set: &SetRef,
@@ -41,19 +39,18 @@ pub(super) async fn release(
     let owner = json!({"$patch": "delete", "uid": &*set.uid});
     let patch = json!({"metadata": {"uid": object.uid, "ownerReferences": [owner]}});
     let call = Call::patch(object.path.as_str(), Content::Strategic, &patch);
-    match writer.send_certainly(&call).await {
+    match writer.send_idempotent(&call).await {
         Err(failure) if failure.is(404) || failure.is(422) => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
     }
 }
 
-/// The DaemonSet as it is now.
+/// Reads the DaemonSet from the API.
 pub(super) async fn live(writer: &Writer, set: &SetRef) -> Result<Value, Failed> {
     let answer = writer.send(&Call::get(path(set))).await?;
     Ok(answer.tree()?)
 }
 
-/// The DaemonSet's path.
 pub(super) fn path(set: &SetRef) -> String {
     let collection = api::group_path("apps/v1", &set.namespace, "daemonsets");
     format!("{collection}/{}", set.name)

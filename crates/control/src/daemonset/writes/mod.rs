@@ -1,11 +1,11 @@
-//! The controller's writes, each from its beginning to an answer that the planner understands.
+//! The planner's writes as requests to the API.
 //!
-//! When to try again is decided by the planner. What is done again here is only what makes a single
-//! write certain: where an answer got lost, the same request is sent again under the same name. All
-//! writes can be repeated without harm: they name a uid, a version or a name of their own.
+//! The planner decides when to retry. Requests are repeated here only to find out how one write ended: when a response
+//! got lost, the same request is sent again. All writes are idempotent: they name a uid, a resource version or a generated
+//! name.
 
 mod claims;
-mod names;
+mod pending_names;
 mod pods;
 mod revisions;
 mod status;
@@ -13,13 +13,13 @@ mod status;
 use kennel_client::write::{self, Writer};
 use kennel_core::daemonset::event::{Answer, Failure, FailureKind, Object, Outcome, SetRef, Write};
 
-pub(super) use names::Names;
+pub(super) use pending_names::PendingNames;
 pub(super) use status::{count_collision, write_status};
 
-/// The cause that tells of a namespace being deleted.
+/// The cause of a 403 in a namespace that is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// How a write ended, and whether the API asked for less on the way.
+/// How a write ended, and whether the API asked to slow down.
 pub(super) struct Performed {
     pub(super) outcome: Outcome,
     pub(super) pushed_back: bool,
@@ -43,7 +43,7 @@ impl From<Result<Answer, Failed>> for Performed {
     }
 }
 
-/// A write that was not done.
+/// A write that failed.
 #[derive(Debug)]
 pub(super) struct Failed {
     failure: Failure,
@@ -59,8 +59,8 @@ impl Failed {
         self.failure.kind == FailureKind::NotFound
     }
 
-    /// Nobody knows whether it was done, and it must not be done twice.
-    fn of_unknown_end(mut self) -> Self {
+    /// It is unknown whether the write was applied, and it must not be applied twice.
+    fn of_unknown_outcome(mut self) -> Self {
         self.failure.kind = FailureKind::Unknown;
         self
     }
@@ -98,16 +98,16 @@ impl From<write::Failure> for Failed {
     }
 }
 
-/// Carries out any write but those of a status.
+/// Performs any write except that of a status.
 pub(super) async fn perform(
     writer: &Writer,
-    names: &Names,
+    names: &PendingNames,
     set: &SetRef,
     write: Write,
 ) -> Performed {
     let result = match write {
         Write::CreatePod { node, blueprint } => {
-            pods::create(writer, names, set, &blueprint.pod(&node)).await
+            pods::create(writer, names, set, |name| blueprint.pod(&node, Some(name))).await
         }
         Write::DeletePod(pod) => pods::delete(writer, &pods::path(set, &pod)).await,
         Write::AdoptPod(pod) => claims::adopt(writer, set, &pods::path(set, &pod)).await,
@@ -148,10 +148,10 @@ fn target<'a>(collection: &str, object: &'a Object) -> Target<'a> {
     }
 }
 
-/// Deletes an object. One that is gone is as good as deleted.
+/// Deletes an object. 404 counts as success.
 async fn delete(writer: &Writer, object: &Target<'_>) -> Result<Answer, Failed> {
     let call = write::Call::delete(object.path.as_str(), object.uid);
-    match writer.send_certainly(&call).await {
+    match writer.send_idempotent(&call).await {
         Err(failure) if failure.is(404) => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
     }
@@ -162,7 +162,7 @@ async fn label(writer: &Writer, object: &Target<'_>, hash: &str) -> Result<Answe
     let labels = serde_json::json!({kennel_core::daemonset::HASH_LABEL: hash});
     let patch = serde_json::json!({"metadata": {"uid": object.uid, "labels": labels}});
     let call = write::Call::patch(object.path.as_str(), write::Content::Merge, &patch);
-    match writer.send_certainly(&call).await {
+    match writer.send_idempotent(&call).await {
         Err(failure) if failure.is(404) => Ok(Answer::Nothing),
         result => Ok(result.map(|_| Answer::Nothing)?),
     }

@@ -1,14 +1,15 @@
-//! The graph's actions as requests.
+//! The graph's actions as requests to the API.
 
 use kennel_client::write::{Call, Content, Writer};
 use kennel_core::garbage::Item;
 use kennel_core::garbage::graph::{Found, Lookup, Outcome, Policy, Step};
+use kennel_types::Reason;
 use serde_json::{Value, json};
 
-use crate::discover::Stored;
+use crate::discovery::Stored;
 
-/// Looks for an owner. Only an answer that says so makes it absent.
-pub(super) async fn verify(writer: &Writer, stored: &Stored, lookup: &Lookup) -> Found {
+/// Looks up an owner. Only a definite 404 or another uid makes it absent.
+pub(super) async fn look_up(writer: &Writer, stored: &Stored, lookup: &Lookup) -> Found {
     let path = stored.object(&lookup.namespace, &lookup.name);
     match writer.send(&Call::get(path)).await {
         Ok(answer) => match answer.written().uid.as_str() {
@@ -16,15 +17,14 @@ pub(super) async fn verify(writer: &Writer, stored: &Stored, lookup: &Lookup) ->
             uid if uid == &*lookup.uid => Found::Present,
             _ => Found::Absent,
         },
-        Err(failure) if failure.is(404) && failure.reason == "NotFound" => Found::Absent,
+        Err(failure) if failure.is(404) && failure.reason == Reason::NotFound => Found::Absent,
         Err(failure) => {
-            tracing::warn!("looking for the owner {} failed: {failure}", lookup.name);
+            tracing::warn!("looking up the owner {} failed: {failure}", lookup.name);
             Found::Unclear
         }
     }
 }
 
-/// Carries out a step.
 pub(super) async fn perform(writer: &Writer, stored: &Stored, item: &Item, step: &Step) -> Outcome {
     let path = stored.object(&item.namespace, &item.name);
     let Err(failure) = writer.send(&call(path, item, step)).await else {
@@ -49,7 +49,7 @@ fn call(path: String, item: &Item, step: &Step) -> Call {
             let options = json!({
                 "apiVersion": "v1", "kind": "DeleteOptions",
                 "preconditions": {"uid": uid, "resourceVersion": version},
-                "propagationPolicy": word(*policy),
+                "propagationPolicy": policy_name(*policy),
             });
             Call {
                 body: options.to_string(),
@@ -79,7 +79,7 @@ fn owners_patch(path: String, uid: &str, owners: &[Value]) -> Call {
     Call::patch(path, Content::Strategic, &patch)
 }
 
-fn word(policy: Policy) -> &'static str {
+fn policy_name(policy: Policy) -> &'static str {
     match policy {
         Policy::Background => "Background",
         Policy::Foreground => "Foreground",

@@ -1,4 +1,4 @@
-//! The writes to nodes and pods. Each names the uid and, where it depends on what was seen, the version.
+//! Writes to nodes and pods. Each names the uid and, where it depends on what was observed, the resource version.
 
 use kennel_client::api;
 use kennel_client::clock;
@@ -9,8 +9,8 @@ use kennel_core::lifecycle::monitor::{News, NodeVersion, PodName};
 use kennel_core::lifecycle::taints::Change;
 use serde_json::{Value, json};
 
-use super::{RETRY, facts};
-use crate::shape::Pod;
+use super::RETRY;
+use crate::informers::Pod;
 
 fn node_path(name: &str) -> String {
     format!("{}/{name}", api::cluster_path("nodes"))
@@ -20,7 +20,7 @@ fn pod_path(pod: &PodName) -> String {
     format!("{}/{}", api::core_path(&pod.namespace, "pods"), pod.name)
 }
 
-/// Says of a node that nobody knows how it is.
+/// Sets conditions of a node to `Unknown`.
 pub(super) async fn set_unknown(
     writer: &Writer,
     node: &NodeVersion,
@@ -48,8 +48,8 @@ pub(super) async fn set_unknown(
     Ok(writer.send(&call).await?.written())
 }
 
-/// Waits until the API answers again, whatever it says.
-pub(super) async fn until_answered(writer: &Writer, name: &str) {
+/// Waits until the API answers again, even with an error.
+pub(super) async fn until_available(writer: &Writer, name: &str) {
     loop {
         tokio::time::sleep(RETRY).await;
         match writer.send(&Call::get(node_path(name))).await {
@@ -59,7 +59,7 @@ pub(super) async fn until_answered(writer: &Writer, name: &str) {
     }
 }
 
-/// Gives a node the taints it should have.
+/// Replaces the taints of a node.
 pub(super) async fn set_taints(
     writer: &Writer,
     node: &NodeVersion,
@@ -88,7 +88,7 @@ pub(super) async fn set_taints(
     Ok(writer.send(&call).await?.written())
 }
 
-/// Says of a pod that it is not ready, if it is and is still the same. Was it?
+/// Sets a pod's `Ready` condition to `False`. Returns false if it was not ready, or is gone.
 pub(super) async fn mark_not_ready(writer: &Writer, pod: &PodName) -> Result<bool, Failure> {
     let found = writer.send(&Call::get(pod_path(pod))).await;
     let found = match found {
@@ -96,7 +96,7 @@ pub(super) async fn mark_not_ready(writer: &Writer, pod: &PodName) -> Result<boo
         found => found?.tree()?,
     };
     let read: Pod = serde_json::from_value(found).unwrap_or_default();
-    if read.metadata.uid.as_deref() != Some(&*pod.uid) || !facts::is_ready(&read) {
+    if read.metadata.uid.as_deref() != Some(&*pod.uid) || !read.status.is_ready() {
         return Ok(false);
     }
     let patch = json!({
@@ -113,8 +113,8 @@ pub(super) async fn mark_not_ready(writer: &Writer, pod: &PodName) -> Result<boo
     }
 }
 
-/// Says why a pod goes, and deletes it. That it is gone already is as good. If another has its name by now,
-/// the watch tells that it is gone before this is tried again.
+/// Sets a pod's `DisruptionTarget` condition, and deletes the pod. 404 counts as success. 409 means that another pod
+/// has its name; the watch delivers the deletion before the retry.
 pub(super) async fn evict(writer: &Writer, pod: &PodName) -> Result<(), Failure> {
     let patch = json!({
         "metadata": {"uid": &*pod.uid},
@@ -138,8 +138,8 @@ pub(super) async fn evict(writer: &Writer, pod: &PodName) -> Result<(), Failure>
     }
 }
 
-/// Tells people about a node.
-pub(super) fn tell(recorder: &Recorder, name: &str, uid: &str, news: News) {
+/// Emits an event on a node.
+pub(super) fn record_on_node(recorder: &Recorder, name: &str, uid: &str, news: News) {
     let (reason, message) = match news {
         News::Registered => (
             "RegisteredNode",
@@ -171,8 +171,8 @@ pub(super) fn tell(recorder: &Recorder, name: &str, uid: &str, news: News) {
     recorder.emit(about, note);
 }
 
-/// Tells people about a pod.
-pub(super) fn tell_of_pod(recorder: &Recorder, pod: &PodName, note: Note) {
+/// Emits an event on a pod.
+pub(super) fn record_on_pod(recorder: &Recorder, pod: &PodName, note: Note) {
     let about = Reference {
         api_version: "v1",
         kind: "Pod",

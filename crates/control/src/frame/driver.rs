@@ -1,0 +1,119 @@
+//! The loop that drives a controller.
+
+use kennel_client::Error;
+use kennel_client::clock::Clock;
+use kennel_types::Monotonic;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::watches::Signal;
+use super::{Context, Controller, HEARTBEAT, Watches};
+
+/// What ended a wait.
+enum Wakeup<E, O> {
+    Watched(Vec<Signal<E>>),
+    Completed(O),
+    Deadline,
+}
+
+/// Runs a controller until `stop` is cancelled.
+pub async fn run<C: Controller>(
+    mut controller: C,
+    watches: Watches<C::Event>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let name = controller.name();
+    tracing::info!("{name} started");
+    let mut cx = Context::new(watches, controller.pace());
+    let result = drive(&mut controller, &mut cx, &stop).await;
+    if result.is_ok() {
+        cx.work.finish().await;
+    }
+    tracing::info!("{name} stopped");
+    result
+}
+
+/// As [`run`], with a future beside it that ends when `stop` is cancelled or the controller is gone: the one that
+/// writes the controller's events.
+pub async fn run_with<C: Controller>(
+    controller: C,
+    watches: Watches<C::Event>,
+    beside: impl Future<Output = ()>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    tokio::join!(run(controller, watches, stop), beside).0
+}
+
+async fn drive<C: Controller>(
+    controller: &mut C,
+    cx: &mut Context<C>,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    controller.start(cx);
+    if cx.is_synced() {
+        controller.synced(cx);
+    }
+    loop {
+        let heartbeat = cx.now() + HEARTBEAT;
+        let synced = cx.is_synced();
+        let deadline = synced.then(|| controller.next_deadline(&cx.clock));
+        let deadline = deadline.flatten().unwrap_or(heartbeat);
+        let wakeup = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            batch = cx.watches.next_batch() => Wakeup::Watched(batch),
+            outcome = cx.work.next() => Wakeup::Completed(outcome),
+            () = wait(cx.clock, deadline.min(heartbeat)) => Wakeup::Deadline,
+        };
+        let began = Instant::now();
+        match wakeup {
+            Wakeup::Watched(batch) => {
+                if let Some(resource) = handle(controller, cx, batch) {
+                    let stopped = stop.is_cancelled();
+                    return if stopped {
+                        Ok(())
+                    } else {
+                        Err(Error::WatchEnded(resource))
+                    };
+                }
+            }
+            Wakeup::Completed(outcome) => controller.completed(outcome, cx),
+            Wakeup::Deadline => {}
+        }
+        if cx.is_synced() {
+            controller.reconcile(cx);
+        }
+        controller.observe(&cx.round(began.elapsed()));
+    }
+}
+
+/// Handles one round of events. Returns the resource whose watch has ended, if one has.
+fn handle<C: Controller>(
+    controller: &mut C,
+    cx: &mut Context<C>,
+    batch: Vec<Signal<C::Event>>,
+) -> Option<&'static str> {
+    for signal in batch {
+        match signal {
+            Signal::Event(event) => controller.handle(event, cx),
+            Signal::Synced(watch) => {
+                if cx.watches.sync(watch) {
+                    controller.synced(cx);
+                }
+            }
+            Signal::Ended(resource) => return Some(resource),
+        }
+    }
+    None
+}
+
+/// Waits until a deadline. One that has passed only yields: a timer would round it up to a millisecond.
+async fn wait(clock: Clock, deadline: Monotonic) {
+    if deadline <= clock.monotonic() {
+        tokio::task::yield_now().await;
+    } else {
+        clock.sleep_until(deadline).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! The garbage collector: carries out what [`kennel_core::garbage::graph`] decides about objects whose owners are deleted
+//! or being deleted.
+//!
+//! ```text
+//!   informers, metadata watches ─▶ Graph ─▶ writes ─▶ API
+//!                                    ▲        │
+//!                                    └────────┘ lookups, outcomes
+//! ```
+//!
+//! It discovers the API's kinds once, when it starts.
+
+mod controller;
+mod watches;
+mod writes;
+
+use kennel_client::Error;
+use kennel_client::events::Recorder;
+use kennel_client::fence::Fence;
+use kennel_client::write::Writer;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use crate::frame;
+use crate::informers::Informers;
+use controller::GarbageCollector;
+
+/// The source that events name.
+const COMPONENT: &str = "garbage-collector-controller";
+
+/// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
+pub fn run(
+    client: Client,
+    informers: &mut Informers,
+    stop: CancellationToken,
+) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+    let writer = Writer::new(client.clone(), Fence::open());
+    let (recorder, recording) = Recorder::new(writer.clone(), COMPONENT, stop.clone());
+    let (controller, watches) = GarbageCollector::new(client, writer, recorder, informers);
+    frame::run_with(controller, watches, recording, stop)
+}
