@@ -56,7 +56,7 @@ macro_rules! metrics {
     ($vis:vis $table:ident;
      $($kind:ident $id:ident = $name:literal [$($label:literal)*] $help:literal;)+) => {
         $(
-            static $id: $crate::metric::Metric = $crate::metric::Metric {
+            pub(crate) static $id: $crate::metric::Metric = $crate::metric::Metric {
                 name: $name,
                 kind: $crate::metric::Kind::$kind,
                 labels: &[$($label),*],

@@ -9,7 +9,7 @@ use kennel_agent::args::{NodeArgs, RuntimeKind, Taint, Thresholds};
 use kennel_control::control_plane_role::ROLE;
 use kennel_control::nodes::lifecycle;
 use kennel_node::pressure::thresholds;
-use kennel_server::http::limits::Patience;
+use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};
 use kennel_server::{audit, expire, pki};
 use kennel_simulation::Simulation;
@@ -148,7 +148,7 @@ fn server_config(plan: &Plan, network: Option<&Network>) -> anyhow::Result<Confi
         token_file: None,
         token_key_days: pki::keys::DAYS_DEFAULT,
         event_ttl: expire::TTL_DEFAULT,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         audit: audit::Options {
             target: audit::Target::of(None, &plan.data),
             max_size: audit::SIZE,

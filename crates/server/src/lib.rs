@@ -1,32 +1,50 @@
 //! The Kubernetes API over a store.
 //!
-//! A request comes in through [`http`], is understood by [`request`], finds its row in
-//! [`registry`], and is carried out by [`verbs`] with the help of the rooms below:
-//!
 //! ```text
-//!  http ─▶ request ─▶ verbs ─▶ schema (decode, strict, prune) ─▶ kinds (default, validate)
-//!                       │                                            │
-//!                       │          patch (json, merge, strategic)    admit
-//!                       ▼                                            ▼
-//!                     table, discovery, openapi                 store.txn ─▶ watch
+//!  server       listener, TLS and backend of one process: started and stopped in order
+//!    │  backend: the store and the API over it
+//!    ▼
+//!  http         connections, HTTP/1.1 and HTTP/2, access log; `answer` also serves clients in this process
+//!    │
+//!    ▼
+//!  router       authenticates and authorises a request, dispatches it by its path
+//!    │
+//!    ▼
+//!  verbs        get, list, watch, create, update, patch, delete, connect       discovery, openapi
+//!    │            bootstrap and expire write through them as well
+//!    ▼
+//!  admit        rules that need other objects or the user
+//!    │
+//!    ▼
+//!  api          state of all requests: store, watch hubs, authenticate, authorize, audit, fairness
+//!    │
+//!    ▼
+//!  request, response, status, upgrade, agent_client, tls, tcp, limits, metrics
+//!  registry, object, kinds, schema, table, patch, protobuf
 //! ```
+//!
+//! Modules import from their own level and from those below. One module refers upwards: the rows of
+//! [`registry`] name the admission of their resource.
 //!
 //! This crate must never import `control` or `node`: they are clients like any other.
 
 pub mod admit;
+mod agent_client;
 pub mod api;
 pub mod audit;
 mod authenticate;
 mod authorize;
+pub mod backend;
 mod bootstrap;
 pub mod continuation;
 pub mod discovery;
 pub mod expire;
+mod fairness;
 pub mod field;
 mod follow;
 pub mod http;
-pub mod inprocess;
 pub mod kinds;
+pub mod limits;
 pub mod metrics;
 pub use kennel_core::names;
 pub mod object;
@@ -37,10 +55,15 @@ pub mod present;
 pub mod protobuf;
 pub mod registry;
 pub mod request;
+pub mod response;
+mod router;
 pub mod schema;
 pub mod seal;
 pub mod server;
 pub mod status;
 pub mod table;
+mod tcp;
+mod tls;
+mod upgrade;
 pub mod verbs;
 pub mod watch;

@@ -5,11 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::Method;
-use kennel_core::metric::{Observed, Page};
-
-use crate::api::Api;
-use crate::http::flight::{Flight, Lane};
-use crate::verbs::Reply;
+use kennel_core::metric::Page;
 
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OTHER"];
 const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
@@ -37,12 +33,11 @@ kennel_core::metrics! {
         "Checkpoints of the write-ahead log into the database.";
 }
 
-/// What is counted.
+/// Counters of requests, and the metrics of other components of this process.
 #[derive(Default)]
 pub(crate) struct Metrics {
     requests: [[AtomicU64; CLASSES.len()]; METHODS.len()],
     microseconds: [AtomicU64; METHODS.len()],
-    /// The numbers of others in the same process.
     others: OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
 }
 
@@ -59,55 +54,21 @@ impl Metrics {
         self.microseconds[method].fetch_add(took, Ordering::Relaxed);
     }
 
-    /// From now on, what this says is shown, too.
-    pub(crate) fn also(&self, others: Box<dyn Fn() -> String + Send + Sync>) {
-        if self.others.set(others).is_err() {
-            tracing::warn!("only one may add to the metrics");
+    /// Appends another page to `/metrics`. Only one caller may.
+    pub(crate) fn add(&self, page: Box<dyn Fn() -> String + Send + Sync>) {
+        if self.others.set(page).is_err() {
+            tracing::warn!("metrics of other components are already registered; ignoring these");
         }
     }
 
-    /// The text of `/metrics`.
-    pub(crate) fn reply(&self, api: &Api) -> Reply {
-        let mut text = Page::of([&Shown { metrics: self, api } as &dyn Observed]);
+    pub(crate) fn append_others(&self, page: &mut String) {
         if let Some(others) = self.others.get() {
-            text.push_str(&others());
-        }
-        Reply::text(200, "text/plain; version=0.0.4", text)
-    }
-}
-
-/// The numbers of a server, where they are.
-struct Shown<'a> {
-    metrics: &'a Metrics,
-    api: &'a Api,
-}
-
-impl Observed for Shown<'_> {
-    fn show(&self, page: &mut Page) {
-        let Self { metrics, api } = self;
-        metrics.show_requests(page);
-        page.number(&WATCHES, api.hubs.watchers());
-        show_flight(page, &api.flight);
-        page.number(&REVISION, api.store.revision());
-        let spent = &api.authorizer.spent;
-        page.number(&DECISIONS, spent.decisions.load(Ordering::Relaxed));
-        let nanoseconds = spent.nanoseconds.load(Ordering::Relaxed);
-        page.number(
-            &DECISION_SECONDS,
-            seconds(Duration::from_nanos(nanoseconds)),
-        );
-        page.number(&AUDIT_DROPPED, api.settings.audit.lost());
-        if let Some(stats) = api.store.stats() {
-            page.number(&WRITES, stats.writes);
-            page.number(&BATCHES, stats.batches);
-            page.number(&SYNCS, stats.syncs);
-            page.number(&CHECKPOINTS, stats.checkpoints);
+            page.push_str(&others());
         }
     }
-}
 
-impl Metrics {
-    fn show_requests(&self, page: &mut Page) {
+    /// Shows the counts of requests.
+    pub(crate) fn show(&self, page: &mut Page) {
         let mut requests = Vec::new();
         let mut time = Vec::new();
         for (m, method) in METHODS.iter().enumerate() {
@@ -126,23 +87,7 @@ impl Metrics {
     }
 }
 
-fn show_flight(page: &mut Page, flight: &Flight) {
-    let lanes = Lane::ALL.map(|lane| (format!("lane=\"{}\"", lane.name()), flight.figures(lane)));
-    page.rows(
-        &INFLIGHT,
-        lanes.iter().map(|(lane, figures)| (lane, figures.taken)),
-    );
-    page.rows(
-        &QUEUED,
-        lanes.iter().map(|(lane, figures)| (lane, figures.waiting)),
-    );
-    page.rows(
-        &REJECTED,
-        lanes.iter().map(|(lane, figures)| (lane, figures.refused)),
-    );
-}
-
 /// Seconds as Prometheus reads them, without the rounding of a conversion to floating point.
-fn seconds(duration: Duration) -> String {
+pub(crate) fn seconds(duration: Duration) -> String {
     format!("{}.{:09}", duration.as_secs(), duration.subsec_nanos())
 }

@@ -1,28 +1,26 @@
-//! The form an object takes on its way to a client: as stored, as another version of its kind, as
-//! a table row, or as its metadata alone.
+//! Encodes objects for a client: as stored, as another version of their kind, as table rows, or as their
+//! metadata alone.
 
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
-use crate::kinds;
 use crate::object::{self, Document, Stored};
 use crate::registry::Resource;
 use crate::request::accept::Form;
 use crate::status::{ApiError, Result};
 use crate::table::{self, Header, IncludeObject};
 
-/// Presents objects of one resource to one client.
+/// Encodes the objects of one resource for one client.
 #[derive(Clone)]
 pub struct Presenter {
     row: &'static Resource,
     form: Form,
     include: IncludeObject,
-    /// Table watches name their columns once.
+    /// A table watch sends the columns once.
     columns_sent: bool,
 }
 
 impl Presenter {
-    /// A presenter for this form.
     pub fn new(row: &'static Resource, form: Form, include: IncludeObject) -> Self {
         Self {
             row,
@@ -33,8 +31,8 @@ impl Presenter {
     }
 
     /// Whether stored bytes go out as they are.
-    pub fn is_plain(&self) -> bool {
-        self.form == Form::Object && !is_view(self.row)
+    pub fn is_verbatim(&self) -> bool {
+        self.form == Form::Object && self.row.conversion.is_none()
     }
 
     /// `apiVersion` and `kind` of what is presented.
@@ -48,7 +46,7 @@ impl Presenter {
 
     /// One object.
     pub fn one(&self, stored: &Stored, revision: u64) -> Result<Bytes> {
-        if self.is_plain() {
+        if self.is_verbatim() {
             return Ok(object::bytes(stored, revision));
         }
         if self.form == Form::Metadata {
@@ -59,7 +57,7 @@ impl Presenter {
         Ok(self.tree(self.viewed(stored, revision)?))
     }
 
-    /// One object that is not stored, or not any more, in the row's own version.
+    /// One object that is not stored, or no longer, in the row's own version.
     pub fn document(&self, document: Document) -> Result<Bytes> {
         match self.form {
             Form::Object => unstored(self.row, &document),
@@ -105,7 +103,7 @@ impl Presenter {
     /// A list. `metadata` is that of the list.
     pub fn list(&self, metadata: &Map<String, Value>, items: Vec<Stored>) -> Result<ListBody> {
         let metadata = Value::Object(metadata.clone());
-        if self.is_plain() {
+        if self.is_verbatim() {
             let head = format!(
                 "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
                 self.row.kind,
@@ -145,26 +143,22 @@ impl Presenter {
         let document = Document::from_stored(self.row, stored).map_err(ApiError::internal)?;
         let mut tree = document.tree;
         tree["metadata"]["resourceVersion"] = revision.to_string().into();
-        if is_view(self.row) {
-            to_view(self.row, &mut tree);
-        }
+        self.row.convert_from_stored(&mut tree);
         Ok(tree)
     }
 }
 
-/// A list on its way out.
 pub enum ListBody {
-    /// All of it.
     Whole(Bytes),
     /// The start, and the items whose stored bytes follow.
     Pieces(Bytes, Vec<Stored>),
 }
 
-/// How much of a list is put together at a time: enough to keep the connection busy, little
-/// enough that a list of a hundred thousand pods needs no memory of its own.
+/// How much of a list is encoded at a time: enough to keep the connection busy, and so little that a list
+/// of a hundred thousand pods is never in memory as a whole.
 const PIECE_BYTES: usize = 128 * 1024;
 
-/// The pieces of a plain list.
+/// The pieces of a list of stored objects.
 pub fn list_pieces(head: Bytes, items: Vec<Stored>) -> impl Iterator<Item = Bytes> + Send {
     let mut items = items.into_iter().enumerate();
     let mut head = Some(head);
@@ -190,25 +184,6 @@ pub fn list_pieces(head: Bytes, items: Vec<Stored>) -> impl Iterator<Item = Byte
         }
         Some(out.freeze())
     })
-}
-
-/// Whether the row is another version of what is stored.
-pub fn is_view(row: &Resource) -> bool {
-    row.group == "events.k8s.io"
-}
-
-/// Turns the stored form into the row's own.
-pub fn to_view(row: &Resource, tree: &mut Value) {
-    if is_view(row) {
-        kinds::event::from_core(tree);
-    }
-}
-
-/// Turns the row's own form into the stored one.
-pub fn to_stored(row: &Resource, tree: &mut Value) {
-    if is_view(row) {
-        kinds::event::to_core(tree);
-    }
 }
 
 /// A document as bytes, raw parts included, with whatever resourceVersion it has.

@@ -1,92 +1,76 @@
-//! A whole server: store, certificates, API and socket, put together and taken apart in order.
+//! A server: the backend, certificates, TLS and a listener; starts and stops them in order.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_store::{OpenError, Options, SqliteStore};
+use kennel_store::{OpenError, Options};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::admit::service::Cidr;
+use crate::agent_client::AgentClient;
 use crate::api::{Api, Settings};
 use crate::audit::{self, Audit};
 use crate::authenticate::{Credentials, StaticTokens, TokenFileError};
-use crate::http::limits::Patience;
-use crate::http::{listen, tls};
-use crate::inprocess;
-use crate::object::Head;
+use crate::backend::{self, Backend};
+use crate::http::listen;
+use crate::limits::Timeouts;
 use crate::pki::{ADMIN, Pki, files, kubeconfig};
 use crate::seal::{KeyFileError, Keyring};
-use crate::verbs::connect::Agents;
+use crate::tls;
 
 /// How to run a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where everything is kept.
     pub data_dir: PathBuf,
-    /// Where to listen.
     pub listen: SocketAddr,
     /// Further names and addresses for the serving certificate.
     pub tls_san: Vec<String>,
-    /// Where cluster IPs come from.
+    /// The range that cluster IPs are allocated from.
     pub service_cidr: Cidr,
-    /// Tokens that are good until they are taken out of this file.
+    /// A file of static tokens.
     pub token_file: Option<PathBuf>,
     /// How many days old the key that signs service-account tokens may be at start.
     pub token_key_days: u32,
     /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
-    /// How long clients are waited for.
-    pub patience: Patience,
-    /// How to keep the audit log.
+    pub timeouts: Timeouts,
     pub audit: audit::Options,
-    /// The keys that secrets are encrypted with on disk.
+    /// A file of keys that secrets are encrypted with at rest.
     pub encryption_key_file: Option<PathBuf>,
 }
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The store could not be opened.
     #[error("cannot open the store")]
     Store(#[from] OpenError),
-    /// The address is taken or not ours.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// What went wrong.
         source: std::io::Error,
     },
-    /// Certificates could not be made or read.
     #[error("cannot prepare certificates")]
     Pki(#[from] files::PkiError),
-    /// The file of static tokens cannot be used.
     #[error(transparent)]
     TokenFile(#[from] TokenFileError),
-    /// TLS could not be set up.
     #[error("cannot prepare TLS")]
     Tls(#[from] tls::TlsError),
-    /// The encryption keys could not be read.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
-    /// The audit log could not be opened.
     #[error(transparent)]
     Audit(#[from] audit::OpenError),
-    /// The objects every cluster has could not be written.
     #[error("cannot write the first objects: {0}")]
     Bootstrap(String),
 }
 
-/// What a signer of certificates needs to know of its server, as PEM.
+/// The certificate authority, as PEM, for the controller that signs certificates.
 pub struct AuthorityFiles {
-    /// The CA's certificate.
     pub cert_pem: String,
-    /// The CA's key.
     pub key_pem: String,
-    /// The certificate that the server itself shows.
+    /// The serving certificate.
     pub server_cert_pem: String,
 }
 
@@ -94,19 +78,16 @@ pub struct AuthorityFiles {
 pub struct Server {
     /// The API, for clients in the same process.
     pub api: Arc<Api>,
-    /// The address it listens on.
+    backend: Backend,
     pub address: SocketAddr,
-    /// The administrator's kubeconfig.
+    /// The path of the administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// What certificates are signed with.
     pub authority: AuthorityFiles,
-    store: Arc<SqliteStore<Head>>,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
 }
 
 impl Server {
-    /// Starts a server.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let static_tokens = config.token_file.as_deref().map(StaticTokens::open);
         let static_tokens = static_tokens.transpose()?;
@@ -114,7 +95,7 @@ impl Server {
         if let Some(file) = &config.encryption_key_file {
             options.seal = Some(Arc::new(Keyring::read(file)?));
         }
-        let store = inprocess::open_store(options)?;
+        let store = backend::open_store(options)?;
         let listen_failed = |source| StartError::Listen {
             address: config.listen,
             source,
@@ -127,7 +108,7 @@ impl Server {
         let pki = Pki::open(&config.data_dir, &names, &addresses, config.token_key_days)?;
         let tls = tls::Tls::new(&pki)?;
         let kubeconfig = write_kubeconfig(&config, address, &pki)?;
-        let agents = Agents::new(&pki)?;
+        let agents = AgentClient::new(&pki)?;
         let authority = AuthorityFiles {
             cert_pem: pki.ca_pem.clone(),
             key_pem: pki.ca_key_pem,
@@ -145,13 +126,14 @@ impl Server {
             keys: pki.tokens,
             static_tokens,
         };
-        let api = inprocess::open_api(&store, credentials, settings).await?;
+        let backend = Backend::start(store, credentials, settings).await?;
+        let api = Arc::clone(&backend.api);
         let stop = CancellationToken::new();
         let serving = listen::serve(
             listener,
             tls,
             Arc::clone(&api),
-            config.patience,
+            config.timeouts,
             stop.clone(),
         );
         let serving = tokio::spawn(serving);
@@ -160,29 +142,27 @@ impl Server {
             address,
             kubeconfig,
             authority,
-            store,
+            backend,
             stop,
             serving,
         })
     }
 
-    /// The address as a URL.
     pub fn url(&self) -> String {
         format!("https://{}", self.api.settings.address)
     }
 
-    /// Stops in order: no new connections, watches ended, writes finished, store closed.
+    /// Stops in order: closes the listener, ends watches, finishes writes, closes the store.
     pub async fn stop(self) {
         self.stop.cancel();
         if let Err(error) = self.serving.await {
-            tracing::warn!(%error, "the listener did not end in order");
+            tracing::warn!(%error, "the listener task failed");
         }
-        self.store.close().await;
-        self.api.settings.audit.close().await;
+        self.backend.close().await;
     }
 }
 
-/// The names and addresses the serving certificate is good for.
+/// The subject alternative names of the serving certificate.
 fn subject_names(config: &Config, listening: IpAddr) -> (Vec<String>, Vec<IpAddr>) {
     let mut names: Vec<String> = [
         "localhost",
@@ -214,7 +194,7 @@ fn subject_names(config: &Config, listening: IpAddr) -> (Vec<String>, Vec<IpAddr
     (names, addresses)
 }
 
-/// A server that listens everywhere is reached at home.
+/// The address for clients on this machine; loopback if the server listens on all addresses.
 fn reachable(listening: IpAddr) -> IpAddr {
     if listening.is_unspecified() {
         IpAddr::V4(Ipv4Addr::LOCALHOST)

@@ -259,7 +259,7 @@ impl ApiError {
     }
 
     /// 500 in another's words, without a reason: upstream's answer when an agent cannot be reached.
-    pub fn unexplained(message: impl Into<String>) -> Self {
+    pub fn without_reason(message: impl Into<String>) -> Self {
         Self::new(500, Reason::Unknown, message)
     }
 

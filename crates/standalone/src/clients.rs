@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use kennel_server::api::Api;
-use kennel_server::http::{body, connection};
+use kennel_server::http::{self as server_http, body};
 use kennel_server::request::User;
 use kube::client::Body;
 
@@ -23,7 +23,7 @@ fn counted(api: &Arc<Api>, user: User, count: Arc<RequestCount>) -> kube::Client
     let service = tower::service_fn(move |request: Request<Body>| {
         let (api, user, count) = (Arc::clone(&api), user.clone(), Arc::clone(&count));
         async move {
-            let response: Response<body::Body> = connection::answer(&api, request, user).await;
+            let response: Response<body::Body> = server_http::answer(&api, request, user).await;
             count.increment(response.status().as_u16());
             Ok::<_, Infallible>(response)
         }

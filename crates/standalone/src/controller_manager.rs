@@ -41,7 +41,7 @@ pub fn start(
 
 fn show_metrics(supervisor: &Supervisor, metrics: Vec<Arc<dyn Observed>>, api: &Api) {
     let restarts = supervisor.restart_metrics();
-    api.also_show(move || {
+    api.add_metrics(move || {
         let own = [&restarts as &dyn Observed, &RequestCounts];
         Page::of(own.into_iter().chain(metrics.iter().map(|one| &**one)))
     });

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use kennel_server::api::Api;
-use kennel_server::http::{body, connection};
-use kennel_server::inprocess::InProcess;
+use kennel_server::audit;
+use kennel_server::backend::Backend;
+use kennel_server::http::{self as server_http, body};
 use kennel_server::request::User;
 use kennel_store::Options;
 use kube::client::Body;
@@ -14,7 +15,7 @@ use tempfile::TempDir;
 
 /// A server on a directory of its own.
 pub struct Server {
-    server: InProcess,
+    server: Backend,
     _dir: TempDir,
 }
 
@@ -24,7 +25,13 @@ impl Server {
         let dir = TempDir::new().expect("a temporary directory can be made");
         let address = "127.0.0.1:6443".parse().expect("this is an address");
         let cidr = "10.96.0.0/16".parse().expect("this is a range");
-        let opened = InProcess::open(Options::new(dir.path()), address, cidr).await;
+        let opened = Backend::open(
+            Options::new(dir.path()),
+            address,
+            cidr,
+            &audit::Options::off(),
+        )
+        .await;
         let server = opened.unwrap_or_else(|error| panic!("the server cannot be opened: {error}"));
         Self { server, _dir: dir }
     }
@@ -56,5 +63,5 @@ pub(crate) async fn answer(
     name: &str,
     request: Request<Body>,
 ) -> Response<body::Body> {
-    connection::answer(api, request, User::master(name)).await
+    server_http::answer(api, request, User::master(name)).await
 }

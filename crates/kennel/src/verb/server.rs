@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kennel_server::audit::{Options as AuditOptions, Target};
-use kennel_server::http::limits::Patience;
+use kennel_server::limits::Timeouts;
 use kennel_server::server::Config;
 use kennel_standalone::server;
 
@@ -38,7 +38,7 @@ pub(super) fn config(args: ServerArgs) -> Config {
         token_file: args.token_file,
         token_key_days: args.token_key_days,
         event_ttl: Duration::from_secs(args.event_ttl),
-        patience: client_timeout.map_or_else(Patience::default, Patience::at_most),
+        timeouts: client_timeout.map_or_else(Timeouts::default, Timeouts::at_most),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kennel_server::audit::Options;
-use kennel_server::http::limits::Patience;
+use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -62,7 +62,7 @@ async fn start(dir: &TempDir, listen: SocketAddr) -> Server {
         token_file: None,
         token_key_days: kennel_server::pki::keys::DAYS_DEFAULT,
         event_ttl: kennel_server::expire::TTL_DEFAULT,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         audit: Options::off(),
         encryption_key_file: None,
     };

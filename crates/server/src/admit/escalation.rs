@@ -1,11 +1,12 @@
-//! Nobody grants what they do not hold: roles and bindings are written only by those who have all of their
-//! rules themselves, or the explicit right to `escalate` or to `bind`.
+//! Admission of RBAC objects: prevents privilege escalation. A user may write a role or a binding only with
+//! all of its rules as own rights, or with the `escalate` or `bind` right.
 
 use std::sync::Arc;
 
 use kennel_types::Verb;
 use serde_json::Value;
 
+use super::{Admission, Write};
 use crate::api::Api;
 use crate::authorize::rbac::{Rule, cover};
 use crate::authorize::{Attributes, ResourceAttributes};
@@ -15,31 +16,55 @@ use crate::registry::{self, Resource};
 use crate::request::{MASTERS, User};
 use crate::status::{ApiError, Result};
 
-/// Checks a role or binding that somebody wants to write.
-pub(super) fn check(
-    api: &Api,
-    user: &User,
-    row: &'static Resource,
+/// The admission of `Role` and `ClusterRole`.
+pub(crate) struct RoleAdmission;
+
+impl Admission for RoleAdmission {
+    fn create(&self, write: Write<'_>, role: &mut Value) -> Result<()> {
+        check(write, role, None, |author| author.write_role(role, None))
+    }
+
+    fn update(&self, write: Write<'_>, new: &Value, old: &Value) -> Result<()> {
+        check(write, new, Some(old), |author| {
+            author.write_role(new, Some(old))
+        })
+    }
+}
+
+/// The admission of `RoleBinding` and `ClusterRoleBinding`.
+pub(crate) struct BindingAdmission;
+
+impl Admission for BindingAdmission {
+    fn create(&self, write: Write<'_>, binding: &mut Value) -> Result<()> {
+        check(write, binding, None, |author| author.write_binding(binding))
+    }
+
+    fn update(&self, write: Write<'_>, new: &Value, old: &Value) -> Result<()> {
+        check(write, new, Some(old), |author| author.write_binding(new))
+    }
+}
+
+/// Applies the rules to everybody but masters and to all changes but those of the garbage collector.
+fn check(
+    write: Write<'_>,
     new: &Value,
     old: Option<&Value>,
+    rules: impl FnOnce(&Author<'_>) -> Result<()>,
 ) -> Result<()> {
+    let Write { api, user, row, .. } = write;
     if user.is_in(MASTERS) || old.is_some_and(|old| only_collected(new, old)) {
         return Ok(());
     }
-    let author = Author {
+    rules(&Author {
         api,
         user,
         row,
         namespace: text(new, "metadata.namespace"),
         name: text(new, "metadata.name"),
-    };
-    match row.kind {
-        "Role" | "ClusterRole" => author.write_role(new, old),
-        _ => author.write_binding(new),
-    }
+    })
 }
 
-/// Whether nothing changes but what garbage collection writes before an object goes.
+/// Whether nothing changes but what the garbage collector writes before it deletes an object.
 fn only_collected(new: &Value, old: &Value) -> bool {
     let (mut new, mut old) = (new.clone(), old.clone());
     for field in ["metadata.ownerReferences", "metadata.finalizers"] {
@@ -52,27 +77,30 @@ fn only_collected(new: &Value, old: &Value) -> bool {
     same(&new, &old)
 }
 
+/// The user who writes an RBAC object.
 struct Author<'a> {
     api: &'a Api,
     user: &'a User,
     row: &'static Resource,
-    /// Of the object; empty for those of the cluster.
+    /// The namespace of the object; empty for cluster-scoped objects.
     namespace: &'a str,
-    /// Of the object.
+    /// The name of the object.
     name: &'a str,
 }
 
 impl Author<'_> {
     fn write_role(&self, new: &Value, old: Option<&Value>) -> Result<()> {
-        // A create is of no name yet, as far as rights go.
+        // As upstream, the right to create a role is checked without its name.
         let name = old.map_or("", |_| self.name);
         if self.may(Verb::Escalate, self.row.plural, name) {
             return Ok(());
         }
         self.must_hold(&Rule::all_of(new))?;
-        // What gathers the rules of others may gather anything.
-        let gathers = |role: &Value| has(role, "aggregationRule");
-        if (gathers(new) || old.is_some_and(gathers)) && self.must_hold(&everything()).is_err() {
+        // An aggregated role may collect any rule.
+        let aggregates = |role: &Value| has(role, "aggregationRule");
+        if (aggregates(new) || old.is_some_and(aggregates))
+            && self.must_hold(&everything()).is_err()
+        {
             let why = "must have cluster-admin privileges to use the aggregationRule";
             return Err(ApiError::forbidden(self.row, self.name, why));
         }
@@ -83,7 +111,7 @@ impl Author<'_> {
         let (plural, namespace) = match text(binding, "roleRef.kind") {
             "ClusterRole" => ("clusterroles", ""),
             "Role" => ("roles", self.namespace),
-            // Validation says what is wrong with it.
+            // Validation refuses it.
             _ => return Ok(()),
         };
         let name = text(binding, "roleRef.name");
@@ -101,7 +129,7 @@ impl Author<'_> {
         })
     }
 
-    /// Whether the user has one of the verbs that are made for this.
+    /// Whether the user has the `escalate` or `bind` right.
     fn may(&self, verb: Verb<'_>, plural: &str, name: &str) -> bool {
         let asked = ResourceAttributes {
             verb,
@@ -137,7 +165,7 @@ impl Author<'_> {
     }
 }
 
-/// What a cluster's administrator holds.
+/// The rules of `cluster-admin`.
 fn everything() -> [Rule; 2] {
     let all = || vec!["*".to_owned()];
     let resources = Rule {

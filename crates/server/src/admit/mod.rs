@@ -1,105 +1,102 @@
-//! Admission: what depends on other objects. It fills in what a cluster decides for its users
-//! (priorities, tolerations, service accounts, cluster IPs, new nodes' taints) and refuses what the rest of the
-//! cluster does not allow. It reads the store and never writes it.
+//! Admission: the rules that need more than the object itself, such as other objects or the user. It
+//! fills in what the cluster decides for its users (priorities, tolerations, service accounts, cluster
+//! IPs, taints of new nodes) and refuses what the rest of the cluster does not allow. Admission reads the
+//! store and never writes it.
+//!
+//! Each registry row names the [`Admission`] of its resource.
 
-mod escalation;
-mod namespace;
-mod node;
-pub(crate) mod noderestriction;
+pub(crate) mod escalation;
+pub(crate) mod namespace;
+pub(crate) mod node;
+pub(crate) mod node_restriction;
 pub mod pod;
-mod priority;
+pub(crate) mod priority;
 pub mod service;
 pub(crate) mod signing;
 
 use serde_json::Value;
-use tokio::sync::MutexGuard;
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::api::Api;
-use crate::kinds;
 use crate::object::Stored;
-use crate::registry::Resource;
+use crate::registry::{Part, Resource};
 use crate::request::User;
 use crate::status::Result;
 
-/// Writes that must come one after the other (cluster IPs are unique) hold this meanwhile.
-pub(crate) async fn hold<'a>(api: &'a Api, row: &Resource) -> Option<MutexGuard<'a, ()>> {
-    if row.kind == "Service" {
-        Some(api.services.lock().await)
-    } else {
+/// A write that asks for admission.
+#[derive(Clone, Copy)]
+pub(crate) struct Write<'a> {
+    pub(crate) api: &'a Api,
+    pub(crate) user: &'a User,
+    pub(crate) row: &'static Resource,
+    pub(crate) namespace: Option<&'a str>,
+}
+
+/// The admission of one resource. The defaults admit everything.
+pub(crate) trait Admission: Sync {
+    /// The lock that serialises writes of this resource, where each depends on what the others allocated.
+    fn lock<'a>(&self, _api: &'a Api) -> Option<&'a Mutex<()>> {
         None
+    }
+
+    /// Completes and checks a new object, before it is validated.
+    fn create(&self, _write: Write<'_>, _object: &mut Value) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks a new version of an object, before it is validated. Not called for subresources.
+    fn update(&self, _write: Write<'_>, _new: &Value, _old: &Value) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks a valid new version of an object or of one of its parts.
+    fn update_valid(&self, _: Write<'_>, _: Part, _new: &Value, _old: &Value) -> Result<()> {
+        Ok(())
+    }
+
+    /// Gives a valid object values that no other object may have. `old` is absent on create.
+    fn allocate(&self, _: Write<'_>, _object: &mut Value, _old: Option<&Value>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks a deletion.
+    fn delete(&self, _row: &'static Resource, _stored: &Stored) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The admission of resources that have no rules of this sort.
+pub(crate) struct NoAdmission;
+
+impl Admission for NoAdmission {}
+
+/// Waits for the lock of the resource's writes, if it has one.
+pub(crate) async fn lock<'a>(api: &'a Api, row: &Resource) -> Option<MutexGuard<'a, ()>> {
+    match row.admission.lock(api) {
+        Some(mutex) => Some(mutex.lock().await),
+        None => None,
     }
 }
 
 /// Admits a new object, before it is validated.
-pub(crate) fn create(
-    api: &Api,
-    user: &User,
-    row: &'static Resource,
-    namespace: Option<&str>,
-    tree: &mut Value,
-) -> Result<()> {
-    if let Some(namespace) = namespace {
-        namespace::check_open(api, row, namespace, tree)?;
+pub(crate) fn create(write: Write<'_>, object: &mut Value) -> Result<()> {
+    if let Some(namespace) = write.namespace {
+        namespace::check_open(write.api, write.row, namespace, object)?;
     }
-    noderestriction::create(api, user, row, namespace, tree)?;
-    match row.kind {
-        "Pod" => pod::admit(api, row, namespace.unwrap_or_default(), tree),
-        "Node" => {
-            node::admit(tree);
-            Ok(())
-        }
-        "PriorityClass" => priority::check_one_default(api, row, tree),
-        "CertificateSigningRequest" => {
-            kinds::csr::stamp_requester(tree, user);
-            signing::ask(row, tree)
-        }
-        _ if row.group == kinds::rbac::GROUP => escalation::check(api, user, row, tree, None),
-        _ => Ok(()),
-    }
-}
-
-/// Adds to a list, which is made when there is none.
-fn append(list: &mut Value, item: Value) {
-    match list {
-        Value::Array(items) => items.push(item),
-        other => *other = vec![item].into(),
-    }
-}
-
-/// Admits a new version of an object, before it is validated.
-pub(crate) fn update(
-    api: &Api,
-    user: &User,
-    row: &'static Resource,
-    new: &Value,
-    old: &Value,
-) -> Result<()> {
-    match row.kind {
-        "PriorityClass" => priority::check_one_default(api, row, new),
-        _ if row.group == kinds::rbac::GROUP => escalation::check(api, user, row, new, Some(old)),
-        _ => Ok(()),
-    }
-}
-
-/// Gives a valid object what only one object may have. `old` is absent on create.
-pub(crate) fn allocate(
-    api: &Api,
-    row: &'static Resource,
-    tree: &mut Value,
-    old: Option<&Value>,
-) -> Result<()> {
-    match row.kind {
-        "Service" => service::allocate(api, row, tree, old),
-        _ => Ok(()),
-    }
+    node_restriction::create(write, object)?;
+    write.row.admission.create(write, object)
 }
 
 /// Admits a deletion.
 pub(crate) fn delete(user: &User, row: &'static Resource, stored: &Stored) -> Result<()> {
-    noderestriction::delete(user, row, stored)?;
-    if row.kind == "Namespace" {
-        namespace::check_deletable(row, &stored.head.name)
-    } else {
-        Ok(())
+    node_restriction::delete(user, row, stored)?;
+    row.admission.delete(row, stored)
+}
+
+/// Appends to a list, which is created if it is absent.
+fn append(list: &mut Value, item: Value) {
+    match list {
+        Value::Array(items) => items.push(item),
+        other => *other = vec![item].into(),
     }
 }

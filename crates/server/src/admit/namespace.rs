@@ -1,16 +1,17 @@
-//! Namespaces that are not there, or on their way out.
+//! Admission by namespace: nothing is created in a missing or terminating one, and some are never deleted.
 
 use serde_json::Value;
 
+use super::Admission;
 use crate::api::Api;
-use crate::object;
+use crate::object::{self, Stored};
 use crate::registry::{self, Resource};
 use crate::status::{ApiError, Result};
 
-/// Namespaces that a cluster cannot do without.
-const KEPT: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// Namespaces that no user may delete.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Nothing is created in a namespace that does not exist or is being deleted.
+/// Refuses to create an object in a namespace that does not exist or is being deleted.
 pub(super) fn check_open(api: &Api, row: &Resource, namespace: &str, tree: &Value) -> Result<()> {
     let namespaces =
         registry::find("", "v1", "namespaces").ok_or_else(ApiError::no_such_resource)?;
@@ -28,14 +29,16 @@ pub(super) fn check_open(api: &Api, row: &Resource, namespace: &str, tree: &Valu
     Err(error.with_cause("NamespaceTerminating", &cause, "metadata.namespace"))
 }
 
-/// Some namespaces stay.
-pub(super) fn check_deletable(row: &Resource, name: &str) -> Result<()> {
-    if KEPT.contains(&name) {
-        return Err(ApiError::forbidden(
-            row,
-            name,
-            "this namespace may not be deleted",
-        ));
+/// The admission of namespaces themselves.
+pub(crate) struct NamespaceAdmission;
+
+impl Admission for NamespaceAdmission {
+    fn delete(&self, row: &'static Resource, stored: &Stored) -> Result<()> {
+        let name = &*stored.head.name;
+        if IMMORTAL.contains(&name) {
+            let why = "this namespace may not be deleted";
+            return Err(ApiError::forbidden(row, name, why));
+        }
+        Ok(())
     }
-    Ok(())
 }

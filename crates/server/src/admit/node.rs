@@ -1,15 +1,29 @@
-//! What a cluster decides for a new node: that nothing is placed on it before it has been found ready.
+//! Admission of nodes: a new node is tainted not-ready until the node lifecycle controller finds it ready.
 
 use serde_json::{Value, json};
 
-/// The taint of nodes that are not ready, which the node lifecycle controller takes away.
+use super::{Admission, Write};
+use crate::status::Result;
+
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-/// Gives a new node the taint, unless it comes with it.
-pub(super) fn admit(node: &mut Value) {
-    let is_it = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule";
+/// The admission of nodes.
+pub(crate) struct NodeAdmission;
+
+impl Admission for NodeAdmission {
+    fn create(&self, _: Write<'_>, node: &mut Value) -> Result<()> {
+        taint_not_ready(node);
+        Ok(())
+    }
+}
+
+fn taint_not_ready(node: &mut Value) {
+    let is_present = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule";
     let taints = &mut node["spec"]["taints"];
-    if taints.as_array().is_some_and(|list| list.iter().any(is_it)) {
+    if taints
+        .as_array()
+        .is_some_and(|list| list.iter().any(is_present))
+    {
         return;
     }
     super::append(taints, json!({"key": NOT_READY, "effect": "NoSchedule"}));
@@ -24,7 +38,7 @@ mod tests {
         if !taints.is_null() {
             node["spec"] = json!({"taints": taints});
         }
-        admit(&mut node);
+        taint_not_ready(&mut node);
         assert_eq!(node["spec"]["taints"], *expected, "{taints}");
     }
 

@@ -1,27 +1,40 @@
-//! What a cluster decides for a new pod: its priority, its service account, how long it stays on a
-//! node that is in trouble.
+//! Admission of pods: sets the priority, the service account with its token, the overhead of the runtime
+//! class, and the default tolerations of not-ready and unreachable nodes.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::append;
+use super::{Admission, Write, append};
 use crate::api::Api;
 use crate::names;
 use crate::object::{self, Stored};
 use crate::registry::{self, Resource};
 use crate::status::{ApiError, Result};
 
-/// Where containers find their token, as upstream has it.
+/// The path of the service account token in containers.
 const TOKEN_MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The life of a projected token: an hour and a little, which the kubelet renews early.
+/// The lifetime of a projected token. The kubelet renews it early.
 const TOKEN_SECONDS: i64 = 3607;
-/// How long a pod stays on a node that is not ready or not reachable.
-const TROUBLE_SECONDS: i64 = 300;
-/// Pods that a kubelet runs by itself and only shows here.
+/// How long a pod tolerates that its node is not ready or unreachable.
+const TOLERATION_SECONDS: i64 = 300;
+/// The annotation of mirror pods, which show the static pods of a kubelet.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Admits a new pod.
-pub(super) fn admit(api: &Api, row: &Resource, namespace: &str, pod: &mut Value) -> Result<()> {
+/// The admission of pods.
+pub(crate) struct PodAdmission;
+
+impl Admission for PodAdmission {
+    fn create(&self, write: Write<'_>, pod: &mut Value) -> Result<()> {
+        admit(
+            write.api,
+            write.row,
+            write.namespace.unwrap_or_default(),
+            pod,
+        )
+    }
+}
+
+fn admit(api: &Api, row: &Resource, namespace: &str, pod: &mut Value) -> Result<()> {
     let name = pod["metadata"]["name"]
         .as_str()
         .unwrap_or_default()
@@ -49,7 +62,7 @@ fn read(stored: &Stored) -> Value {
     serde_json::from_slice(&stored.value).unwrap_or_default()
 }
 
-/// The numbers behind a priority class's name.
+/// Sets the priority and preemption policy of the pod's priority class.
 fn priority(api: &Api, pod: &mut Value) -> Result<(), String> {
     let spec = &mut pod["spec"];
     let named = spec["priorityClassName"]
@@ -94,7 +107,7 @@ fn priority(api: &Api, pod: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The class of pods that name none, if the cluster has one.
+/// The priority class that is the global default, if there is one.
 fn default_class(api: &Api) -> Option<Stored> {
     let row = registry::find("scheduling.k8s.io", "v1", "priorityclasses")?;
     let classes = api
@@ -102,7 +115,7 @@ fn default_class(api: &Api) -> Option<Stored> {
         .range(&object::prefix(row, None), None, None)
         .records;
     let is_default = |class: &Stored| read(class)["globalDefault"] == true;
-    // The two classes of the system never are; most clusters have no others.
+    // The two system classes are never the default, and most clusters have no others to parse.
     classes
         .into_iter()
         .find(|c| !c.head.name.starts_with("system-") && is_default(c))
@@ -127,7 +140,7 @@ fn runtime_class(api: &Api, pod: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Pods leave nodes in trouble after a while, unless they say otherwise.
+/// Adds the default tolerations of not-ready and unreachable nodes, unless the pod has its own.
 fn tolerations(pod: &mut Value) {
     for key in [
         "node.kubernetes.io/not-ready",
@@ -139,7 +152,7 @@ fn tolerations(pod: &mut Value) {
         }
         let toleration = json!({
             "key": key, "operator": "Exists", "effect": "NoExecute",
-            "tolerationSeconds": TROUBLE_SECONDS,
+            "tolerationSeconds": TOLERATION_SECONDS,
         });
         append(&mut pod["spec"]["tolerations"], toleration);
     }
@@ -151,7 +164,7 @@ fn tolerates_eviction(toleration: &Value, key: &str) -> bool {
         && (text("effect").is_empty() || text("effect") == "NoExecute")
 }
 
-/// What a service account says about the pods that name it: all that is read of it, for every new pod.
+/// The fields of a service account that admission reads, for every new pod.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Account {
@@ -165,7 +178,7 @@ impl Account {
     }
 }
 
-/// The service account: named, existing, its token mounted.
+/// Sets the pod's service account, which must exist, and mounts its token.
 fn service_account(api: &Api, namespace: &str, pod: &mut Value) -> Result<(), String> {
     if pod["metadata"]["annotations"][MIRROR].is_string() {
         return Ok(());
@@ -229,7 +242,7 @@ fn mount_token(spec: &mut Value) {
     }
 }
 
-/// The name of the token's volume: that of one already there, or a fresh one.
+/// The name of the token's volume: that of an existing one, or a generated one.
 fn token_volume_name(spec: &Value) -> String {
     let prefix = "kube-api-access-";
     let volumes = spec["volumes"].as_array().into_iter().flatten();

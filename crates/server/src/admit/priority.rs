@@ -1,14 +1,27 @@
-//! One default priority class, not two.
+//! Admission of priority classes: at most one is the global default.
 
 use serde_json::Value;
 
+use super::{Admission, Write};
 use crate::api::Api;
 use crate::object;
 use crate::registry::Resource;
 use crate::status::{ApiError, Result};
 
-/// Refuses a second class that pods get by default.
-pub(super) fn check_one_default(api: &Api, row: &Resource, class: &Value) -> Result<()> {
+/// The admission of priority classes.
+pub(crate) struct PriorityClassAdmission;
+
+impl Admission for PriorityClassAdmission {
+    fn create(&self, write: Write<'_>, class: &mut Value) -> Result<()> {
+        check_one_default(write.api, write.row, class)
+    }
+
+    fn update(&self, write: Write<'_>, new: &Value, _old: &Value) -> Result<()> {
+        check_one_default(write.api, write.row, new)
+    }
+}
+
+fn check_one_default(api: &Api, row: &Resource, class: &Value) -> Result<()> {
     if class["globalDefault"] != true {
         return Ok(());
     }

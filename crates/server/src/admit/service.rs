@@ -1,16 +1,18 @@
-//! What other services hold already, so that cluster IPs and node ports are given out once.
+//! Admission of services: allocates cluster IPs and node ports that no other service has.
 
 use std::str::FromStr;
 
 use serde_json::Value;
+use tokio::sync::Mutex;
 
+use super::{Admission, Write};
 use crate::api::Api;
 use crate::kinds::service::allocate::{self, NODE_PORTS, Ranges, Taken};
 use crate::object;
 use crate::registry::Resource;
 use crate::status::{ApiError, Result};
 
-/// Where cluster IPs come from, as the command line has it.
+/// The range that cluster IPs are allocated from.
 #[derive(Clone, Debug)]
 pub struct Cidr(pub(crate) Ranges);
 
@@ -25,15 +27,23 @@ impl FromStr for Cidr {
     }
 }
 
+/// The admission of services.
+pub(crate) struct ServiceAdmission;
+
+impl Admission for ServiceAdmission {
+    fn lock<'a>(&self, api: &'a Api) -> Option<&'a Mutex<()>> {
+        Some(&api.services)
+    }
+
+    fn allocate(&self, write: Write<'_>, service: &mut Value, old: Option<&Value>) -> Result<()> {
+        allocate(write.api, write.row, service, old)
+    }
+}
+
 /// Gives a service its cluster IP and node ports, or says why it cannot have those it asks for.
 ///
-/// Reads every service: they are few, and their bytes are at hand.
-pub(super) fn allocate(
-    api: &Api,
-    row: &Resource,
-    service: &mut Value,
-    old: Option<&Value>,
-) -> Result<()> {
+/// Reads every service: they are few, and their bytes are in memory.
+fn allocate(api: &Api, row: &Resource, service: &mut Value, old: Option<&Value>) -> Result<()> {
     let uid = service["metadata"]["uid"].as_str().unwrap_or_default();
     let mut taken = Taken::default();
     for stored in api

@@ -1,23 +1,53 @@
-//! Certificates are identities: who approves a request for one, and who signs it, needs the right to do so for
-//! its signer, and nobody gets one that makes them a master.
+//! Admission of certificate signing requests. A certificate is an identity: approving a request and signing
+//! it need the `approve` and `sign` rights for its signer, and no client certificate may name
+//! `system:masters`.
 
 use kennel_types::Verb;
 use serde_json::{Value, json};
 
-use crate::api::Api;
+use super::{Admission, Write};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds::csr;
 use crate::kinds::tree::{at, same, text};
-use crate::registry::Resource;
-use crate::request::{MASTERS, User};
+use crate::registry::{Part, Resource};
+use crate::request::MASTERS;
 use crate::status::{ApiError, Result};
 
-/// The signer whose certificates this server takes for users'.
-const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
+/// The signer whose certificates this server accepts as those of users.
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Checks what a new request asks for.
-pub(super) fn ask(row: &'static Resource, request: &Value) -> Result<()> {
-    if text(request, "spec.signerName") != CLIENTS {
+/// The admission of certificate signing requests.
+pub(crate) struct SigningAdmission;
+
+impl Admission for SigningAdmission {
+    fn create(&self, write: Write<'_>, request: &mut Value) -> Result<()> {
+        csr::stamp_requester(request, write.user);
+        check_subject(write.row, request)
+    }
+
+    fn update_valid(&self, write: Write<'_>, part: Part, new: &Value, old: &Value) -> Result<()> {
+        let changed = |path: &str| !same(at(new, path), at(old, path));
+        let verb = match part {
+            Part::Approval => Verb::Approve,
+            Part::Status if changed("status.certificate") || changed("status.conditions") => {
+                Verb::Sign
+            }
+            _ => return Ok(()),
+        };
+        let signer = text(old, "spec.signerName");
+        if may(write, verb, signer) {
+            return Ok(());
+        }
+        let shown = json!(signer);
+        let why = format!("user not permitted to {verb} requests with signerName {shown}");
+        let name = text(old, "metadata.name");
+        Err(ApiError::forbidden(write.row, name, &why))
+    }
+}
+
+/// Refuses a client certificate in the group `system:masters`.
+fn check_subject(row: &'static Resource, request: &Value) -> Result<()> {
+    if text(request, "spec.signerName") != CLIENT_SIGNER {
         return Ok(());
     }
     let refuse = |why: &str| {
@@ -27,43 +57,14 @@ pub(super) fn ask(row: &'static Resource, request: &Value) -> Result<()> {
     match csr::organisations(request) {
         None => refuse("failed to parse CSR"),
         Some(groups) if groups.iter().any(|group| group == MASTERS) => refuse(&format!(
-            "use of {CLIENTS} signer with {MASTERS} group is not allowed"
+            "use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"
         )),
         Some(_) => Ok(()),
     }
 }
 
-/// Checks an approval, or a signature.
-pub(crate) fn decide(
-    api: &Api,
-    user: &User,
-    row: &'static Resource,
-    subresource: &str,
-    new: &Value,
-    old: &Value,
-) -> Result<()> {
-    let changed = |path: &str| !same(at(new, path), at(old, path));
-    let verb = match (row.kind, subresource) {
-        ("CertificateSigningRequest", "approval") => Verb::Approve,
-        ("CertificateSigningRequest", "status")
-            if changed("status.certificate") || changed("status.conditions") =>
-        {
-            Verb::Sign
-        }
-        _ => return Ok(()),
-    };
-    let signer = text(old, "spec.signerName");
-    if may(api, user, verb, signer) {
-        return Ok(());
-    }
-    let shown = json!(signer);
-    let why = format!("user not permitted to {verb} requests with signerName {shown}");
-    let name = text(old, "metadata.name");
-    Err(ApiError::forbidden(row, name, &why))
-}
-
 /// Whether the user may act for a signer, by its name or for all of its domain.
-fn may(api: &Api, user: &User, verb: Verb<'_>, signer: &str) -> bool {
+fn may(write: Write<'_>, verb: Verb<'_>, signer: &str) -> bool {
     let domain = signer.split('/').next().unwrap_or_default();
     let all = format!("{domain}/*");
     [signer, all.as_str()].into_iter().any(|name| {
@@ -75,6 +76,7 @@ fn may(api: &Api, user: &User, verb: Verb<'_>, signer: &str) -> bool {
             name,
             ..ResourceAttributes::default()
         };
-        api.authorizer.allows(user, &Attributes::Resource(asked))
+        let authorizer = &write.api.authorizer;
+        authorizer.allows(write.user, &Attributes::Resource(asked))
     })
 }

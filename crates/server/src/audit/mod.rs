@@ -28,8 +28,7 @@ pub use file::OpenError;
 pub(crate) use note::Note;
 pub use options::{Bytes, FILES, Options, SIZE, Target};
 
-use crate::request::Caller;
-use crate::verbs::connect;
+use crate::request::{Caller, path};
 use queue::Queue;
 
 /// How long a stopping server waits for the last lines: long for a disk, short for an operator.
@@ -84,7 +83,7 @@ impl Audit {
         match &self.running {
             Some(running)
                 if !reads.contains(request.method())
-                    || connect::opens_stream(request.uri().path()) =>
+                    || path::opens_stream(request.uri().path()) =>
             {
                 Note::of(Arc::clone(&running.queue), request, caller)
             }

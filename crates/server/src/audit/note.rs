@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::queue::Queue;
 use super::stored::{self, Subject};
-use crate::http::body::Body;
 use crate::request::{Caller, User};
+use crate::response::Body;
 use crate::status::ApiError;
 
 /// Names the line of a request, in the answer to it; a client may choose the name.

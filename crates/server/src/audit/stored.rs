@@ -7,7 +7,7 @@ use http::Method;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
-use crate::http::body::Body;
+use crate::response::Body;
 
 /// What is known of an object from the answer.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

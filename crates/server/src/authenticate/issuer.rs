@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::pki::keys::TokenKeys;
 use crate::pki::token::ISSUER;
-use crate::verbs::Reply;
+use crate::response::Reply;
 
 /// Keys change rarely, and a new one is there before anything is signed with it.
 const CACHED: &str = "public, max-age=3600";

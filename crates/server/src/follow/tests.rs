@@ -8,7 +8,7 @@ use kennel_store::{Op, Options};
 use tempfile::TempDir;
 
 use super::*;
-use crate::inprocess;
+use crate::backend;
 use crate::registry;
 
 /// The values of all objects, kept by their changes alone.
@@ -47,7 +47,7 @@ fn world(change: impl FnOnce(&mut Options)) -> World {
     let dir = TempDir::new().unwrap();
     let mut options = Options::new(dir.path());
     change(&mut options);
-    let store: Arc<dyn Store<Head>> = inprocess::open_store(options).unwrap();
+    let store: Arc<dyn Store<Head>> = backend::open_store(options).unwrap();
     let rows = vec![row("configmaps"), row("secrets")];
     World {
         follower: Arc::new(Follower::new(Arc::clone(&store), rows)),

@@ -1,40 +1,32 @@
-//! One connection: handshake, requests, answers.
+//! One TCP connection: TLS handshake, HTTP/1.1 or HTTP/2, timeouts, graceful shutdown.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::{Request, Response, header};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use kennel_types::Verb;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::body::Body;
-use super::flight::Seat;
-use super::limits::{self, Patience};
-use super::line::Line;
-use super::patient::Patient;
-use super::switch::Switch;
-use super::tls::Tls;
-use super::traffic::{Boredom, Exchange, Traffic};
-use super::{alive, head, protocol, read};
-use crate::api::{Api, Entry};
+use super::activity::{Activity, Idleness};
+use super::stream::TimedStream;
+use super::{protocol, service};
+use crate::api::Api;
+use crate::limits::Timeouts;
 use crate::request::Caller;
-use crate::status::ApiError;
-use crate::verbs::{Reply, connect};
+use crate::tcp;
+use crate::tls::Tls;
+use crate::upgrade::Upgrade;
 
-/// What every HTTP/2 client sends before anything else.
+/// The connection preface that every HTTP/2 client sends first.
 const HTTP2_PREFACE_BYTES: usize = 24;
 
 /// What all connections share.
@@ -42,115 +34,115 @@ const HTTP2_PREFACE_BYTES: usize = 24;
 pub(super) struct Shared {
     pub(super) api: Arc<Api>,
     pub(super) tls: Tls,
-    pub(super) patience: Patience,
+    pub(super) timeouts: Timeouts,
     pub(super) stop: CancellationToken,
 }
 
 /// Serves one connection until it ends.
 pub(super) async fn serve(socket: TcpStream, address: SocketAddr, shared: Shared) {
-    let Some(_place) = shared.api.flight.connection(address.ip()).await else {
-        tracing::debug!(%address, "too many connections from one address");
+    let Some(_seat) = shared.api.fairness.connection(address.ip()).await else {
+        tracing::debug!(%address, "rejecting a connection: too many from this address");
         return;
     };
-    // Answers are small and come in one piece: waiting to fill a packet only delays them.
+    // Most answers are small: waiting to fill a packet would only delay them.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    alive::ask_now_and_then(&socket);
+    tcp::enable_keepalive(&socket);
     let Some(stream) = handshake(socket, address, &shared).await else {
         return;
     };
     let session = stream.get_ref().1;
-    let caller = Caller::outside(address, shared.tls.judge(session.peer_certificates()));
+    let caller = Caller::outside(address, shared.tls.verify(session.peer_certificates()));
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let sessions = TaskTracker::new();
-    converse(stream, is_http2, caller, shared, &sessions).await;
+    serve_http(stream, is_http2, caller, shared, &sessions).await;
     sessions.close();
-    // A session that has left HTTP is still a connection, and keeps its place.
+    // A connection that was upgraded keeps its seat until its session ends.
     sessions.wait().await;
 }
 
-/// Answers what is asked until either side has had enough.
-async fn converse(
+/// Serves requests until the connection ends or the server stops.
+async fn serve_http(
     stream: TlsStream<TcpStream>,
     is_http2: bool,
     caller: Caller,
     shared: Shared,
     sessions: &TaskTracker,
 ) {
-    let (patience, stop) = (shared.patience, shared.stop.clone());
+    let (timeouts, stop) = (shared.timeouts, shared.stop.clone());
     let opening = if is_http2 { HTTP2_PREFACE_BYTES } else { 0 };
-    let stream = Patient::new(stream, opening, patience.headers, patience.stall);
-    let untiring = stream.untiring();
-    let spoken = AtomicBool::new(false);
-    let traffic = is_http2.then(Traffic::new);
+    let stream = TimedStream::new(stream, opening, timeouts.headers, timeouts.stall);
+    let may_stall = stream.may_stall();
+    let had_request = AtomicBool::new(false);
+    let activity = is_http2.then(Activity::new);
     let service = service_fn(|mut request| {
-        spoken.store(true, Ordering::Relaxed);
-        let switch = Switch::of(&mut request, &untiring, sessions);
+        had_request.store(true, Ordering::Relaxed);
+        let upgrade = Upgrade::of(&mut request, &may_stall, sessions);
         let (shared, caller) = (shared.clone(), caller.clone());
-        let exchange = traffic.as_ref().map(Traffic::begin);
+        let exchange = activity.as_ref().map(Activity::begin);
         async move {
-            let within = shared.patience;
-            let answer = answer_within(&shared.api, request, caller, within, switch, exchange);
+            let Shared { api, timeouts, .. } = &shared;
+            let answer = service::answer_within(api, request, caller, *timeouts, upgrade, exchange);
             Ok::<_, Infallible>(answer.await)
         }
     });
     let (stream, stop) = (TokioIo::new(stream), stop.cancelled());
-    // A client that has asked for nothing when the server stops has nothing to finish.
-    let stop = stop.map(|()| !spoken.load(Ordering::Relaxed));
-    if let Some(traffic) = &traffic {
-        let connection = protocol::two().serve_connection(stream, service);
-        let enough = async {
+    // When the server stops, a connection without a request is closed at once.
+    let stop = stop.map(|()| !had_request.load(Ordering::Relaxed));
+    if let Some(activity) = &activity {
+        let connection = protocol::http2().serve_connection(stream, service);
+        let end = async {
             tokio::select! {
-                why = traffic.boring(patience) => why == Boredom::Stuck,
-                hung_up = stop => hung_up,
+                why = activity.idle(timeouts) => why == Idleness::Stalled,
+                at_once = stop => at_once,
             }
         };
-        attend(
+        serve_until(
             connection,
             http2::Connection::graceful_shutdown,
-            enough,
-            patience,
+            end,
+            timeouts,
         )
         .await;
     } else {
-        let connection = protocol::one(patience).serve_connection(stream, service);
+        let connection = protocol::http1(timeouts).serve_connection(stream, service);
         let connection = connection.with_upgrades();
-        attend(
+        serve_until(
             connection,
             http1::UpgradeableConnection::graceful_shutdown,
             stop,
-            patience,
+            timeouts,
         )
         .await;
     }
 }
 
-/// Serves a connection until it ends, or there is enough of it: then it is asked to finish, or (true) it
-/// is not even that.
-async fn attend<C>(
+/// Serves a connection until it ends or `end` resolves: with `false` the connection is shut down gracefully,
+/// with `true` it is closed at once.
+async fn serve_until<C>(
     connection: C,
     finish: impl FnOnce(Pin<&mut C>),
-    enough: impl Future<Output = bool>,
-    patience: Patience,
+    end: impl Future<Output = bool>,
+    timeouts: Timeouts,
 ) where
     C: Future<Output = hyper::Result<()>>,
 {
     let mut connection = pin!(connection);
-    let hung_up = tokio::select! {
-        ended = connection.as_mut() => return note(ended),
-        hung_up = enough => hung_up,
+    let at_once = tokio::select! {
+        ended = connection.as_mut() => return log_end(ended),
+        at_once = end => at_once,
     };
-    if hung_up {
+    if at_once {
         return;
     }
     finish(connection.as_mut());
-    if let Ok(ended) = tokio::time::timeout(patience.shutdown, connection).await {
-        note(ended);
+    if let Ok(ended) = tokio::time::timeout(timeouts.shutdown, connection).await {
+        log_end(ended);
     }
 }
 
-fn note(ended: hyper::Result<()>) {
+fn log_end(ended: hyper::Result<()>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
     }
@@ -161,9 +153,9 @@ async fn handshake(
     address: SocketAddr,
     shared: &Shared,
 ) -> Option<TlsStream<TcpStream>> {
-    let within = shared.patience.handshake;
+    let within = shared.timeouts.handshake;
     let accepting = async {
-        let _place = shared.api.flight.handshake(address.ip(), within).await?;
+        let _seat = shared.api.fairness.handshake(address.ip(), within).await?;
         let acceptor = TlsAcceptor::from(Arc::clone(&shared.tls.config));
         Some(tokio::time::timeout(within, acceptor.accept(socket)).await)
     };
@@ -174,93 +166,8 @@ async fn handshake(
     match accepted {
         Some(Ok(Ok(stream))) => return Some(stream),
         Some(Ok(Err(error))) => tracing::debug!(%error, "TLS handshake failed"),
-        Some(Err(_)) => tracing::debug!("TLS handshake took too long"),
-        None => tracing::debug!("too many TLS handshakes"),
+        Some(Err(_)) => tracing::debug!("TLS handshake timed out"),
+        None => tracing::debug!("rejecting a connection: too many TLS handshakes"),
     }
     None
-}
-
-/// Reads the body and asks the API. A panic in a handler is an answer too.
-pub async fn answer<B>(
-    api: &Arc<Api>,
-    request: Request<B>,
-    caller: impl Into<Caller>,
-) -> Response<Body>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let patience = Patience::default();
-    answer_within(api, request, caller.into(), patience, None, None).await
-}
-
-async fn answer_within<B>(
-    api: &Arc<Api>,
-    request: Request<B>,
-    caller: Caller,
-    patience: Patience,
-    switch: Option<Box<Switch>>,
-    exchange: Option<Exchange>,
-) -> Response<Body>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let line = Line::of(&request, caller.address.is_none());
-    let mut note = api.settings.audit.note(&request, &caller);
-    let (parts, body) = request.into_parts();
-    let mut name = "-".to_owned();
-    let identified = head::check(&parts, &caller).and_then(|()| api.identify(&parts, &caller));
-    let entered = identified.and_then(|user| {
-        name.clone_from(&user.name);
-        note.known(&user);
-        api.enter(parts, user, &mut note)
-    });
-    let outcome = match entered {
-        Ok(entry) => attempt(api, Entry { switch, ..entry }, body, &caller, patience).await,
-        Err(error) => Err(error),
-    };
-    let (mut response, seat) = outcome.unwrap_or_else(|error| {
-        let reply = Reply::from(&error);
-        (crate::api::respond(reply, false), None)
-    });
-    line.write(&api.metrics, &name, response.status().as_u16());
-    note.answered(&mut response);
-    response.map(|body| body.holding(seat, exchange))
-}
-
-/// Finds a seat for a request that may be made, reads its body, and carries it out. The answer holds the
-/// seat until it has been read.
-async fn attempt<B>(
-    api: &Arc<Api>,
-    mut entry: Entry,
-    body: B,
-    caller: &Caller,
-    patience: Patience,
-) -> Result<(Response<Body>, Option<Seat>), ApiError>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let waiting = entry.parts.headers.contains_key(header::EXPECT);
-    let bytes = body.size_hint().upper();
-    let bytes = bytes.unwrap_or(limits::BODY_BYTES_MAX as u64);
-    let mut seat = api.flight.request(&entry, caller, bytes).await?;
-    let mut lasting = match entry.verb {
-        Verb::Watch => Some(api.flight.watch(&entry, caller).await?),
-        _ if connect::concerns(&entry.route) => Some(api.flight.session(&entry, caller).await?),
-        _ => None,
-    };
-    if let (Some(switch), true) = (&mut entry.switch, connect::leaves_http(&entry.route)) {
-        switch.hold(lasting.take());
-    }
-    let body = read::read(body, waiting, patience.body).await?;
-    let served = AssertUnwindSafe(api.serve(entry, body)).catch_unwind();
-    let response = served
-        .await
-        .map_err(|_| ApiError::internal("a request handler panicked"))?;
-    if let (Some(lasting), Body::Stream(_)) = (lasting, response.body()) {
-        seat = Some(lasting);
-    }
-    Ok((response, seat))
 }

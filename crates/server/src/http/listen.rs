@@ -1,4 +1,4 @@
-//! The listening socket and its connections.
+//! The listener: accepts connections until the server stops, then drains them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,31 +11,30 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{self, Shared};
-use super::limits::{self, Patience};
-use super::tls::Tls;
 use crate::api::Api;
+use crate::limits::{self, Timeouts};
+use crate::tls::Tls;
 
-/// After a failed accept (out of file descriptors, say), others get a moment to end.
+/// The pause after a failed accept, in which other connections may end and free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How often that is logged: a log that fills the disk would be the next thing to fail.
-const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
+/// How often a failed accept is logged at most, so that the log does not fill the disk.
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Serves until told to stop; then ends watches, lets requests finish, and returns.
+/// Serves until `stop`; then ends watches, waits for requests to finish, and returns.
 pub async fn serve(
     listener: TcpListener,
     tls: Tls,
     api: Arc<Api>,
-    patience: Patience,
+    timeouts: Timeouts,
     stop: CancellationToken,
 ) {
     let shared = Shared {
         api: Arc::clone(&api),
         tls,
-        patience,
+        timeouts,
         stop: stop.clone(),
     };
     let connections = TaskTracker::new();
-    // Waiting for a place, for a client or for better times: told to stop, none of them goes on.
     tokio::select! {
         () = accept_all(&listener, &shared, &connections) => {}
         () = stop.cancelled() => {}
@@ -43,28 +42,28 @@ pub async fn serve(
     drop(listener);
     api.end_watches();
     connections.close();
-    let ended = tokio::time::timeout(patience.shutdown, connections.wait());
+    let ended = tokio::time::timeout(timeouts.shutdown, connections.wait());
     if ended.await.is_err() {
-        tracing::warn!("some connections did not end in time");
+        tracing::warn!("connections were still open at the end of the shutdown timeout");
     }
 }
 
 async fn accept_all(listener: &TcpListener, shared: &Shared, connections: &TaskTracker) {
-    let places = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
-    let mut complained: Option<Instant> = None;
+    let permits = Arc::new(Semaphore::new(limits::CONNECTIONS_MAX));
+    let mut logged: Option<Instant> = None;
     loop {
-        match accept(listener, &places).await {
-            Ok((place, (socket, address))) => {
+        match accept(listener, &permits).await {
+            Ok((permit, (socket, address))) => {
                 let connection = connection::serve(socket, address, shared.clone());
                 connections.spawn(async move {
                     connection.await;
-                    drop(place);
+                    drop(permit);
                 });
             }
             Err(error) => {
-                if complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
+                if logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
                     tracing::warn!(%error, "cannot accept connections");
-                    complained = Some(Instant::now());
+                    logged = Some(Instant::now());
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -72,12 +71,12 @@ async fn accept_all(listener: &TcpListener, shared: &Shared, connections: &TaskT
     }
 }
 
-/// The next client, once there is a place for it.
+/// Accepts a connection, once fewer than the maximum are open.
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) -> io::Result<(OwnedSemaphorePermit, (TcpStream, SocketAddr))> {
-    let place = Arc::clone(places).acquire_owned().await;
-    let place = place.map_err(io::Error::other)?;
-    Ok((place, listener.accept().await?))
+    let permit = Arc::clone(permits).acquire_owned().await;
+    let permit = permit.map_err(io::Error::other)?;
+    Ok((permit, listener.accept().await?))
 }

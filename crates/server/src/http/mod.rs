@@ -1,16 +1,14 @@
-//! From a socket to the API and back: TLS, HTTP/1.1 and HTTP/2, limits, orderly shutdown.
+//! From a socket to the router and back: connections, HTTP/1.1 and HTTP/2, timeouts, graceful shutdown.
 
-pub(crate) mod alive;
+mod access_log;
+mod activity;
 pub mod body;
-pub mod connection;
-pub(crate) mod flight;
-mod head;
-pub mod limits;
-mod line;
+mod check_head;
+mod connection;
 pub mod listen;
-mod patient;
 mod protocol;
-mod read;
-pub(crate) mod switch;
-pub mod tls;
-mod traffic;
+mod read_body;
+mod service;
+mod stream;
+
+pub use service::answer;

@@ -1,24 +1,23 @@
-//! How the two versions of HTTP are spoken: their bounds. Which one it is was agreed on in the handshake:
-//! guessing it from the first bytes would mean to wait for them without a bound.
+//! The limits of HTTP/1.1 and HTTP/2. The TLS handshake (ALPN) decides the version; detecting it from the
+//! first bytes would mean to wait for them without a timeout.
 
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use super::limits::{self, Patience};
+use crate::limits::{self, Timeouts};
 
-/// HTTP/1.1, which a client may leave for something else.
-pub(super) fn one(patience: Patience) -> http1::Builder {
+/// HTTP/1.1, with upgrades to other protocols.
+pub(super) fn http1(timeouts: Timeouts) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(patience.headers)
+        .header_read_timeout(timeouts.headers)
         .max_headers(limits::HEADERS_MAX)
         .max_buf_size(limits::HEADER_BYTES_MAX as usize);
     builder
 }
 
-/// HTTP/2.
-pub(super) fn two() -> http2::Builder<TokioExecutor> {
+pub(super) fn http2() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())

@@ -59,6 +59,15 @@ const USAGES: [&str; 23] = [
 pub struct CertificateSigningRequest;
 
 impl Strategy for CertificateSigningRequest {
+    fn prepare_subresource_update(&self, new: &mut Value, old: &Value, now: &str) {
+        prepare_approval_update(new, old);
+        stamp_conditions(new, old, now);
+    }
+
+    fn validate_subresource_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        validate_approval_update(new, old)
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         // Who asks is not for the asker to say; see `stamp_requester`.
         for field in ["username", "uid", "groups", "extra"] {

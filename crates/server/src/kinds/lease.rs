@@ -3,6 +3,7 @@
 //! Leases are written more often than everything else together, nearly always only to move
 //! `spec.renewTime`; [`is_renewal`] tells such a write from one that means something.
 
+use kennel_store::Durability;
 use serde_json::{Value, json};
 
 use super::Strategy;
@@ -18,6 +19,14 @@ const STRATEGIES: [&str; 1] = ["OldestEmulationVersion"];
 pub struct Lease;
 
 impl Strategy for Lease {
+    fn durability(&self, new: &Value, old: &Value) -> Durability {
+        if is_renewal(old, new) {
+            Durability::Lazy
+        } else {
+            Durability::Synced
+        }
+    }
+
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let path = Path::new("spec");
         let mut errors = Vec::new();

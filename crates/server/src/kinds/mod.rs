@@ -32,6 +32,7 @@ pub mod show;
 pub(crate) mod testing;
 pub mod tree;
 
+use kennel_store::Durability;
 use serde_json::Value;
 
 use crate::field::FieldError;
@@ -74,6 +75,34 @@ pub trait Strategy: Sync {
     /// What deserves a `Warning` header though it is accepted. `old` is absent on create.
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Prepares a write through the subresource that only this kind has (`approval`, `finalize`). `now`
+    /// is the time of the write as metadata has it.
+    fn prepare_subresource_update(&self, _new: &mut Value, _old: &Value, _now: &str) {}
+
+    /// What is wrong with `new` as the result of such a write over `old`.
+    fn validate_subresource_update(&self, _new: &Value, _old: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// Whether an update must be on disk before it is answered.
+    fn durability(&self, _new: &Value, _old: &Value) -> Durability {
+        Durability::Synced
+    }
+
+    /// How many seconds an object exists on after its deletion was requested, with `asked` as the
+    /// request's own wish.
+    fn grace_seconds(&self, _object: &Value, _asked: Option<i64>) -> i64 {
+        0
+    }
+
+    /// Marks an object whose deletion begins.
+    fn begin_deletion(&self, _object: &mut Value) {}
+
+    /// Whether a field of this kind holds up a deletion, as `metadata.finalizers` does for all kinds.
+    fn blocks_deletion(&self, _object: &Value) -> bool {
+        false
     }
 }
 

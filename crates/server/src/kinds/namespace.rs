@@ -57,6 +57,27 @@ impl Strategy for Namespace {
             .collect()
     }
 
+    fn prepare_subresource_update(&self, new: &mut Value, old: &Value, _now: &str) {
+        carry(new, old, "status");
+    }
+
+    fn validate_subresource_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
+        let path = Path::new("spec").child("finalizers");
+        texts(new, "spec.finalizers")
+            .iter()
+            .enumerate()
+            .flat_map(|(i, name)| finalizer_name(name, &path.index(i)))
+            .collect()
+    }
+
+    fn begin_deletion(&self, object: &mut Value) {
+        set(object, "status.phase", json!("Terminating"));
+    }
+
+    fn blocks_deletion(&self, object: &Value) -> bool {
+        !list(object, "spec.finalizers").is_empty()
+    }
+
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
         let (phase, words) = if has(new, "metadata.deletionTimestamp") {
             (
@@ -76,31 +97,6 @@ impl Strategy for Namespace {
         let path = Path::new("status").child("Phase");
         vec![FieldError::invalid(&path, &json!(shown), words)]
     }
-}
-
-/// What a write to the `finalize` subresource may not touch comes from `old`.
-pub fn prepare_finalize_update(new: &mut Value, old: &Value) {
-    carry(new, old, "status");
-}
-
-/// What is wrong with `new` as the result of a write to the `finalize` subresource.
-pub fn validate_finalize_update(new: &Value) -> Vec<FieldError> {
-    let path = Path::new("spec").child("finalizers");
-    texts(new, "spec.finalizers")
-        .iter()
-        .enumerate()
-        .flat_map(|(i, name)| finalizer_name(name, &path.index(i)))
-        .collect()
-}
-
-/// Marks a namespace whose deletion has begun. The caller sets the deletion timestamp.
-pub fn begin_deletion(object: &mut Value) {
-    set(object, "status.phase", json!("Terminating"));
-}
-
-/// Whether nothing keeps a namespace that is being deleted any more.
-pub fn is_finalized(object: &Value) -> bool {
-    list(object, "spec.finalizers").is_empty() && list(object, "metadata.finalizers").is_empty()
 }
 
 #[cfg(test)]
@@ -130,7 +126,10 @@ mod tests {
             ],
         );
         check(
-            &validate_finalize_update(&json!({"spec": {"finalizers": ["a.b/c", "mine"]}})),
+            &Namespace.validate_subresource_update(
+                &json!({"spec": {"finalizers": ["a.b/c", "mine"]}}),
+                &Value::Null,
+            ),
             &[
                 "spec.finalizers[1]: Invalid value: \"mine\": name is neither a standard \
                  finalizer name nor is it fully qualified",
@@ -170,14 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn deletion_ends_when_both_lists_are_empty() {
+    fn finalizers_of_the_spec_block_deletion() {
         let mut object = created(&Namespace, &json!({"metadata": {"name": "a"}}));
-        begin_deletion(&mut object);
+        Namespace.begin_deletion(&mut object);
         assert_eq!(object["status"]["phase"], "Terminating");
-        assert!(!is_finalized(&object));
+        assert!(Namespace.blocks_deletion(&object));
         object["spec"]["finalizers"] = json!([]);
-        assert!(is_finalized(&object));
-        object["metadata"]["finalizers"] = json!(["a.b/c"]);
-        assert!(!is_finalized(&object));
+        assert!(!Namespace.blocks_deletion(&object));
     }
 }

@@ -1,4 +1,4 @@
-//! A tree that is being worked on, and its way to stored bytes.
+//! An object as a JSON tree, and its encoding to stored bytes.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -8,23 +8,18 @@ use super::{Head, Stored};
 use crate::registry::Resource;
 use crate::schema;
 
-/// Room for an object's bytes while they are written: most objects fit, and need no moving.
+/// The initial capacity of the encoding buffer. Most objects fit without reallocation.
 const ENCODED_BYTES: usize = 8 * 1024;
 
 /// An object as a tree.
 ///
-/// `ControllerRevision.data` must survive byte for byte, since controllers compare it as bytes.
-/// So its raw text travels beside the tree; the tree has it parsed, for reading only.
+/// The row's `raw_field` (`ControllerRevision.data`) must survive byte for byte, since controllers compare
+/// its bytes. So the raw text is kept beside the tree; the parsed value in the tree is for reading only.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
     /// The object.
     pub tree: Value,
-    raw_data: Option<Box<RawValue>>,
-}
-
-/// Whether the kind's `data` is kept as raw bytes.
-fn keeps_raw_data(row: &Resource) -> bool {
-    row.kind == "ControllerRevision"
+    raw: Option<(&'static str, Box<RawValue>)>,
 }
 
 impl Document {
@@ -32,25 +27,22 @@ impl Document {
     pub fn from_body(row: &Resource, tree: Value, body: &[u8]) -> Self {
         Self {
             tree,
-            raw_data: raw_data(row, body),
+            raw: raw_field(row, body),
         }
     }
 
-    /// A tree decoded from a client's message, and the JSON that the message holds as `data`.
-    pub fn from_message(row: &Resource, tree: Value, data: Option<&[u8]>) -> Self {
-        let data = data.and_then(|data| std::str::from_utf8(data).ok());
+    /// A tree decoded from a protobuf message, and the JSON text of the row's `raw_field` in it.
+    pub fn from_message(row: &Resource, tree: Value, raw: Option<&[u8]>) -> Self {
+        let raw = raw.and_then(|raw| std::str::from_utf8(raw).ok());
         Self {
             tree,
-            raw_data: data.and_then(|data| kept(row, data)),
+            raw: raw.and_then(|raw| Some((row.raw_field?, compacted(raw)?))),
         }
     }
 
     /// A tree without raw parts.
     pub fn new(tree: Value) -> Self {
-        Self {
-            tree,
-            raw_data: None,
-        }
+        Self { tree, raw: None }
     }
 
     /// The tree of a stored object, its resourceVersion included.
@@ -59,14 +51,16 @@ impl Document {
         tree["metadata"]["resourceVersion"] = stored.modified.to_string().into();
         Ok(Self {
             tree,
-            raw_data: raw_data(row, &stored.value),
+            raw: raw_field(row, &stored.value),
         })
     }
 
-    /// Takes over the raw parts of an older version where the tree still says the same.
+    /// Keeps the raw text of an older version if the parsed values are equal.
     pub fn keep_raw_of(&mut self, old: &Self) {
-        if old.raw_data.is_some() && self.tree.get("data") == old.tree.get("data") {
-            self.raw_data.clone_from(&old.raw_data);
+        if let Some((field, _)) = &old.raw
+            && self.tree.get(field) == old.tree.get(field)
+        {
+            self.raw.clone_from(&old.raw);
         }
     }
 
@@ -97,13 +91,13 @@ impl Document {
             }
             out.push(b',');
             put_key(&mut out, key)?;
-            match &self.raw_data {
-                Some(raw) if key == "data" => out.extend_from_slice(raw.get().as_bytes()),
+            match &self.raw {
+                Some((field, raw)) if key == field => out.extend_from_slice(raw.get().as_bytes()),
                 _ => serde_json::to_writer(&mut out, value)?,
             }
         }
         out.push(b'}');
-        // A copy of just the right size is what stays in memory.
+        // What stays in memory is a copy of exactly the right size.
         Ok((
             Bytes::copy_from_slice(&out),
             Head::of(row, &self.tree, splice),
@@ -136,19 +130,16 @@ fn put_key(out: &mut Vec<u8>, key: &str) -> serde_json::Result<()> {
     Ok(())
 }
 
-fn raw_data(row: &Resource, json: &[u8]) -> Option<Box<RawValue>> {
-    if !keeps_raw_data(row) {
-        return None;
-    }
-    kept(row, schema::raw_member(json, "data")?)
+fn raw_field(row: &Resource, json: &[u8]) -> Option<(&'static str, Box<RawValue>)> {
+    let field = row.raw_field?;
+    Some((field, compacted(schema::raw_member(json, field)?)?))
 }
 
-fn kept(row: &Resource, data: &str) -> Option<Box<RawValue>> {
-    let compacted = keeps_raw_data(row).then(|| compact(data))?;
-    RawValue::from_string(compacted).ok()
+fn compacted(json: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(compact(json)).ok()
 }
 
-/// Drops blanks between tokens; strings, numbers and escapes stay as they are.
+/// Drops white space between tokens; strings, numbers and escapes stay as they are.
 fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut in_string = false;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::value;
 use super::wire::{Fields, Payload, misfit};
-use crate::http::limits::BODY_BYTES_MAX;
+use crate::limits::BODY_BYTES_MAX;
 use crate::schema::{Field, Kind, Shape, Type};
 
 /// How deep a tree may be: what JSON's decoder would still read back.

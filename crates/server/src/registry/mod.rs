@@ -1,20 +1,24 @@
-//! The resources of the API, one row each. Discovery, routing, printing, selectors and strategies
-//! are all driven by these rows; a new resource is a new row in [`rows`].
+//! The resources of the API, one row each: a new resource is a new row in [`rows`].
+//!
+//! A row says everything the server needs to serve its resource. Discovery, routing and selectors read
+//! its data; the verbs call its rules (`strategy`), its admission, its node restriction, its printer and
+//! its conversion. No other module may branch on the name of a kind.
 
 mod rows;
 
 use kennel_types::Verb;
+use serde_json::Value;
 
+use crate::admit::Admission;
+use crate::admit::node_restriction::NodeRestriction;
 use crate::kinds::Strategy;
+use crate::table::printers::Printer;
 
 pub use rows::{EMPTY, POSTED, RESOURCES};
 
-/// Whether objects of a resource live in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Objects live in a namespace.
     Namespaced,
-    /// Objects belong to the whole cluster.
     Cluster,
 }
 
@@ -29,68 +33,129 @@ pub enum NameRule {
     PathSegment,
 }
 
+/// Which part of an object an update may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything but the status.
+    Main,
+    Status,
+    /// The approval of a certificate signing request.
+    Approval,
+    /// The finalizers in the spec of a namespace.
+    Finalize,
+    /// The node of a pod. The server sets it, so the kind's rules of an update do not apply.
+    Binding,
+}
+
+impl Part {
+    /// The subresource through which it is changed; empty for the object itself.
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Approval => "approval",
+            Self::Finalize => "finalize",
+            Self::Binding => "binding",
+        }
+    }
+}
+
+/// A subresource that the server forwards to the kubelet API of a node, or to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connect {
+    Log,
+    Exec,
+    Attach,
+    PortForward,
+    PodProxy,
+    NodeProxy,
+}
+
+impl Connect {
+    /// Whether the connection is upgraded to another protocol (SPDY or WebSocket).
+    pub fn is_stream(self) -> bool {
+        matches!(self, Self::Exec | Self::Attach | Self::PortForward)
+    }
+}
+
+/// What serves a subresource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handler {
+    /// GET reads the object; PUT and PATCH change one part of it.
+    Update(Part),
+    Binding,
+    Eviction,
+    /// `TokenRequest`.
+    Token,
+    Connect(Connect),
+}
+
 /// A subresource, such as `pods/status`.
 #[derive(Clone, Copy, Debug)]
 pub struct Subresource {
-    /// Its name in the URL.
     pub name: &'static str,
     /// The group of the kind it takes, when it is not the parent's.
     pub group: Option<&'static str>,
     /// The version of the kind it takes, when it is not the parent's.
     pub version: Option<&'static str>,
-    /// The kind it takes.
+    /// The kind of its bodies.
     pub kind: &'static str,
-    /// The verbs it serves.
     pub verbs: &'static [Verb<'static>],
+    pub handler: Handler,
+}
+
+/// The conversion between a row's own version and the version that another row stores.
+#[derive(Clone, Copy)]
+pub struct Conversion {
+    pub from_stored: fn(&mut Value),
+    pub to_stored: fn(&mut Value),
 }
 
 /// One resource of the API.
 pub struct Resource {
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The API version.
     pub version: &'static str,
-    /// The plural name in URLs.
     pub plural: &'static str,
-    /// The singular name kubectl accepts.
     pub singular: &'static str,
-    /// The kind in bodies.
     pub kind: &'static str,
-    /// Short names kubectl accepts.
     pub short_names: &'static [&'static str],
-    /// Categories kubectl accepts, such as `all`.
+    /// Categories that kubectl accepts, such as `all`.
     pub categories: &'static [&'static str],
-    /// Where objects live.
     pub scope: Scope,
-    /// The verbs it serves.
     pub verbs: &'static [Verb<'static>],
-    /// Its subresources.
     pub subresources: &'static [Subresource],
     /// The key prefix below `/registry/`: upstream's own, old names included.
     pub storage: &'static str,
-    /// The name rule of its objects.
     pub name_rule: NameRule,
     /// Field selectors beyond `metadata.name` and `metadata.namespace`: JSON paths of the object.
     pub selectable: &'static [&'static str],
-    /// The type of the schema table that describes its objects.
+    /// The type in the schema table that describes its objects.
     pub schema: &'static str,
-    /// Whether PUT creates what is missing.
+    /// Whether PUT creates an object that does not exist.
     pub create_on_update: bool,
     /// Whether PUT works without a resourceVersion.
     pub unconditional_update: bool,
     /// Whether DELETE answers with the object instead of a Status.
     pub delete_returns_object: bool,
-    /// The rules of its kind.
+    /// A member that is stored byte for byte as the client sent it, since controllers compare its bytes.
+    pub raw_field: Option<&'static str>,
+    /// Set when the row is another version of objects that an earlier row stores.
+    pub conversion: Option<Conversion>,
+    /// Defaults, validation and the other rules that need the object alone.
     pub strategy: &'static dyn Strategy,
+    /// The rules that need other objects, the user or the cluster's settings.
+    pub(crate) admission: &'static dyn Admission,
+    /// What the kubelet of a node may write.
+    pub(crate) node_restriction: &'static dyn NodeRestriction,
+    /// The table that `kubectl get` shows.
+    pub(crate) printer: &'static Printer,
 }
 
 impl Resource {
-    /// `apiVersion` as it stands in bodies: `v1` or `apps/v1`.
+    /// `apiVersion` as bodies have it: `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            return self.version.to_owned();
-        }
-        format!("{}/{}", self.group, self.version)
+        api_version(self.group, self.version)
     }
 
     /// The resource as error messages name it: `pods` or `daemonsets.apps`.
@@ -101,9 +166,27 @@ impl Resource {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// Whether objects live in a namespace.
     pub fn namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
+    }
+
+    /// The subresource of this name.
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|s| s.name == name)
+    }
+
+    /// Converts an object from the stored version to the row's own.
+    pub fn convert_from_stored(&self, tree: &mut Value) {
+        if let Some(conversion) = self.conversion {
+            (conversion.from_stored)(tree);
+        }
+    }
+
+    /// Converts an object from the row's own version to the stored one.
+    pub fn convert_to_stored(&self, tree: &mut Value) {
+        if let Some(conversion) = self.conversion {
+            (conversion.to_stored)(tree);
+        }
     }
 }
 
@@ -111,58 +194,71 @@ impl Resource {
 /// empty, not advertised, never written.
 #[derive(Debug)]
 pub struct EmptyCollection {
-    /// The API group.
     pub group: &'static str,
-    /// The API version.
     pub version: &'static str,
-    /// The plural name in URLs.
     pub plural: &'static str,
     /// The kind of its items.
     pub kind: &'static str,
-    /// Where its objects would live.
     pub scope: Scope,
 }
 
 impl EmptyCollection {
-    /// `apiVersion` as it stands in bodies.
+    /// `apiVersion` as bodies have it.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            return self.version.to_owned();
-        }
-        format!("{}/{}", self.group, self.version)
+        api_version(self.group, self.version)
     }
 }
 
-/// A resource that takes posts, answers them, and stores nothing under its own name.
+/// Whose rights an access review asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The user who sends it.
+    Caller,
+    /// The user that its spec names.
+    Any,
+    /// The user that its spec names, in the namespace it is posted to.
+    InNamespace,
+}
+
+/// What answers a POST to a resource that stores nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PostHandler {
+    Binding,
+    SelfSubjectReview,
+    TokenReview,
+    AccessReview(Subject),
+    RulesReview,
+}
+
+/// A resource that serves POST alone and stores nothing under its own name.
 #[derive(Debug)]
 pub struct Posted {
-    /// The API group.
     pub group: &'static str,
-    /// The API version.
     pub version: &'static str,
-    /// The plural name in URLs.
     pub plural: &'static str,
-    /// The singular name kubectl accepts.
     pub singular: &'static str,
-    /// The kind in bodies.
     pub kind: &'static str,
-    /// Whether it is posted to a namespace.
     pub scope: Scope,
-    /// The type of the schema table that describes its bodies.
+    /// The type in the schema table that describes its bodies.
     pub schema: &'static str,
+    pub handler: PostHandler,
 }
 
 impl Posted {
-    /// `apiVersion` as it stands in bodies.
+    /// `apiVersion` as bodies have it.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            return self.version.to_owned();
-        }
-        format!("{}/{}", self.group, self.version)
+        api_version(self.group, self.version)
     }
 }
 
-/// The row of a resource that is only posted to, by group, version and plural.
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        return version.to_owned();
+    }
+    format!("{group}/{version}")
+}
+
+/// The row of a resource that serves POST alone, by group, version and plural.
 pub fn find_posted(group: &str, version: &str, plural: &str) -> Option<&'static Posted> {
     POSTED
         .iter()
@@ -183,9 +279,11 @@ pub fn find_empty(group: &str, version: &str, plural: &str) -> Option<&'static E
         .find(|r| r.plural == plural && r.group == group && r.version == version)
 }
 
-/// The row in whose form objects of this row are stored: its own, unless it shares the storage of
-/// an older version.
+/// The row in whose version objects of this row are stored: its own, unless it has a conversion.
 pub fn stored_row(row: &'static Resource) -> &'static Resource {
+    if row.conversion.is_none() {
+        return row;
+    }
     RESOURCES
         .iter()
         .find(|r| r.storage == row.storage)
@@ -194,12 +292,35 @@ pub fn stored_row(row: &'static Resource) -> &'static Resource {
 
 /// The served group-versions, core first, in the order of their rows.
 pub fn group_versions() -> Vec<(&'static str, &'static str)> {
-    let mut seen = Vec::new();
+    let mut found = Vec::new();
     let stored = RESOURCES.iter().map(|row| (row.group, row.version));
     for served in stored.chain(POSTED.iter().map(|row| (row.group, row.version))) {
-        if !seen.contains(&served) {
-            seen.push(served);
+        if !found.contains(&served) {
+            found.push(served);
         }
     }
-    seen
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_complete() {
+        for row in RESOURCES {
+            let fields = [row.plural, row.singular, row.kind, row.storage, row.schema];
+            assert!(fields.iter().all(|text| !text.is_empty()), "{fields:?}");
+            assert!(crate::schema::find(row.schema).is_some(), "{}", row.schema);
+        }
+    }
+
+    #[test]
+    fn only_rows_with_a_conversion_share_their_storage() {
+        for row in RESOURCES {
+            let first = RESOURCES.iter().find(|r| r.storage == row.storage);
+            let is_first = first.is_some_and(|first| std::ptr::eq(first, row));
+            assert_eq!(is_first, row.conversion.is_none(), "{}", row.qualified());
+        }
+    }
 }

@@ -1,34 +1,31 @@
-//! Where a request comes from, and what its connection already proves about the sender.
+//! The connection of a request: its address, and its client certificate if it has one.
 
 use std::net::SocketAddr;
 
 use super::User;
 
-/// The other end of a connection.
+/// The client end of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// What the connection proves.
     pub shown: Shown,
-    /// Where it comes from; `None` from within this process.
+    /// `None` for clients in this process.
     pub address: Option<SocketAddr>,
 }
 
-/// What a connection says about the one at its other end.
+/// What a connection proves about its client.
 #[derive(Clone, Debug, Default)]
 pub enum Shown {
-    /// Nothing.
     #[default]
     Nothing,
-    /// A certificate that proves nothing: of another CA, out of its time, or for other purposes.
+    /// A certificate that is not valid: of another CA, expired, or for another purpose.
     BadCertificate,
-    /// A certificate that holds, whom it names, and when it ends (in seconds since 1970).
+    /// A valid certificate: the user it names, and when it expires (in seconds since 1970).
     Certificate(Box<User>, i64),
-    /// That it is part of this process, and whom we call it.
+    /// A client in this process, and the user it acts as.
     Inside(Box<User>),
 }
 
 impl Caller {
-    /// A client at an address, which may have shown a certificate.
     pub fn outside(address: SocketAddr, shown: Shown) -> Self {
         Self {
             shown,
@@ -37,7 +34,6 @@ impl Caller {
     }
 }
 
-/// A client in this process is whom we say it is.
 impl From<User> for Caller {
     fn from(user: User) -> Self {
         Self {

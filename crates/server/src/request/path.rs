@@ -4,7 +4,7 @@ use http::Method;
 use kennel_types::Verb;
 use percent_encoding::percent_decode_str;
 
-use crate::registry::{self, EmptyCollection, Posted, Resource, Scope};
+use crate::registry::{self, Connect, EmptyCollection, Handler, Posted, Resource, Scope};
 
 /// What a path names.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub enum Route {
     Version,
     /// `/metrics`
     Metrics,
-    /// `/.well-known/openid-configuration`: who issues service-account tokens.
+    /// `/.well-known/openid-configuration`: the issuer of service-account tokens.
     Issuer,
     /// `/openid/v1/jwks`: the keys that verify them.
     IssuerKeys,
@@ -37,10 +37,10 @@ pub enum Route {
     Objects(Place),
     /// A collection that is always empty, or (with a name) an object that is never there.
     Empty(Vacant),
-    /// A resource that is only posted to, and the namespace it is posted to.
+    /// A resource that serves POST alone, and the namespace in the path.
     Posted(&'static Posted, Option<String>),
-    /// Objects of a resource that is not served, as far as the path's form tells. Whoever may not ask for
-    /// them is not told that there are none.
+    /// Objects of a resource that is not served, as far as the form of the path tells. Authorisation comes
+    /// before the 404, so that a user without rights does not learn what is served.
     Unserved(Unserved),
 }
 
@@ -68,9 +68,31 @@ impl Route {
             _ => Verb::default(),
         }
     }
+
+    /// The kubelet API or pod endpoint that the server forwards the request to, if it does.
+    pub(crate) fn connect(&self) -> Option<Connect> {
+        let Self::Objects(place) = self else {
+            return None;
+        };
+        let subresource = place.row.subresource(place.subresource.as_deref()?)?;
+        match subresource.handler {
+            Handler::Connect(connect) => Some(connect),
+            _ => None,
+        }
+    }
 }
 
-/// Where in a collection that is always empty.
+/// Whether a GET of this path opens a stream (`exec`, `attach`, `portforward`).
+pub(crate) fn opens_stream(path: &str) -> bool {
+    // The last segment rules out nearly all paths without parsing them.
+    let last = path.trim_end_matches('/').rsplit('/').next();
+    matches!(last, Some("exec" | "attach" | "portforward"))
+        && parse(path)
+            .and_then(|route| route.connect())
+            .is_some_and(Connect::is_stream)
+}
+
+/// A place in a collection that is always empty.
 #[derive(Debug, Clone)]
 pub struct Vacant {
     /// The collection.

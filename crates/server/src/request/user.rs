@@ -1,32 +1,29 @@
-//! Who sends a request, once that has been proved.
+//! The user of a request.
 
 use std::collections::BTreeMap;
 
-/// The group of everybody who showed credentials.
+/// The group of all users with valid credentials.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of those who showed none.
+/// The group of anonymous users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything.
 pub const MASTERS: &str = "system:masters";
 
-/// What `extra` calls the credential that was shown, so that a log can tell one from another.
+/// The key in `extra` of the credential's id, by which audit logs tell credentials apart.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// A user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
-    /// The user's name.
     pub name: String,
-    /// What tells this user from others of that name over time; empty where nothing does.
+    /// Distinguishes this user from later ones of the same name; empty if the credentials have none.
     pub uid: String,
-    /// The groups the user belongs to.
     pub groups: Vec<String>,
-    /// What else the credentials say, such as the pod that a token is bound to.
+    /// Other claims of the credentials, such as the pod that a token is bound to.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// A user who showed credentials: the groups given, and that of everybody who did.
+    /// A user with these groups and `system:authenticated`.
     pub fn authenticated(name: impl Into<String>, groups: Vec<String>) -> Self {
         let mut user = Self {
             name: name.into(),
@@ -39,7 +36,6 @@ impl User {
         user
     }
 
-    /// The identity of somebody who showed no credentials.
     pub fn anonymous() -> Self {
         Self {
             name: "system:anonymous".to_owned(),
@@ -48,12 +44,11 @@ impl User {
         }
     }
 
-    /// An identity that may do everything.
+    /// A user in `system:masters`, who may do everything.
     pub fn master(name: &str) -> Self {
         Self::authenticated(name, vec![MASTERS.to_owned()])
     }
 
-    /// The identity of a service account.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         let groups = vec![
             "system:serviceaccounts".to_owned(),
@@ -62,12 +57,10 @@ impl User {
         Self::authenticated(format!("system:serviceaccount:{namespace}:{name}"), groups)
     }
 
-    /// Whether the user belongs to a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
     }
 
-    /// Whether the user showed no credentials.
     pub fn is_anonymous(&self) -> bool {
         self.is_in(UNAUTHENTICATED)
     }

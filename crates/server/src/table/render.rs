@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::column::Column;
-use super::{columns, empty, metadata, printer_of};
+use super::{columns, empty, metadata};
 use crate::registry::{EmptyCollection, Resource};
 
 /// What a row carries besides its cells (`includeObject`).
@@ -61,7 +61,7 @@ pub fn render_event<'a>(
     now: Timestamp,
     header: Header,
 ) -> Vec<u8> {
-    let printer = printer_of(row);
+    let printer = row.printer;
     let columns = match header {
         Header::Columns => Some(columns(row)),
         Header::Absent => None,

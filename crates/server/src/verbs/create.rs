@@ -1,32 +1,30 @@
-//! Create: a new object, or a clear reason why not.
+//! Create.
 
 use bytes::Bytes;
 use kennel_store::{Op, WriteError};
 use kennel_types::Reason;
 use serde_json::Value;
 
-use super::call::{Call, Reply};
+use super::call::Call;
 use super::{decode, meta};
 use crate::admit;
 use crate::api::Api;
 use crate::field::Path;
 use crate::kinds;
 use crate::object::{self, Document, Head, Stored};
-use crate::present;
 use crate::registry::{self, Resource};
 use crate::request::User;
 use crate::request::path::Place;
+use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
-/// How often a generated name may turn out to be taken before the client is told.
+/// How many generated names are tried before the request fails with `AlreadyExists`.
 const NAME_ATTEMPTS: usize = 8;
 
 /// The outcome of a create.
 pub(crate) enum Created {
-    /// It is stored.
     Stored(Stored),
-    /// It would have been stored, had this not been a dry run.
-    Dry(Document),
+    DryRun(Document),
 }
 
 pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -49,12 +47,12 @@ pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Repl
     .await?;
     let bytes = match created {
         Created::Stored(stored) => presenter.one(&stored, stored.modified)?,
-        Created::Dry(document) => presenter.document(document)?,
+        Created::DryRun(document) => presenter.document(document)?,
     };
     Ok(Reply::json(201, bytes).with_warnings(warnings))
 }
 
-/// Puts a decoded object through everything that stands between it and the store.
+/// Defaults, admits, validates and stores a decoded object.
 pub(crate) async fn insert(
     api: &Api,
     user: &User,
@@ -69,25 +67,31 @@ pub(crate) async fn insert(
     let generated = meta::generate_name(tree);
     row.strategy.default(tree);
     row.strategy.prepare_create(tree);
-    let _held = admit::hold(api, row).await;
-    admit::create(api, user, row, namespace, tree)?;
+    let _lock = admit::lock(api, row).await;
+    let write = admit::Write {
+        api,
+        user,
+        row,
+        namespace,
+    };
+    admit::create(write, tree)?;
     validate(row, tree)?;
-    admit::allocate(api, row, tree, None)?;
+    row.admission.allocate(write, tree, None)?;
     warnings.extend(row.strategy.warnings(tree, None));
     if dry_run {
-        return dry(api, row, namespace, document);
+        return dry_run_result(api, row, namespace, document);
     }
     if generated {
         return insert_generated(api, row, namespace, document).await;
     }
     let entry = Entry::of(row, namespace, &document)?;
-    // Gone before the disk is waited for: what waits is small then, and what is freed is used again while
+    // Freed before the disk is waited for: the waiting future stays small, and the memory is reused while
     // it is still in the processor's cache.
     drop(document);
     store(api, row, entry).await.map(Created::Stored)
 }
 
-/// Stores an object whose name the server made, under another name if that one is taken.
+/// Stores an object with a generated name; generates another one if it is taken.
 async fn insert_generated(
     api: &Api,
     row: &'static Resource,
@@ -123,7 +127,7 @@ fn validate(row: &Resource, tree: &Value) -> Result<()> {
     Err(ApiError::invalid(row, meta::text(tree, "name"), &errors))
 }
 
-fn dry(
+fn dry_run_result(
     api: &Api,
     row: &'static Resource,
     namespace: Option<&str>,
@@ -134,7 +138,7 @@ fn dry(
         return Err(ApiError::already_exists(row, name));
     }
     meta::of(&mut document.tree).remove("resourceVersion");
-    Ok(Created::Dry(document))
+    Ok(Created::DryRun(document))
 }
 
 /// An object as it goes into the store.
@@ -148,10 +152,10 @@ struct Entry {
 impl Entry {
     fn of(row: &'static Resource, namespace: Option<&str>, document: &Document) -> Result<Self> {
         let name = meta::text(&document.tree, "name").to_owned();
-        let encoded = if present::is_view(row) {
-            let mut stored_form = document.clone();
-            present::to_stored(row, &mut stored_form.tree);
-            stored_form.encode(registry::stored_row(row))
+        let encoded = if row.conversion.is_some() {
+            let mut converted = document.clone();
+            row.convert_to_stored(&mut converted.tree);
+            converted.encode(registry::stored_row(row))
         } else {
             document.encode(row)
         };
@@ -179,11 +183,11 @@ async fn store(api: &Api, row: &'static Resource, entry: Entry) -> Result<Stored
     }
 }
 
-/// A failure of the store itself, in words an operator can act on.
+/// The answer to a failure of the store itself.
 pub(crate) fn store_failed<H>(error: &WriteError<H>) -> ApiError {
     match error {
         WriteError::Unavailable(why) => ApiError::internal(format!("cannot write: {why}")),
         WriteError::Closed => ApiError::unavailable("the server is shutting down"),
-        _ => ApiError::internal("the store answered what was not asked"),
+        _ => ApiError::internal("the store gave an unexpected answer"),
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::type_meta;
-use crate::http::limits::BODY_BYTES_MAX;
+use crate::limits::BODY_BYTES_MAX;
 use crate::object::Document;
 use crate::protobuf::{self, Envelope};
 use crate::registry::Resource;
@@ -79,9 +79,10 @@ fn protobuf_object(call: &Call, row: &'static Resource, mode: FieldValidation) -
     // There are no names in protobuf, and so no unknown ones.
     let warnings = conform(row, &mut tree, Vec::new(), mode, refuse)?;
     check_size(&tree, call.body.len())?;
-    let data = protobuf::raw_member(ty, envelope.raw, "data");
+    let raw = row.raw_field;
+    let raw = raw.and_then(|field| protobuf::raw_member(ty, envelope.raw, field));
     Ok(Decoded {
-        document: Document::from_message(row, tree, data),
+        document: Document::from_message(row, tree, raw),
         warnings,
     })
 }

@@ -1,40 +1,38 @@
-//! Delete: preconditions, grace, finalizers, and the end of an object.
+//! Delete: preconditions, grace periods, finalizers, and the removal of an object.
 
 use futures_util::stream::{self, StreamExt as _};
-use kennel_store::{Durability, Op, WriteError};
+use kennel_store::Durability;
 use serde_json::{Value, json};
 
-use super::call::{Call, Reply};
-use super::create::store_failed;
+use super::call::Call;
 use super::options::{DeleteOptions, Propagation};
-use super::update::may_go;
+use super::update::{commit, may_be_removed};
 use super::{At, meta, read};
 use crate::admit;
 use crate::api::Api;
-use crate::kinds;
 use crate::object::{Document, Stored};
-use crate::present;
-use crate::registry;
+use crate::registry::{self, Resource};
 use crate::request::User;
 use crate::request::path::Place;
+use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
 use crate::watch::Filter;
 
-/// The finalizers that the garbage collector answers.
+/// The finalizers that the garbage collector removes.
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// How often a deletion is tried again when others change the object meanwhile.
+/// How often a deletion is retried when another write comes first.
 const ATTEMPTS_MAX: usize = 64;
 
-/// How many objects of a collection are deleted at once: the store commits them together.
+/// How many objects of a collection are deleted concurrently; the store commits them together.
 const AT_ONCE: usize = 64;
 
 /// How far a deletion got.
 pub(super) enum Deleted {
-    /// The object is gone; this is how it ended.
-    Gone(Document),
-    /// The object waits for its grace period or its finalizers.
+    /// The object is removed; this is its last version.
+    Removed(Document),
+    /// The object waits for its grace period or its finalizers to end.
     Waiting(Document),
 }
 
@@ -43,11 +41,11 @@ pub(super) async fn delete(api: &Api, call: &Call, place: &Place) -> Result<Repl
     let options = DeleteOptions::of(call)?;
     let presenter = call.presenter(at.row)?;
     match delete_object(api, &call.user, at, &options).await? {
-        Deleted::Gone(document) if !at.row.delete_returns_object => Ok(Reply::value(
+        Deleted::Removed(document) if !at.row.delete_returns_object => Ok(Reply::value(
             200,
             &status::deleted(at.row, at.name, meta::text(&document.tree, "uid")),
         )),
-        Deleted::Gone(document) | Deleted::Waiting(document) => {
+        Deleted::Removed(document) | Deleted::Waiting(document) => {
             Ok(Reply::json(200, presenter.document(document)?))
         }
     }
@@ -74,9 +72,11 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
     });
     let mut deletions = stream::iter(deletions).buffered(AT_ONCE);
     while let Some(deleted) = deletions.next().await {
-        // Each is deleted as it was listed; one that went by itself is as good as deleted.
+        // An object that another request deleted after the listing counts as deleted.
         match deleted {
-            Ok(Deleted::Gone(document) | Deleted::Waiting(document)) => items.push(document.tree),
+            Ok(Deleted::Removed(document) | Deleted::Waiting(document)) => {
+                items.push(document.tree)
+            }
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),
         }
@@ -88,7 +88,7 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
     Ok(Reply::value(200, &list))
 }
 
-/// Deletes one object as far as it can be deleted now.
+/// Deletes one object, or marks it as being deleted if it must wait.
 pub(super) async fn delete_object(
     api: &Api,
     user: &User,
@@ -102,71 +102,46 @@ pub(super) async fn delete_object(
         let old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
         check_preconditions(&at, options, &old.tree)?;
         let mut new = old.clone();
-        mark(at.row.kind, &mut new.tree, options);
-        if let Some(deleted) = carry_out(api, at, options, &stored, new).await? {
+        mark(at.row, &mut new.tree, options);
+        if let Some(deleted) = commit_deletion(api, at, options, &stored, new).await? {
             return Ok(deleted);
         }
     }
     Err(ApiError::stale(at.row, at.name))
 }
 
-/// Writes the deletion. `None`: somebody else changed the object first.
-async fn carry_out(
+/// Writes the deletion. `None`: the object was changed meanwhile.
+async fn commit_deletion(
     api: &Api,
     at: At<'_>,
     options: &DeleteOptions,
     stored: &Stored,
     mut new: Document,
 ) -> Result<Option<Deleted>> {
-    let (key, expected) = (at.key(), stored.modified);
-    let gone = may_go(at.row.kind, &new.tree);
-    let (value, head) = new
-        .encode(registry::stored_row(at.row))
-        .map_err(ApiError::internal)?;
+    let remove = may_be_removed(at.row, &new.tree);
+    let encoded = new.encode(registry::stored_row(at.row));
+    let (value, head) = encoded.map_err(ApiError::internal)?;
     let unchanged = value == stored.value;
-    present::to_view(at.row, &mut new.tree);
-    if options.dry_run || (unchanged && !gone) {
-        let made = if gone {
-            Deleted::Gone
-        } else {
-            Deleted::Waiting
+    at.row.convert_from_stored(&mut new.tree);
+    if !options.dry_run && (remove || !unchanged) {
+        let update = (!remove).then_some((value, head, Durability::Synced));
+        let Some(written) = commit(api, at, stored, update).await? else {
+            return Ok(None);
         };
-        return Ok(Some(made(new)));
+        let version = written.revision.to_string();
+        meta::of(&mut new.tree).insert("resourceVersion".into(), version.into());
     }
-    let op = if gone {
-        Op::Delete { key, expected }
+    Ok(Some(if remove {
+        Deleted::Removed(new)
     } else {
-        Op::Update {
-            key,
-            expected,
-            value,
-            head,
-            durability: Durability::Synced,
-        }
-    };
-    match api.store.write(op).await {
-        Ok(written) => {
-            let version = written.revision.to_string();
-            meta::of(&mut new.tree).insert("resourceVersion".into(), version.into());
-            Ok(Some(if gone {
-                Deleted::Gone(new)
-            } else {
-                Deleted::Waiting(new)
-            }))
-        }
-        Err(WriteError::Stale(_)) => Ok(None),
-        Err(WriteError::Missing) => Err(ApiError::not_found(at.row, at.name)),
-        Err(error) => Err(store_failed(&error)),
-    }
+        Deleted::Waiting(new)
+    }))
 }
 
-/// Marks an object as being deleted: when, with which grace, waiting for whom.
-fn mark(kind: &str, tree: &mut Value, options: &DeleteOptions) {
-    let grace = if kind == "Pod" {
-        pod_grace(tree, options.grace_seconds)
-    } else {
-        0
-    };
+/// Marks an object as being deleted: sets the deletion timestamp, the grace period and the finalizers of
+/// the propagation policy.
+fn mark(row: &Resource, tree: &mut Value, options: &DeleteOptions) {
+    let grace = row.strategy.grace_seconds(tree, options.grace_seconds);
     set_propagation_finalizers(tree, options.propagation);
     let first_time = !meta::is_deleting(tree);
     let earlier = tree["metadata"]["deletionGracePeriodSeconds"]
@@ -175,14 +150,14 @@ fn mark(kind: &str, tree: &mut Value, options: &DeleteOptions) {
     if first_time {
         raise_generation(tree);
     }
-    // A later deletion may only shorten the wait.
+    // A later deletion may only shorten the grace period.
     if first_time || grace < earlier {
-        let moved = if first_time {
+        let begun = if first_time {
             None
         } else {
             started(tree, earlier)
         };
-        let start = moved.unwrap_or_else(jiff::Timestamp::now);
+        let start = begun.unwrap_or_else(jiff::Timestamp::now);
         let end = start
             .saturating_add(jiff::SignedDuration::from_secs(grace))
             .unwrap_or(start);
@@ -190,46 +165,23 @@ fn mark(kind: &str, tree: &mut Value, options: &DeleteOptions) {
         metadata.insert("deletionTimestamp".into(), meta::at(end).into());
         metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
     }
-    if kind == "Namespace" {
-        kinds::namespace::begin_deletion(tree);
-    }
+    row.strategy.begin_deletion(tree);
 }
 
-/// When the deletion that is under way began.
+/// When the deletion of an object began.
 fn started(tree: &Value, grace: i64) -> Option<jiff::Timestamp> {
     let end: jiff::Timestamp = meta::text(tree, "deletionTimestamp").parse().ok()?;
     end.checked_sub(jiff::SignedDuration::from_secs(grace)).ok()
 }
 
-/// Kinds with a generation count the beginning of their deletion as a change.
+/// The beginning of a deletion counts as a change of the spec.
 fn raise_generation(tree: &mut Value) {
     if let Some(generation) = tree["metadata"]["generation"].as_i64() {
         tree["metadata"]["generation"] = (generation + 1).into();
     }
 }
 
-/// The seconds a pod gets to end in order.
-fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
-    let unbound = pod["spec"]["nodeName"]
-        .as_str()
-        .unwrap_or_default()
-        .is_empty();
-    let finished = matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Succeeded" | "Failed")
-    );
-    if unbound || finished {
-        return 0;
-    }
-    let own = || pod["spec"]["terminationGracePeriodSeconds"].as_i64();
-    match asked.or_else(own).unwrap_or(0) {
-        // Upstream's reading of a negative grace: as soon as possible, but in order.
-        negative if negative < 0 => 1,
-        seconds => seconds,
-    }
-}
-
-/// The collector's finalizers as the policy wants them; without one, whatever is there stays.
+/// Sets the garbage collector's finalizer of the policy; without a policy, the finalizers stay.
 fn set_propagation_finalizers(tree: &mut Value, policy: Option<Propagation>) {
     let Some(policy) = policy else { return };
     let list = tree["metadata"]["finalizers"]

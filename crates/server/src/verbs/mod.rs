@@ -4,11 +4,11 @@
 //!  create ─┐
 //!  update ─┼─▶ write: decode ─▶ default ─▶ prepare ─▶ admit ─▶ validate ─▶ store
 //!  patch  ─┘
-//!  read: get, list        watch: subscribe, past, live        delete: grace, finalizers, gone
+//!  read: get, list        watch: subscribe, history, live     delete: grace period, finalizers, removal
 //! ```
 //!
-//! Everything here works on one [`Call`]: a request whose body has been read. What leads out of this server,
-//! to nodes' agents, is in [`connect`].
+//! Every verb works on one [`Call`]: a request whose body has been read. [`connect`] forwards requests to the
+//! agents of nodes.
 
 mod call;
 pub mod connect;
@@ -25,16 +25,17 @@ mod type_meta;
 mod update;
 mod watching;
 
-pub use call::{Call, Reply};
+pub use call::Call;
 
 use kennel_types::Verb;
 
 use crate::api::Api;
 use crate::names;
 use crate::object::Document;
-use crate::registry::{EmptyCollection, Posted, Resource, Subresource};
+use crate::registry::{self, EmptyCollection, PostHandler, Posted, Resource, Subresource};
 use crate::request::User;
 use crate::request::path::Place;
+use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
 /// Carries out a request about objects of a resource.
@@ -60,14 +61,15 @@ pub async fn objects(api: &Api, call: &Call, place: &Place, verb: Verb<'_>) -> R
     }
 }
 
-/// The subresource of this name, which must know the verb.
+/// The subresource of this name, if it serves the verb.
 fn served(
     row: &'static Resource,
     subresource: &str,
     verb: Verb<'_>,
 ) -> Result<&'static Subresource> {
-    let served = row.subresources.iter().find(|s| s.name == subresource);
-    let served = served.ok_or_else(ApiError::no_such_resource)?;
+    let served = row
+        .subresource(subresource)
+        .ok_or_else(ApiError::no_such_resource)?;
     if served.verbs.contains(&verb) {
         return Ok(served);
     }
@@ -75,15 +77,15 @@ fn served(
     Err(ApiError::method_not_allowed(row.group, &resource, verb))
 }
 
-/// Answers a post to a resource that stores nothing.
+/// Answers a POST to a resource that stores nothing.
 pub async fn posted(
     api: &Api,
     call: &Call,
     row: &'static Posted,
     namespace: Option<&str>,
 ) -> Result<Reply> {
-    match row.plural {
-        "bindings" => {
+    match row.handler {
+        PostHandler::Binding => {
             let namespace = namespace.unwrap_or_default();
             subresource::binding::create_by_body(api, call, namespace).await
         }
@@ -91,7 +93,7 @@ pub async fn posted(
     }
 }
 
-/// Creates an object on the server's own behalf.
+/// Creates an object for the server itself.
 pub(crate) async fn insert(
     api: &Api,
     user: &User,
@@ -104,7 +106,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// Replaces an object on the server's own behalf, whatever it is now.
+/// Replaces an object for the server itself, whatever its current version.
 pub(crate) async fn overwrite(
     api: &Api,
     user: &User,
@@ -116,7 +118,7 @@ pub(crate) async fn overwrite(
     amend(api, user, row, namespace, name, |old| *old = tree.clone()).await
 }
 
-/// Changes an object on the server's own behalf. `change` is called again if somebody else is faster.
+/// Changes an object for the server itself. Calls `change` again if another write comes first.
 pub(crate) async fn amend(
     api: &Api,
     user: &User,
@@ -130,7 +132,7 @@ pub(crate) async fn amend(
         namespace,
         name,
     };
-    let part = update::Part::Main;
+    let part = registry::Part::Main;
     let whole = update::Change {
         at,
         by: user,
@@ -169,7 +171,7 @@ pub fn empty(
     }
 }
 
-/// A name that could be taken for part of a path is refused before it is looked up.
+/// Refuses a name that is not one segment of a path.
 fn check_name(place: &Place) -> Result<()> {
     let name = place.name.as_deref().unwrap_or_default();
     let mistakes = names::path_segment_name(name);
@@ -182,8 +184,8 @@ fn check_name(place: &Place) -> Result<()> {
     )))
 }
 
-/// Whether the path names what the verb works on: a create and a deletion of many need the one
-/// collection the objects live in, a change needs one object.
+/// Whether the path fits the verb: create and deletecollection need one collection, update and patch one
+/// object.
 fn fits(place: &Place, verb: Verb<'_>) -> bool {
     let in_its_scope = place.row.namespaced() == place.namespace.is_some();
     match verb {
@@ -193,12 +195,12 @@ fn fits(place: &Place, verb: Verb<'_>) -> bool {
     }
 }
 
-/// The name in the path; the router only comes here when there is one.
+/// The name in the path. The router calls verbs on one object only for paths with a name.
 fn name_in(place: &Place) -> Result<&str> {
     place.name.as_deref().ok_or_else(ApiError::no_such_resource)
 }
 
-/// Where an object is: its row, namespace and name.
+/// The row, namespace and name of an object.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     pub(crate) row: &'static Resource,

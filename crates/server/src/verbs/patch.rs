@@ -2,15 +2,17 @@
 
 use serde_json::Value;
 
-use super::call::{Call, Reply};
-use super::update::{Change, Edit, Part, check_name, expected_version, modify, reply};
+use super::call::Call;
+use super::update::{Change, Edit, check_name, expected_version, modify, reply};
 use super::{At, decode, meta};
 use crate::api::Api;
 use crate::field::{FieldError, Path};
 use crate::object::Document;
 use crate::patch::{PatchError, json, merge, strategic};
+use crate::registry::Part;
 use crate::request::path::Place;
 use crate::request::query::invalid_option;
+use crate::response::Reply;
 use crate::schema;
 use crate::status::{ApiError, Result};
 

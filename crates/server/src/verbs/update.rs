@@ -1,66 +1,38 @@
-//! Update: PUT, and the loop that every change of a stored object goes through.
+//! Update: PUT, and the read-modify-write loop of every change to a stored object.
 
 use std::sync::Arc;
 
-use kennel_store::{Durability, Op, WriteError};
+use bytes::Bytes;
+use kennel_store::{Durability, Op, WriteError, Written};
 use kennel_types::{Reason, Verb};
 use serde_json::Value;
 
-use super::call::{Call, Reply};
+use super::call::Call;
 use super::create::{Created, insert, store_failed};
 use super::{At, decode, meta};
-use crate::admit;
+use crate::admit::{self, node_restriction};
 use crate::api::Api;
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds;
-use crate::object::{Document, Stored};
-use crate::present;
-use crate::registry;
+use crate::object::{Document, Head, Stored};
+use crate::registry::{self, Part, Resource};
 use crate::request::User;
 use crate::request::path::Place;
 use crate::request::query::parse_version;
+use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
-/// How often an unconditional change is tried again when others change the object meanwhile.
+/// How often an unconditional change is retried when another write comes first.
 const ATTEMPTS_MAX: usize = 64;
 
-/// Which part of an object a change may touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Everything but the status.
-    Main,
-    /// The status.
-    Status,
-    /// The approval of a certificate signing request.
-    Approval,
-    /// The finalizers of a namespace.
-    Finalize,
-    /// What the server itself changes (a binding): no rules of the kind apply.
-    Server,
-}
-
-impl Part {
-    /// The subresource through which it is changed; empty for the object itself.
-    fn subresource(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Status => "status",
-            Self::Approval => "approval",
-            Self::Finalize => "finalize",
-            Self::Server => "binding",
-        }
-    }
-}
-
-/// A change as its author wants it.
+/// The new version of an object as the request wants it.
 pub(super) struct Edit {
     pub(super) document: Document,
-    /// The revision the author has seen, if the change depends on it.
+    /// The resourceVersion that the change depends on, if it does.
     pub(super) expected: Option<u64>,
     pub(super) warnings: Vec<String>,
 }
 
-/// What came of a change.
 pub(super) struct Changed {
     pub(super) outcome: Outcome,
     pub(super) warnings: Vec<String>,
@@ -69,15 +41,14 @@ pub(super) struct Changed {
 pub(super) enum Outcome {
     /// The object as it is stored now (perhaps as before).
     Stored(Stored),
-    /// The object as it would be, or as it was at its end; not stored.
+    /// The object of a dry run, or as it was when it was removed.
     Unstored(Document),
 }
 
-/// What all attempts of a change share.
+/// What all attempts of a change have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) at: At<'a>,
-    /// Who makes it.
     pub(super) by: &'a User,
     pub(super) part: Part,
     pub(super) dry_run: bool,
@@ -102,7 +73,7 @@ pub(super) async fn update_part(
     meta::check_namespace(&mut decoded.document.tree, at.namespace)?;
     if part == Part::Main && at.row.create_on_update && api.store.get(&at.key()).is_none() {
         match create_instead(api, call, at, &decoded, dry_run).await {
-            // Somebody else made it meanwhile: then this is an update after all.
+            // Another request created it meanwhile, so this is an update after all.
             Err(error) if error.reason == Reason::AlreadyExists => {}
             other => return other,
         }
@@ -121,7 +92,7 @@ pub(super) async fn update_part(
         if expected.is_none() && !unconditional {
             return Err(must_have_version(&at));
         }
-        // One that depends on a version is tried once.
+        // A change that depends on a version is tried once.
         let document = match expected {
             Some(_) => std::mem::take(&mut decoded.document),
             None => decoded.document.clone(),
@@ -146,16 +117,16 @@ pub(super) fn reply(call: &Call, at: At<'_>, changed: Changed) -> Result<Reply> 
     Ok(Reply::json(200, bytes).with_warnings(changed.warnings))
 }
 
-/// Changes an object: reads it, lets `edit` make the new version, applies the rules of the kind,
-/// and writes it if nobody else was faster. An unconditional change that lost a race is made
-/// again on the newer version; a conditional one is a conflict.
+/// Changes an object: reads it, calls `edit` for the new version, applies the rules of the kind, and
+/// writes it if no other write came first. An unconditional change that lost the race is retried on the
+/// newer version; a conditional one is a conflict.
 pub(super) async fn modify(
     api: &Api,
     change: Change<'_>,
     mut edit: impl FnMut(&Document) -> Result<Edit>,
 ) -> Result<Changed> {
     let at = change.at;
-    let _held = admit::hold(api, at.row).await;
+    let _lock = admit::lock(api, at.row).await;
     for _ in 0..ATTEMPTS_MAX {
         let key = at.key();
         let stored = api
@@ -163,7 +134,7 @@ pub(super) async fn modify(
             .get(&key)
             .ok_or_else(|| ApiError::not_found(at.row, at.name))?;
         let mut old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
-        present::to_view(at.row, &mut old.tree);
+        at.row.convert_from_stored(&mut old.tree);
         let Edit {
             mut document,
             expected,
@@ -172,7 +143,7 @@ pub(super) async fn modify(
         if expected.is_some_and(|revision| revision != stored.modified) {
             return Err(ApiError::stale(at.row, at.name));
         }
-        finish(api, change, &mut document, &old)?;
+        apply_rules(api, change, &mut document, &old)?;
         if change.part == Part::Main {
             warnings.extend(at.row.strategy.warnings(&document.tree, Some(&old.tree)));
         }
@@ -186,19 +157,25 @@ pub(super) async fn modify(
 }
 
 /// Applies the rules of the kind to the new version.
-fn finish(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> Result<()> {
-    let row = change.at.row;
+fn apply_rules(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> Result<()> {
+    let Change { at, part, .. } = change;
+    let row = at.row;
     meta::prepare_update(&mut new.tree, &old.tree);
     new.keep_raw_of(old);
     row.strategy.default(&mut new.tree);
-    let subresource = change.part.subresource();
-    admit::noderestriction::update(change.by, row, subresource, &new.tree, &old.tree)?;
+    node_restriction::update(change.by, row, part, &new.tree, &old.tree)?;
+    let write = admit::Write {
+        api,
+        user: change.by,
+        row,
+        namespace: at.namespace,
+    };
     let tree = &mut new.tree;
     let mut errors = Vec::new();
-    match change.part {
+    match part {
         Part::Main => {
             row.strategy.prepare_update(tree, &old.tree);
-            admit::update(api, change.by, row, tree, &old.tree)?;
+            row.admission.update(write, tree, &old.tree)?;
             errors = kinds::meta::validate_update(&tree["metadata"], &old.tree["metadata"]);
             errors.extend(row.strategy.validate_update(tree, &old.tree));
         }
@@ -207,28 +184,26 @@ fn finish(api: &Api, change: Change<'_>, new: &mut Document, old: &Document) -> 
             errors = kinds::meta::validate_update(&tree["metadata"], &old.tree["metadata"]);
             errors.extend(row.strategy.validate_status_update(tree, &old.tree));
         }
-        Part::Approval => {
-            kinds::csr::prepare_approval_update(tree, &old.tree);
-            kinds::csr::stamp_conditions(tree, &old.tree, &meta::now());
-            errors = kinds::csr::validate_approval_update(tree, &old.tree);
+        Part::Approval | Part::Finalize => {
+            let now = meta::now();
+            row.strategy
+                .prepare_subresource_update(tree, &old.tree, &now);
+            errors = row.strategy.validate_subresource_update(tree, &old.tree);
         }
-        Part::Finalize => {
-            kinds::namespace::prepare_finalize_update(tree, &old.tree);
-            errors = kinds::namespace::validate_finalize_update(tree);
-        }
-        Part::Server => {}
+        Part::Binding => {}
     }
     if !errors.is_empty() {
-        return Err(ApiError::invalid(row, change.at.name, &errors));
+        return Err(ApiError::invalid(row, at.name, &errors));
     }
-    admit::signing::decide(api, change.by, row, subresource, tree, &old.tree)?;
-    if change.part == Part::Main {
-        admit::allocate(api, row, tree, Some(&old.tree))?;
+    row.admission.update_valid(write, part, tree, &old.tree)?;
+    if part == Part::Main {
+        row.admission.allocate(write, tree, Some(&old.tree))?;
     }
     Ok(())
 }
 
-/// Writes the new version. `None`: somebody else changed the object first.
+/// Writes the new version, or removes the object if its deletion has nothing left to wait for. `None`:
+/// the object was changed meanwhile.
 async fn write(
     api: &Api,
     change: Change<'_>,
@@ -237,68 +212,70 @@ async fn write(
     mut document: Document,
 ) -> Result<Option<Outcome>> {
     let row = change.at.row;
-    let last = meta::is_deleting(&document.tree) && may_go(row.kind, &document.tree);
-    let durability = if row.kind == "Lease" && kinds::lease::is_renewal(&old.tree, &document.tree) {
-        Durability::Lazy
-    } else {
-        Durability::Synced
-    };
+    let remove = meta::is_deleting(&document.tree) && may_be_removed(row, &document.tree);
+    let durability = row.strategy.durability(&document.tree, &old.tree);
     let version = stored.modified.to_string();
-    present::to_stored(row, &mut document.tree);
-    let (value, head) = document
-        .encode(registry::stored_row(row))
-        .map_err(ApiError::internal)?;
-    if value == stored.value && !last {
+    row.convert_to_stored(&mut document.tree);
+    let encoded = document.encode(registry::stored_row(row));
+    let (value, head) = encoded.map_err(ApiError::internal)?;
+    if value == stored.value && !remove {
         return Ok(Some(Outcome::Stored(Arc::clone(stored))));
     }
     if change.dry_run {
-        present::to_view(row, &mut document.tree);
+        row.convert_from_stored(&mut document.tree);
         meta::of(&mut document.tree).insert("resourceVersion".into(), version.into());
         return Ok(Some(Outcome::Unstored(document)));
     }
-    let (key, expected) = (change.at.key(), stored.modified);
-    let op = if last {
-        Op::Delete { key, expected }
-    } else {
-        Op::Update {
+    // As in a create: no tree stays in memory while the disk is waited for, unless the answer shows it.
+    drop(old);
+    let shown = remove.then_some(document);
+    let update = (!remove).then_some((value, head, durability));
+    let Some(written) = commit(api, change.at, stored, update).await? else {
+        return Ok(None);
+    };
+    let Some(mut document) = shown else {
+        return Ok(Some(Outcome::Stored(written.record)));
+    };
+    row.convert_from_stored(&mut document.tree);
+    let version = written.revision.to_string();
+    meta::of(&mut document.tree).insert("resourceVersion".into(), version.into());
+    Ok(Some(Outcome::Unstored(document)))
+}
+
+/// Replaces the stored version, or without an `update` deletes it. `None`: the object was changed
+/// meanwhile.
+pub(super) async fn commit(
+    api: &Api,
+    at: At<'_>,
+    stored: &Stored,
+    update: Option<(Bytes, Head, Durability)>,
+) -> Result<Option<Written<Head>>> {
+    let (key, expected) = (at.key(), stored.modified);
+    let op = match update {
+        None => Op::Delete { key, expected },
+        Some((value, head, durability)) => Op::Update {
             key,
             expected,
             value,
             head,
             durability,
-        }
+        },
     };
-    // As in a create: no tree waits for the disk unless it is shown afterwards.
-    drop(old);
-    let shown = last.then_some(document);
-    match (api.store.write(op).await, shown) {
-        (Ok(written), Some(mut document)) => {
-            present::to_view(row, &mut document.tree);
-            let version = written.revision.to_string();
-            meta::of(&mut document.tree).insert("resourceVersion".into(), version.into());
-            Ok(Some(Outcome::Unstored(document)))
-        }
-        (Ok(written), None) => Ok(Some(Outcome::Stored(written.record))),
-        (Err(WriteError::Stale(_)), _) => Ok(None),
-        (Err(WriteError::Missing), _) => Err(ApiError::not_found(row, change.at.name)),
-        (Err(error), _) => Err(store_failed(&error)),
+    match api.store.write(op).await {
+        Ok(written) => Ok(Some(written)),
+        Err(WriteError::Stale(_)) => Ok(None),
+        Err(WriteError::Missing) => Err(ApiError::not_found(at.row, at.name)),
+        Err(error) => Err(store_failed(&error)),
     }
 }
 
-/// Whether an object that is being deleted has nothing left to wait for.
-pub(super) fn may_go(kind: &str, tree: &Value) -> bool {
-    let grace_over = tree["metadata"]["deletionGracePeriodSeconds"]
-        .as_i64()
-        .unwrap_or(0)
-        == 0;
-    let emptied = kind != "Namespace"
-        || tree["spec"]["finalizers"]
-            .as_array()
-            .is_none_or(Vec::is_empty);
-    grace_over && emptied && !meta::has_finalizers(tree)
+/// Whether an object that is being deleted has nothing left to wait for: no grace period, no finalizers.
+pub(super) fn may_be_removed(row: &Resource, tree: &Value) -> bool {
+    let grace = tree["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    grace.unwrap_or(0) == 0 && !row.strategy.blocks_deletion(tree) && !meta::has_finalizers(tree)
 }
 
-/// The revision a body was made from.
+/// The resourceVersion in a body, if the change is to depend on it.
 pub(super) fn expected_version(tree: &Value) -> Result<Option<u64>> {
     let text = meta::text(tree, "resourceVersion");
     if text.is_empty() || text == "0" {
@@ -340,7 +317,7 @@ pub(super) fn check_name(at: &At<'_>, tree: &Value) -> Result<()> {
     }
 }
 
-/// A body that names another uid speaks of another object.
+/// Refuses a body with the uid of another object.
 fn check_uid(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
     let (given, actual) = (meta::text(new, "uid"), meta::text(old, "uid"));
     if given.is_empty() || given == actual {
@@ -351,7 +328,7 @@ fn check_uid(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
     Err(ApiError::conflict(at.row, at.name, &why))
 }
 
-/// The right to update is not the right to create: what a PUT would make needs both.
+/// A PUT that creates an object needs the right to create it, beside the right to update.
 fn check_may_create(api: &Api, user: &User, at: &At<'_>) -> Result<()> {
     let asked = ResourceAttributes {
         verb: Verb::Create,
@@ -389,7 +366,27 @@ async fn create_instead(
     let presenter = call.presenter(at.row)?;
     let bytes = match created {
         Created::Stored(stored) => presenter.one(&stored, stored.modified)?,
-        Created::Dry(document) => presenter.document(document)?,
+        Created::DryRun(document) => presenter.document(document)?,
     };
     Ok(Reply::json(201, bytes).with_warnings(warnings))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_removed_when_both_lists_of_finalizers_are_empty() {
+        let row = registry::find("", "v1", "namespaces").unwrap();
+        for (spec, metadata, expected) in [
+            (json!(["kubernetes"]), json!([]), false),
+            (json!([]), json!(["a.b/c"]), false),
+            (json!([]), json!([]), true),
+        ] {
+            let tree = json!({"metadata": {"finalizers": metadata}, "spec": {"finalizers": spec}});
+            assert_eq!(may_be_removed(row, &tree), expected, "{tree}");
+        }
+    }
 }

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::call::{Call, Reply};
+use super::call::Call;
 use super::read;
 use crate::api::Api;
 use crate::field::{FieldError, Path};
-use crate::http::body::Body;
 use crate::object;
 use crate::registry::EmptyCollection;
 use crate::request::accept::Form;
 use crate::request::path::Place;
 use crate::request::query::{VersionMatch, list_option};
+use crate::response::{Body, Reply};
 use crate::status::{ApiError, Result};
 use crate::watch::event::line_of_json;
 use crate::watch::stream::{Before, Stream};

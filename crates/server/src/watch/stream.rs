@@ -13,9 +13,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::event::{line, line_of_json};
 use super::hub::Subscription;
 use super::{Change, Shared};
-use crate::http::body::Body;
 use crate::object::Stored;
 use crate::present::Presenter;
+use crate::response::Body;
 use crate::status::ApiError;
 
 /// How long a watch may go without telling its client how far it has come. Upstream's minute.
@@ -181,12 +181,12 @@ impl Stream {
 
     fn encode(&mut self, due: &Due) -> Bytes {
         match due {
-            Due::Event(shared, change) if self.presenter.is_plain() => shared.line(*change),
+            Due::Event(shared, change) if self.presenter.is_verbatim() => shared.line(*change),
             Due::Event(shared, change) => match shared.object(*change) {
                 Some(stored) => self.presented(change.word(), stored, shared.event.revision),
                 None => Bytes::new(),
             },
-            Due::Object(stored) if self.presenter.is_plain() => {
+            Due::Object(stored) if self.presenter.is_verbatim() => {
                 line(Change::Added.word(), stored, stored.modified)
             }
             Due::Object(stored) => self.presented(Change::Added.word(), stored, stored.modified),

@@ -48,6 +48,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+use kennel_types::PodPhase;
 use serde_json::Value;
 
 pub use bind::bind;
@@ -95,6 +96,20 @@ impl Strategy for Pod {
 
     fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         status::validate(new, old)
+    }
+
+    fn grace_seconds(&self, pod: &Value, asked: Option<i64>) -> i64 {
+        let unbound = super::tree::text(pod, "spec.nodeName").is_empty();
+        let phase = super::tree::text(pod, "status.phase");
+        if unbound || PodPhase::from(phase).is_terminal() {
+            return 0;
+        }
+        let own = || pod["spec"]["terminationGracePeriodSeconds"].as_i64();
+        match asked.or_else(own).unwrap_or(0) {
+            // Upstream's reading of a negative grace period: as soon as possible, but gracefully.
+            negative if negative < 0 => 1,
+            seconds => seconds,
+        }
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {

@@ -1,16 +1,21 @@
-//! Where a request must go: the container it means, the node that has it, the address of that node's agent.
-//! Read from what is stored, with upstream's words for what is missing. It asks nobody.
+//! Finds the backend of a request in the store: the pod, its container, its node, and the address of the
+//! node's agent. Errors have upstream's wording.
 
 use std::net::IpAddr;
 
-use serde::Deserialize;
+use kennel_types::Node;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
+use crate::agent_client::Agent;
 use crate::api::Api;
 use crate::object;
 use crate::registry;
 use crate::status::{ApiError, Result};
 
-/// Addresses are tried in this order: those inside the cluster first.
+/// Container statuses are not read.
+type Pod = kennel_types::Pod<IgnoredAny>;
+
+/// The types of node addresses, the preferred first: those inside the cluster.
 const PREFERRED: [&str; 5] = [
     "InternalIP",
     "InternalDNS",
@@ -19,146 +24,70 @@ const PREFERRED: [&str; 5] = [
     "ExternalDNS",
 ];
 
-/// A pod, as far as it matters here.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Pod {
-    spec: PodSpec,
-    status: PodStatus,
+/// The stored pod of this name.
+pub(super) fn find_pod(api: &Api, namespace: &str, name: &str) -> Result<Pod> {
+    find(api, "pods", Some(namespace), name)
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodSpec {
-    node_name: String,
-    init_containers: Vec<Container>,
-    containers: Vec<Container>,
-    ephemeral_containers: Vec<Container>,
+fn find<T: DeserializeOwned>(
+    api: &Api,
+    plural: &str,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<T> {
+    let row = registry::find("", "v1", plural).ok_or_else(ApiError::no_such_resource)?;
+    let found = api.store.get(&object::key(row, namespace, name));
+    let stored = found.ok_or_else(|| ApiError::not_found(row, name))?;
+    serde_json::from_slice(&stored.value).map_err(ApiError::internal)
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Container {
-    name: String,
-    ports: Vec<Port>,
+fn all_containers(pod: &Pod) -> impl Iterator<Item = &str> {
+    let spec = &pod.spec;
+    let all = spec.init_containers.iter().chain(&spec.containers);
+    all.chain(&spec.ephemeral_containers)
+        .map(|c| c.name.as_str())
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Port {
-    container_port: u16,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct PodStatus {
-    #[serde(rename = "podIP")]
-    pod_ip: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Node {
-    status: NodeStatus,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct NodeStatus {
-    addresses: Vec<Address>,
-    daemon_endpoints: Endpoints,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Address {
-    #[serde(rename = "type")]
-    kind: String,
-    address: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Endpoints {
-    kubelet_endpoint: Endpoint,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Endpoint {
-    #[serde(rename = "Port")]
-    port: u16,
-}
-
-/// An agent, and where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Agent {
-    /// The node it is the agent of: what its certificate must say.
-    pub(super) node: String,
-    /// An address or a name.
-    pub(super) host: String,
-    /// Its port.
-    pub(super) port: u16,
-}
-
-impl Pod {
-    /// The pod of this name.
-    pub(super) fn find(api: &Api, namespace: &str, name: &str) -> Result<Self> {
-        let row = registry::find("", "v1", "pods").ok_or_else(ApiError::no_such_resource)?;
-        let found = api.store.get(&object::key(row, Some(namespace), name));
-        let stored = found.ok_or_else(|| ApiError::not_found(row, name))?;
-        serde_json::from_slice(&stored.value).map_err(ApiError::internal)
-    }
-
-    fn all_containers(&self) -> impl Iterator<Item = &str> {
-        let PodSpec {
-            init_containers,
-            containers,
-            ephemeral_containers,
-            ..
-        } = &self.spec;
-        let all = init_containers.iter().chain(containers);
-        all.chain(ephemeral_containers).map(|c| c.name.as_str())
-    }
-
-    /// The container that is meant: the one that is named, or the only one.
-    pub(super) fn container(&self, name: &str, asked: Option<&str>) -> Result<String> {
-        if let Some(asked) = asked {
-            if self.all_containers().any(|container| container == asked) {
-                return Ok(asked.to_owned());
-            }
-            let why = format!("container {asked} is not valid for pod {name}");
-            return Err(ApiError::bad_request(why));
+/// The container that the request names, or the only one.
+pub(super) fn container(pod: &Pod, name: &str, asked: Option<&str>) -> Result<String> {
+    if let Some(asked) = asked {
+        if all_containers(pod).any(|container| container == asked) {
+            return Ok(asked.to_owned());
         }
-        if let [only] = self.spec.containers.as_slice() {
-            return Ok(only.name.clone());
-        }
-        let all: Vec<&str> = self.all_containers().collect();
-        let all = all.join(" ");
-        let why =
-            format!("a container name must be specified for pod {name}, choose one of: [{all}]");
-        Err(ApiError::bad_request(why))
+        let why = format!("container {asked} is not valid for pod {name}");
+        return Err(ApiError::bad_request(why));
     }
+    if let [only] = pod.spec.containers.as_slice() {
+        return Ok(only.name.clone());
+    }
+    let all: Vec<&str> = all_containers(pod).collect();
+    let all = all.join(" ");
+    let why = format!("a container name must be specified for pod {name}, choose one of: [{all}]");
+    Err(ApiError::bad_request(why))
+}
 
-    /// The agent of the node that the pod is bound to.
-    pub(super) fn agent(&self, api: &Api, name: &str) -> Result<Agent> {
-        if self.spec.node_name.is_empty() {
+/// The agent of the node that the pod is bound to.
+pub(super) fn agent_of_pod(api: &Api, pod: &Pod, name: &str) -> Result<Agent> {
+    match pod.spec.node_name.as_deref() {
+        None | Some("") => {
             let why = format!("pod {name} does not have a host assigned");
-            return Err(ApiError::bad_request(why));
+            Err(ApiError::bad_request(why))
         }
-        Agent::of(api, &self.spec.node_name)
-    }
-
-    /// The pod's own address, and the first port it says it has.
-    pub(super) fn address(&self) -> Result<(IpAddr, Option<u16>)> {
-        let address = self.status.pod_ip.parse().ok().filter(is_global_unicast);
-        let address = address.ok_or_else(|| ApiError::bad_request("address not allowed"))?;
-        let mut ports = self.spec.containers.iter().flat_map(|c| &c.ports);
-        Ok((address, ports.next().map(|port| port.container_port)))
+        Some(node) => agent_of(api, node),
     }
 }
 
-/// An address that could be a pod's, and not one of this machine or its neighbours alone.
+/// The pod's address, and the first port that it declares.
+pub(super) fn pod_address(pod: &Pod) -> Result<(IpAddr, Option<u16>)> {
+    let address = pod.status.pod_ip.as_deref().unwrap_or_default();
+    let address = address.parse().ok().filter(is_global_unicast);
+    let address = address.ok_or_else(|| ApiError::bad_request("address not allowed"))?;
+    let mut ports = pod.spec.containers.iter().flat_map(|c| &c.ports);
+    Ok((address, ports.next().map(|port| port.container_port)))
+}
+
+/// Whether a pod may have this address. Loopback and link-local addresses would reach this machine or its
+/// network instead.
 fn is_global_unicast(address: &IpAddr) -> bool {
     let is_link_local = match address.to_canonical() {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
@@ -168,51 +97,33 @@ fn is_global_unicast(address: &IpAddr) -> bool {
     !(is_link_local || address.is_loopback() || address.is_unspecified() || address.is_multicast())
 }
 
-impl Agent {
-    /// The agent of a node.
-    pub(super) fn of(api: &Api, node: &str) -> Result<Self> {
-        let row = registry::find("", "v1", "nodes").ok_or_else(ApiError::no_such_resource)?;
-        let found = api.store.get(&object::key(row, None, node));
-        let stored = found.ok_or_else(|| ApiError::not_found(row, node))?;
-        let read: Node = serde_json::from_slice(&stored.value).map_err(ApiError::internal)?;
-        read.agent(node)
-    }
-
-    /// Its address as it stands in URLs.
-    pub(super) fn authority(&self) -> String {
-        let Self { host, port, .. } = self;
-        if host.contains(':') {
-            format!("[{host}]:{port}")
-        } else {
-            format!("{host}:{port}")
-        }
-    }
+/// The agent of a node.
+pub(super) fn agent_of(api: &Api, name: &str) -> Result<Agent> {
+    agent_at(&find(api, "nodes", None, name)?, name)
 }
 
-impl Node {
-    fn agent(&self, name: &str) -> Result<Agent> {
-        let addresses = &self.status.addresses;
-        let of_kind = |kind: &&str| addresses.iter().find(|a| a.kind == *kind);
-        let Some(address) = PREFERRED.iter().find_map(of_kind) else {
-            let known: Vec<&str> = addresses.iter().map(|a| a.address.as_str()).collect();
-            let known = known.join(" ");
-            let why = format!("no preferred addresses found; known addresses: [{known}]");
-            return Err(ApiError::unexplained(why));
-        };
-        let port = self.status.daemon_endpoints.kubelet_endpoint.port;
-        // Upstream would try 10250. Kennel's simulated nodes have addresses, which may be somebody else's.
-        if port == 0 {
-            let why = format!(
-                "node {name} has no agent to ask: its status.daemonEndpoints.kubeletEndpoint names no port"
-            );
-            return Err(ApiError::unexplained(why));
-        }
-        Ok(Agent {
-            node: name.to_owned(),
-            host: address.address.clone(),
-            port,
-        })
+fn agent_at(node: &Node, name: &str) -> Result<Agent> {
+    let addresses = &node.status.addresses;
+    let of_type = |wanted: &&str| addresses.iter().find(|a| a.r#type == *wanted);
+    let Some(address) = PREFERRED.iter().find_map(of_type) else {
+        let known: Vec<&str> = addresses.iter().map(|a| a.address.as_str()).collect();
+        let known = known.join(" ");
+        let why = format!("no preferred addresses found; known addresses: [{known}]");
+        return Err(ApiError::without_reason(why));
+    };
+    let port = node.status.daemon_endpoints.kubelet_endpoint.port;
+    // Upstream would try 10250. The addresses of simulated nodes may belong to other machines.
+    if port == 0 {
+        let why = format!(
+            "node {name} has no agent to ask: its status.daemonEndpoints.kubeletEndpoint names no port"
+        );
+        return Err(ApiError::without_reason(why));
     }
+    Ok(Agent {
+        node: name.to_owned(),
+        host: address.address.clone(),
+        port,
+    })
 }
 
 #[cfg(test)]
@@ -238,7 +149,7 @@ mod tests {
             (&two, None, Err(choice)),
             (&one, Some("x"), Err("container x is not valid for pod p")),
         ] {
-            let found = pod(spec).container("p", asked).map_err(|e| e.message);
+            let found = container(&pod(spec), "p", asked).map_err(|e| e.message);
             let expected = expected.map(str::to_owned).map_err(str::to_owned);
             assert_eq!(found, expected, "{asked:?}");
         }
@@ -246,7 +157,7 @@ mod tests {
 
     fn check_agent(status: &Value, expected: &str) {
         let node: Node = serde_json::from_value(json!({"status": status})).unwrap();
-        let found = node.agent("n");
+        let found = agent_at(&node, "n");
         let shown = found.map_or_else(|e| e.message, |agent| agent.authority());
         assert_eq!(shown, expected, "{status}");
     }
@@ -273,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_that_can_be_a_pods_are_gone_to() {
+    fn only_addresses_that_a_pod_can_have_are_connected_to() {
         for (address, allowed) in [
             ("10.1.2.3", true),
             ("2001:db8::1", true),
@@ -287,7 +198,7 @@ mod tests {
         ] {
             let pod = json!({"status": {"podIP": address}});
             let pod: Pod = serde_json::from_value(pod).unwrap();
-            assert_eq!(pod.address().is_ok(), allowed, "{address}");
+            assert_eq!(pod_address(&pod).is_ok(), allowed, "{address}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `pods/log`: what a container has said, as text, for as long as the client wants to hear it.
+//! `pods/log`: the output of a container, as text.
 
 use form_urlencoded::Serializer;
 use http::{Method, Response};
@@ -6,51 +6,48 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use serde_json::json;
 
-use super::location::{Agent, Pod};
-use super::{Visit, pass};
-use crate::api::respond;
+use super::{ConnectRequest, forward, location};
+use crate::agent_client::Agent;
 use crate::field::{FieldError, Path};
-use crate::http::body::Body;
-use crate::http::limits;
+use crate::limits;
 use crate::request::query::Query;
+use crate::response::{Body, Reply};
 use crate::status::{ApiError, Result};
-use crate::verbs::Reply;
 
-/// Options that are flags.
 const FLAGS: [&str; 3] = ["follow", "previous", "timestamps"];
-/// Options that are numbers, and the least each may be.
+/// Options that are numbers, with their minimum.
 const NUMBERS: [(&str, i64); 3] = [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)];
-/// Which of a container's streams can be asked for.
+/// The values of the option `stream`.
 const STREAMS: [&str; 3] = ["All", "Stderr", "Stdout"];
 
-pub(super) async fn serve(visit: &Visit<'_>) -> Result<Response<Body>> {
-    let (agent, target) = location(visit)?;
+pub(super) async fn serve(request: &ConnectRequest<'_>) -> Result<Response<Body>> {
+    let (agent, target) = target_of(request)?;
     let url = format!("https://{}{target}", agent.authority());
     let headers = http::HeaderMap::new();
     let nothing = bytes::Bytes::new();
-    let request = pass::request(&Method::GET, &agent.authority(), &target, &headers, nothing)?;
-    let api = visit.api;
-    let answer = api.settings.agents.send(&agent, request).await;
-    let answer = answer.map_err(|why| ApiError::unexplained(format!("Get \"{url}\": {why}")))?;
+    let forwarded = forward::request(&Method::GET, &agent.authority(), &target, &headers, nothing)?;
+    let api = request.api;
+    let answer = api.settings.agents.send(&agent, forwarded).await;
+    let answer = answer.map_err(|why| ApiError::without_reason(format!("Get \"{url}\": {why}")))?;
     let code = answer.status().as_u16();
     if !(200..=206).contains(&code) {
         let words = refusal(answer.into_body()).await?;
         return Err(ApiError::from_agent(
             code,
             "pods/log",
-            visit.name()?,
+            request.name()?,
             &words,
         ));
     }
-    let body = pass::stream(answer.into_body(), api.hubs.ending());
+    let body = forward::stream(answer.into_body(), api.hubs.ending());
     let reply = Reply {
         content_type: "text/plain",
         ..Reply::stream(body)
     };
-    Ok(respond(reply, false))
+    Ok(reply.into_response(false))
 }
 
-/// An agent's words for why not.
+/// The message of an agent's refusal.
 async fn refusal(body: Incoming) -> Result<String> {
     let read = Limited::new(body, limits::REFUSAL_BYTES_MAX)
         .collect()
@@ -59,14 +56,15 @@ async fn refusal(body: Incoming) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn location(visit: &Visit<'_>) -> Result<(Agent, String)> {
-    let (name, namespace) = (visit.name()?, visit.namespace());
-    let query = &visit.call.query;
+fn target_of(request: &ConnectRequest<'_>) -> Result<(Agent, String)> {
+    let (name, namespace) = (request.name()?, request.namespace());
+    let query = &request.call.query;
     let options = options(query, name)?;
-    let pod = Pod::find(visit.api, namespace, name)?;
-    let container = pod.container(name, query.get("container"))?;
+    let pod = location::find_pod(request.api, namespace, name)?;
+    let container = location::container(&pod, name, query.get("container"))?;
     let path = format!("/containerLogs/{namespace}/{name}/{container}");
-    Ok((pod.agent(visit.api, name)?, target(&path, &options)))
+    let agent = location::agent_of_pod(request.api, &pod, name)?;
+    Ok((agent, target(&path, &options)))
 }
 
 /// A path and its parameters, if there are any.
@@ -133,7 +131,7 @@ fn stream_error(stream: &str, query: &Query) -> Option<FieldError> {
     Some(FieldError::forbidden(&Path::new(""), words))
 }
 
-/// A moment, in whole seconds, as upstream passes it on.
+/// The time in whole seconds, as upstream passes it on.
 fn since_time(query: &Query) -> Result<Option<String>> {
     let Some(text) = query.get("sinceTime") else {
         return Ok(None);

@@ -1,18 +1,18 @@
-//! `nodes/proxy` and `pods/proxy`: one request, passed on to a node's agent or to a pod, and its answer. They
-//! stay HTTP: who wants a shell takes `pods/exec`, which asks for the right to have one.
+//! `nodes/proxy` and `pods/proxy`: forwards one request to a node's agent or to a pod. The proxy does not
+//! upgrade connections: a shell needs `pods/exec` and the right to use it.
 
 use http::Response;
 
-use super::location::{Agent, Pod};
-use super::{Visit, dial, pass};
-use crate::http::body::Body;
+use super::{ConnectRequest, forward, location};
+use crate::agent_client::{self, Answer, Request, SendError};
 use crate::request::path::split_proxied;
+use crate::response::Body;
 use crate::status::{ApiError, Result};
 
-/// Where pods listen that do not say.
+/// The port of pods that declare none.
 const PORT_DEFAULT: u16 = 80;
 
-/// What is named: `name`, `name:port` or `scheme:name:port`.
+/// The backend in the path: `name`, `name:port` or `scheme:name:port`.
 #[derive(Debug, PartialEq, Eq)]
 struct Named<'a> {
     scheme: &'a str,
@@ -21,6 +21,12 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
+    fn of(request: &ConnectRequest<'a>, singular: &str) -> Result<Self> {
+        let text = request.name()?;
+        Self::parse(text)
+            .ok_or_else(|| ApiError::bad_request(format!("invalid {singular} request \"{text}\"")))
+    }
+
     fn parse(text: &'a str) -> Option<Self> {
         let parts: Vec<&str> = text.split(':').collect();
         let (scheme, name, port) = match parts[..] {
@@ -37,61 +43,57 @@ impl<'a> Named<'a> {
     }
 }
 
-pub(super) async fn serve(visit: &Visit<'_>) -> Result<Response<Body>> {
-    let text = visit.name()?;
-    let kind = visit.place.row.singular;
-    let named = Named::parse(text);
-    let named =
-        named.ok_or_else(|| ApiError::bad_request(format!("invalid {kind} request \"{text}\"")))?;
-    let answer = if kind == "node" {
-        to_agent(visit, &named).await?
-    } else {
-        to_pod(visit, &named).await?
-    };
+/// Forwards a request to the agent of a node.
+pub(super) async fn to_node(request: &ConnectRequest<'_>) -> Result<Response<Body>> {
+    let named = Named::of(request, "node")?;
+    let agent = location::agent_of(request.api, named.name)?;
+    if named.scheme == "http" || named.port.is_some_and(|port| port != agent.port) {
+        let why = format!("nodes are proxied only to https on port {}", agent.port);
+        return Err(ApiError::bad_request(why));
+    }
+    let forwarded = forwarded(request, &agent.authority())?;
+    let answer = request.api.settings.agents.send(&agent, forwarded).await;
+    respond(request, answer)
+}
+
+/// Forwards a request to a pod.
+pub(super) async fn to_pod(request: &ConnectRequest<'_>) -> Result<Response<Body>> {
+    let named = Named::of(request, "pod")?;
+    let pod = location::find_pod(request.api, request.namespace(), named.name)?;
+    if named.scheme == "https" {
+        // There is no CA that certificates of pods could be verified against.
+        return Err(ApiError::bad_request("pods are proxied only to http"));
+    }
+    let (address, port) = location::pod_address(&pod)?;
+    let port = named.port.or(port).unwrap_or(PORT_DEFAULT);
+    let authority = std::net::SocketAddr::new(address, port).to_string();
+    let forwarded = forwarded(request, &authority)?;
+    let answer = agent_client::send_without_tls(&address.to_string(), port, forwarded).await;
+    respond(request, answer)
+}
+
+fn respond(
+    request: &ConnectRequest<'_>,
+    answer: std::result::Result<Answer, SendError>,
+) -> Result<Response<Body>> {
     let answer = answer.map_err(|why| {
-        // Upstream's proxy says so itself, and so has a reason for it.
+        // Upstream's proxy answers with a reason here, but without `Retry-After`.
         let mut error = ApiError::unavailable(format!("error trying to reach service: {why}"));
         error.retry_after_seconds = None;
         error
     })?;
-    Ok(pass::answer(answer, visit.api.hubs.ending()))
+    Ok(forward::answer(answer, request.api.hubs.ending()))
 }
 
-async fn to_agent(visit: &Visit<'_>, named: &Named<'_>) -> Result<Result<dial::Answer, String>> {
-    let agent = Agent::of(visit.api, named.name)?;
-    if named.scheme == "http" || named.port.is_some_and(|port| port != agent.port) {
-        let why = format!(
-            "only https on port {} of a node is passed on to",
-            agent.port
-        );
-        return Err(ApiError::bad_request(why));
-    }
-    let request = passed_on(visit, &agent.authority())?;
-    Ok(visit.api.settings.agents.send(&agent, request).await)
-}
-
-async fn to_pod(visit: &Visit<'_>, named: &Named<'_>) -> Result<Result<dial::Answer, String>> {
-    let pod = Pod::find(visit.api, visit.namespace(), named.name)?;
-    if named.scheme == "https" {
-        // Nobody could say whose certificate a pod must show.
-        let why = "only http of a pod is passed on to";
-        return Err(ApiError::bad_request(why));
-    }
-    let (address, port) = pod.address()?;
-    let port = named.port.or(port).unwrap_or(PORT_DEFAULT);
-    let authority = std::net::SocketAddr::new(address, port).to_string();
-    let request = passed_on(visit, &authority)?;
-    Ok(dial::send_plainly(&address.to_string(), port, request).await)
-}
-
-fn passed_on(visit: &Visit<'_>, authority: &str) -> Result<dial::Request> {
-    let beyond = split_proxied(visit.uri.path()).map_or("", |(_, beyond)| beyond);
+/// The request for the backend, with the part of the path behind `proxy`.
+fn forwarded(request: &ConnectRequest<'_>, authority: &str) -> Result<Request> {
+    let beyond = split_proxied(request.uri.path()).map_or("", |(_, beyond)| beyond);
     let path = if beyond.is_empty() { "/" } else { beyond };
-    let target = super::log::target(path, visit.uri.query().unwrap_or_default());
-    let (headers, body) = (&visit.call.headers, visit.call.body.clone());
-    let mut request = pass::request(visit.method, authority, &target, headers, body)?;
-    pass::without_connection(request.headers_mut());
-    Ok(request)
+    let target = super::log::target(path, request.uri.query().unwrap_or_default());
+    let (headers, body) = (&request.call.headers, request.call.body.clone());
+    let mut forwarded = forward::request(request.method, authority, &target, headers, body)?;
+    forward::remove_hop_by_hop(forwarded.headers_mut());
+    Ok(forwarded)
 }
 
 #[cfg(test)]

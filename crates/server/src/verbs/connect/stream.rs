@@ -1,18 +1,19 @@
-//! `exec`, `attach` and `portforward`: the client's connection and the agent's become one. Whether they speak
-//! SPDY or a web socket is between the two of them.
+//! `exec`, `attach` and `portforward`: upgrades the connection and relays it to the agent. Client and agent
+//! choose the protocol, SPDY or WebSocket.
 
 use form_urlencoded::Serializer;
 use http::{HeaderMap, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 
-use super::location::{Agent, Pod};
-use super::{Visit, pass};
-use crate::http::body::Body;
-use crate::http::switch::Switch;
+use super::{ConnectRequest, forward, location};
+use crate::agent_client::Agent;
+use crate::registry::Connect;
 use crate::request::query::Query;
+use crate::response::Body;
 use crate::status::{ApiError, Result};
+use crate::upgrade::Upgrade;
 
-/// What a shell's streams are called by clients, and by agents.
+/// The query parameters of the streams, in the API and in the kubelet API.
 const STREAMS: [(&str, &str); 4] = [
     ("stdin", "input"),
     ("stdout", "output"),
@@ -21,35 +22,35 @@ const STREAMS: [(&str, &str); 4] = [
 ];
 
 pub(super) async fn serve(
-    visit: &Visit<'_>,
-    subresource: &str,
-    switch: Option<Box<Switch>>,
+    request: &ConnectRequest<'_>,
+    connect: Connect,
+    upgrade: Option<Box<Upgrade>>,
 ) -> Result<Response<Body>> {
-    let (agent, target) = location(visit, subresource)?;
-    let asks = wants_upgrade(&visit.call.headers);
-    let Some(switch) = switch.filter(|_| asks) else {
+    let (agent, target) = target_of(request, connect)?;
+    let asks = wants_upgrade(&request.call.headers);
+    let Some(upgrade) = upgrade.filter(|_| asks) else {
         return Err(ApiError::bad_request("Upgrade request required"));
     };
-    let (method, headers) = (visit.method, &visit.call.headers);
-    let body = visit.call.body.clone();
-    let request = pass::request(method, &agent.authority(), &target, headers, body)?;
-    let api = visit.api;
-    let answer = api.settings.agents.send(&agent, request).await;
+    let (method, headers) = (request.method, &request.call.headers);
+    let body = request.call.body.clone();
+    let forwarded = forward::request(method, &agent.authority(), &target, headers, body)?;
+    let api = request.api;
+    let answer = api.settings.agents.send(&agent, forwarded).await;
     let mut answer =
-        answer.map_err(|why| ApiError::unexplained(format!("error dialing backend: {why}")))?;
+        answer.map_err(|why| ApiError::without_reason(format!("error dialing backend: {why}")))?;
     let ending = api.hubs.ending();
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(pass::answer(answer, ending));
+        return Ok(forward::answer(answer, ending));
     }
-    let far = hyper::upgrade::on(&mut answer).await;
-    let far = far.map_err(|why| ApiError::unexplained(format!("error dialing backend: {why}")))?;
-    switch.connect(TokioIo::new(far), ending);
+    let backend = hyper::upgrade::on(&mut answer).await;
+    let backend =
+        backend.map_err(|why| ApiError::without_reason(format!("error dialing backend: {why}")))?;
+    upgrade.connect(TokioIo::new(backend), ending);
     let (mut parts, _) = answer.into_parts();
     parts.extensions.clear();
     Ok(Response::from_parts(parts, Body::empty()))
 }
 
-/// Whether a client asks to stop speaking HTTP.
 fn wants_upgrade(headers: &HeaderMap) -> bool {
     let connection = headers.get_all(header::CONNECTION).iter();
     let mut words = connection
@@ -58,19 +59,21 @@ fn wants_upgrade(headers: &HeaderMap) -> bool {
     words.any(|word| word.trim().eq_ignore_ascii_case("upgrade"))
 }
 
-/// The agent that must be asked, and what for.
-fn location(visit: &Visit<'_>, subresource: &str) -> Result<(Agent, String)> {
-    let (name, namespace) = (visit.name()?, visit.namespace());
-    let pod = Pod::find(visit.api, namespace, name)?;
-    let query = &visit.call.query;
-    let (path, parameters) = if subresource == "portforward" {
+/// The agent, and the path and query in its kubelet API.
+fn target_of(request: &ConnectRequest<'_>, connect: Connect) -> Result<(Agent, String)> {
+    let (name, namespace) = (request.name()?, request.namespace());
+    let pod = location::find_pod(request.api, namespace, name)?;
+    let query = &request.call.query;
+    let (path, parameters) = if connect == Connect::PortForward {
         (format!("/portForward/{namespace}/{name}"), ports(query)?)
     } else {
-        let container = pod.container(name, query.get("container"))?;
-        let path = format!("/{subresource}/{namespace}/{name}/{container}");
-        (path, streams(query, subresource == "exec")?)
+        let container = location::container(&pod, name, query.get("container"))?;
+        let is_exec = connect == Connect::Exec;
+        let action = if is_exec { "exec" } else { "attach" };
+        let path = format!("/{action}/{namespace}/{name}/{container}");
+        (path, streams(query, is_exec)?)
     };
-    let agent = pod.agent(visit.api, name)?;
+    let agent = location::agent_of_pod(request.api, &pod, name)?;
     Ok((agent, super::log::target(&path, &parameters)))
 }
 
@@ -89,7 +92,7 @@ fn streams(query: &Query, with_command: bool) -> Result<String> {
     Ok(parameters.finish())
 }
 
-/// The ports that are named in advance: web sockets need them, SPDY names each as it comes.
+/// The ports in the query. WebSocket clients name them here; SPDY clients name each port in its stream.
 fn ports(query: &Query) -> Result<String> {
     let mut ports = Vec::new();
     for port in query.all("ports").flat_map(|ports| ports.split(',')) {
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_and_ports_have_other_names_behind_the_agents_door() {
+    fn streams_and_ports_have_other_names_in_the_kubelet_api() {
         let query = |text: &str| Query::parse(Some(text));
         let shell = query("stdin=true&stdout=1&stderr=false&tty=true&command=ls&command=-l+a%2Fb");
         let expected = "input=1&output=1&tty=1&command=ls&command=-l+a%2Fb";

@@ -1,36 +1,27 @@
-//! Reviews about identities: who am I, whose token is this. What may be done with an identity is not
-//! their business.
+//! Reviews of authentication: `SelfSubjectReview` and `TokenReview`.
 
 use serde_json::{Value, json};
 
 use super::meta;
 use crate::api::Api;
 use crate::pki::token::ISSUER;
-use crate::registry::Posted;
 use crate::request::User;
 use crate::status::{ApiError, Result};
 use crate::verbs::call::Call;
 
-/// Fills in the answer to a review.
-pub(super) fn answer(
-    api: &Api,
-    call: &Call,
-    row: &'static Posted,
-    review: &mut Value,
-) -> Result<()> {
-    match row.plural {
-        "selfsubjectreviews" => {
-            let now = meta::now();
-            meta::of(review).insert("creationTimestamp".to_owned(), now.into());
-            review["status"] = json!({"userInfo": user_info(&call.user)});
-        }
-        "tokenreviews" => review["status"] = token_status(api, &review["spec"])?,
-        _ => return Err(ApiError::no_such_resource()),
-    }
+/// Fills in the user who asks.
+pub(super) fn self_subject_review(call: &Call, review: &mut Value) {
+    let now = meta::now();
+    meta::of(review).insert("creationTimestamp".to_owned(), now.into());
+    review["status"] = json!({"userInfo": user_info(&call.user)});
+}
+
+/// Fills in the user that a token authenticates.
+pub(super) fn token_review(api: &Api, review: &mut Value) -> Result<()> {
+    review["status"] = token_status(api, &review["spec"])?;
     Ok(())
 }
 
-/// Whose token this is, as the answer to a review says it.
 fn token_status(api: &Api, spec: &Value) -> Result<Value> {
     let token = spec["token"].as_str().unwrap_or_default();
     if token.is_empty() {
@@ -53,7 +44,6 @@ fn token_status(api: &Api, spec: &Value) -> Result<Value> {
     })
 }
 
-/// A user as reviews show one.
 fn user_info(user: &User) -> Value {
     let mut info = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {

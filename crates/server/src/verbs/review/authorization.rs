@@ -1,5 +1,4 @@
-//! Reviews about rights: may I, may they, what may I. They answer what [`crate::authorize`] decides, and
-//! decide nothing themselves.
+//! Reviews of authorisation: access reviews and rules reviews. [`crate::authorize`] decides.
 
 mod check;
 
@@ -12,34 +11,37 @@ use crate::api::Api;
 use crate::authorize::rbac::Rule;
 use crate::authorize::{Attributes, ResourceAttributes, Verdict};
 use crate::kinds::tree::{at, has, list, map, text, texts};
-use crate::registry::Posted;
+use crate::registry::{Posted, Subject};
 use crate::request::User;
 use crate::status::{ApiError, Result};
 use crate::verbs::call::Call;
 
-/// Fills in the answer to a review.
-pub(super) fn answer(
+/// Fills in the caller's rules in a namespace.
+pub(super) fn rules_review(api: &Api, call: &Call, review: &mut Value) -> Result<()> {
+    let status = rules(api, &call.user, text(review, "spec.namespace"))?;
+    review["spec"] = json!({});
+    review["status"] = status;
+    Ok(())
+}
+
+/// Fills in whether the subject may do what the review asks about.
+pub(super) fn access_review(
     api: &Api,
     call: &Call,
-    row: &'static Posted,
+    (row, subject): (&'static Posted, Subject),
     namespace: Option<&str>,
     review: &mut Value,
 ) -> Result<()> {
-    if row.plural == "selfsubjectrulesreviews" {
-        let status = rules(api, &call.user, text(review, "spec.namespace"))?;
-        review["spec"] = json!({});
-        review["status"] = status;
-        return Ok(());
-    }
     meta::check_namespace(review, namespace)?;
-    let errors = check::review(row.plural, review);
+    let errors = check::review(subject, review);
     if !errors.is_empty() {
         return Err(ApiError::invalid_kind(row.group, row.kind, "", &errors));
     }
-    let verdict = if row.plural == "selfsubjectaccessreviews" {
-        verdict(api, &call.user, &review["spec"])
-    } else {
-        verdict(api, &subject(&review["spec"]), &review["spec"])
+    let verdict = match subject {
+        Subject::Caller => verdict(api, &call.user, &review["spec"]),
+        Subject::Any | Subject::InNamespace => {
+            verdict(api, &named_user(&review["spec"]), &review["spec"])
+        }
     };
     let mut status = json!({"allowed": verdict.allowed});
     if !verdict.reason.is_empty() {
@@ -50,7 +52,7 @@ pub(super) fn answer(
 }
 
 /// The user a review is about.
-fn subject(spec: &Value) -> User {
+fn named_user(spec: &Value) -> User {
     let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
     let extra = map(spec, "extra").iter().map(|(key, values)| {
         let values = values.as_array().into_iter().flatten();
@@ -88,7 +90,7 @@ fn verdict(api: &Api, user: &User, spec: &Value) -> Verdict {
     api.authorizer.verdict(user, &Attributes::Resource(asked))
 }
 
-/// What a list would be narrowed to. Requirements that a list could not make narrow nothing.
+/// The field selector of a review. Requirements that field selectors cannot express are ignored.
 fn selector(given: &Value) -> Option<FieldSelector> {
     let raw = text(given, "rawSelector");
     if !raw.is_empty() {
@@ -132,7 +134,7 @@ fn rules(api: &Api, user: &User, namespace: &str) -> Result<Value> {
         "resourceRules": resources, "nonResourceRules": paths, "incomplete": false,
     });
     let is_node = crate::authorize::node::node_of(user).is_some();
-    // What a node may do depends on its pods and is in no list.
+    // The rights of a node depend on its pods, so they cannot be listed as rules.
     let unlisted =
         is_node.then(|| "node authorizer does not support user rule resolution".to_owned());
     status["incomplete"] = is_node.into();

@@ -1,16 +1,15 @@
-//! Reviews: questions that are posted and answered, and leave nothing behind. Each API group's reviews
-//! have a room of their own; here is only what they share.
+//! Reviews of authentication and authorisation: POSTs that are answered and not stored.
 
 mod authentication;
 mod authorization;
 
-use super::call::{Call, Reply};
+use super::call::Call;
 use super::{decode, meta};
 use crate::api::Api;
-use crate::registry::Posted;
+use crate::registry::{PostHandler, Posted};
+use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
-/// Answers a review.
 pub(super) fn answer(
     api: &Api,
     call: &Call,
@@ -20,10 +19,14 @@ pub(super) fn answer(
     let mut review = decode::other(call, row.schema, row.kind)?;
     review["kind"] = row.kind.into();
     review["apiVersion"] = row.api_version().into();
-    match row.group {
-        "authentication.k8s.io" => authentication::answer(api, call, row, &mut review)?,
-        "authorization.k8s.io" => authorization::answer(api, call, row, namespace, &mut review)?,
-        _ => return Err(ApiError::no_such_resource()),
+    match row.handler {
+        PostHandler::SelfSubjectReview => authentication::self_subject_review(call, &mut review),
+        PostHandler::TokenReview => authentication::token_review(api, &mut review)?,
+        PostHandler::AccessReview(subject) => {
+            authorization::access_review(api, call, (row, subject), namespace, &mut review)?;
+        }
+        PostHandler::RulesReview => authorization::rules_review(api, call, &mut review)?,
+        PostHandler::Binding => return Err(ApiError::no_such_resource()),
     }
     Ok(Reply::value(201, &review))
 }

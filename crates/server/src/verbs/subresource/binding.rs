@@ -1,15 +1,16 @@
-//! Binding: a pod gets its node, once.
+//! Binding: sets the node of a pod, once.
 
 use serde_json::Value;
 
 use crate::api::Api;
 use crate::field::{FieldError, Path};
 use crate::kinds;
-use crate::registry;
+use crate::registry::{self, Part};
 use crate::request::path::Place;
+use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
-use crate::verbs::call::{Call, Reply};
-use crate::verbs::update::{Change, Edit, Part, modify};
+use crate::verbs::call::Call;
+use crate::verbs::update::{Change, Edit, modify};
 use crate::verbs::{At, decode, meta};
 
 pub(in crate::verbs) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -17,7 +18,7 @@ pub(in crate::verbs) async fn create(api: &Api, call: &Call, place: &Place) -> R
     bind(api, call, At::of(place)?, &binding).await
 }
 
-/// A binding posted to the namespace names its pod in its own metadata.
+/// Serves a binding that is posted to the namespace and names its pod in its metadata.
 pub(in crate::verbs) async fn create_by_body(
     api: &Api,
     call: &Call,
@@ -46,7 +47,7 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
     let change = Change {
         at,
         by: &call.user,
-        part: Part::Server,
+        part: Part::Binding,
         dry_run,
     };
     modify(api, change, |old| {

@@ -1,13 +1,14 @@
-//! Eviction: a graceful deletion that disruption budgets may refuse. There are no budgets here, so
+//! Eviction: a graceful deletion that disruption budgets may refuse. Kennel has no disruption budgets, so
 //! every eviction is a deletion.
 
 use serde_json::Value;
 
-use crate::admit::noderestriction;
+use crate::admit::node_restriction;
 use crate::api::Api;
 use crate::request::path::Place;
+use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
-use crate::verbs::call::{Call, Reply};
+use crate::verbs::call::Call;
 use crate::verbs::delete::delete_object;
 use crate::verbs::options::DeleteOptions;
 use crate::verbs::{At, decode, meta};
@@ -18,14 +19,14 @@ pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Repl
     check(&at, &eviction)?;
     let found = api.store.get(&at.key());
     let pod = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
-    noderestriction::check_eviction(&call.user, at.row, &pod)?;
+    node_restriction::check_eviction(&call.user, at.row, &pod)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= call.query.dry_run("CreateOptions")?;
     delete_object(api, &call.user, at, &options).await?;
     Ok(Reply::value(201, &status::created()))
 }
 
-/// Both policy/v1 and the v1beta1 of old clients say the same.
+/// policy/v1 and the policy/v1beta1 of old clients are the same here.
 fn check(at: &At<'_>, eviction: &Value) -> Result<()> {
     let kind = eviction["kind"].as_str().unwrap_or("Eviction");
     let version = eviction["apiVersion"].as_str().unwrap_or("policy/v1");

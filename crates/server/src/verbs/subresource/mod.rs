@@ -1,4 +1,4 @@
-//! Subresources: parts of objects with rules of their own.
+//! Subresources, apart from those that are forwarded to agents.
 
 pub(super) mod binding;
 mod eviction;
@@ -6,12 +6,12 @@ mod token;
 
 use kennel_types::Verb;
 
-use super::call::{Call, Reply};
-use super::update::Part;
+use super::call::Call;
 use super::{patch, read, update};
 use crate::api::Api;
-use crate::registry::Subresource;
+use crate::registry::{Handler, Subresource};
 use crate::request::path::Place;
+use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
 /// Carries out a request about a subresource.
@@ -22,18 +22,13 @@ pub(super) async fn serve(
     subresource: &Subresource,
     verb: Verb<'_>,
 ) -> Result<Reply> {
-    let part = match (subresource.name, verb) {
-        ("binding", _) => return binding::create(api, call, place).await,
-        ("eviction", _) => return eviction::create(api, call, place).await,
-        ("token", _) => return token::create(api, call, place),
-        (_, Verb::Get) => return read::get(api, call, place).await,
-        ("status", _) => Part::Status,
-        ("approval", _) => Part::Approval,
-        ("finalize", _) => Part::Finalize,
-        _ => return Err(ApiError::no_such_resource()),
-    };
-    match verb {
-        Verb::Update => update::update_part(api, call, place, part).await,
-        _ => patch::patch_part(api, call, place, part).await,
+    match (subresource.handler, verb) {
+        (Handler::Binding, _) => binding::create(api, call, place).await,
+        (Handler::Eviction, _) => eviction::create(api, call, place).await,
+        (Handler::Token, _) => token::create(api, call, place),
+        (Handler::Update(_), Verb::Get) => read::get(api, call, place).await,
+        (Handler::Update(part), Verb::Update) => update::update_part(api, call, place, part).await,
+        (Handler::Update(part), _) => patch::patch_part(api, call, place, part).await,
+        (Handler::Connect(_), _) => Err(ApiError::no_such_resource()),
     }
 }

@@ -1,21 +1,22 @@
-//! Tokens of service accounts: `TokenRequest` in, signed token out. Nothing is stored.
+//! `TokenRequest`: signs a token of a service account. Nothing is stored.
 
 use serde_json::{Value, json};
 
-use crate::admit::noderestriction;
+use crate::admit::node_restriction;
 use crate::api::Api;
 use crate::field::{FieldError, Path};
 use crate::object::{self, Stored};
 use crate::pki::token::{Claims, ISSUER, LIFE_SECONDS_MAX};
 use crate::registry::{self, Resource};
 use crate::request::path::Place;
+use crate::response::Reply;
 use crate::status::{ApiError, Result};
-use crate::verbs::call::{Call, Reply};
+use crate::verbs::call::Call;
 use crate::verbs::{At, decode, meta};
 
-/// What a token lives when the request does not say; upstream's hour.
+/// The lifetime of a token if the request has none: upstream's hour.
 const DEFAULT_SECONDS: i64 = 3600;
-/// Upstream's bounds of what may be asked for. Less may be given.
+/// Upstream's bounds of the requested lifetime. The token's may be shorter.
 const SECONDS: std::ops::RangeInclusive<i64> = 600..=(1 << 32);
 
 pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -27,7 +28,7 @@ pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     };
     check_names(&at, &request)?;
     let place = (at.namespace.unwrap_or_default(), at.name);
-    noderestriction::check_token(api, &call.user, at.row, place, &request)?;
+    node_restriction::check_token(api, &call.user, at.row, place, &request)?;
     let found = api.store.get(&at.key());
     let account = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
     let spec = &request["spec"];
@@ -63,7 +64,6 @@ pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     Ok(Reply::value(201, &request).with_warnings(shortened.into_iter().collect()))
 }
 
-/// For whom the token is to be good.
 fn audiences(spec: &Value) -> Vec<String> {
     let asked = spec["audiences"].as_array().into_iter().flatten();
     let asked = asked.filter_map(Value::as_str).map(str::to_owned);
@@ -74,7 +74,7 @@ fn audiences(spec: &Value) -> Vec<String> {
     audiences
 }
 
-/// A body may name the account; then it must be this one.
+/// If the body names an account, it must be that of the URL.
 fn check_names(at: &At<'_>, request: &Value) -> Result<()> {
     let metadata = Path::new("metadata");
     for (field, expected) in [
@@ -111,7 +111,7 @@ fn invalid(name: &str, error: FieldError) -> ApiError {
     ApiError::invalid_kind("authentication.k8s.io", "TokenRequest", name, &[error])
 }
 
-/// The claims about the object a token is bound to, after checking that it is there.
+/// The claims about the object that a token is bound to, which must exist.
 fn bound_objects(api: &Api, at: &At<'_>, reference: &Value) -> Result<Value> {
     if reference.is_null() {
         return Ok(json!({}));

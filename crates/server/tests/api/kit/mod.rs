@@ -9,9 +9,8 @@ use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
 use kennel_server::audit;
+use kennel_server::backend::Backend;
 use kennel_server::http::body::Body;
-use kennel_server::http::connection;
-use kennel_server::inprocess::InProcess;
 use kennel_server::request::{Caller, User};
 use kennel_store::Options;
 use serde_json::Value;
@@ -36,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server of its own for one test.
 pub(crate) struct Kit {
-    server: InProcess,
+    server: Backend,
     dir: TempDir,
 }
 
@@ -60,8 +59,7 @@ impl Kit {
         let audit = audit::Options::to(audit::Target::File(dir.path().join("audit.log")));
         let (address, cidr) = ("192.0.2.1:6443".parse(), "10.96.0.0/16".parse());
         let options = Options::new(dir.path());
-        let server =
-            InProcess::open_audited(options, address.unwrap(), cidr.unwrap(), &audit).await;
+        let server = Backend::open(options, address.unwrap(), cidr.unwrap(), &audit).await;
         let server = server.unwrap_or_else(|error| panic!("the server does not open: {error}"));
         Self { server, dir }
     }
@@ -124,7 +122,7 @@ impl Kit {
     ) -> (http::response::Parts, Body) {
         let (parts, body) = request.into_parts();
         let request = Request::from_parts(parts, http_body_util::Full::new(body));
-        let answer = connection::answer(&self.server.api, request, caller);
+        let answer = kennel_server::http::answer(&self.server.api, request, caller);
         let answer = tokio::time::timeout(PATIENCE, answer).await;
         answer.expect("headers come in time").into_parts()
     }
@@ -215,9 +213,15 @@ impl Kit {
     }
 }
 
-async fn open(options: Options) -> InProcess {
+async fn open(options: Options) -> Backend {
     let address = "192.0.2.1:6443".parse().unwrap();
-    let opened = InProcess::open(options, address, "10.96.0.0/16".parse().unwrap()).await;
+    let opened = Backend::open(
+        options,
+        address,
+        "10.96.0.0/16".parse().unwrap(),
+        &audit::Options::off(),
+    )
+    .await;
     opened.unwrap_or_else(|error| panic!("the server does not open: {error}"))
 }
 

@@ -5,8 +5,7 @@ use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use kennel_server::audit;
 use kennel_server::http::body::Body;
-use kennel_server::http::connection;
-use kennel_server::http::limits::Patience;
+use kennel_server::limits::Timeouts;
 use kennel_server::request::User;
 use kennel_server::server::{Config, Server};
 use serde_json::{Value, json};
@@ -89,7 +88,8 @@ impl World {
         request: Request<Bytes>,
         user: User,
     ) -> (http::response::Parts, Body) {
-        let answer = connection::answer(&self.server.api, request.map(Full::new), user).await;
+        let answer =
+            kennel_server::http::answer(&self.server.api, request.map(Full::new), user).await;
         answer.into_parts()
     }
 
@@ -113,7 +113,7 @@ async fn start(dir: &TempDir) -> Server {
         token_file: None,
         token_key_days: 90,
         event_ttl: PATIENCE,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         audit: audit::Options::to(log),
         encryption_key_file: None,
     };

@@ -1,20 +1,20 @@
-//! What may stand in a review about rights, in upstream's words.
+//! Validation of access reviews, with upstream's wording.
 
 use serde_json::Value;
 
 use crate::field::{FieldError, Path};
 use crate::kinds::tree::{at, has, is_empty, list, map, text};
+use crate::registry::Subject;
 
-/// The mistakes of a review.
-pub(super) fn review(plural: &str, review: &Value) -> Vec<FieldError> {
+pub(super) fn review(subject: Subject, review: &Value) -> Vec<FieldError> {
     let spec = at(review, "spec");
     let mut errors = Vec::from_iter(spec_error(spec));
-    if plural != "selfsubjectaccessreviews" {
+    if subject != Subject::Caller {
         errors.extend(subject_error(spec));
     }
     errors.extend(selector_errors(at(spec, "resourceAttributes")));
-    errors.extend(metadata_error(plural, review));
-    if plural == "localsubjectaccessreviews" {
+    errors.extend(metadata_error(subject, review));
+    if subject == Subject::InNamespace {
         errors.extend(local_errors(spec, text(review, "metadata.namespace")));
     }
     errors
@@ -57,9 +57,9 @@ fn subject_error(spec: &Value) -> Option<FieldError> {
     Some(FieldError::invalid(&path, &"".into(), words))
 }
 
-/// A review has no identity.
-fn metadata_error(plural: &str, review: &Value) -> Option<FieldError> {
-    let local = plural == "localsubjectaccessreviews";
+/// A review is not stored, so it has no metadata.
+fn metadata_error(subject: Subject, review: &Value) -> Option<FieldError> {
+    let local = subject == Subject::InNamespace;
     let given = map(review, "metadata").iter().any(|(field, value)| {
         let may_be = field == "managedFields" || (local && field == "namespace");
         !may_be && !is_empty(value)
@@ -131,10 +131,10 @@ mod tests {
 
     use super::*;
 
-    fn check(plural: &str, spec: Value, metadata: Value, expected: &[&str]) {
+    fn check(subject: Subject, spec: Value, metadata: Value, expected: &[&str]) {
         let fields = [("metadata", metadata), ("spec", spec)];
         let object = Value::from_iter(fields.map(|(field, value)| (field.to_owned(), value)));
-        let shown: Vec<String> = review(plural, &object)
+        let shown: Vec<String> = review(subject, &object)
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn a_review_asks_one_thing_about_somebody() {
         let (pods, path) = (json!({"resource": "pods"}), json!({"path": "/x"}));
-        let all = "subjectaccessreviews";
-        let own = "selfsubjectaccessreviews";
+        let all = Subject::Any;
+        let own = Subject::Caller;
         check(
             all,
             json!({"user": "a", "resourceAttributes": pods}),
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_local_review_stays_in_its_namespace() {
-        let local = "localsubjectaccessreviews";
+        let local = Subject::InNamespace;
         let here = json!({"namespace": "here"});
         let asked =
             |namespace: &str| json!({"user": "a", "resourceAttributes": {"namespace": namespace}});
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn selectors_say_something_in_one_way() {
         let asked = |selector: Value| json!({"resourceAttributes": {"fieldSelector": selector}});
-        let own = "selfsubjectaccessreviews";
+        let own = Subject::Caller;
         check(own, asked(json!({"rawSelector": "a=b"})), json!({}), &[]);
         check(
             own,

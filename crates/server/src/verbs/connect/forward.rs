@@ -1,4 +1,4 @@
-//! Passing on: what of a request goes to the other end, and what of its answer comes back.
+//! Copies a request for the backend, and the backend's answer for the client.
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -7,12 +7,12 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
-use super::dial::{Answer, Request};
-use crate::http::body::Body;
+use crate::agent_client::{Answer, Request};
+use crate::response::Body;
 use crate::status::{ApiError, Result};
 
-/// Headers about one connection, not about what is said on it.
-const OF_THE_CONNECTION: [HeaderName; 8] = [
+/// Hop-by-hop headers.
+const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     header::PROXY_AUTHENTICATE,
@@ -23,7 +23,7 @@ const OF_THE_CONNECTION: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// A request for the other end: the client's headers without what proves to us who it is.
+/// The request for the backend: with the client's headers, but without its credentials.
 pub(super) fn request(
     method: &Method,
     authority: &str,
@@ -34,7 +34,7 @@ pub(super) fn request(
     let mut request = http::Request::new(Full::new(body));
     *request.method_mut() = method.clone();
     *request.uri_mut() = target.parse().map_err(ApiError::internal)?;
-    let kept = headers.iter().filter(|(name, _)| !is_private(name));
+    let kept = headers.iter().filter(|(name, _)| !is_credential(name));
     let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
     request.headers_mut().extend(kept);
     let host = authority.parse().map_err(ApiError::internal)?;
@@ -42,31 +42,29 @@ pub(super) fn request(
     Ok(request)
 }
 
-fn is_private(name: &HeaderName) -> bool {
+fn is_credential(name: &HeaderName) -> bool {
     *name == header::AUTHORIZATION
         || *name == header::HOST
         || name.as_str().starts_with("impersonate-")
         || name.as_str().starts_with("x-remote-")
 }
 
-/// Removes what is about the connection alone.
-pub(super) fn without_connection(headers: &mut HeaderMap) {
-    for name in &OF_THE_CONNECTION {
+pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    for name in &HOP_BY_HOP {
         headers.remove(name);
     }
 }
 
-/// The answer of the other end, as it is.
 pub(super) fn answer(answer: Answer, ending: CancellationToken) -> Response<Body> {
     let (mut parts, body) = answer.into_parts();
-    without_connection(&mut parts.headers);
-    // How it is framed for the client is decided anew.
+    remove_hop_by_hop(&mut parts.headers);
+    // The client's connection has a framing of its own.
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.extensions.clear();
     Response::from_parts(parts, stream(body, ending))
 }
 
-/// A body as it comes in, until it ends or the server does.
+/// A body as it arrives, until it ends or the server stops.
 pub(super) fn stream(body: Incoming, ending: CancellationToken) -> Body {
     let pieces = body.into_data_stream();
     let pieces = pieces.scan((), |(), piece| std::future::ready(piece.ok()));

@@ -1,6 +1,5 @@
-//! One line per request in the log, in an order that suits grep:
-//! `METHOD path code milliseconds user agent`. What our own parts ask for, with success, is only logged
-//! where somebody wants to see it (`kennel::request=debug`): there is much of it.
+//! The access log: one line per request, `METHOD path code milliseconds user agent`. Successful requests of
+//! clients in this process are logged at debug level (`kennel::request=debug`): there are many of them.
 
 use std::time::Instant;
 
@@ -8,32 +7,31 @@ use http::{HeaderValue, Method, Request, Uri, header};
 
 use crate::metrics::Metrics;
 
-/// How much of a path is logged. Selectors of real clients fit; a flood of long ones fills no disk.
+/// How much of a path is logged: enough for the selectors of real clients.
 const PATH_BYTES_MAX: usize = 2048;
 
-/// What the log says about a request, kept until its answer is known.
-pub(super) struct Line {
+/// A request, kept until its answer is known.
+pub(super) struct AccessLog {
     method: Method,
     uri: Uri,
     agent: Option<HeaderValue>,
-    /// It comes from within this process.
-    inside: bool,
+    /// Whether the client is in this process.
+    in_process: bool,
     started: Instant,
 }
 
-impl Line {
-    /// Notes a request that has just come.
-    pub(super) fn of<B>(request: &Request<B>, inside: bool) -> Self {
+impl AccessLog {
+    pub(super) fn of<B>(request: &Request<B>, in_process: bool) -> Self {
         Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
             agent: request.headers().get(header::USER_AGENT).cloned(),
-            inside,
+            in_process,
             started: Instant::now(),
         }
     }
 
-    /// Counts and logs the request, now that it is answered.
+    /// Counts and logs the answered request.
     pub(super) fn write(&self, metrics: &Metrics, user: &str, code: u16) {
         let took = self.started.elapsed();
         metrics.count(&self.method, code, took);
@@ -42,14 +40,14 @@ impl Line {
         let milliseconds = took.as_secs_f64() * 1e3;
         let words =
             format_args!("{method} {path} {code} {milliseconds:.1}ms user={user} agent={agent}");
-        if self.inside && code < 400 {
+        if self.in_process && code < 400 {
             tracing::debug!(target: "kennel::request", "{words}");
         } else {
             tracing::info!(target: "kennel::request", "{words}");
         }
     }
 
-    /// The first word of the client's name for itself.
+    /// The first word of `User-Agent`.
     fn agent(&self) -> &str {
         let text = self.agent.as_ref().and_then(|agent| agent.to_str().ok());
         text.and_then(|text| text.split_whitespace().next())
@@ -78,7 +76,7 @@ mod tests {
 
     fn agent(value: &str) -> String {
         let request = Request::builder().header(header::USER_AGENT, value);
-        Line::of(&request.body(()).unwrap(), false)
+        AccessLog::of(&request.body(()).unwrap(), false)
             .agent()
             .to_owned()
     }

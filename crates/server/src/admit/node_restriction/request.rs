@@ -1,9 +1,9 @@
-//! What a node asks to be issued: certificates for itself, tokens for its pods.
+//! A node's requests for credentials: certificates for itself, tokens for its pods.
 
 use kennel_types::Verb;
 use serde_json::Value;
 
-use super::{Api, Write, writer};
+use super::{Api, NodeRestriction, NodeWrite, node_write};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds;
 use crate::kinds::tree::{at, list, text, texts};
@@ -18,8 +18,16 @@ const SIGNERS: [&str; 2] = [
     "kubernetes.io/kubelet-serving",
 ];
 
-/// A node asks for certificates that name itself.
-pub(super) fn check_signing(write: Write<'_>, request: &Value) -> Result<()> {
+/// Signing requests for certificates that name the node.
+pub(crate) struct SigningRule;
+
+impl NodeRestriction for SigningRule {
+    fn create(&self, _: &Api, write: NodeWrite<'_>, request: &Value) -> Result<()> {
+        check_signing(write, request)
+    }
+}
+
+fn check_signing(write: NodeWrite<'_>, request: &Value) -> Result<()> {
     if !SIGNERS.contains(&text(request, "spec.signerName")) {
         return Ok(());
     }
@@ -33,7 +41,7 @@ pub(super) fn check_signing(write: Write<'_>, request: &Value) -> Result<()> {
     write.refuse(&format!("can only create a node CSR with CN={own}"))
 }
 
-/// A node asks for tokens that are bound to one of its pods.
+/// A node may request only tokens that are bound to one of its pods.
 pub(crate) fn check_token(
     api: &Api,
     user: &User,
@@ -41,7 +49,7 @@ pub(crate) fn check_token(
     (namespace, account): (&str, &str),
     request: &Value,
 ) -> Result<()> {
-    let Some(write) = writer(user, row, Some(namespace), account)? else {
+    let Some(write) = node_write(user, row, Some(namespace), account)? else {
         return Ok(());
     };
     let bound = at(request, "spec.boundObjectRef");
@@ -67,11 +75,11 @@ pub(crate) fn check_token(
     check_audience(api, user, write, request, &read(&pod))
 }
 
-/// Whom the token is for: somebody that the pod itself would send it to, or whom a role allows.
+/// The audience must be one that a volume of the pod names, or one that RBAC allows.
 fn check_audience(
     api: &Api,
     user: &User,
-    write: Write<'_>,
+    write: NodeWrite<'_>,
     request: &Value,
     pod: &Value,
 ) -> Result<()> {
@@ -102,7 +110,7 @@ fn check_audience(
     ))
 }
 
-/// Whether a volume has its pod's tokens sent to this audience: by itself, or through its CSI driver.
+/// Whether a volume requests tokens for this audience: by itself, or through its CSI driver.
 fn sends_to(api: &Api, namespace: &str, volume: &Value, audience: &str) -> bool {
     let projected = list(volume, "projected.sources").iter();
     let mut tokens = projected.filter_map(|source| source.get("serviceAccountToken"));

@@ -1,13 +1,33 @@
-//! A node's writes of Node objects: its own, without what would bring it other pods.
+//! A node's writes of Node objects: its own, without the fields that would attract other pods.
 
 use serde_json::Value;
 
-use super::{Write, labels};
+use super::{NodeRestriction, NodeWrite, labels};
+use crate::api::Api;
 use crate::kinds::tree::{at, has, same};
+use crate::object::Stored;
+use crate::registry::Part;
 use crate::status::Result;
 
-pub(super) fn check_name(write: Write<'_>) -> Result<()> {
-    let Write { node, name, .. } = write;
+/// The node's own `Node`.
+pub(crate) struct NodeRule;
+
+impl NodeRestriction for NodeRule {
+    fn create(&self, _: &Api, write: NodeWrite<'_>, node: &Value) -> Result<()> {
+        check_create(write, node)
+    }
+
+    fn update(&self, write: NodeWrite<'_>, _: Part, new: &Value, old: &Value) -> Result<()> {
+        check_update(write, new, old)
+    }
+
+    fn delete(&self, write: NodeWrite<'_>, _: &Stored) -> Result<()> {
+        check_name(write)
+    }
+}
+
+fn check_name(write: NodeWrite<'_>) -> Result<()> {
+    let NodeWrite { node, name, .. } = write;
     if name == node {
         return Ok(());
     }
@@ -16,7 +36,7 @@ pub(super) fn check_name(write: Write<'_>) -> Result<()> {
     ))
 }
 
-pub(super) fn check_create(write: Write<'_>, new: &Value) -> Result<()> {
+fn check_create(write: NodeWrite<'_>, new: &Value) -> Result<()> {
     check_name(write)?;
     let node = write.node;
     if has(new, "spec.configSource") {
@@ -32,7 +52,7 @@ pub(super) fn check_create(write: Write<'_>, new: &Value) -> Result<()> {
     }
 }
 
-pub(super) fn check_update(write: Write<'_>, new: &Value, old: &Value) -> Result<()> {
+fn check_update(write: NodeWrite<'_>, new: &Value, old: &Value) -> Result<()> {
     check_name(write)?;
     let node = write.node;
     let changes = |field: &str| !same(at(new, field), at(old, field));
@@ -44,8 +64,8 @@ pub(super) fn check_update(write: Write<'_>, new: &Value, old: &Value) -> Result
     if changes("spec.taints") {
         return write.refuse(&format!("node {node:?} is not allowed to modify taints"));
     }
-    // With an owner that does not exist, the collector would delete the node, and it could come back
-    // with other taints and labels.
+    // With an owner that does not exist, the garbage collector would delete the node, and the node could
+    // register again with other taints and labels.
     if changes("metadata.ownerReferences") {
         return write.refuse(&format!(
             "node {node:?} is not allowed to modify ownerReferences"

@@ -1,9 +1,8 @@
-//! TLS: our certificate, and whose certificate the client shows.
+//! TLS of the listener: the server's certificate, and the verification of client certificates.
 //!
-//! The handshake only makes sure that a client has the key of the certificate it shows. Whether that
-//! certificate is worth anything is judged afterwards ([`Tls::judge`]), so that a bad one gets an HTTP
-//! answer that clients can read instead of a connection that breaks, and does not stand in the way of
-//! a good token.
+//! The handshake checks only that the client has the key of its certificate. [`Tls::verify`] verifies the
+//! certificate afterwards, so that an invalid one gets an HTTP answer instead of a broken connection, and
+//! does not prevent authentication by a valid token.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use crate::pki::Pki;
 use crate::request::{CREDENTIAL_ID, Shown, User};
 
-/// The attribute of a subject that Kubernetes keeps for a user's uid.
+/// The subject attribute that Kubernetes defines for a user's uid.
 const UID: Oid<'_> = oid!(1.3.6.1.4.1.57683.2);
 
 /// Why TLS could not be set up.
@@ -42,13 +41,12 @@ pub enum TlsError {
 /// The server's side of TLS.
 #[derive(Clone)]
 pub struct Tls {
-    /// The settings of connections.
     pub config: Arc<ServerConfig>,
     clients: Arc<dyn ClientCertVerifier>,
 }
 
 impl Tls {
-    /// The server's TLS settings: clients may show a certificate; nobody must.
+    /// Client certificates are optional.
     pub fn new(pki: &Pki) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut roots = RootCertStore::empty();
@@ -57,13 +55,13 @@ impl Tls {
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
                 .allow_unauthenticated()
                 .build()?;
-        // The CA goes along, so that a joining node can check it by its hash.
+        // The chain includes the CA, so that a joining node can check the CA by its hash.
         let chain = vec![
             CertificateDer::from_pem_slice(pki.server_cert_pem.as_bytes())?,
             CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?,
         ];
         let key = PrivateKeyDer::from_pem_slice(pki.server_key_pem.as_bytes())?;
-        let possession = Arc::new(Possession(Arc::clone(&clients)));
+        let possession = Arc::new(ProofOfPossession(Arc::clone(&clients)));
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(possession)
@@ -75,25 +73,25 @@ impl Tls {
         })
     }
 
-    /// What the certificates prove that a client has shown in its handshake.
-    pub fn judge(&self, shown: Option<&[CertificateDer<'_>]>) -> Shown {
+    /// Verifies the certificates of a handshake.
+    pub fn verify(&self, shown: Option<&[CertificateDer<'_>]>) -> Shown {
         let Some([certificate, others @ ..]) = shown else {
             return Shown::Nothing;
         };
         let now = UnixTime::now();
         match self.clients.verify_client_cert(certificate, others, now) {
-            Ok(_) => named(certificate),
+            Ok(_) => user_of(certificate),
             Err(error) => {
-                tracing::debug!(%error, "a client's certificate proves nothing");
+                tracing::debug!(%error, "a client certificate is not valid");
                 Shown::BadCertificate
             }
         }
     }
 }
 
-/// The user a verified client certificate names: common name and organisations. One without a name is
-/// as good as none.
-fn named(certificate: &CertificateDer<'_>) -> Shown {
+/// The user that a verified client certificate names by common name and organisations. A certificate
+/// without a common name is ignored.
+fn user_of(certificate: &CertificateDer<'_>) -> Shown {
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
         return Shown::BadCertificate;
     };
@@ -117,7 +115,7 @@ fn named(certificate: &CertificateDer<'_>) -> Shown {
     Shown::Certificate(Box::new(user), parsed.validity().not_after.timestamp())
 }
 
-/// A certificate that names its user's uid, but not once and plainly.
+/// The subject has several uids, or one that is not text.
 struct Ambiguous;
 
 /// The uid in a certificate's subject; empty where there is none.
@@ -133,11 +131,11 @@ fn uid(certificate: &X509Certificate<'_>) -> Result<String, Ambiguous> {
     }
 }
 
-/// Makes sure that a client has the key of its certificate, and nothing else.
+/// Checks only that a client has the key of its certificate.
 #[derive(Debug)]
-struct Possession(Arc<dyn ClientCertVerifier>);
+struct ProofOfPossession(Arc<dyn ClientCertVerifier>);
 
-impl ClientCertVerifier for Possession {
+impl ClientCertVerifier for ProofOfPossession {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! Labels that a node may give itself, and those it may not: pods are steered by labels, so a node that
-//! could choose them all could choose its pods, and with them what it may read.
+//! The labels that a node may set on itself. Node selectors place pods by labels, so a node that could set
+//! them all could attract any pod, and read the secrets of that pod.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::kinds::tree::map;
 
-/// Labels that only others may set.
+/// The prefix of labels that no node may set.
 const RESTRICTED: &str = "node-restriction.kubernetes.io";
-/// Where labels are Kubernetes' own.
+/// The prefixes that Kubernetes reserves.
 const RESERVED: [&str; 2] = ["kubernetes.io", "k8s.io"];
-/// What a node may set of those.
+/// The reserved labels that a node may set.
 const OWN: [&str; 11] = [
     "beta.kubernetes.io/arch",
     "beta.kubernetes.io/instance-type",
@@ -25,11 +25,11 @@ const OWN: [&str; 11] = [
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
 ];
-/// Where a node may set any label.
+/// The reserved prefixes below which a node may set any label.
 const OPEN: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 
-/// The labels that differ and are not the node's to change, sorted, as refusals list them; `None` if
-/// there are none. What was there before is null on create.
+/// The changed labels that a node may not set, sorted, as refusals list them; `None` if there are none.
+/// `old` is null on create.
 pub(super) fn forbidden(new: &Value, old: &Value) -> Option<String> {
     let (new, old) = (map(new, "metadata.labels"), map(old, "metadata.labels"));
     let keys: BTreeSet<&str> = new.keys().chain(old.keys()).map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! What the head of a request must not be, whoever sends it: anything that two readers could take for two
-//! different requests. What HTTP itself forbids is refused before it comes here; see the limits' page.
+//! Refuses ambiguous request heads: those that two HTTP implementations could read as two different
+//! requests. The HTTP library refuses what HTTP itself forbids before.
 
 use http::request::Parts;
 use http::{HeaderName, Version, header};
@@ -7,8 +7,8 @@ use http::{HeaderName, Version, header};
 use crate::request::Caller;
 use crate::status::{ApiError, Result};
 
-/// Headers that say one thing, or nothing that can be relied on.
-const SAID_ONCE: [HeaderName; 5] = [
+/// Headers that may occur once.
+const SINGLE: [HeaderName; 5] = [
     header::HOST,
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
@@ -16,18 +16,18 @@ const SAID_ONCE: [HeaderName; 5] = [
     HeaderName::from_static("impersonate-uid"),
 ];
 
-/// Refuses ambiguous requests. Those of this process come over no wire and cannot be.
+/// Refuses ambiguous requests. Requests of this process were never parsed, so they cannot be ambiguous.
 pub(super) fn check(parts: &Parts, caller: &Caller) -> Result<()> {
     if caller.address.is_none() {
         return Ok(());
     }
-    for name in &SAID_ONCE {
+    for name in &SINGLE {
         if parts.headers.get_all(name).iter().nth(1).is_some() {
             let why = format!("the request has more than one \"{name}\" header");
             return Err(ApiError::bad_request(why));
         }
     }
-    // A host and a port (for proxies), or an asterisk (for proxies as well).
+    // `host:port` and `*` are targets for proxies.
     if !parts.uri.path().starts_with('/') {
         return Err(ApiError::bad_request(
             "the target of the request is no path",
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_said_once_is_said_once() {
+    fn single_headers_occur_once() {
         let host = ("host", "k");
         check_headers(Version::HTTP_11, &[host], None);
         let twice = |name| format!("the request has more than one \"{name}\" header");

@@ -1,5 +1,4 @@
-//! Which seats a request asks for: whether it reads or writes, whether somebody depends on its being
-//! served, on whose account it goes and how wide it is. Pure.
+//! Classifies requests: the lane by verb and importance, the flow by user or address, the width by size.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -7,18 +6,15 @@ use std::time::Duration;
 
 use kennel_types::Verb;
 
-use super::super::limits;
 use super::pool::Ask;
-use crate::api::Entry;
+use crate::limits;
 use crate::request::path::{Place, Route};
-use crate::request::{Caller, MASTERS, User};
+use crate::request::{AuthorizedRequest, Caller, MASTERS, User};
 
-/// The group of the nodes.
 const NODES: &str = "system:nodes";
-/// The namespace of the nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";
 
-/// A sort of seats; no sort ever takes another one's.
+/// A priority level with seats of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// Requests that read.
@@ -29,20 +25,19 @@ pub(crate) enum Lane {
     ControllersReading,
     /// The controllers' requests that write.
     ControllersMutating,
-    /// Signs of life of the nodes.
+    /// Heartbeats of nodes.
     Heartbeats,
-    /// Watches under way.
+    /// Open watches.
     Watches,
-    /// Logs, shells and tunnels under way.
+    /// Open log, exec, attach and port-forward sessions.
     Sessions,
-    /// Connections.
     Connections,
-    /// Handshakes under way.
+    /// TLS handshakes under way.
     Handshakes,
 }
 
 impl Lane {
-    /// All of them, in the order of their numbers.
+    /// All lanes, in the order of their discriminants.
     pub(crate) const ALL: [Self; 9] = [
         Self::Reading,
         Self::Mutating,
@@ -70,7 +65,6 @@ impl Lane {
         }
     }
 
-    /// How many seats it has.
     pub(super) fn seats(self) -> u32 {
         match self {
             Self::Reading => limits::READING_SEATS,
@@ -79,108 +73,111 @@ impl Lane {
             Self::Heartbeats => limits::HEARTBEAT_SEATS,
             Self::Watches => limits::WATCHES_MAX,
             Self::Sessions => limits::SESSIONS_MAX,
-            // How many there are in all is seen to before they are accepted.
+            // The listener limits their number before it accepts them.
             Self::Connections => u32::MAX,
             Self::Handshakes => limits::HANDSHAKES,
         }
     }
 }
 
-/// What is asked of a lane, and how long it may take.
+/// A request for seats of a lane, and how long it may be queued.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct SeatRequest {
     pub(super) lane: Lane,
     pub(super) ask: Ask,
     pub(super) wait: Duration,
 }
 
-/// What a request asks for; nothing when it is a health check, which must work when nothing else does.
+/// The seats of a request; `None` for a health check, which must work even when the server is overloaded.
 pub(super) fn request(
-    entry: &Entry,
+    request: &AuthorizedRequest,
     caller: &Caller,
     bytes: u64,
     keys: &impl BuildHasher,
-) -> Option<Wish> {
-    if matches!(entry.route, Route::Health(_)) {
+) -> Option<SeatRequest> {
+    if matches!(request.route, Route::Health(_)) {
         return None;
     }
-    let inside = caller.address.is_none();
-    let lane = lane(&entry.user, inside, &entry.route, entry.verb);
+    let in_process = caller.address.is_none();
+    let lane = lane(&request.user, in_process, &request.route, request.verb);
     let part = match lane {
-        _ if inside => (1, 1),
+        _ if in_process => (1, 1),
         Lane::Heartbeats => limits::HEARTBEAT_SHARE,
         Lane::ControllersReading | Lane::ControllersMutating => limits::CONTROLLER_SHARE,
-        _ if entry.user.is_in(MASTERS) => limits::MASTER_SHARE,
+        _ if request.user.is_in(MASTERS) => limits::MASTER_SHARE,
         _ => limits::USER_SHARE,
     };
     let ask = Ask {
-        flow: account(&entry.user, caller, keys),
+        flow: flow(&request.user, caller, keys),
         width: width(bytes),
         share: lane.seats() * part.0 / part.1,
-        queue: if inside {
-            limits::QUEUE_INSIDE
+        queue: if in_process {
+            limits::QUEUE_IN_PROCESS
         } else {
             limits::QUEUE_PER_USER
         },
     };
-    let wait = if inside {
-        limits::QUEUE_WAIT_INSIDE
+    let wait = if in_process {
+        limits::QUEUE_WAIT_IN_PROCESS
     } else {
         limits::QUEUE_WAIT
     };
-    Some(Wish { lane, ask, wait })
+    Some(SeatRequest { lane, ask, wait })
 }
 
-/// What a watch asks for once it has begun: there is nothing to wait for, since watches are long.
-pub(super) fn watch(entry: &Entry, caller: &Caller, keys: &impl BuildHasher) -> Wish {
-    let shares = (limits::WATCHES_PER_USER, limits::WATCHES_PRIVILEGED);
-    lasting(Lane::Watches, shares, entry, caller, keys)
-}
-
-/// What a log, a shell or a tunnel asks for once it has begun.
-pub(super) fn session(entry: &Entry, caller: &Caller, keys: &impl BuildHasher) -> Wish {
-    let shares = (limits::SESSIONS_PER_USER, limits::SESSIONS_PRIVILEGED);
-    lasting(Lane::Sessions, shares, entry, caller, keys)
-}
-
-fn lasting(
-    lane: Lane,
-    (of_a_user, of_the_privileged): (u32, u32),
-    entry: &Entry,
+/// The seat of a watch. It is never queued, because watches last long.
+pub(super) fn watch(
+    request: &AuthorizedRequest,
     caller: &Caller,
     keys: &impl BuildHasher,
-) -> Wish {
-    let user = &entry.user;
-    let inside = caller.address.is_none();
-    let privileged = inside || user.is_in(MASTERS) || is_controller(user);
+) -> SeatRequest {
+    let shares = (limits::WATCHES_PER_USER, limits::WATCHES_PRIVILEGED);
+    long_lived(Lane::Watches, shares, request, caller, keys)
+}
+
+/// The seat of a log, exec, attach or port-forward session.
+pub(super) fn session(
+    request: &AuthorizedRequest,
+    caller: &Caller,
+    keys: &impl BuildHasher,
+) -> SeatRequest {
+    let shares = (limits::SESSIONS_PER_USER, limits::SESSIONS_PRIVILEGED);
+    long_lived(Lane::Sessions, shares, request, caller, keys)
+}
+
+fn long_lived(
+    lane: Lane,
+    (per_user, per_privileged): (u32, u32),
+    request: &AuthorizedRequest,
+    caller: &Caller,
+    keys: &impl BuildHasher,
+) -> SeatRequest {
+    let user = &request.user;
+    let in_process = caller.address.is_none();
+    let privileged = in_process || user.is_in(MASTERS) || is_controller(user);
     let ask = Ask {
-        flow: account(user, caller, keys),
+        flow: flow(user, caller, keys),
         width: 1,
-        share: if privileged {
-            of_the_privileged
-        } else {
-            of_a_user
-        },
+        share: if privileged { per_privileged } else { per_user },
         queue: 0,
     };
-    Wish {
+    SeatRequest {
         lane,
         ask,
         wait: Duration::ZERO,
     }
 }
 
-/// What a new connection asks for.
-pub(super) fn connection(address: IpAddr, keys: &impl BuildHasher) -> Wish {
-    let share = if is_here(address) {
-        limits::CONNECTIONS_FROM_HERE
+pub(super) fn connection(address: IpAddr, keys: &impl BuildHasher) -> SeatRequest {
+    let share = if is_local(address) {
+        limits::CONNECTIONS_LOCAL
     } else {
         limits::CONNECTIONS_PER_ADDRESS
     };
-    Wish {
+    SeatRequest {
         lane: Lane::Connections,
         ask: Ask {
-            flow: keys.hash_one(neighbourhood(address)),
+            flow: keys.hash_one(subnet(address)),
             width: 1,
             share,
             queue: 0,
@@ -189,32 +186,31 @@ pub(super) fn connection(address: IpAddr, keys: &impl BuildHasher) -> Wish {
     }
 }
 
-/// What a handshake asks for.
-pub(super) fn handshake(address: IpAddr, wait: Duration, keys: &impl BuildHasher) -> Wish {
-    let share = if is_here(address) {
-        limits::HANDSHAKES_FROM_HERE
+pub(super) fn handshake(address: IpAddr, wait: Duration, keys: &impl BuildHasher) -> SeatRequest {
+    let share = if is_local(address) {
+        limits::HANDSHAKES_LOCAL
     } else {
         limits::HANDSHAKES_PER_ADDRESS
     };
-    Wish {
+    SeatRequest {
         lane: Lane::Handshakes,
         ask: Ask {
-            flow: keys.hash_one(neighbourhood(address)),
+            flow: keys.hash_one(subnet(address)),
             width: 1,
             share,
-            // Each is a connection, and those are bounded.
+            // The number of connections bounds the queue.
             queue: limits::CONNECTIONS_MAX,
         },
         wait,
     }
 }
 
-fn lane(user: &User, inside: bool, route: &Route, verb: Verb<'_>) -> Lane {
+fn lane(user: &User, in_process: bool, route: &Route, verb: Verb<'_>) -> Lane {
     let reads = matches!(verb, Verb::Get | Verb::List | Verb::Watch);
-    if (inside || user.is_in(NODES)) && is_heartbeat(route, verb) {
+    if (in_process || user.is_in(NODES)) && is_heartbeat(route, verb) {
         return Lane::Heartbeats;
     }
-    match (inside || is_controller(user), reads) {
+    match (in_process || is_controller(user), reads) {
         (true, true) => Lane::ControllersReading,
         (true, false) => Lane::ControllersMutating,
         (false, true) => Lane::Reading,
@@ -222,7 +218,7 @@ fn lane(user: &User, inside: bool, route: &Route, verb: Verb<'_>) -> Lane {
     }
 }
 
-/// What a node does to be known as alive: its lease, its status, and looking itself up.
+/// Whether this is a heartbeat of a node: its lease, its status, and reading its own Node.
 fn is_heartbeat(route: &Route, verb: Verb<'_>) -> bool {
     let Route::Objects(place) = route else {
         return false;
@@ -239,7 +235,7 @@ fn is_heartbeat(route: &Route, verb: Verb<'_>) -> bool {
     }
 }
 
-/// Whether the cluster depends on this user.
+/// Whether the user is a controller of the control plane.
 fn is_controller(user: &User) -> bool {
     matches!(
         user.name.as_str(),
@@ -247,33 +243,33 @@ fn is_controller(user: &User) -> bool {
     ) || user.name.starts_with("system:serviceaccount:kube-system:")
 }
 
-/// On whose account a request goes: the user's, or where there is none the address's.
-fn account(user: &User, caller: &Caller, keys: &impl BuildHasher) -> u64 {
+/// The flow of a request: its user, or its address if the user is anonymous.
+fn flow(user: &User, caller: &Caller, keys: &impl BuildHasher) -> u64 {
     match caller.address {
-        Some(address) if user.is_anonymous() => keys.hash_one(neighbourhood(address.ip())),
+        Some(address) if user.is_anonymous() => keys.hash_one(subnet(address.ip())),
         _ => keys.hash_one(&user.name),
     }
 }
 
-/// How many seats so many bytes take.
+/// How many seats a body or list of this size takes.
 fn width(bytes: u64) -> u32 {
     let seats = bytes.div_ceil(limits::SEAT_BYTES);
     let seats = u32::try_from(seats).unwrap_or(limits::WIDTH_MAX);
     seats.clamp(1, limits::WIDTH_MAX)
 }
 
-/// An address, or of IPv6 the network that one host usually has for itself.
-fn neighbourhood(address: IpAddr) -> IpAddr {
+/// An IPv4 address, or the /64 of an IPv6 address, which one host usually has for itself.
+fn subnet(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         address @ IpAddr::V4(_) => address,
     }
 }
 
-fn is_here(address: IpAddr) -> bool {
+fn is_local(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
 #[cfg(test)]
-#[path = "lane_tests.rs"]
+#[path = "classify_tests.rs"]
 mod tests;

@@ -85,7 +85,7 @@ fn strangers_go_by_their_network_and_others_by_their_name() {
     let keys = RandomState::new();
     let key = |user: &User, address: &str| {
         let caller = Caller::outside(format!("{address}:1").parse().unwrap(), Shown::Nothing);
-        account(user, &caller, &keys)
+        flow(user, &caller, &keys)
     };
     let (jane, nobody) = (User::authenticated("jane", vec![]), User::anonymous());
     assert_eq!(key(&jane, "192.0.2.1"), key(&jane, "192.0.2.2"));
@@ -95,21 +95,20 @@ fn strangers_go_by_their_network_and_others_by_their_name() {
     assert_ne!(key(&nobody, one), key(&nobody, "[2001:db8:0:1::1]"));
     let mapped = "[::ffff:192.0.2.1]";
     assert_eq!(key(&nobody, mapped), key(&nobody, "192.0.2.1"));
-    assert!(is_here("::ffff:127.0.0.1".parse().unwrap()));
+    assert!(is_local("::ffff:127.0.0.1".parse().unwrap()));
 }
 
 /// What a request to read pods, or to do something else, asks for.
-fn wish(user: User, caller: &Caller, verb: Verb<'static>, path: &str) -> Option<Wish> {
+fn seats(user: User, caller: &Caller, verb: Verb<'static>, path: &str) -> Option<SeatRequest> {
     let (parts, ()) = http::Request::new(()).into_parts();
-    let entry = Entry {
+    let asked = AuthorizedRequest {
         user,
         query: Query::parse(None),
         route: path::parse(path).unwrap(),
         verb,
         parts,
-        switch: None,
     };
-    request(&entry, caller, 0, &RandomState::new())
+    request(&asked, caller, 0, &RandomState::new())
 }
 
 /// The shares that the page about limits promises.
@@ -137,9 +136,9 @@ fn shares_are_as_promised() {
         (User::master("part"), &inside, Verb::Update, LEASE, (1, 100)),
     ] {
         let shown = format!("{} {verb} {path}", user.name);
-        let Ask { width, share, .. } = wish(user, caller, verb, path).unwrap().ask;
+        let Ask { width, share, .. } = seats(user, caller, verb, path).unwrap().ask;
         assert_eq!((width, share), expected, "{shown}");
     }
-    assert!(wish(User::anonymous(), &outside, Verb::Get, "/readyz").is_none());
-    assert!(wish(User::anonymous(), &outside, Verb::Get, "/version").is_some());
+    assert!(seats(User::anonymous(), &outside, Verb::Get, "/readyz").is_none());
+    assert!(seats(User::anonymous(), &outside, Verb::Get, "/version").is_some());
 }

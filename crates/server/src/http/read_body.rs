@@ -1,4 +1,4 @@
-//! Reads a request's body whole: within its bounds, or with a refusal that the client gets to see.
+//! Reads a request's body within its size limit and timeout.
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -6,26 +6,30 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
-use super::limits;
+use crate::limits;
 use crate::status::ApiError;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Reads a body. `waiting` says that the client asked first whether to send it (`Expect`).
-pub(super) async fn read<B>(body: B, waiting: bool, within: Duration) -> Result<Bytes, ApiError>
+/// Reads a body. `expects_continue`: the client waits for permission to send it (`Expect: 100-continue`).
+pub(super) async fn read<B>(
+    body: B,
+    expects_continue: bool,
+    within: Duration,
+) -> Result<Bytes, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
     let body = pin!(body);
-    if body.size_hint().lower() > limits::BODY_BYTES_MAX as u64 && waiting {
+    if body.size_hint().lower() > limits::BODY_BYTES_MAX as u64 && expects_continue {
         return Err(ApiError::too_large(limits::BODY_BYTES_MAX));
     }
-    let read = tokio::time::timeout(within, take(body)).await;
+    let read = tokio::time::timeout(within, collect(body)).await;
     read.unwrap_or_else(|_| Err(ApiError::bad_request("the body did not arrive in time")))
 }
 
-async fn take<B>(mut body: Pin<&mut B>) -> Result<Bytes, ApiError>
+async fn collect<B>(mut body: Pin<&mut B>) -> Result<Bytes, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
@@ -42,13 +46,13 @@ where
             }
         }
     }
-    throw_away(body).await;
+    discard(body).await;
     Err(ApiError::too_large(limits::BODY_BYTES_MAX))
 }
 
-/// Reads on without keeping anything: closing on a client that is still sending would reset the
-/// connection, and the answer would be lost with it.
-async fn throw_away<B>(mut body: Pin<&mut B>)
+/// Reads and discards the rest: closing on a client that is still sending would reset the connection, and
+/// the client would not see the answer.
+async fn discard<B>(mut body: Pin<&mut B>)
 where
     B: http_body::Body<Data = Bytes> + Send,
 {

@@ -1,18 +1,42 @@
-//! A node's writes of pods: mirror pods for itself, and the status and the end of pods bound to it.
+//! A node's writes of pods: it creates its own mirror pods, and updates the status of, deletes and evicts
+//! the pods bound to it.
 
 use kennel_core::pod::references::{PROJECTED, VOLUMES};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{Api, Write, writer};
+use super::{Api, NodeRestriction, NodeWrite, node_write};
 use crate::authorize::node::{MIRROR, Named, PodShape};
 use crate::kinds::tree::{at, flag, has, list, map, same, text};
 use crate::object::{self, Stored};
-use crate::registry;
+use crate::registry::{self, Part};
 use crate::request::User;
 use crate::status::{ApiError, Result};
 
-pub(super) fn check_create(api: &Api, write: Write<'_>, pod: &Value) -> Result<()> {
+/// Mirror pods, and the pods bound to the node.
+pub(crate) struct PodRule;
+
+impl NodeRestriction for PodRule {
+    fn create(&self, api: &Api, write: NodeWrite<'_>, pod: &Value) -> Result<()> {
+        check_create(api, write, pod)
+    }
+
+    fn update(&self, write: NodeWrite<'_>, part: Part, new: &Value, old: &Value) -> Result<()> {
+        check_update(write, part.subresource(), new, old)
+    }
+
+    fn delete(&self, write: NodeWrite<'_>, pod: &Stored) -> Result<()> {
+        if is_bound_to(write, pod) {
+            return Ok(());
+        }
+        write.refuse(&format!(
+            "node {:?} can only delete pods with spec.nodeName set to itself",
+            write.node
+        ))
+    }
+}
+
+fn check_create(api: &Api, write: NodeWrite<'_>, pod: &Value) -> Result<()> {
     let node = write.node;
     if !map(pod, "metadata.annotations").contains_key(MIRROR) {
         return write.refuse(&format!(
@@ -33,8 +57,8 @@ pub(super) fn check_create(api: &Api, write: Write<'_>, pod: &Value) -> Result<(
     }
 }
 
-/// A mirror pod belongs to its node and goes with it.
-fn check_owner(api: &Api, write: Write<'_>, pod: &Value) -> Result<()> {
+/// A mirror pod is owned by its node, so that the garbage collector deletes it with the node.
+fn check_owner(api: &Api, write: NodeWrite<'_>, pod: &Value) -> Result<()> {
     let node = write.node;
     let [owner] = list(pod, "metadata.ownerReferences") else {
         let how_many = list(pod, "metadata.ownerReferences").len();
@@ -71,7 +95,7 @@ fn check_owner(api: &Api, write: Write<'_>, pod: &Value) -> Result<()> {
     ))
 }
 
-/// What other object a pod needs, if any.
+/// The plural of the first other object that the pod references, if any.
 fn referenced(pod: &Value) -> Option<&'static str> {
     let (mut secrets, mut maps, mut account) = (false, false, false);
     let shape = PodShape::deserialize(pod).unwrap_or_default();
@@ -107,12 +131,7 @@ fn known(tree: &Value, table: &[(&str, &'static str)]) -> Option<&'static str> {
     row.map(|(_, what)| *what)
 }
 
-pub(super) fn check_update(
-    write: Write<'_>,
-    subresource: &str,
-    new: &Value,
-    old: &Value,
-) -> Result<()> {
+fn check_update(write: NodeWrite<'_>, subresource: &str, new: &Value, old: &Value) -> Result<()> {
     let node = write.node;
     match subresource {
         "status" => {}
@@ -151,28 +170,18 @@ pub(super) fn check_update(
     Ok(())
 }
 
-fn is_bound_to(write: Write<'_>, pod: &Stored) -> bool {
+fn is_bound_to(write: NodeWrite<'_>, pod: &Stored) -> bool {
     pod.head.field(write.row, "spec.nodeName") == Some(write.node)
 }
 
-pub(super) fn check_delete(write: Write<'_>, pod: &Stored) -> Result<()> {
-    if is_bound_to(write, pod) {
-        return Ok(());
-    }
-    write.refuse(&format!(
-        "node {:?} can only delete pods with spec.nodeName set to itself",
-        write.node
-    ))
-}
-
-/// Checks whom a node evicts.
+/// Checks an eviction by a node.
 pub(crate) fn check_eviction(
     user: &User,
     row: &'static registry::Resource,
     pod: &Stored,
 ) -> Result<()> {
     let head = &pod.head;
-    let Some(write) = writer(user, row, Some(&head.namespace), &head.name)? else {
+    let Some(write) = node_write(user, row, Some(&head.namespace), &head.name)? else {
         return Ok(());
     };
     if is_bound_to(write, pod) {

@@ -1,0 +1,110 @@
+//! One request from its head to its response: authentication and authorisation, a seat, the body, the
+//! answer, the access log and the audit log.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::{Request, Response, header};
+use kennel_types::Verb;
+
+use super::access_log::AccessLog;
+use super::activity::Exchange;
+use super::body::Body;
+use super::{check_head, read_body};
+use crate::api::Api;
+use crate::fairness::Seat;
+use crate::limits::{self, Timeouts};
+use crate::request::{AuthorizedRequest, Caller};
+use crate::response::{self, Reply};
+use crate::router;
+use crate::status::ApiError;
+use crate::upgrade::Upgrade;
+
+/// Serves a request of a client in this process.
+pub async fn answer<B>(
+    api: &Arc<Api>,
+    request: Request<B>,
+    caller: impl Into<Caller>,
+) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let timeouts = Timeouts::default();
+    answer_within(api, request, caller.into(), timeouts, None, None).await
+}
+
+/// Serves a request. A panic in a handler becomes an answer with 500.
+pub(super) async fn answer_within<B>(
+    api: &Arc<Api>,
+    request: Request<B>,
+    caller: Caller,
+    timeouts: Timeouts,
+    upgrade: Option<Box<Upgrade>>,
+    exchange: Option<Exchange>,
+) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let log = AccessLog::of(&request, caller.address.is_none());
+    let mut note = api.settings.audit.note(&request, &caller);
+    let (parts, body) = request.into_parts();
+    let mut name = "-".to_owned();
+    let checked = check_head::check(&parts, &caller);
+    let authenticated = checked.and_then(|()| router::authenticate(api, &parts, &caller));
+    let authorized = authenticated.and_then(|user| {
+        name.clone_from(&user.name);
+        note.known(&user);
+        router::authorize(api, parts, user, &mut note)
+    });
+    let outcome = match authorized {
+        Ok(request) => serve(api, request, body, upgrade, &caller, timeouts).await,
+        Err(error) => Err(error),
+    };
+    let (mut response, seat) =
+        outcome.unwrap_or_else(|error| (Reply::from(&error).into_response(false), None));
+    log.write(&api.metrics, &name, response.status().as_u16());
+    note.answered(&mut response);
+    response.map(|content| Body::new(content, seat, exchange))
+}
+
+/// Waits for a seat, reads the body and serves an authorised request. The seat goes with the answer, until
+/// the client has read it.
+async fn serve<B>(
+    api: &Arc<Api>,
+    request: AuthorizedRequest,
+    body: B,
+    mut upgrade: Option<Box<Upgrade>>,
+    caller: &Caller,
+    timeouts: Timeouts,
+) -> Result<(Response<response::Body>, Option<Seat>), ApiError>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let expects_continue = request.parts.headers.contains_key(header::EXPECT);
+    let bytes = body.size_hint().upper();
+    let bytes = bytes.unwrap_or(limits::BODY_BYTES_MAX as u64);
+    let mut seat = api.fairness.request(&request, caller, bytes).await?;
+    let connect = request.route.connect();
+    let mut long_lived = match request.verb {
+        Verb::Watch => Some(api.fairness.watch(&request, caller).await?),
+        _ if connect.is_some() => Some(api.fairness.session(&request, caller).await?),
+        _ => None,
+    };
+    if let (Some(upgrade), true) = (&mut upgrade, connect.is_some_and(|c| c.is_stream())) {
+        upgrade.hold(long_lived.take());
+    }
+    let body = read_body::read(body, expects_continue, timeouts.body).await?;
+    let served = AssertUnwindSafe(router::serve(api, request, body, upgrade)).catch_unwind();
+    let response = served
+        .await
+        .map_err(|_| ApiError::internal("a request handler panicked"))?;
+    if let (Some(long_lived), response::Body::Stream(_)) = (long_lived, response.body()) {
+        seat = Some(long_lived);
+    }
+    Ok((response, seat))
+}

@@ -1,0 +1,160 @@
+//! HTTP upgrades: a connection that switches protocols and is relayed to a backend, byte for byte, until one
+//! side closes or the server stops.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::Request;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::fairness::Seat;
+use crate::limits;
+
+/// The upgrade that a request asks for.
+pub(crate) struct Upgrade {
+    upgrade: OnUpgrade,
+    /// Turns the connection's write timeout off: the user of a terminal may pause its output.
+    may_stall: Arc<AtomicBool>,
+    /// The connection waits for these tasks, so that it keeps its own seat as long.
+    tasks: TaskTracker,
+    /// Released when the session ends.
+    seat: Option<Seat>,
+}
+
+impl Upgrade {
+    /// The upgrade of a request, if its protocol allows one.
+    pub(crate) fn of<B>(
+        request: &mut Request<B>,
+        may_stall: &Arc<AtomicBool>,
+        tasks: &TaskTracker,
+    ) -> Option<Box<Self>> {
+        let upgrade = request.extensions_mut().remove::<OnUpgrade>()?;
+        Some(Box::new(Self {
+            upgrade,
+            may_stall: Arc::clone(may_stall),
+            tasks: tasks.clone(),
+            seat: None,
+        }))
+    }
+
+    /// Holds this seat until the session ends.
+    pub(crate) fn hold(&mut self, seat: Option<Seat>) {
+        self.seat = seat;
+    }
+
+    /// Relays between the client and the backend, once the answer (101) has been sent.
+    pub(crate) fn connect<F>(self, backend: F, ending: CancellationToken)
+    where
+        F: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let Self {
+            upgrade,
+            may_stall,
+            tasks,
+            seat,
+        } = self;
+        tasks.spawn(async move {
+            let client_side = tokio::select! {
+                client_side = upgrade => client_side,
+                () = ending.cancelled() => return,
+            };
+            match client_side {
+                Ok(client_side) => {
+                    may_stall.store(true, Ordering::Relaxed);
+                    relay(TokioIo::new(client_side), backend, ending).await;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the client closed the connection before the upgrade");
+                }
+            }
+            drop(seat);
+        });
+    }
+}
+
+/// Copies in both directions. Ends when the backend closes or the server stops; when the client closes, the
+/// backend gets [`limits::DRAIN`] to send the rest.
+async fn relay<N, F>(client_side: N, backend: F, ending: CancellationToken)
+where
+    N: AsyncRead + AsyncWrite,
+    F: AsyncRead + AsyncWrite,
+{
+    let (mut client_side_read, mut client_side_write) = tokio::io::split(client_side);
+    let (mut backend_read, mut backend_write) = tokio::io::split(backend);
+    let up = async {
+        let copied = tokio::io::copy(&mut client_side_read, &mut backend_write).await;
+        copied.and(backend_write.shutdown().await)
+    };
+    let down = async {
+        let copied = tokio::select! {
+            copied = tokio::io::copy(&mut backend_read, &mut client_side_write) => copied,
+            () = ending.cancelled() => Ok(0),
+        };
+        copied.and(client_side_write.shutdown().await)
+    };
+    let (mut up, mut down) = (pin!(up), pin!(down));
+    let ended = tokio::select! {
+        ended = down.as_mut() => ended,
+        ended = up.as_mut() => {
+            let last = tokio::time::timeout(limits::DRAIN, down).await;
+            ended.and(last.unwrap_or(Ok(())))
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "an upgraded session ended with an error");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn bytes_go_both_ways_and_the_backend_end_ends_it() {
+        let ((mut client, client_side), (backend, mut agent)) = (duplex(64), duplex(64));
+        let relaying = tokio::spawn(relay(client_side, backend, CancellationToken::new()));
+        client.write_all(b"ls").await.unwrap();
+        let mut heard = [0; 2];
+        agent.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"ls");
+        agent.write_all(b"a file").await.unwrap();
+        drop(agent);
+        let mut said = String::new();
+        client.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "a file");
+        relaying.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_said_after_the_client_is_done_still_arrives() {
+        let ((mut client, client_side), (backend, mut agent)) = (duplex(64), duplex(64));
+        let relaying = tokio::spawn(relay(client_side, backend, CancellationToken::new()));
+        client.shutdown().await.unwrap();
+        let mut heard = Vec::new();
+        agent.read_to_end(&mut heard).await.unwrap();
+        agent.write_all(b"exit 3").await.unwrap();
+        drop(agent);
+        let mut said = String::new();
+        client.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "exit 3");
+        relaying.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_backend_end_that_does_not_notice_is_left_when_the_server_stops() {
+        let ((client, client_side), (backend, _agent)) = (duplex(64), duplex(64));
+        drop(client);
+        let ending = CancellationToken::new();
+        let mut relaying = Box::pin(relay(client_side, backend, ending.clone()));
+        assert!(futures_util::poll!(relaying.as_mut()).is_pending());
+        ending.cancel();
+        relaying.await;
+    }
+}
