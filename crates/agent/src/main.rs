@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|verb| verb == "shim") {
         // Becomes another program: nothing of this one is needed.
-        return kennel_node::runtime::process::stage::main(words);
+        return kennel_node::runtime::process::container_init::main(words);
     }
     memory::small_pages();
     let args = Args::parse();

@@ -20,7 +20,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|verb| verb == "shim") {
-        return kennel_node::runtime::process::stage::main(arguments);
+        return kennel_node::runtime::process::container_init::main(arguments);
     }
     memory::small_pages();
     let args = args::Args::from_command_line();

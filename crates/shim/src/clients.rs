@@ -1,35 +1,33 @@
-//! Those who are connected to a shim's socket: the agent, asking for something, or attached for somebody.
+//! Clients of the control socket: connections of the agent.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
-use crate::control::{self, What};
+use crate::control::{self, FrameKind};
 use crate::state::OK;
 
-/// Who does not read this much misses the rest: the container must not wait for a watcher.
-const OUTBOX: usize = 1 << 20;
-/// The longest line that asks for something.
-const LINE: usize = 64;
-/// Read at once.
-const CHUNK: usize = 4 << 10;
+/// A client with more unsent output is disconnected: the container must not wait for a slow reader.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// The longest request line.
+const LINE_BYTES_MAX: usize = 64;
+const READ_BYTES: usize = 4 << 10;
 
-/// One of them.
 pub(crate) struct Client {
     pub(crate) socket: UnixStream,
-    inbox: Vec<u8>,
-    outbox: Vec<u8>,
+    received: Vec<u8>,
+    unsent: Vec<u8>,
     attached: bool,
-    gone: bool,
+    closed: bool,
 }
 
-/// What one asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
-    Reopen,
-    Input(Vec<u8>),
-    Size(u16, u16),
-    /// One who was attached has left, or has nothing more to write.
-    Left,
+pub(crate) enum Request {
+    ReopenLog,
+    Stdin(Vec<u8>),
+    /// Columns and rows.
+    Resize(u16, u16),
+    /// An attached client has disconnected or closed stdin.
+    Detach,
 }
 
 impl Client {
@@ -37,122 +35,123 @@ impl Client {
         socket.set_nonblocking(true)?;
         Ok(Self {
             socket,
-            inbox: Vec::new(),
-            outbox: Vec::new(),
+            received: Vec::new(),
+            unsent: Vec::new(),
             attached: false,
-            gone: false,
+            closed: false,
         })
     }
 
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
-    /// Has it not taken all yet?
-    pub(crate) fn is_behind(&self) -> bool {
-        !self.outbox.is_empty()
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
     }
 
-    /// What it wishes, of what it has written so far.
-    pub(crate) fn read(&mut self) -> Vec<Wish> {
-        let mut chunk = [0; CHUNK];
+    /// Reads what is available, and returns the complete requests.
+    pub(crate) fn read(&mut self) -> Vec<Request> {
+        let mut chunk = [0; READ_BYTES];
         match self.socket.read(&mut chunk) {
-            Ok(0) => self.gone = true,
-            Ok(count) => self.inbox.extend(&chunk[..count]),
+            Ok(0) => self.closed = true,
+            Ok(count) => self.received.extend(&chunk[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => self.gone = true,
+            Err(_) => self.closed = true,
         }
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         if !self.attached {
-            self.read_line(&mut wishes);
+            self.read_line(&mut requests);
         }
         if self.attached {
-            self.read_frames(&mut wishes);
-            if self.gone {
-                wishes.push(Wish::Left);
+            self.read_frames(&mut requests);
+            if self.closed {
+                requests.push(Request::Detach);
             }
         }
-        wishes
+        requests
     }
 
-    fn read_line(&mut self, wishes: &mut Vec<Wish>) {
-        let Some(end) = self.inbox.iter().position(|byte| *byte == b'\n') else {
-            self.gone |= self.inbox.len() > LINE;
+    fn read_line(&mut self, requests: &mut Vec<Request>) {
+        let Some(end) = self.received.iter().position(|byte| *byte == b'\n') else {
+            self.closed |= self.received.len() > LINE_BYTES_MAX;
             return;
         };
-        let line: Vec<u8> = self.inbox.drain(..=end).collect();
+        let line: Vec<u8> = self.received.drain(..=end).collect();
         match &*line {
-            b"reopen\n" => wishes.push(Wish::Reopen),
+            b"reopen\n" => requests.push(Request::ReopenLog),
             b"attach\n" => {
-                // From here on nothing is missed.
+                // All output after the reply is sent.
                 self.attached = true;
-                self.answer(&format!("{OK}\n"));
+                self.reply(&format!("{OK}\n"));
             }
-            _ => self.gone = true,
+            _ => self.closed = true,
         }
     }
 
-    fn read_frames(&mut self, wishes: &mut Vec<Wish>) {
+    fn read_frames(&mut self, requests: &mut Vec<Request>) {
         loop {
-            match control::take(&mut self.inbox) {
-                Ok(Some((What::Input, bytes))) if bytes.is_empty() => wishes.push(Wish::Left),
-                Ok(Some((What::Input, bytes))) => wishes.push(Wish::Input(bytes)),
-                Ok(Some((What::Size, bytes))) => {
-                    wishes.extend(
-                        control::size(&bytes).map(|(columns, rows)| Wish::Size(columns, rows)),
+            match control::take_frame(&mut self.received) {
+                Ok(Some((FrameKind::Stdin, bytes))) if bytes.is_empty() => {
+                    requests.push(Request::Detach)
+                }
+                Ok(Some((FrameKind::Stdin, bytes))) => requests.push(Request::Stdin(bytes)),
+                Ok(Some((FrameKind::Resize, bytes))) => {
+                    requests.extend(
+                        control::parse_size(&bytes)
+                            .map(|(columns, rows)| Request::Resize(columns, rows)),
                     );
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => return,
-                Err(control::Strange) => {
-                    self.gone = true;
+                Err(control::InvalidFrame) => {
+                    self.closed = true;
                     return;
                 }
             }
         }
     }
 
-    /// Answers what it asked.
-    pub(crate) fn answer(&mut self, text: &str) {
-        self.outbox.extend(text.as_bytes());
+    pub(crate) fn reply(&mut self, text: &str) {
+        self.unsent.extend(text.as_bytes());
         self.flush();
     }
 
-    /// Shows it what the container wrote, or how it ended, if it is attached.
-    pub(crate) fn show(&mut self, what: What, bytes: &[u8]) {
+    /// Sends a frame to the client, if it is attached.
+    pub(crate) fn send_frame(&mut self, kind: FrameKind, bytes: &[u8]) {
         if self.attached && !bytes.is_empty() {
-            control::put(&mut self.outbox, what, bytes);
+            control::put_frames(&mut self.unsent, kind, bytes);
             self.flush();
         }
     }
 
-    /// Writes what it takes now.
+    /// Writes as much as the socket accepts.
     pub(crate) fn flush(&mut self) {
-        while !self.outbox.is_empty() {
-            match self.socket.write(&self.outbox) {
-                Ok(count) => drop(self.outbox.drain(..count)),
+        while !self.unsent.is_empty() {
+            match self.socket.write(&self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
                 Err(_) => {
-                    self.gone = true;
+                    self.closed = true;
                     break;
                 }
             }
         }
-        self.gone |= self.outbox.len() > OUTBOX;
-        if self.outbox.is_empty() {
-            self.outbox = Vec::new();
+        self.closed |= self.unsent.len() > UNSENT_BYTES_MAX;
+        if self.unsent.is_empty() {
+            self.unsent = Vec::new();
         }
     }
 
-    /// Writes the rest, however long it takes within a second: the last words to one who listens.
-    pub(crate) fn part(mut self) {
-        let patient = self.socket.set_nonblocking(false);
-        let patient = patient.and(
+    /// Writes the rest, with a timeout of a second.
+    pub(crate) fn flush_and_close(mut self) {
+        let blocking = self.socket.set_nonblocking(false);
+        let blocking = blocking.and(
             self.socket
                 .set_write_timeout(Some(std::time::Duration::from_secs(1))),
         );
-        if patient.is_ok() {
-            let _left = self.socket.write_all(&self.outbox);
+        if blocking.is_ok() {
+            let _left = self.socket.write_all(&self.unsent);
         }
     }
 }

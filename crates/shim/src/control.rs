@@ -1,85 +1,81 @@
-//! What is said over a shim's socket: a line that asks, then an answer, or frames both ways.
+//! The protocol of a shim's control socket: a request line, then a reply, or frames in both directions.
 //!
 //! ```text
-//!   reopen\n          the log was renamed: go on in a new file  ─▶ ok\n
-//!   attach\n          ok\n, then frames: output to us, input and sizes to the shim
-//!   frame             1 byte what, 4 bytes how long (big-endian), the bytes
+//!   reopen\n          reopen the log after a rename  ─▶ ok\n
+//!   attach\n          ok\n, then frames: output to the client, stdin and sizes to the shim
+//!   frame             1 byte kind, 4 bytes length (big-endian), payload
 //! ```
 
-/// The longest frame that is written, and read.
-pub const FRAME: usize = 16 << 10;
-/// What goes before the bytes of a frame.
-const HEAD: usize = 5;
+/// The longest payload.
+pub const PAYLOAD_BYTES_MAX: usize = 16 << 10;
+/// Kind and length.
+const HEAD_BYTES: usize = 5;
 
-/// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Bytes for its input; none ends it.
-    Input = 0,
-    /// Its output.
-    Output = 1,
-    /// Its errors.
-    Errors = 2,
-    /// Columns and rows.
-    Size = 3,
-    /// It has ended, with this.
+pub enum FrameKind {
+    /// An empty payload closes stdin.
+    Stdin = 0,
+    Stdout = 1,
+    Stderr = 2,
+    /// Columns and rows of the terminal.
+    Resize = 3,
+    /// The exit code.
     Exit = 4,
 }
 
-impl What {
-    fn of(byte: u8) -> Option<Self> {
+impl FrameKind {
+    fn from_byte(byte: u8) -> Option<Self> {
         let all = [
-            Self::Input,
-            Self::Output,
-            Self::Errors,
-            Self::Size,
+            Self::Stdin,
+            Self::Stdout,
+            Self::Stderr,
+            Self::Resize,
             Self::Exit,
         ];
-        all.into_iter().find(|what| *what as u8 == byte)
+        all.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
-/// Writes one.
-pub fn put(to: &mut Vec<u8>, what: What, bytes: &[u8]) {
-    for chunk in bytes.chunks(FRAME) {
-        put_whole(to, what, chunk);
+/// Appends frames with this payload.
+pub fn put_frames(to: &mut Vec<u8>, kind: FrameKind, bytes: &[u8]) {
+    for chunk in bytes.chunks(PAYLOAD_BYTES_MAX) {
+        put_frame(to, kind, chunk);
     }
     if bytes.is_empty() {
-        put_whole(to, what, &[]);
+        put_frame(to, kind, &[]);
     }
 }
 
-fn put_whole(to: &mut Vec<u8>, what: What, bytes: &[u8]) {
-    to.push(what as u8);
+fn put_frame(to: &mut Vec<u8>, kind: FrameKind, bytes: &[u8]) {
+    to.push(kind as u8);
     to.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
     to.extend(bytes);
 }
 
-/// Nobody of ours wrote that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strange;
+pub struct InvalidFrame;
 
-/// Takes the first whole frame out. `None`: more is to come.
-pub fn take(from: &mut Vec<u8>) -> Result<Option<(What, Vec<u8>)>, Strange> {
-    let Some((head, _)) = from.split_first_chunk::<HEAD>() else {
+/// Removes the first frame. `None` if it is incomplete.
+pub fn take_frame(from: &mut Vec<u8>) -> Result<Option<(FrameKind, Vec<u8>)>, InvalidFrame> {
+    let Some((head, _)) = from.split_first_chunk::<HEAD_BYTES>() else {
         return Ok(None);
     };
-    let [what, length @ ..] = *head;
-    let what = What::of(what).ok_or(Strange)?;
-    let length = usize::try_from(u32::from_be_bytes(length)).map_err(|_| Strange)?;
-    if length > FRAME {
-        return Err(Strange);
+    let [kind, length @ ..] = *head;
+    let kind = FrameKind::from_byte(kind).ok_or(InvalidFrame)?;
+    let length = usize::try_from(u32::from_be_bytes(length)).map_err(|_| InvalidFrame)?;
+    if length > PAYLOAD_BYTES_MAX {
+        return Err(InvalidFrame);
     }
-    if from.len() < HEAD + length {
+    if from.len() < HEAD_BYTES + length {
         return Ok(None);
     }
-    let bytes = from[HEAD..HEAD + length].to_vec();
-    from.drain(..HEAD + length);
-    Ok(Some((what, bytes)))
+    let bytes = from[HEAD_BYTES..HEAD_BYTES + length].to_vec();
+    from.drain(..HEAD_BYTES + length);
+    Ok(Some((kind, bytes)))
 }
 
-/// Columns and rows in a frame.
-pub fn size(bytes: &[u8]) -> Option<(u16, u16)> {
+/// Columns and rows of a resize frame.
+pub fn parse_size(bytes: &[u8]) -> Option<(u16, u16)> {
     let [a, b, c, d] = *bytes.first_chunk()?;
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
@@ -89,24 +85,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_survive_being_cut_anywhere() {
-        let long = vec![7; FRAME + 3];
+    fn frames_are_parsed_across_reads() {
+        let long = vec![7; PAYLOAD_BYTES_MAX + 3];
         let mut whole = Vec::new();
-        put(&mut whole, What::Output, b"hello");
-        put(&mut whole, What::Errors, &long);
-        put(&mut whole, What::Input, b"");
+        put_frames(&mut whole, FrameKind::Stdout, b"hello");
+        put_frames(&mut whole, FrameKind::Stderr, &long);
+        put_frames(&mut whole, FrameKind::Stdin, b"");
         let expected = [
-            (What::Output, b"hello".to_vec()),
-            (What::Errors, vec![7; FRAME]),
-            (What::Errors, vec![7; 3]),
-            (What::Input, vec![]),
+            (FrameKind::Stdout, b"hello".to_vec()),
+            (FrameKind::Stderr, vec![7; PAYLOAD_BYTES_MAX]),
+            (FrameKind::Stderr, vec![7; 3]),
+            (FrameKind::Stdin, vec![]),
         ];
-        for cut in [1, 4, 5, 9, FRAME, whole.len() - 1] {
+        for cut in [1, 4, 5, 9, PAYLOAD_BYTES_MAX, whole.len() - 1] {
             let mut buffer = Vec::new();
             let mut found = Vec::new();
             for part in [&whole[..cut], &whole[cut..]] {
                 buffer.extend(part);
-                while let Some(frame) = take(&mut buffer).unwrap() {
+                while let Some(frame) = take_frame(&mut buffer).unwrap() {
                     found.push(frame);
                 }
             }
@@ -115,8 +111,11 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_recognised() {
-        assert_eq!(take(&mut b"GET / HTTP/1.1\r\n".to_vec()), Err(Strange));
-        assert_eq!(take(&mut vec![0, 255, 0, 0, 0]), Err(Strange));
+    fn invalid_frames_are_refused() {
+        assert_eq!(
+            take_frame(&mut b"GET / HTTP/1.1\r\n".to_vec()),
+            Err(InvalidFrame)
+        );
+        assert_eq!(take_frame(&mut vec![0, 255, 0, 0, 0]), Err(InvalidFrame));
     }
 }

@@ -1,5 +1,4 @@
-//! Which process is meant: its number, when it began, and in which life of the machine. A number alone is
-//! given to another process sooner or later. A zombie counts as dead: nothing of it runs.
+//! Identifies a process by pid, start time and boot id, because the kernel reuses pids. A zombie counts as dead.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,52 +9,49 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Its number.
     pub pid: i32,
-    /// When it began, in ticks since the machine did.
-    pub began: u64,
-    /// Which life of the machine.
-    boot: String,
+    /// In clock ticks since boot.
+    pub start_time: u64,
+    boot_id: String,
 }
 
-/// What `/proc/<pid>/stat` says.
+/// Fields of `/proc/<pid>/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     state: char,
     parent: i32,
-    began: u64,
+    start_time: u64,
 }
 
 impl Identity {
-    /// A process that is there now. A zombie is not.
+    /// A running process; `None` for a zombie.
     pub fn of(pid: i32) -> Option<Self> {
         let stat = Stat::read(pid).filter(|stat| !stat.is_dead())?;
         Some(Self {
             pid,
-            began: stat.began,
-            boot: boot().to_owned(),
+            start_time: stat.start_time,
+            boot_id: boot_id().to_owned(),
         })
     }
 
-    /// This process, by its number on the machine: within a namespace of processes it has another one.
+    /// This process, by its pid in the PID namespace of `/proc`: in its own it may have another one.
     pub fn own() -> Option<Self> {
         let number = std::fs::read_link("/proc/self").ok()?;
         Self::of(number.to_str()?.parse().ok()?)
     }
 
-    /// Does it still run?
     pub fn is_alive(&self) -> bool {
         Self::of(self.pid).as_ref() == Some(self)
     }
 
-    /// A handle that ends are seen by. None if it is dead.
+    /// A pidfd, which becomes readable when the process exits. `None` if it is dead.
     pub fn open(&self) -> Option<rustix::fd::OwnedFd> {
         let handle = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::NONBLOCK).ok()?;
-        // Looked at after it was opened: the handle is of whom we looked at.
+        // Checked after opening: the pidfd refers to the process that was checked.
         self.is_alive().then_some(handle)
     }
 
-    /// Sends a signal to it and to nobody else. Fine if it is dead.
+    /// Sends a signal; succeeds if the process is dead.
     pub fn signal(&self, signal: Signal) -> rustix::io::Result<()> {
         let Some(handle) = self.open() else {
             return Ok(());
@@ -68,22 +64,21 @@ impl Identity {
 }
 
 impl Stat {
-    /// Of a process; none if there is no such.
     pub fn read(pid: i32) -> Option<Self> {
         Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The name in parentheses may hold anything, parentheses too.
+    /// The name in parentheses may contain parentheses.
     fn parse(text: &str) -> Option<Self> {
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
         Some(Self {
             state: fields.next()?.chars().next()?,
             parent: fields.next()?.parse().ok()?,
-            began: fields.nth(17)?.parse().ok()?,
+            start_time: fields.nth(17)?.parse().ok()?,
         })
     }
 
-    /// Nothing of it runs, even if its parent has not taken note.
+    /// Whether it has exited, even if its parent has not reaped it.
     pub fn is_dead(self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
@@ -91,7 +86,7 @@ impl Stat {
 
 impl fmt::Display for Identity {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{} {} {}", self.pid, self.began, self.boot)
+        write!(to, "{} {} {}", self.pid, self.start_time, self.boot_id)
     }
 }
 
@@ -103,13 +98,13 @@ impl FromStr for Identity {
         let mut next = || words.next().ok_or(());
         Ok(Self {
             pid: next()?.parse().map_err(drop)?,
-            began: next()?.parse().map_err(drop)?,
-            boot: next()?.to_owned(),
+            start_time: next()?.parse().map_err(drop)?,
+            boot_id: next()?.to_owned(),
         })
     }
 }
 
-/// The numbers of all processes.
+/// The pids of all processes.
 pub fn all() -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
@@ -117,7 +112,7 @@ pub fn all() -> Vec<i32> {
         .collect()
 }
 
-/// Those that a process has started, and those that they have.
+/// The pids of all descendants of a process.
 pub fn descendants(of: i32) -> Vec<i32> {
     let parents: Vec<(i32, i32)> = all()
         .into_iter()
@@ -138,9 +133,9 @@ pub fn descendants(of: i32) -> Vec<i32> {
     found
 }
 
-fn boot() -> &'static str {
-    static BOOT: OnceLock<String> = OnceLock::new();
-    BOOT.get_or_init(|| {
+fn boot_id() -> &'static str {
+    static BOOT_ID: OnceLock<String> = OnceLock::new();
+    BOOT_ID.get_or_init(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
         let id = id.unwrap_or_default();
         if id.trim().is_empty() {
@@ -156,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_the_kernel_says() {
+    fn stat_lines_are_parsed() {
         let check = |text: &str, expected| assert_eq!(Stat::parse(text), expected, "{text}");
         let tail = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 7777 19";
         let stat = |state| {
             Some(Stat {
                 state,
                 parent: 1,
-                began: 7777,
+                start_time: 7777,
             })
         };
         check(&format!("12 (sh) S {tail}"), stat('S'));
@@ -173,18 +168,18 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_given_away_is_somebody_else() {
+    fn a_reused_pid_is_another_process() {
         let own = Identity::own().unwrap();
         assert!(own.is_alive());
         assert!(
             !Identity {
-                began: own.began + 1,
+                start_time: own.start_time + 1,
                 ..own.clone()
             }
             .is_alive()
         );
         let rebooted = Identity {
-            boot: "earlier".to_owned(),
+            boot_id: "earlier".to_owned(),
             ..own.clone()
         };
         assert!(!rebooted.is_alive());
@@ -207,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn children_of_children_are_found() {
+    fn descendants_are_found() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "sh -c 'echo; read x' ; true"])
             .stdin(std::process::Stdio::piped())

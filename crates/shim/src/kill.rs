@@ -1,8 +1,8 @@
-//! Ends all that belongs to a container, so that nothing of it runs any more when this returns.
+//! Kills all processes of a container; none runs any more when this returns.
 //!
-//! Belonging is: being in its cgroup; where there is none, carrying its id in the environment it was
-//! started with; having been started by one of those. What the kernel will not end (a process that waits
-//! for a dead disk) is waited for: to say that it has ended would be a lie.
+//! A process belongs to a container if it is in its cgroup or, where there are no cgroups, has the container's id in its
+//! environment; its descendants belong, too. Processes in uninterruptible sleep are waited for: the container must not
+//! be reported as exited while one is left.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,28 +12,26 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::cgroup::Group;
 use crate::identity::{self, Stat};
 
-/// The variable that marks what a container started, where there are no cgroups.
-pub const MARK: &str = "KENNEL_CONTAINER_ID";
-/// Between two looks at what is left: short at first, since most go at once.
-const FIRST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(500);
+/// The environment variable that identifies a container's processes where there are no cgroups.
+pub const CONTAINER_ID_VARIABLE: &str = "KENNEL_CONTAINER_ID";
+/// The delay between two scans doubles from the first to the second: most processes exit at once.
+const SCAN_DELAY: Duration = Duration::from_millis(1);
+const SCAN_DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// Whom to look for.
-pub struct Belongings<'a> {
-    /// The container's id.
+/// How to find the processes.
+pub struct ContainerProcesses<'a> {
     pub id: &'a str,
-    /// Its cgroup.
     pub group: Option<&'a Group>,
-    /// Whose descendants belong to it; it stays itself.
+    /// All descendants of this process belong to the container; the process itself does not.
     pub parent: Option<i32>,
-    /// Its process.
+    /// The container's main process.
     pub process: Option<&'a identity::Identity>,
 }
 
-impl Belongings<'_> {
-    /// Ends them, however long it takes.
-    pub fn end(&self) {
-        let mut pause = FIRST;
+impl ContainerProcesses<'_> {
+    /// Returns when no process is left, however long it takes.
+    pub fn kill_all(&self) {
+        let mut delay = SCAN_DELAY;
         loop {
             if let Some(group) = self.group {
                 group.kill();
@@ -45,23 +43,23 @@ impl Belongings<'_> {
             for pid in left.into_iter().filter_map(Pid::from_raw) {
                 let _gone = kill_process(pid, Signal::KILL);
             }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST);
+            std::thread::sleep(delay);
+            delay = (delay * 2).min(SCAN_DELAY_MAX);
         }
     }
 
-    /// Those that still run.
+    /// The pids of those that still run.
     fn find(&self) -> BTreeSet<i32> {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let mut found = BTreeSet::new();
         if let Some(group) = self.group {
             found.extend(group.processes());
         } else {
-            let mark = format!("{MARK}={}", self.id);
+            let variable = format!("{CONTAINER_ID_VARIABLE}={}", self.id);
             found.extend(
                 identity::all()
                     .into_iter()
-                    .filter(|&pid| is_marked(pid, &mark)),
+                    .filter(|&pid| has_variable(pid, &variable)),
             );
         }
         if let Some(process) = self.process.filter(|process| process.is_alive()) {
@@ -77,8 +75,8 @@ impl Belongings<'_> {
     }
 }
 
-fn is_marked(pid: i32, mark: &str) -> bool {
+fn has_variable(pid: i32, variable: &str) -> bool {
     let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     env.split(|byte| *byte == 0)
-        .any(|entry| entry == mark.as_bytes())
+        .any(|entry| entry == variable.as_bytes())
 }

@@ -1,41 +1,41 @@
-//! What stays with one container of the process runtime for as long as that runs, whatever happens to the
-//! agent: it owns the container's stdio, writes its log, records its end, and ends what it leaves behind.
+//! The shim of a container of the process runtime. It runs as long as the container, independently of the agent: it
+//! owns the container's stdio, writes its log, records its exit, and kills the processes that it leaves behind.
 //!
 //! ```text
-//!   agent ──starts──▶ keep ──starts──▶ kennel shim run ═becomes═▶ the container's command
-//!     │                │  ▲                                          │
-//!     │                │  └────────────── stdout, stderr ────────────┘
-//!     │                ├─▶ log      lines with time and stream
-//!     │                ├─▶ state    files that say how it is; whoever comes later reads them
-//!     └──reopen, attach┘            over a socket (control)
+//!   agent ──starts──▶ supervisor ──starts──▶ kennel shim run ══exec══▶ the container's command
+//!     │                │  ▲                                               │
+//!     │                │  └─────────────── stdout, stderr ────────────────┘
+//!     │                ├─▶ log      lines in the CRI log format
+//!     │                ├─▶ state    files with the container's state, which a restarted agent reads
+//!     └──reopen, attach┘            over a Unix socket (control)
 //! ```
 //!
-//! The library is also what the agent reads and ends containers by: [`state`], [`identity`], [`cgroup`],
-//! [`kill`], [`control`]. There is one process of this per container, so it must stay small: no event loop
-//! but `poll`, no data formats, no dependency but system calls. It decides nothing and knows no pods.
+//! The agent links this library, too, to read and kill containers: [`state`], [`identity`], [`cgroup`], [`kill`],
+//! [`control`]. One shim runs per container, so it must stay small: `poll` instead of an event loop, no serialisation
+//! formats, no dependency but system calls. It decides nothing and knows no pods.
 
 pub mod cgroup;
 mod clients;
 pub mod control;
 pub mod identity;
-mod keep;
+mod init;
 pub mod kill;
 mod log;
 mod options;
-mod stage;
+mod reaper;
 pub mod state;
 mod stdio;
-mod waiter;
+mod supervisor;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use options::Options;
 
-/// Stays with a container, in whose directory it is started. Says on stdout how the start went.
-pub fn keep(args: Vec<OsString>) -> ExitCode {
+/// Runs the shim in the container's directory. Writes the result of the start to stdout.
+pub fn run(args: Vec<OsString>) -> ExitCode {
     match Options::parse(args) {
-        Some(options) => keep::run(options),
+        Some(options) => supervisor::run(options),
         None => ExitCode::from(2),
     }
 }

@@ -1,26 +1,26 @@
-//! The log of a container: lines with time and stream, as every runtime of Kubernetes writes them.
+//! The log of a container, in the CRI log format.
 //!
-//! `2026-01-02T03:04:05.000000006Z stdout F text`. `P` instead of `F` marks a piece of a longer line. A disk
-//! that is full costs lines, never the container's progress.
+//! `2026-01-02T03:04:05.000000006Z stdout F text`. `P` instead of `F` marks a part of a longer line. When the disk is
+//! full, lines are lost; the container never blocks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A line longer than this is written in pieces.
-const LINE: usize = 16 << 10;
+/// Longer lines are split.
+const LINE_BYTES_MAX: usize = 16 << 10;
 
-/// The file.
 pub(crate) struct Log {
     path: PathBuf,
     file: File,
 }
 
-/// One stream of the container, up to the end of its last whole line.
+/// Splits the output of one stream into lines.
 pub(crate) struct Lines {
     stream: &'static str,
-    rest: Vec<u8>,
+    /// The beginning of an incomplete line.
+    partial: Vec<u8>,
 }
 
 impl Log {
@@ -32,14 +32,14 @@ impl Log {
         Ok(Self { path, file })
     }
 
-    /// Goes on in a new file under the same name.
+    /// Opens the path again, after the file was renamed.
     pub(crate) fn reopen(&mut self) -> io::Result<()> {
         self.file = append(&self.path)?;
         Ok(())
     }
 
     pub(crate) fn write(&mut self, text: &[u8]) {
-        // See above: what cannot be written is lost.
+        // A full disk must not block the container.
         let _full = self.file.write_all(text);
     }
 }
@@ -54,55 +54,55 @@ impl Lines {
     pub(crate) const fn of(stream: &'static str) -> Self {
         Self {
             stream,
-            rest: Vec::new(),
+            partial: Vec::new(),
         }
     }
 
-    /// What these bytes add to the log.
-    pub(crate) fn feed(&mut self, bytes: &[u8], now: SystemTime) -> Vec<u8> {
+    /// Returns the log lines that these bytes complete.
+    pub(crate) fn push(&mut self, bytes: &[u8], now: SystemTime) -> Vec<u8> {
         let mut log = Vec::new();
-        let stamp = stamp(now);
+        let timestamp = timestamp(now);
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, tag) = match part.split_last() {
                 Some((b'\n', text)) => (text, 'F'),
                 _ => (part, 'P'),
             };
             let mut text = text;
-            while self.rest.len() + text.len() > LINE {
-                let (now, later) = text.split_at(LINE - self.rest.len());
-                self.line(&mut log, &stamp, 'P', now);
+            while self.partial.len() + text.len() > LINE_BYTES_MAX {
+                let (now, later) = text.split_at(LINE_BYTES_MAX - self.partial.len());
+                self.line(&mut log, &timestamp, 'P', now);
                 text = later;
             }
             if tag == 'F' {
-                self.line(&mut log, &stamp, tag, text);
+                self.line(&mut log, &timestamp, tag, text);
             } else {
-                self.rest.extend(text);
+                self.partial.extend(text);
             }
         }
         log
     }
 
-    /// What is left when the stream ends.
-    pub(crate) fn end(&mut self, now: SystemTime) -> Vec<u8> {
+    /// Returns the incomplete last line at the end of the stream.
+    pub(crate) fn finish(&mut self, now: SystemTime) -> Vec<u8> {
         let mut log = Vec::new();
-        if !self.rest.is_empty() {
-            self.line(&mut log, &stamp(now), 'P', &[]);
+        if !self.partial.is_empty() {
+            self.line(&mut log, &timestamp(now), 'P', &[]);
         }
         log
     }
 
-    fn line(&mut self, log: &mut Vec<u8>, stamp: &str, tag: char, text: &[u8]) {
-        log.extend(format!("{stamp} {} {tag} ", self.stream).as_bytes());
-        log.append(&mut self.rest);
+    fn line(&mut self, log: &mut Vec<u8>, timestamp: &str, tag: char, text: &[u8]) {
+        log.extend(format!("{timestamp} {} {tag} ", self.stream).as_bytes());
+        log.append(&mut self.partial);
         log.extend(text);
         log.push(b'\n');
-        // A long line once must not be kept room for during months.
-        self.rest = Vec::new();
+        // Releases the memory of a long line.
+        self.partial = Vec::new();
     }
 }
 
-/// RFC 3339 with nanoseconds, in UTC. By hand: a library of time zones would be most of a shim's memory.
-fn stamp(now: SystemTime) -> String {
+/// RFC 3339 with nanoseconds, in UTC. Written by hand because a time library would dominate a shim's memory.
+fn timestamp(now: SystemTime) -> String {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (seconds, nanos) = (since.as_secs(), since.subsec_nanos());
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -111,7 +111,7 @@ fn stamp(now: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanos:09}Z")
 }
 
-/// The date so many days after 1970 began. Years are counted from March, so that leap days come last.
+/// Year, month and day of a day since the epoch. Internally, years start in March, so that leap days come last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -133,9 +133,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_rfc_3339_has_them() {
+    fn timestamps_are_rfc_3339() {
         let check = |seconds, nanos, expected: &str| {
-            assert_eq!(stamp(UNIX_EPOCH + Duration::new(seconds, nanos)), expected);
+            assert_eq!(
+                timestamp(UNIX_EPOCH + Duration::new(seconds, nanos)),
+                expected
+            );
         };
         check(0, 0, "1970-01-01T00:00:00.000000000Z");
         check(951_782_400, 1, "2000-02-29T00:00:00.000000001Z");
@@ -147,23 +150,23 @@ mod tests {
         let mut lines = Lines::of("stdout");
         let mut log = Vec::new();
         for part in parts {
-            log.extend(lines.feed(part.as_bytes(), UNIX_EPOCH));
+            log.extend(lines.push(part.as_bytes(), UNIX_EPOCH));
         }
-        log.extend(lines.end(UNIX_EPOCH));
+        log.extend(lines.finish(UNIX_EPOCH));
         String::from_utf8(log)
             .unwrap()
             .replace("1970-01-01T00:00:00.000000000Z ", "")
     }
 
     #[test]
-    fn lines_are_whole_or_marked() {
+    fn incomplete_lines_are_marked_as_partial() {
         let check =
             |parts: &[&str], expected: &str| assert_eq!(written(parts), expected, "{parts:?}");
         check(&[], "");
         check(&["a\nb\n"], "stdout F a\nstdout F b\n");
         check(&["a", "b\n\n"], "stdout F ab\nstdout F \n");
         check(&["prompt> "], "stdout P prompt> \n");
-        let long = "x".repeat(LINE);
+        let long = "x".repeat(LINE_BYTES_MAX);
         check(&[&long, "\n"], &format!("stdout F {long}\n"));
         check(&[&long, "yz\n"], &format!("stdout P {long}\nstdout F yz\n"));
         check(

@@ -1,7 +1,7 @@
-//! `kennel-shim`: see the library. Started by the agent, never by people.
+//! `kennel-shim`: see the library. Only the agent starts it.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    kennel_shim::keep(std::env::args_os().skip(1).collect())
+    kennel_shim::run(std::env::args_os().skip(1).collect())
 }

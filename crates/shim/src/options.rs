@@ -1,5 +1,4 @@
-//! What the agent tells a shim: words on its command line, since reading a file of many fields would cost
-//! memory for as long as the container runs.
+//! Command-line options of the shim. Not a file: parsing one would cost memory as long as the container runs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -8,35 +7,32 @@ use std::path::PathBuf;
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The log.
     pub log: PathBuf,
-    /// The program that becomes the container, called with `shim run`.
-    pub stage: PathBuf,
-    /// It has a terminal.
+    /// The program that is executed with `shim run` to set up the container.
+    pub init: PathBuf,
     pub tty: bool,
-    /// It reads what those who attach write …
+    /// Its stdin is a pipe from attached clients.
     pub stdin: bool,
-    /// … until the first of them leaves.
+    /// Its stdin closes when the first client detaches.
     pub stdin_once: bool,
-    /// It sees its own processes only.
-    pub own_processes: bool,
-    /// Its cgroup.
+    /// It has a PID namespace of its own.
+    pub own_pid_namespace: bool,
+    /// Path of its cgroup.
     pub cgroup: Option<String>,
 }
 
 impl Options {
-    /// As a command line.
-    pub fn words(&self) -> Vec<OsString> {
+    pub fn to_args(&self) -> Vec<OsString> {
         let with = |name: &str, value: &OsStr| {
-            let mut word = OsString::from(name);
-            word.push(value);
-            word
+            let mut arg = OsString::from(name);
+            arg.push(value);
+            arg
         };
-        let mut words = vec![
+        let mut args = vec![
             with("--log=", self.log.as_os_str()),
-            with("--stage=", self.stage.as_os_str()),
+            with("--stage=", self.init.as_os_str()),
         ];
-        words.extend(
+        args.extend(
             self.cgroup
                 .iter()
                 .map(|group| with("--cgroup=", OsStr::new(group))),
@@ -45,41 +41,41 @@ impl Options {
             ("--tty", self.tty),
             ("--stdin", self.stdin),
             ("--stdin-once", self.stdin_once),
-            ("--own-processes", self.own_processes),
+            ("--own-processes", self.own_pid_namespace),
         ];
-        words.extend(
+        args.extend(
             flags
                 .iter()
                 .filter(|(_, set)| *set)
                 .map(|(name, _)| OsString::from(name)),
         );
-        words
+        args
     }
 
-    /// Reads them. None if somebody else wrote them.
-    pub(crate) fn parse(words: Vec<OsString>) -> Option<Self> {
+    /// `None` for unknown or missing options.
+    pub(crate) fn parse(args: Vec<OsString>) -> Option<Self> {
         let mut options = Self::default();
-        for word in words {
-            let bytes = word.as_bytes();
+        for arg in args {
+            let bytes = arg.as_bytes();
             let value = |name: &str| bytes.strip_prefix(name.as_bytes()).map(<[u8]>::to_vec);
             match bytes {
                 b"--tty" => options.tty = true,
                 b"--stdin" => options.stdin = true,
                 b"--stdin-once" => options.stdin_once = true,
-                b"--own-processes" => options.own_processes = true,
+                b"--own-processes" => options.own_pid_namespace = true,
                 _ => {
                     if let Some(log) = value("--log=") {
                         options.log = OsString::from_vec(log).into();
-                    } else if let Some(stage) = value("--stage=") {
-                        options.stage = OsString::from_vec(stage).into();
+                    } else if let Some(init) = value("--stage=") {
+                        options.init = OsString::from_vec(init).into();
                     } else {
                         options.cgroup = Some(String::from_utf8(value("--cgroup=")?).ok()?);
                     }
                 }
             }
         }
-        let whole = !options.log.as_os_str().is_empty() && !options.stage.as_os_str().is_empty();
-        whole.then_some(options)
+        let complete = !options.log.as_os_str().is_empty() && !options.init.as_os_str().is_empty();
+        complete.then_some(options)
     }
 }
 
@@ -88,17 +84,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_say_all_of_it() {
+    fn options_survive_the_command_line() {
         let options = Options {
             log: "/var/log/a b.log".into(),
-            stage: "/usr/bin/kennel".into(),
+            init: "/usr/bin/kennel".into(),
             tty: true,
             stdin: false,
             stdin_once: true,
-            own_processes: true,
+            own_pid_namespace: true,
             cgroup: Some("kennel/x".to_owned()),
         };
-        assert_eq!(Options::parse(options.words()), Some(options));
+        assert_eq!(Options::parse(options.to_args()), Some(options));
         assert_eq!(Options::parse(vec!["--help".into()]), None);
         assert_eq!(Options::parse(Vec::new()), None);
     }

@@ -1,19 +1,19 @@
-//! What is on disk: enough to find everything again, whoever was killed in between.
+//! The state of containers on disk: enough for an agent to find every container again after a crash of anything.
 //!
 //! ```text
-//!   <data>/process/<sandbox>/sandbox.json     which pod; made last, so that there is all or nothing
+//!   <data>/process/<sandbox>/sandbox.json     which pod; written last
 //!   <data>/process/<sandbox>/stopped          no container may start any more
 //!   <data>/process/<sandbox>/<container>/
-//!       spec.json      what to run; made last
-//!       lock           held by its shim as long as that lives
-//!       shim           which process that is
-//!       start          which process the container is, since when; written before its command runs
-//!       exit           how it ended; written when nothing of it runs any more
+//!       spec.json      what to run; written last
+//!       lock           locked by its shim as long as that runs
+//!       shim           the shim's process
+//!       start          the container's process and start time; written before its command runs
+//!       exit           exit code and times; written when no process of it runs any more
 //!       control        the shim's socket
-//!       upper, work    what it wrote outside its volumes
+//!       upper, work    the overlay of its root
 //! ```
 //!
-//! Each file is written whole under another name and renamed.
+//! Each file is written under another name and renamed, so that readers never see a part of it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,68 +22,60 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::identity::Identity;
 
-/// Where a container says that it runs.
+/// The named pipe on which the init process reports errors.
 pub(crate) const READY: &str = "ready";
-/// The shim's socket.
+/// The shim's control socket.
 pub const CONTROL: &str = "control";
-/// What a shim says when the container runs.
+/// The shim's report when the container runs.
 pub const OK: &str = "ok";
-/// What it says when it found another shim, or an earlier run.
+/// The shim's report when another shim has started the container.
 pub const ALREADY: &str = "already";
 
 /// A container's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dir(PathBuf);
 
-/// The process of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// In seconds since the epoch.
+    /// Seconds since the epoch.
     pub since: i64,
-    /// Which process.
     pub process: Identity,
 }
 
-/// How it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
-    /// When it began, in seconds since the epoch.
+    /// Start time, in seconds since the epoch.
     pub since: i64,
-    /// When it ended.
+    /// End time.
     pub until: i64,
-    /// What it returned; 128 and the signal if one ended it.
+    /// The exit code; 128 plus the signal if it was killed.
     pub code: i32,
-    /// Why, in one word, if more is known.
+    /// The `reason` of the container status; may be empty.
     pub reason: String,
-    /// Why, in many.
     pub message: String,
 }
 
-/// How far a container is.
+/// The lifecycle state of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// Not started.
+pub enum Status {
     Created,
-    /// Its shim is at it.
-    Kept(Option<Start>),
-    /// It was started, and its shim is gone without a word.
-    Lost(Start),
-    /// It has ended.
-    Ended(Exit),
+    /// Its shim runs; `None` until its process is recorded.
+    Supervised(Option<Start>),
+    /// It was started, and its shim died without recording an exit.
+    Orphaned(Start),
+    Exited(Exit),
 }
 
 impl Dir {
-    /// A container's directory.
     pub fn new(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A file in it.
+    /// The path of a file in it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -94,24 +86,24 @@ impl Dir {
         name.to_string_lossy().into_owned()
     }
 
-    /// How far it is.
-    pub fn life(&self) -> Life {
+    pub fn status(&self) -> Status {
         if let Some(exit) = self.exit() {
-            return Life::Ended(exit);
+            return Status::Exited(exit);
         }
-        let kept = self.is_kept();
-        // Read after the shim was looked at: it writes before it ends.
+        let supervised = self.has_running_shim();
+        // Read again: the shim may have recorded the exit and exited in between.
         if let Some(exit) = self.exit() {
-            return Life::Ended(exit);
+            return Status::Exited(exit);
         }
-        match (kept, self.started()) {
-            (true, start) => Life::Kept(start),
-            (false, Some(start)) => Life::Lost(start),
-            (false, None) => Life::Created,
+        match (supervised, self.started()) {
+            (true, start) => Status::Supervised(start),
+            (false, Some(start)) => Status::Orphaned(start),
+            (false, None) => Status::Created,
         }
     }
 
-    /// Takes the place of the container's shim, for as long as the file is open. None if it is taken.
+    /// Takes the lock of the container's shim, which is held as long as the file is open. `None` if another process
+    /// holds it.
     pub fn lock(&self) -> io::Result<Option<std::fs::File>> {
         let mut options = std::fs::OpenOptions::new();
         let file = options
@@ -126,12 +118,12 @@ impl Dir {
         }
     }
 
-    /// Looking at the lock instead would take it, for a moment in which a shim finds it taken.
-    fn is_kept(&self) -> bool {
+    /// Does not test the lock: that would take it for a moment, in which a starting shim would find it taken.
+    fn has_running_shim(&self) -> bool {
         self.shim().is_some_and(|shim| shim.is_alive())
     }
 
-    /// Its shim, dead or alive.
+    /// Its shim, running or dead.
     pub fn shim(&self) -> Option<Identity> {
         std::fs::read_to_string(self.join("shim"))
             .ok()?
@@ -139,12 +131,11 @@ impl Dir {
             .ok()
     }
 
-    /// Says who its shim is.
     pub fn set_shim(&self, shim: &Identity) -> io::Result<()> {
         self.write("shim", &shim.to_string())
     }
 
-    /// Its process, dead or alive.
+    /// Its process, running or dead.
     pub fn started(&self) -> Option<Start> {
         let text = std::fs::read_to_string(self.join("start")).ok()?;
         let (since, process) = text.split_once(' ')?;
@@ -154,12 +145,10 @@ impl Dir {
         })
     }
 
-    /// Says which process it is.
     pub fn set_started(&self, start: &Start) -> io::Result<()> {
         self.write("start", &format!("{} {}", start.since, start.process))
     }
 
-    /// How it ended.
     pub fn exit(&self) -> Option<Exit> {
         let text = std::fs::read_to_string(self.join("exit")).ok()?;
         let mut fields = text.splitn(5, '\n');
@@ -173,7 +162,6 @@ impl Dir {
         })
     }
 
-    /// Says how it ended.
     pub fn set_exit(&self, exit: &Exit) -> io::Result<()> {
         let Exit {
             since,
@@ -188,13 +176,13 @@ impl Dir {
         )
     }
 
-    /// Writes a file in it, whole or not at all.
+    /// Writes a file in it atomically.
     pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
         write(&self.join(name), text.as_bytes())
     }
 }
 
-/// Writes a file whole, or not at all.
+/// Writes a file atomically.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
@@ -221,20 +209,20 @@ mod tests {
     }
 
     #[test]
-    fn lives_are_told_apart_by_what_is_on_disk() {
+    fn the_status_is_derived_from_the_files() {
         let (_temporary, dir) = dir();
-        assert_eq!(dir.life(), Life::Created);
+        assert_eq!(dir.status(), Status::Created);
         let own = Identity::own().unwrap();
         dir.set_shim(&own).unwrap();
-        assert_eq!(dir.life(), Life::Kept(None));
+        assert_eq!(dir.status(), Status::Supervised(None));
         let start = Start {
             since: 5,
             process: own,
         };
         dir.set_started(&start).unwrap();
-        assert_eq!(dir.life(), Life::Kept(Some(start.clone())));
+        assert_eq!(dir.status(), Status::Supervised(Some(start.clone())));
         dir.write("shim", "1 2 gone").unwrap();
-        assert_eq!(dir.life(), Life::Lost(start));
+        assert_eq!(dir.status(), Status::Orphaned(start));
         let exit = Exit {
             since: 5,
             until: 9,
@@ -243,11 +231,11 @@ mod tests {
             message: "two\nlines".to_owned(),
         };
         dir.set_exit(&exit).unwrap();
-        assert_eq!(dir.life(), Life::Ended(exit));
+        assert_eq!(dir.status(), Status::Exited(exit));
     }
 
     #[test]
-    fn the_place_of_a_shim_is_taken_once() {
+    fn the_lock_of_a_shim_is_exclusive() {
         let (_temporary, dir) = dir();
         let lock = dir.lock().unwrap().unwrap();
         assert!(dir.lock().unwrap().is_none());

@@ -1,4 +1,4 @@
-//! What a container reads from and writes to: pipes, or a terminal.
+//! The stdio of a container: pipes, or a terminal.
 
 use std::fs::File;
 use std::io;
@@ -12,25 +12,23 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::Options;
 
-/// Our ends. None of them blocks.
-pub(crate) struct Ends {
-    /// What it writes.
-    pub(crate) output: Option<OwnedFd>,
-    /// What it writes as errors, unless it has a terminal.
-    pub(crate) errors: Option<OwnedFd>,
-    /// What it reads.
-    pub(crate) input: Option<OwnedFd>,
+/// The shim's ends, in non-blocking mode.
+pub(crate) struct ShimStdio {
+    /// The terminal, if there is one.
+    pub(crate) stdout: Option<OwnedFd>,
+    /// `None` with a terminal.
+    pub(crate) stderr: Option<OwnedFd>,
+    pub(crate) stdin: Option<OwnedFd>,
 }
 
-/// Its ends.
-pub(crate) struct Theirs {
-    pub(crate) input: Stdio,
-    pub(crate) output: Stdio,
-    pub(crate) errors: Stdio,
+/// The container's ends.
+pub(crate) struct ContainerStdio {
+    pub(crate) stdin: Stdio,
+    pub(crate) stdout: Stdio,
+    pub(crate) stderr: Stdio,
 }
 
-/// Makes both.
-pub(crate) fn make(options: &Options) -> io::Result<(Ends, Theirs)> {
+pub(crate) fn open(options: &Options) -> io::Result<(ShimStdio, ContainerStdio)> {
     if options.tty {
         terminal(options.stdin)
     } else {
@@ -38,59 +36,63 @@ pub(crate) fn make(options: &Options) -> io::Result<(Ends, Theirs)> {
     }
 }
 
-fn pipes(stdin: bool) -> io::Result<(Ends, Theirs)> {
-    let (output, their_output) = pipe_with(PipeFlags::CLOEXEC)?;
-    let (errors, their_errors) = pipe_with(PipeFlags::CLOEXEC)?;
-    let (input, theirs) = if stdin {
-        let (theirs, input) = pipe_with(PipeFlags::CLOEXEC)?;
-        (Some(input), Stdio::from(theirs))
+fn pipes(stdin: bool) -> io::Result<(ShimStdio, ContainerStdio)> {
+    let (stdout, container_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (stderr, container_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (stdin, container_stdin) = if stdin {
+        let (container_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
+        (Some(stdin), Stdio::from(container_stdin))
     } else {
         (None, Stdio::from(File::open("/dev/null")?))
     };
-    for end in [&output, &errors].into_iter().chain(&input) {
-        never_block(end)?;
+    for end in [&stdout, &stderr].into_iter().chain(&stdin) {
+        set_nonblocking(end)?;
     }
-    let ends = Ends {
-        output: Some(output),
-        errors: Some(errors),
-        input,
+    let shim = ShimStdio {
+        stdout: Some(stdout),
+        stderr: Some(stderr),
+        stdin,
     };
-    let theirs = Theirs {
-        input: theirs,
-        output: their_output.into(),
-        errors: their_errors.into(),
+    let container = ContainerStdio {
+        stdin: container_stdin,
+        stdout: container_stdout.into(),
+        stderr: container_stderr.into(),
     };
-    Ok((ends, theirs))
+    Ok((shim, container))
 }
 
-fn terminal(stdin: bool) -> io::Result<(Ends, Theirs)> {
+fn terminal(stdin: bool) -> io::Result<(ShimStdio, ContainerStdio)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let ours = openpt(flags)?;
-    grantpt(&ours)?;
-    unlockpt(&ours)?;
-    let theirs = ioctl_tiocgptpeer(&ours, flags)?;
-    never_block(&ours)?;
-    let input = if stdin { Some(ours.try_clone()?) } else { None };
-    let ends = Ends {
-        output: Some(ours),
-        errors: None,
-        input,
+    let controller = openpt(flags)?;
+    grantpt(&controller)?;
+    unlockpt(&controller)?;
+    let terminal = ioctl_tiocgptpeer(&controller, flags)?;
+    set_nonblocking(&controller)?;
+    let stdin = if stdin {
+        Some(controller.try_clone()?)
+    } else {
+        None
     };
-    let theirs = Theirs {
-        input: theirs.try_clone()?.into(),
-        output: theirs.try_clone()?.into(),
-        errors: theirs.into(),
+    let shim = ShimStdio {
+        stdout: Some(controller),
+        stderr: None,
+        stdin,
     };
-    Ok((ends, theirs))
+    let container = ContainerStdio {
+        stdin: terminal.try_clone()?.into(),
+        stdout: terminal.try_clone()?.into(),
+        stderr: terminal.into(),
+    };
+    Ok((shim, container))
 }
 
-fn never_block(end: &OwnedFd) -> io::Result<()> {
+fn set_nonblocking(end: &OwnedFd) -> io::Result<()> {
     fcntl_setfl(end, fcntl_getfl(end)? | OFlags::NONBLOCK)?;
     Ok(())
 }
 
-impl Ends {
-    /// Tells the terminal how large it is.
+impl ShimStdio {
+    /// Sets the size of the terminal.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         let size = Winsize {
             ws_row: rows,
@@ -98,28 +100,25 @@ impl Ends {
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
-        if let Some(terminal) = &self.output {
+        if let Some(terminal) = &self.stdout {
             let _no_terminal = tcsetwinsize(terminal, size);
         }
     }
 }
 
-/// What one read brought.
 pub(crate) enum Read {
-    /// So many bytes.
+    /// Number of bytes.
     Some(usize),
-    /// Nothing now.
-    Later,
-    /// Nothing ever. A terminal that nobody holds any more says so by an error.
+    WouldBlock,
+    /// Also for a terminal that no process holds open any more, which fails to read.
     End,
 }
 
-/// Reads what is there.
 pub(crate) fn read(from: &OwnedFd, buffer: &mut [u8]) -> Read {
     match rustix::io::read(from, buffer) {
         Ok(0) => Read::End,
         Ok(count) => Read::Some(count),
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Read::Later,
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Read::WouldBlock,
         Err(_) => Read::End,
     }
 }

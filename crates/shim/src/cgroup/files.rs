@@ -1,34 +1,34 @@
-//! The files of a group, as the two versions name and write them.
+//! The control files of a group, in versions 1 and 2.
 
 use std::io;
 use std::path::Path;
 
-use super::{Bounds, Kind};
+use super::{Kind, Limits};
 
-/// Files and what to write, in the order to write them.
-pub(super) fn bounds(kind: &Kind, bounds: &Bounds) -> Vec<(&'static str, String)> {
-    let Bounds {
+/// File names and values, in the order to write them.
+pub(super) fn limits(kind: &Kind, limits: &Limits) -> Vec<(&'static str, String)> {
+    let Limits {
         cpu_shares,
         cpu_period,
         cpu_quota,
         memory,
-    } = *bounds;
+    } = *limits;
     let period = if cpu_period == 0 { 100_000 } else { cpu_period };
     let has = |controller: &str| match kind {
-        Kind::First(controllers) => controllers.iter().any(|its| its == controller),
-        Kind::Second => true,
+        Kind::V1(controllers) => controllers.iter().any(|its| its == controller),
+        Kind::V2 => true,
     };
-    let second = *kind == Kind::Second;
+    let v2 = *kind == Kind::V2;
     let mut files = Vec::new();
     if cpu_shares > 0 && has("cpu") {
-        files.push(if second {
+        files.push(if v2 {
             ("cpu.weight", weight(cpu_shares).to_string())
         } else {
             ("cpu.shares", cpu_shares.to_string())
         });
     }
     if cpu_quota > 0 && has("cpu") {
-        if second {
+        if v2 {
             files.push(("cpu.max", format!("{cpu_quota} {period}")));
         } else {
             files.push(("cpu.cfs_period_us", period.to_string()));
@@ -36,7 +36,7 @@ pub(super) fn bounds(kind: &Kind, bounds: &Bounds) -> Vec<(&'static str, String)
         }
     }
     if memory > 0 && has("memory") {
-        if second {
+        if v2 {
             files.push(("memory.max", memory.to_string()));
             files.push(("memory.swap.max", "0".to_owned()));
             files.push(("memory.oom.group", "1".to_owned()));
@@ -48,13 +48,13 @@ pub(super) fn bounds(kind: &Kind, bounds: &Bounds) -> Vec<(&'static str, String)
     files
 }
 
-/// Shares of version 1 (2 to 262144) on the scale of version 2 (1 to 10000), as all runtimes do it.
+/// Converts `cpu.shares` of version 1 (2 to 262144) to `cpu.weight` of version 2 (1 to 10000), as all runtimes do.
 fn weight(shares: u64) -> u64 {
     1 + (shares.clamp(2, 262_144) - 2) * 9_999 / 262_142
 }
 
-/// Writes a file of a group. One that this kernel has not bounds nothing.
-pub(super) fn set(file: &Path, value: &str) -> io::Result<()> {
+/// Writes a control file. Ignores files that this kernel does not have.
+pub(super) fn write(file: &Path, value: &str) -> io::Result<()> {
     let written = std::fs::OpenOptions::new().write(true).open(file);
     let written = written.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
     match written {
@@ -67,10 +67,9 @@ pub(super) fn set(file: &Path, value: &str) -> io::Result<()> {
     }
 }
 
-/// Lets the groups along a path bound what is below them. What a machine does not hand down is missing
-/// below, and then bounds nothing.
-pub(super) fn hand_down(point: &Path, path: &str) {
-    let mut dir = point.to_owned();
+/// Enables controllers for all groups along a path. Where that is refused, limits have no effect.
+pub(super) fn enable_controllers(mount_point: &Path, path: &str) {
+    let mut dir = mount_point.to_owned();
     for name in path.split('/') {
         for controller in ["+cpu", "+memory", "+pids"] {
             let _refused = std::fs::write(dir.join("cgroup.subtree_control"), controller);
@@ -80,7 +79,7 @@ pub(super) fn hand_down(point: &Path, path: &str) {
     }
 }
 
-/// A number after a word.
+/// The value of a key in a flat-keyed file.
 pub(super) fn field(file: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
@@ -91,23 +90,23 @@ fn number(file: &Path) -> Option<u64> {
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// Memory that cannot be given back.
+/// The working set: usage without inactive file cache.
 pub(super) fn memory(kind: &Kind, dir: &Path) -> Option<u64> {
     let (all, inactive) = match kind {
-        Kind::First(_) => ("memory.usage_in_bytes", "total_inactive_file"),
-        Kind::Second => ("memory.current", "inactive_file"),
+        Kind::V1(_) => ("memory.usage_in_bytes", "total_inactive_file"),
+        Kind::V2 => ("memory.current", "inactive_file"),
     };
     let all = number(&dir.join(all))?;
     let inactive = field(&dir.join("memory.stat"), inactive).unwrap_or(0);
     Some(all.saturating_sub(inactive))
 }
 
-/// Processor time in nanoseconds.
+/// CPU time in nanoseconds.
 pub(super) fn cpu(kind: &Kind, dir: &Path) -> Option<u64> {
     match kind {
-        Kind::First(_) => number(&dir.join("cpuacct.usage")),
-        // Without the controller the file is there all the same, and right.
-        Kind::Second => Some(field(&dir.join("cpu.stat"), "usage_usec")? * 1000),
+        Kind::V1(_) => number(&dir.join("cpuacct.usage")),
+        // This file exists even without the cpu controller.
+        Kind::V2 => Some(field(&dir.join("cpu.stat"), "usage_usec")? * 1000),
     }
 }
 
@@ -116,15 +115,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_written_as_each_version_has_them() {
-        let some = Bounds {
+    fn limits_are_written_for_both_versions() {
+        let some = Limits {
             cpu_shares: 102,
             cpu_period: 0,
             cpu_quota: 20_000,
             memory: 1 << 20,
         };
         let check = |kind: &Kind, expected: &[(&str, &str)]| {
-            let found = bounds(kind, &some);
+            let found = limits(kind, &some);
             let found: Vec<_> = found
                 .iter()
                 .map(|(file, value)| (*file, value.as_str()))
@@ -132,7 +131,7 @@ mod tests {
             assert_eq!(found, expected);
         };
         check(
-            &Kind::Second,
+            &Kind::V2,
             &[
                 ("cpu.weight", "4"),
                 ("cpu.max", "20000 100000"),
@@ -142,7 +141,7 @@ mod tests {
             ],
         );
         check(
-            &Kind::First(vec!["cpu".to_owned()]),
+            &Kind::V1(vec!["cpu".to_owned()]),
             &[
                 ("cpu.shares", "102"),
                 ("cpu.cfs_period_us", "100000"),
@@ -153,8 +152,8 @@ mod tests {
             ("memory.limit_in_bytes", "1048576"),
             ("memory.memsw.limit_in_bytes", "1048576"),
         ];
-        check(&Kind::First(vec!["memory".to_owned()]), &memory);
-        assert_eq!(bounds(&Kind::Second, &Bounds::default()), []);
+        check(&Kind::V1(vec!["memory".to_owned()]), &memory);
+        assert_eq!(limits(&Kind::V2, &Limits::default()), []);
     }
 
     #[test]

@@ -1,64 +1,76 @@
-//! Groups of processes that the kernel counts, bounds and ends together: one per container, where the
-//! machine lets us. Both versions, also side by side.
+//! Control groups: one per container, where we may create them. Versions 1 and 2, also in hybrid mode.
 //!
-//! A group is a path below the top of every hierarchy that we use. What it may use is written before
-//! anything joins it. Here nothing decides which container gets what.
+//! A group is a path in every hierarchy that we use. Its limits are written before a process joins it.
 
 mod files;
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Where our own groups are, for pods that name none. Shims live there, too.
-pub const OWN: &str = "kennel";
-/// The group of all shims: out of the agent's, which the machine may end as a whole.
+/// The parent of our groups, for pods without a parent cgroup, and of the shims' group.
+pub const ROOT: &str = "kennel";
+/// The group of all shims, outside of the agent's, which the service manager may kill as a whole.
 pub const SHIMS: &str = "kennel/shims";
-/// How often an emptied group is asked to go: its last processes need a moment.
-const PATIENCE: u32 = 400;
-const MOMENT: std::time::Duration = std::time::Duration::from_millis(5);
+/// Attempts to remove a group: killed processes need a moment to leave it.
+const REMOVE_ATTEMPTS: u32 = 400;
+const REMOVE_DELAY: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// What a group may use; 0 for no bound.
+/// 0 means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
-    /// Its weight for the processor.
+pub struct Limits {
     pub cpu_shares: u64,
-    /// In each period of so many microseconds …
+    /// Microseconds.
     pub cpu_period: u64,
-    /// … it gets so many.
+    /// Microseconds per period.
     pub cpu_quota: i64,
     /// Bytes.
     pub memory: u64,
 }
 
-/// What a group uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Memory that cannot be given back, in bytes.
+    /// The working set, in bytes.
     pub memory: u64,
-    /// Processor time, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub cpu: u64,
 }
 
-/// The hierarchies of this machine that we use.
+/// Why no groups can be used.
+#[derive(Debug)]
+pub enum Unavailable {
+    NotMounted,
+    CannotCreate(io::Error),
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotMounted => f.write_str("no cgroups are mounted"),
+            Self::CannotCreate(error) => write!(f, "no cgroup can be made: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// The mounted hierarchies that we use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroups(Vec<Hierarchy>);
 
-/// One tree of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
-    point: PathBuf,
+    mount_point: PathBuf,
     kind: Kind,
 }
 
-/// What a tree counts or bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Version 1, with these controllers; `name=systemd` for the one that only names.
-    First(Vec<String>),
-    /// Version 2.
-    Second,
+    /// With these controllers; `name=systemd` has none.
+    V1(Vec<String>),
+    V2,
 }
 
 /// A group, in all hierarchies.
@@ -69,25 +81,23 @@ pub struct Group {
 }
 
 impl Cgroups {
-    /// Those that are mounted.
     pub fn find() -> Self {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         Self(mounts.lines().filter_map(Hierarchy::parse).collect())
     }
 
-    /// May we make groups? If not, why.
-    pub fn probe(&self) -> Result<(), String> {
+    /// Checks that we may create groups.
+    pub fn probe(&self) -> Result<(), Unavailable> {
         if self.0.is_empty() {
-            return Err("no cgroups are mounted".to_owned());
+            return Err(Unavailable::NotMounted);
         }
-        // A new one: what is there already may be somebody else's.
-        let trial = self.group(&format!("{OWN}/trial-{}", own()));
-        let made = trial.make(&Bounds::default());
+        // A new name: an existing group may belong to another process.
+        let trial = self.group(&format!("{ROOT}/trial-{}", own()));
+        let created = trial.create(&Limits::default());
         trial.remove_if_empty();
-        made.map_err(|error| format!("no cgroup can be made: {error}"))
+        created.map_err(Unavailable::CannotCreate)
     }
 
-    /// A group by its path.
     pub fn group(&self, path: &str) -> Group {
         Group {
             all: self.clone(),
@@ -97,13 +107,13 @@ impl Cgroups {
 }
 
 impl Hierarchy {
-    /// A line of `mountinfo`. Controllers that we have no use for are left alone.
+    /// Parses a line of `mountinfo`. `None` for hierarchies without a controller that we use.
     fn parse(line: &str) -> Option<Self> {
         let (before, after) = line.split_once(" - ")?;
-        let point = PathBuf::from(before.split(' ').nth(4)?);
+        let mount_point = PathBuf::from(before.split(' ').nth(4)?);
         let mut fields = after.split(' ');
         let kind = match fields.next()? {
-            "cgroup2" => Kind::Second,
+            "cgroup2" => Kind::V2,
             "cgroup" => {
                 let used = [
                     "cpu",
@@ -121,17 +131,17 @@ impl Hierarchy {
                 if ours.is_empty() {
                     return None;
                 }
-                Kind::First(ours)
+                Kind::V1(ours)
             }
             _ => return None,
         };
-        Some(Self { point, kind })
+        Some(Self { mount_point, kind })
     }
 
     fn has(&self, controller: &str) -> bool {
         match &self.kind {
-            Kind::First(controllers) => controllers.iter().any(|its| its == controller),
-            Kind::Second => true,
+            Kind::V1(controllers) => controllers.iter().any(|its| its == controller),
+            Kind::V2 => true,
         }
     }
 }
@@ -141,21 +151,21 @@ impl Group {
         self.all
             .0
             .iter()
-            .map(|hierarchy| (hierarchy, hierarchy.point.join(&self.path)))
+            .map(|hierarchy| (hierarchy, hierarchy.mount_point.join(&self.path)))
     }
 
-    /// Makes it, and says what it may use.
-    pub fn make(&self, bounds: &Bounds) -> io::Result<()> {
+    /// Creates the group and sets its limits.
+    pub fn create(&self, limits: &Limits) -> io::Result<()> {
         for (hierarchy, dir) in self.dirs() {
-            make(hierarchy, &self.path, &dir)?;
-            for (file, value) in files::bounds(&hierarchy.kind, bounds) {
-                files::set(&dir.join(file), &value)?;
+            create_dir(hierarchy, &self.path, &dir)?;
+            for (file, value) in files::limits(&hierarchy.kind, limits) {
+                files::write(&dir.join(file), &value)?;
             }
         }
         Ok(())
     }
 
-    /// Takes the calling process in, and all that it will start.
+    /// Moves the calling process into the group.
     pub fn join(&self) -> io::Result<()> {
         for (_, dir) in self.dirs() {
             std::fs::write(dir.join("cgroup.procs"), "0")?;
@@ -163,24 +173,23 @@ impl Group {
         Ok(())
     }
 
-    /// Takes another process in.
-    pub fn take(&self, pid: u32) -> io::Result<()> {
+    /// Moves another process into the group.
+    pub fn add(&self, pid: u32) -> io::Result<()> {
         for (_, dir) in self.dirs() {
             std::fs::write(dir.join("cgroup.procs"), pid.to_string())?;
         }
         Ok(())
     }
 
-    /// Takes it away if nobody is in it.
     pub fn remove_if_empty(&self) {
         for (_, dir) in self.dirs() {
-            // Gone, or in use.
+            // Removed already, or in use.
             let _stays = std::fs::remove_dir(dir);
         }
         self.prune();
     }
 
-    /// Those in it.
+    /// Pids of the processes in the group.
     pub fn processes(&self) -> Vec<i32> {
         let mut found: Vec<i32> = self
             .dirs()
@@ -196,17 +205,17 @@ impl Group {
         found
     }
 
-    /// Ends all in it. They are stopped first: one that starts others faster than it is found would
+    /// Kills all processes in the group. Version 1 freezes them first: otherwise a process that forks fast enough could
     /// escape.
     pub fn kill(&self) {
         let dirs: Vec<_> = self.dirs().collect();
         let freezers = dirs
             .iter()
-            .filter(|(its, _)| its.kind != Kind::Second && its.has("freezer"));
+            .filter(|(its, _)| its.kind != Kind::V2 && its.has("freezer"));
         let freezers: Vec<_> = freezers.map(|(_, dir)| dir.join("freezer.state")).collect();
         for (hierarchy, dir) in &dirs {
-            if hierarchy.kind == Kind::Second {
-                // A kernel without this file has the others below.
+            if hierarchy.kind == Kind::V2 {
+                // Older kernels lack this file; the signals below suffice.
                 let _absent = std::fs::write(dir.join("cgroup.kill"), "1");
             }
         }
@@ -223,19 +232,18 @@ impl Group {
         }
     }
 
-    /// Takes it away, and the groups above that this leaves empty. Fine if it is gone; false if somebody
-    /// is still in it.
+    /// Removes the group and its empty ancestors. Succeeds if it does not exist; false if it is still in use.
     pub fn remove(&self) -> bool {
         let gone = |dir: &Path| match std::fs::remove_dir(dir) {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
-        for _ in 0..PATIENCE {
+        for _ in 0..REMOVE_ATTEMPTS {
             if self.dirs().all(|(_, dir)| gone(&dir)) {
                 self.prune();
                 return true;
             }
-            std::thread::sleep(MOMENT);
+            std::thread::sleep(REMOVE_DELAY);
         }
         false
     }
@@ -245,24 +253,23 @@ impl Group {
             let above = dir
                 .ancestors()
                 .skip(1)
-                .take_while(|above| *above != hierarchy.point);
-            // The first that is in use ends it.
+                .take_while(|above| *above != hierarchy.mount_point);
+            // Stops at the first ancestor that is in use.
             let _used = above.map(std::fs::remove_dir).find(Result::is_err);
         }
     }
 
-    /// Did the kernel kill something in it for want of memory?
-    pub fn ran_out_of_memory(&self) -> bool {
+    /// Whether the kernel has OOM-killed a process in the group.
+    pub fn was_oom_killed(&self) -> bool {
         self.dirs().any(|(hierarchy, dir)| {
             let file = match hierarchy.kind {
-                Kind::First(_) => "memory.oom_control",
-                Kind::Second => "memory.events",
+                Kind::V1(_) => "memory.oom_control",
+                Kind::V2 => "memory.events",
             };
             files::field(&dir.join(file), "oom_kill").is_some_and(|kills| kills > 0)
         })
     }
 
-    /// What those in it use.
     pub fn usage(&self) -> Option<Usage> {
         let mut usage = Usage::default();
         let mut known = false;
@@ -280,16 +287,16 @@ impl Group {
     }
 }
 
-/// Somebody may take away a group above, which was empty, in between.
-fn make(hierarchy: &Hierarchy, path: &str, dir: &Path) -> io::Result<()> {
-    let mut tries = 0;
+/// Retries: another process may remove an empty ancestor in between.
+fn create_dir(hierarchy: &Hierarchy, path: &str, dir: &Path) -> io::Result<()> {
+    let mut attempts = 0;
     loop {
-        if hierarchy.kind == Kind::Second {
-            files::hand_down(&hierarchy.point, path);
+        if hierarchy.kind == Kind::V2 {
+            files::enable_controllers(&hierarchy.mount_point, path);
         }
         match std::fs::create_dir_all(dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 3 => tries += 1,
-            made => return made,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < 3 => attempts += 1,
+            created => return created,
         }
     }
 }
@@ -303,23 +310,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hierarchies_are_read_from_the_mounts() {
+    fn hierarchies_are_parsed_from_mountinfo() {
         let check = |line: &str, expected: Option<(&str, Kind)>| {
-            let expected = expected.map(|(point, kind)| Hierarchy {
-                point: point.into(),
+            let expected = expected.map(|(mount_point, kind)| Hierarchy {
+                mount_point: mount_point.into(),
                 kind,
             });
             assert_eq!(Hierarchy::parse(line), expected, "{line}");
         };
-        let first =
-            |names: &[&str]| Kind::First(names.iter().map(|&name| name.to_owned()).collect());
+        let v1 = |names: &[&str]| Kind::V1(names.iter().map(|&name| name.to_owned()).collect());
         check(
             "33 24 0:28 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct",
-            Some(("/sys/fs/cgroup/cpu,cpuacct", first(&["cpu", "cpuacct"]))),
+            Some(("/sys/fs/cgroup/cpu,cpuacct", v1(&["cpu", "cpuacct"]))),
         );
         check(
             "34 24 0:29 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd",
-            Some(("/sys/fs/cgroup/systemd", first(&["name=systemd"]))),
+            Some(("/sys/fs/cgroup/systemd", v1(&["name=systemd"]))),
         );
         check(
             "35 24 0:30 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices",
@@ -327,7 +333,7 @@ mod tests {
         );
         check(
             "24 23 0:22 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate",
-            Some(("/sys/fs/cgroup", Kind::Second)),
+            Some(("/sys/fs/cgroup", Kind::V2)),
         );
         check("22 1 8:1 / / rw - ext4 /dev/vda rw", None);
     }

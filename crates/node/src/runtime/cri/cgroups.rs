@@ -1,53 +1,50 @@
-//! The control groups of pods: what a runtime is told of them, and what it leaves behind.
+//! The cgroups of pods: their names for the runtime, and their removal.
 //!
-//! Runtimes make the group of a pod when they make its first container, and take away those of containers
-//! alone.
+//! Runtimes create the cgroup of a pod with its first container, but remove only the cgroups of containers.
 
 use std::path::{Path, PathBuf};
 
-/// Where they are mounted: all together, or one directory for each kind.
+/// The mount point of version 2, or the parent of the hierarchies of version 1.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Who makes groups for a runtime.
+/// The runtime's cgroup driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Driver {
-    /// Itself, as directories.
     #[default]
-    Files,
-    /// systemd, as slices.
+    Cgroupfs,
     Systemd,
 }
 
-/// What a runtime calls the group of a pod: `/kubepods/burstable/podu-1` is a slice in slices to systemd,
-/// whose names say all that is above them.
+/// The name of a pod's cgroup for a driver. For systemd, `/kubepods/burstable/podu-1` becomes nested slices whose names
+/// contain those of their parents.
 pub(super) fn name(driver: Driver, group: &str) -> String {
-    if driver == Driver::Files || group.is_empty() {
+    if driver == Driver::Cgroupfs || group.is_empty() {
         return group.to_owned();
     }
     let mut path = String::new();
     let mut names: Vec<String> = Vec::new();
     for part in group.split('/').filter(|part| !part.is_empty()) {
-        // A dash would say that something is above.
+        // In the name of a slice, a dash separates parents.
         names.push(part.replace('-', "_"));
         path = format!("{path}/{}.slice", names.join("-"));
     }
     path
 }
 
-/// Takes away the group of a pod, if it is empty. systemd does so itself.
+/// Removes the cgroup of a pod, if it is empty. systemd does so itself.
 pub(super) fn remove(group: &str) {
-    for place in places(Path::new(ROOT), group) {
-        match std::fs::remove_dir(&place) {
+    for dir in directories(Path::new(ROOT), group) {
+        match std::fs::remove_dir(&dir) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::debug!(group = %place.display(), %error, "a control group stays");
+                tracing::debug!(group = %dir.display(), %error, "removing a cgroup failed");
             }
             Ok(()) | Err(_) => {}
         }
     }
 }
 
-/// Where a group may be: the directories of all kinds, or the only one.
-fn places(root: &Path, group: &str) -> Vec<PathBuf> {
+/// The directories of a group in all hierarchies.
+fn directories(root: &Path, group: &str) -> Vec<PathBuf> {
     let group = group.trim_matches('/');
     if group.is_empty() || group.split('/').any(|part| part == "..") {
         return Vec::new();
@@ -63,9 +60,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_paths_or_slices() {
+    fn names_are_paths_or_slices() {
         let group = "/kubepods/burstable/pod0a-1b";
-        assert_eq!(name(Driver::Files, group), group);
+        assert_eq!(name(Driver::Cgroupfs, group), group);
         assert_eq!(
             name(Driver::Systemd, group),
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0a_1b.slice"
@@ -74,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_looked_for_in_every_hierarchy_and_nowhere_else() {
+    fn directories_are_found_in_every_hierarchy() {
         let root = tempfile::TempDir::new().expect("a directory");
         let root = root.path();
         for place in [
@@ -85,11 +82,11 @@ mod tests {
         ] {
             std::fs::create_dir_all(root.join(place)).expect("it can be made");
         }
-        let mut found = places(root, "/kubepods/pod1");
+        let mut found = directories(root, "/kubepods/pod1");
         found.sort();
         let expected = ["cpu/kubepods/pod1", "kubepods/pod1", "memory/kubepods/pod1"];
         assert_eq!(found, expected.map(|place| root.join(place)));
-        assert!(places(root, "").is_empty() && places(root, "/").is_empty());
-        assert!(places(root, "/kubepods/../memory").is_empty());
+        assert!(directories(root, "").is_empty() && directories(root, "/").is_empty());
+        assert!(directories(root, "/kubepods/../memory").is_empty());
     }
 }

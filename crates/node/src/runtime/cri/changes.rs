@@ -1,14 +1,13 @@
-//! Which pods something happened to.
+//! Detects changed pods.
 //!
 //! ```text
-//!   containerd's events ──▶ an end ─┐
-//!   what we did ourselves ──────────┼▶ look: what differs from before? ──▶ uids
-//!   from time to time ──────────────┘
+//!   containerd's exit events ──┐
+//!   our own changes ───────────┼▶ list, compare with the previous list ──▶ uids
+//!   periodically ──────────────┘
 //! ```
 //!
-//! Events only say when to look: a container has ended a moment before the CRI knows it, and an event may be
-//! missed. With no events, lists are compared every second. Nothing is ever told about a runtime that does
-//! not answer, but that all must be looked at when it does again.
+//! Events only trigger comparisons: a container exits a moment before the CRI shows it, and events may be missed. Without
+//! events, lists are compared every second. After the runtime was unavailable, all pods count as changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::pin::pin;
@@ -21,93 +20,99 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::{Code, Streaming};
 
 use super::api;
-use super::found::{list_containers, list_sandboxes, uid};
+use super::connection::{Connection, NAMESPACE};
+use super::inventory::{list_containers, list_sandboxes, uid};
 use super::labels;
-use super::line::{Line, NAMESPACE};
 
-/// How often is looked when events say when to.
-const WITH_EVENTS: Duration = Duration::from_secs(10);
-/// How often is looked when nothing does.
-const WITHOUT_EVENTS: Duration = Duration::from_secs(1);
-/// The first look after an end; then at twice the time, and so on …
-const SOON: Duration = Duration::from_millis(4);
-/// … until it is this, for so many looks: the CRI shows an end when the runtime has cleaned up after it.
-const OFTEN: Duration = Duration::from_millis(40);
-const MANY_LOOKS: u32 = 50;
-/// After so long an end that the CRI does not show is forgotten: it is none of ours.
-const GIVE_UP: Duration = Duration::from_secs(10);
+/// The interval of comparisons with events.
+const RESYNC_INTERVAL: Duration = Duration::from_secs(10);
+/// The interval of comparisons without events.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The delay of the first comparison after an exit event, which doubles …
+const EXIT_DELAY: Duration = Duration::from_millis(4);
+/// … up to this, for a number of comparisons: the CRI shows an exit when the runtime has cleaned up.
+const EXIT_DELAY_MAX: Duration = Duration::from_millis(40);
+const EXIT_ATTEMPTS: u32 = 50;
+/// An exit that the CRI does not show within this time is dropped: the container is not ours.
+const EXIT_EXPIRY: Duration = Duration::from_secs(10);
 
-/// What has been heard and not yet been looked at.
+/// Changes that were not compared yet.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct PendingChanges {
     state: Mutex<State>,
     wake: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Pods that we did something to.
-    own: BTreeSet<String>,
-    /// Containers that have ended, since when we know.
-    ended: BTreeMap<String, Instant>,
-    /// Something may have been missed.
+    /// Uids of pods that we changed.
+    changed: BTreeSet<String>,
+    /// Exited containers that the CRI does not show yet, with the time of the event.
+    exited: BTreeMap<String, Instant>,
+    /// Changes may have been missed.
     missed: bool,
-    /// Events come.
-    events: bool,
+    /// Events are being received.
+    has_events: bool,
 }
 
-/// What lists say, by pod: ids and states.
+/// Ids and states of sandboxes and containers, by pod uid.
 type Lists = BTreeMap<String, BTreeSet<(String, i32)>>;
 
-impl Heard {
-    /// We did something to this pod.
-    pub(super) fn own(&self, uid: String) {
-        self.change(|state| {
-            state.own.insert(uid);
+impl PendingChanges {
+    /// Adds a pod that we changed.
+    pub(super) fn add(&self, uid: String) {
+        self.update(|state| {
+            state.changed.insert(uid);
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    fn update(&self, update: impl FnOnce(&mut State)) {
+        update(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.wake.notify_one();
     }
 
-    fn look<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, then: impl FnOnce(&mut State) -> T) -> T {
+        then(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Tells which pods something happened to, until nobody listens.
-pub(super) async fn tell(line: Line, heard: Arc<Heard>, sender: mpsc::Sender<String>) {
-    let listening = listen(&line, &heard);
-    let telling = Teller {
-        line: line.clone(),
-        heard: heard.clone(),
-        before: None,
-        looks: 0,
+/// Sends the uids of changed pods until the receiver is dropped.
+pub(super) async fn detect(
+    connection: Connection,
+    pending: Arc<PendingChanges>,
+    sender: mpsc::Sender<String>,
+) {
+    let listening = receive_events(&connection, &pending);
+    let detector = Detector {
+        connection: connection.clone(),
+        pending: pending.clone(),
+        previous: None,
+        attempts: 0,
     };
-    let gone = sender.clone();
+    let receiver = sender.clone();
     tokio::select! {
         () = listening => {}
-        () = telling.run(sender) => {}
-        () = gone.closed() => {}
+        () = detector.run(sender) => {}
+        () = receiver.closed() => {}
     }
 }
 
-struct Teller {
-    line: Line,
-    heard: Arc<Heard>,
-    before: Option<Lists>,
-    /// How often was looked for ends that the CRI did not show.
-    looks: u32,
+struct Detector {
+    connection: Connection,
+    pending: Arc<PendingChanges>,
+    previous: Option<Lists>,
+    /// Comparisons since the last exit event.
+    attempts: u32,
 }
 
-impl Teller {
+impl Detector {
     async fn run(mut self, sender: mpsc::Sender<String>) {
         let mut due = Instant::now();
         loop {
-            let own = self.heard.look(|state| std::mem::take(&mut state.own));
-            if !send(&sender, own).await {
+            let changed = self
+                .pending
+                .with(|state| std::mem::take(&mut state.changed));
+            if !send(&sender, changed).await {
                 return;
             }
             if due <= Instant::now() {
@@ -115,59 +120,67 @@ impl Teller {
                 if !send(&sender, changed).await {
                     return;
                 }
-                due = Instant::now() + self.pause();
+                due = Instant::now() + self.next_delay();
             }
             tokio::select! {
                 () = tokio::time::sleep_until(due) => {}
-                () = self.heard.wake.notified() => {
-                    if self.heard.look(|state| state.missed || !state.ended.is_empty()) {
-                        self.looks = 0;
-                        due = due.min(Instant::now() + SOON);
+                () = self.pending.wake.notified() => {
+                    if self.pending.with(|state| state.missed || !state.exited.is_empty()) {
+                        self.attempts = 0;
+                        due = due.min(Instant::now() + EXIT_DELAY);
                     }
                 }
             }
         }
     }
 
-    /// How long until the next look.
-    fn pause(&mut self) -> Duration {
-        let (events, ended) = self.heard.look(|state| {
-            state.ended.retain(|_, since| since.elapsed() < GIVE_UP);
-            (state.events, !state.ended.is_empty())
+    /// The delay until the next comparison.
+    fn next_delay(&mut self) -> Duration {
+        let (has_events, exits) = self.pending.with(|state| {
+            state
+                .exited
+                .retain(|_, since| since.elapsed() < EXIT_EXPIRY);
+            (state.has_events, !state.exited.is_empty())
         });
-        if !ended {
-            self.looks = 0;
-            return if events { WITH_EVENTS } else { WITHOUT_EVENTS };
+        if !exits {
+            self.attempts = 0;
+            return if has_events {
+                RESYNC_INTERVAL
+            } else {
+                POLL_INTERVAL
+            };
         }
-        self.looks += 1;
-        if self.looks > MANY_LOOKS {
-            return WITHOUT_EVENTS;
+        self.attempts += 1;
+        if self.attempts > EXIT_ATTEMPTS {
+            return POLL_INTERVAL;
         }
-        SOON.saturating_mul(1 << self.looks.min(4)).min(OFTEN)
+        EXIT_DELAY
+            .saturating_mul(1 << self.attempts.min(4))
+            .min(EXIT_DELAY_MAX)
     }
 
-    /// The pods that are not as they were; an empty uid for all.
+    /// The uids of changed pods; an empty uid stands for all.
     async fn compare(&mut self) -> BTreeSet<String> {
-        let Ok((lists, alive)) = lists(&self.line).await else {
-            self.heard.look(|state| state.missed = true);
+        let Ok((lists, alive)) = lists(&self.connection).await else {
+            self.pending.with(|state| state.missed = true);
             return BTreeSet::new();
         };
-        let missed = self.heard.look(|state| {
-            state.ended.retain(|id, _| alive.contains(id));
+        let missed = self.pending.with(|state| {
+            state.exited.retain(|id, _| alive.contains(id));
             std::mem::take(&mut state.missed)
         });
-        let before = self.before.replace(lists);
-        let now = self.before.as_ref().expect("it was put there");
-        match before {
-            Some(before) if !missed => differences(&before, now),
-            // What was before the first look is asked for by whoever begins.
+        let previous = self.previous.replace(lists);
+        let current = self.previous.as_ref().expect("it was just set");
+        match previous {
+            Some(previous) if !missed => differences(&previous, current),
+            // At startup, the pod manager lists all pods itself.
             None if !missed => BTreeSet::new(),
             _ => BTreeSet::from([String::new()]),
         }
     }
 }
 
-/// Hands uids on; false if nobody listens.
+/// False if the receiver is dropped.
 async fn send(sender: &mpsc::Sender<String>, uids: BTreeSet<String>) -> bool {
     for uid in uids {
         if sender.send(uid).await.is_err() {
@@ -177,10 +190,12 @@ async fn send(sender: &mpsc::Sender<String>, uids: BTreeSet<String>) -> bool {
     true
 }
 
-/// What there is, and the ids of what has not ended.
-async fn lists(line: &Line) -> crate::runtime::Result<(Lists, HashSet<String>)> {
-    let (sandboxes, containers) =
-        tokio::try_join!(list_sandboxes(line, None), list_containers(line, None))?;
+/// Everything listed, and the ids of what has not exited.
+async fn lists(connection: &Connection) -> crate::runtime::Result<(Lists, HashSet<String>)> {
+    let (sandboxes, containers) = tokio::try_join!(
+        list_sandboxes(connection, None),
+        list_containers(connection, None)
+    )?;
     let mut lists = Lists::new();
     let mut alive = HashSet::new();
     for sandbox in sandboxes {
@@ -191,7 +206,7 @@ async fn lists(line: &Line) -> crate::runtime::Result<(Lists, HashSet<String>)> 
         all.insert((sandbox.id, sandbox.state));
     }
     for container in containers {
-        // One may end before the CRI knows that it has begun.
+        // A container may exit before the CRI shows that it has started.
         if container.state() != api::ContainerState::Exited {
             alive.insert(container.id.clone());
         }
@@ -211,49 +226,49 @@ fn differences(before: &Lists, now: &Lists) -> BTreeSet<String> {
         .collect()
 }
 
-/// Listens to events for ever, if there are any to be had.
-async fn listen(line: &Line, heard: &Heard) {
+/// Receives events for ever, if the runtime has any.
+async fn receive_events(connection: &Connection, pending: &PendingChanges) {
     let filter = format!("topic=={:?}", api::TASK_EXIT);
     loop {
-        let mut answer = pin!(line.subscribe(vec![filter.clone()]));
-        let first = timeout(WITHOUT_EVENTS, &mut answer).await;
-        // The answer begins with the first event; who has none to give refuses at once.
-        let answer = if let Ok(answer) = first {
-            answer
+        let mut subscription = pin!(connection.subscribe(vec![filter.clone()]));
+        let first = timeout(POLL_INTERVAL, &mut subscription).await;
+        // The response begins with the first event; runtimes without events refuse at once.
+        let result = if let Ok(result) = first {
+            result
         } else {
-            heard.change(|state| state.events = true);
-            answer.await
+            pending.update(|state| state.has_events = true);
+            subscription.await
         };
-        match answer {
-            Ok(events) => hear(events, heard).await,
+        match result {
+            Ok(events) => receive(events, pending).await,
             Err(status) if status.code() == Code::Unimplemented => {
-                tracing::debug!("the runtime has no events: its lists are compared every second");
+                tracing::debug!("the runtime has no events: comparing lists every second");
                 return std::future::pending().await;
             }
             Err(_) => {}
         }
-        heard.change(|state| {
-            state.events = false;
+        pending.update(|state| {
+            state.has_events = false;
             state.missed = true;
         });
-        sleep(WITHOUT_EVENTS).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Hears events until they end.
-async fn hear(mut events: Streaming<api::Envelope>, heard: &Heard) {
-    heard.change(|state| state.events = true);
+/// Receives events until the stream ends.
+async fn receive(mut events: Streaming<api::Envelope>, pending: &PendingChanges) {
+    pending.update(|state| state.has_events = true);
     while let Ok(Some(event)) = events.message().await {
-        if let Some(id) = ended(&event) {
-            heard.change(|state| {
-                state.ended.insert(id, Instant::now());
+        if let Some(id) = exited_container(&event) {
+            pending.update(|state| {
+                state.exited.insert(id, Instant::now());
             });
         }
     }
 }
 
-/// The container that ended, if it is that: commands that are run in one end, too.
-fn ended(event: &api::Envelope) -> Option<String> {
+/// The id of a container that has exited; `None` for the exit of an executed command.
+fn exited_container(event: &api::Envelope) -> Option<String> {
     let ours = event.topic == api::TASK_EXIT && event.namespace == NAMESPACE;
     let value = &event.event.as_ref().filter(|_| ours)?.value;
     let exit = api::TaskExit::decode(value.as_slice()).ok()?;
@@ -277,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_came_went_or_changed_are_told_and_no_others() {
+    fn added_removed_and_changed_pods_are_reported() {
         let before = lists(&[
             ("same", &[("a", 1)]),
             ("gone", &[("b", 1)]),
@@ -288,13 +303,13 @@ mod tests {
             ("ended", &[("c", 1), ("d", 2)]),
             ("new", &[("e", 0)]),
         ]);
-        let told = differences(&before, &now);
+        let changed = differences(&before, &now);
         let expected = ["ended", "gone", "new"].map(str::to_owned);
-        assert_eq!(told, BTreeSet::from(expected));
+        assert_eq!(changed, BTreeSet::from(expected));
     }
 
     #[test]
-    fn only_the_end_of_a_containers_first_process_is_its_end() {
+    fn only_the_exit_of_the_main_process_counts() {
         let event = |topic: &str, id: &str| {
             let exit = api::TaskExit {
                 container_id: "a".into(),
@@ -308,8 +323,11 @@ mod tests {
                 }),
             }
         };
-        assert_eq!(ended(&event("/tasks/exit", "a")), Some("a".to_owned()));
-        assert_eq!(ended(&event("/tasks/exit", "a-command")), None);
-        assert_eq!(ended(&event("/tasks/start", "a")), None);
+        assert_eq!(
+            exited_container(&event("/tasks/exit", "a")),
+            Some("a".to_owned())
+        );
+        assert_eq!(exited_container(&event("/tasks/exit", "a-command")), None);
+        assert_eq!(exited_container(&event("/tasks/start", "a")), None);
     }
 }

@@ -1,54 +1,54 @@
-//! Commands in containers.
+//! Executes commands in containers.
 
 use std::time::Duration;
 
 use super::api;
-use super::line::Line;
+use super::connection::Connection;
 use crate::runtime::{Attachment, Error, Output, Result};
 
-/// What a runtime takes to give up on a command whose time is over.
-const GIVING_UP: Duration = Duration::from_secs(10);
+/// Time for the runtime to report that a command has timed out.
+const TIMEOUT_GRACE: Duration = Duration::from_secs(10);
 
-/// Runs a command and waits for it, no longer than it is given.
-pub(super) async fn and_wait(
-    line: &Line,
+/// Runs a command and waits for its exit, until the timeout.
+pub(super) async fn run(
+    connection: &Connection,
     id: &str,
     command: &[String],
     timeout: Duration,
 ) -> Result<Output> {
-    // Whole seconds, never fewer than were given; none means for ever.
+    // Rounded up to whole seconds; 0 would mean no timeout.
     let seconds = timeout.as_millis().div_ceil(1000).max(1);
     let request = api::ExecSyncRequest {
         container_id: id.to_owned(),
         cmd: command.to_vec(),
         timeout: i64::try_from(seconds).unwrap_or(i64::MAX),
     };
-    // Less than a second is our own to measure; the runtime ends the command when its time is over, too.
+    // We measure fractions of a second ourselves; the runtime kills the command after whole seconds.
     let fraction = !timeout.as_millis().is_multiple_of(1000);
     let limit = if fraction {
         timeout
     } else {
-        timeout.saturating_add(GIVING_UP)
+        timeout.saturating_add(TIMEOUT_GRACE)
     };
-    let too_long = || Error::TimedOut(format!("command {:?} timed out", command.join(" ")));
-    let Ok(answer) = tokio::time::timeout(limit, line.ask_plainly(request)).await else {
-        return Err(too_long());
+    let timed_out = || Error::TimedOut(format!("command {:?} timed out", command.join(" ")));
+    let Ok(response) = tokio::time::timeout(limit, connection.call_plainly(request)).await else {
+        return Err(timed_out());
     };
-    let answer = answer.map_err(|status| match line.sort(&status) {
-        Error::TimedOut(_) => too_long(),
-        Error::Failed(message) if message.contains("context deadline exceeded") => too_long(),
+    let response = response.map_err(|status| match connection.classify(&status) {
+        Error::TimedOut(_) => timed_out(),
+        Error::Failed(message) if message.contains("context deadline exceeded") => timed_out(),
         error => error,
     })?;
-    let mut text = answer.stdout;
-    text.extend_from_slice(&answer.stderr);
+    let mut text = response.stdout;
+    text.extend_from_slice(&response.stderr);
     Ok(Output {
-        code: answer.exit_code,
+        code: response.exit_code,
         text,
     })
 }
 
-/// Streams that a runtime accepts: with a terminal, errors go where the output goes.
-pub(super) fn sound(streams: Attachment) -> Attachment {
+/// Runtimes refuse stderr with a terminal, which merges it into stdout.
+pub(super) fn without_tty_stderr(streams: Attachment) -> Attachment {
     Attachment {
         stderr: streams.stderr && !streams.tty,
         ..streams

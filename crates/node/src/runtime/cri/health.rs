@@ -1,4 +1,4 @@
-//! What a runtime says of itself.
+//! Version, configuration and health of a runtime.
 
 use std::path::PathBuf;
 
@@ -6,75 +6,74 @@ use serde_json::Value;
 
 use super::api;
 use super::cgroups::Driver;
-use super::line::Line;
+use super::connection::Connection;
 use crate::runtime::{About, Health, Result};
 
 /// What does not change while a runtime runs.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct RuntimeInfo {
     pub(super) about: About,
-    /// Where images and the layers of containers are.
+    /// The directory of images and container layers.
     pub(super) image_dir: Option<PathBuf>,
-    /// Who makes control groups.
     pub(super) cgroups: Driver,
 }
 
-/// Asks for what does not change.
-pub(super) async fn facts(line: &Line) -> Result<Facts> {
-    let version = line.ask(api::VersionRequest {}).await?;
+pub(super) async fn info(connection: &Connection) -> Result<RuntimeInfo> {
+    let version = connection.call(api::VersionRequest {}).await?;
     let about = About {
         name: version.runtime_name,
         version: version.runtime_version,
         images: true,
     };
-    Ok(Facts {
+    Ok(RuntimeInfo {
         about,
-        image_dir: image_dir(line).await?,
-        cgroups: driver(&configuration(line).await?),
+        image_dir: image_dir(connection).await?,
+        cgroups: driver(&configuration(connection).await?),
     })
 }
 
-async fn image_dir(line: &Line) -> Result<Option<PathBuf>> {
-    let answer = line.ask(api::ImageFsInfoRequest {}).await?;
-    let mut places = answer.image_filesystems.into_iter();
+async fn image_dir(connection: &Connection) -> Result<Option<PathBuf>> {
+    let response = connection.call(api::ImageFsInfoRequest {}).await?;
+    let mut places = response.image_filesystems.into_iter();
     let place = places.find_map(|usage| usage.fs_id);
     Ok(place
         .map(|place| PathBuf::from(place.mountpoint))
         .filter(|place| !place.as_os_str().is_empty()))
 }
 
-/// How containerd is configured, as it tells those who ask closely; nothing from other runtimes.
-async fn configuration(line: &Line) -> Result<Value> {
-    let answer = line.ask(api::StatusRequest { verbose: true }).await?;
-    let config = answer.info.get("config").map_or("", String::as_str);
+/// containerd's configuration, from its verbose status; `null` for other runtimes.
+async fn configuration(connection: &Connection) -> Result<Value> {
+    let response = connection
+        .call(api::StatusRequest { verbose: true })
+        .await?;
+    let config = response.info.get("config").map_or("", String::as_str);
     Ok(serde_json::from_str(config).unwrap_or_default())
 }
 
-/// Who makes control groups for what is run as usual.
+/// The cgroup driver of the default runtime handler.
 fn driver(config: &Value) -> Driver {
     let containerd = &config["containerd"];
-    let usual = containerd["defaultRuntimeName"].as_str().unwrap_or("runc");
-    let systemd = &containerd["runtimes"][usual]["options"]["SystemdCgroup"];
+    let default = containerd["defaultRuntimeName"].as_str().unwrap_or("runc");
+    let systemd = &containerd["runtimes"][default]["options"]["SystemdCgroup"];
     if *systemd == true {
         Driver::Systemd
     } else {
-        Driver::Files
+        Driver::Cgroupfs
     }
 }
 
-/// The image that sandboxes are made of, which nothing else may seem to use.
-pub(super) async fn sandbox_image(line: &Line) -> Result<String> {
-    let config = configuration(line).await?;
+/// The image of sandboxes, which must not be removed although no container uses it.
+pub(super) async fn sandbox_image(connection: &Connection) -> Result<String> {
+    let config = configuration(connection).await?;
     Ok(config["sandboxImage"]
         .as_str()
         .unwrap_or_default()
         .to_owned())
 }
 
-/// Asks whether it can do its work.
-pub(super) async fn health(line: &Line) -> Health {
-    match line.ask(api::StatusRequest { verbose: false }).await {
-        Ok(answer) => judge(&answer.status.unwrap_or_default()),
+pub(super) async fn health(connection: &Connection) -> Health {
+    match connection.call(api::StatusRequest { verbose: false }).await {
+        Ok(response) => from_status(&response.status.unwrap_or_default()),
         Err(error) => Health {
             runtime: Some(format!("container runtime is down: {error}")),
             network: None,
@@ -82,8 +81,8 @@ pub(super) async fn health(line: &Line) -> Health {
     }
 }
 
-fn judge(status: &api::RuntimeStatus) -> Health {
-    let trouble = |kind: &str, what: &str| {
+fn from_status(status: &api::RuntimeStatus) -> Health {
+    let problem = |kind: &str, what: &str| {
         let found = status
             .conditions
             .iter()
@@ -99,8 +98,8 @@ fn judge(status: &api::RuntimeStatus) -> Health {
         }
     };
     Health {
-        runtime: trouble("RuntimeReady", "container runtime"),
-        network: trouble("NetworkReady", "container runtime network"),
+        runtime: problem("RuntimeReady", "container runtime"),
+        network: problem("NetworkReady", "container runtime network"),
     }
 }
 
@@ -111,20 +110,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_makes_control_groups_is_in_the_configuration() {
+    fn the_cgroup_driver_is_read_from_the_configuration() {
         let config = |name: &str, systemd: bool| {
             let runtimes =
                 json!({"runc": {"options": {"SystemdCgroup": systemd}}, "crun": {"options": {}}});
             json!({"containerd": {"defaultRuntimeName": name, "runtimes": runtimes}})
         };
         assert_eq!(driver(&config("runc", true)), Driver::Systemd);
-        assert_eq!(driver(&config("runc", false)), Driver::Files);
-        assert_eq!(driver(&config("crun", true)), Driver::Files);
-        assert_eq!(driver(&Value::Null), Driver::Files);
+        assert_eq!(driver(&config("runc", false)), Driver::Cgroupfs);
+        assert_eq!(driver(&config("crun", true)), Driver::Cgroupfs);
+        assert_eq!(driver(&Value::Null), Driver::Cgroupfs);
     }
 
     #[test]
-    fn what_is_not_ready_is_told_in_upstreams_words() {
+    fn unready_conditions_are_reported_in_upstreams_words() {
         let condition = |kind: &str, status, reason: &str, message: &str| api::RuntimeCondition {
             r#type: kind.into(),
             status,
@@ -138,7 +137,7 @@ mod tests {
                 condition("NetworkReady", false, "NetworkPluginNotReady", network),
             ],
         };
-        let health = judge(&status);
+        let health = from_status(&status);
         assert_eq!(health.runtime, None);
         assert_eq!(
             health.network.as_deref(),
@@ -147,7 +146,7 @@ mod tests {
                  message:Network plugin returns error: cni plugin not initialized"
             )
         );
-        let silent = judge(&api::RuntimeStatus::default());
-        assert!(silent.runtime.is_some() && silent.network.is_some());
+        let missing = from_status(&api::RuntimeStatus::default());
+        assert!(missing.runtime.is_some() && missing.network.is_some());
     }
 }

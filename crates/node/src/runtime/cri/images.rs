@@ -1,4 +1,4 @@
-//! Images: got when they are needed, taken away when the disk is full.
+//! Images: pulled when needed, removed when the disk is full.
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error as _;
@@ -7,34 +7,34 @@ use std::time::{Duration, Instant};
 
 use tonic::Status;
 
-use super::line::Line;
-use super::{api, names};
+use super::connection::Connection;
+use super::{api, image_names};
 use crate::runtime::{Error, Image, PullPolicy, RegistryLogin, Result};
 
-/// An image that was asked for this recently is about to be used, even if nothing uses it yet.
-const RECENTLY: Duration = Duration::from_mins(5);
+/// An image that was requested this recently is not removed, even if no container uses it yet.
+const RECENT: Duration = Duration::from_mins(5);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    /// When each image was last asked for, by id.
-    asked: Mutex<HashMap<String, Instant>>,
+    /// When each image was last requested, by id.
+    requested: Mutex<HashMap<String, Instant>>,
 }
 
 impl Images {
-    /// Sees to it that an image is there.
+    /// Pulls an image if the policy requires it.
     pub(super) async fn ensure(
         &self,
-        line: &Line,
+        connection: &Connection,
         image: &str,
         policy: PullPolicy,
         logins: &[RegistryLogin],
     ) -> Result<Image> {
-        let name = names::complete(image).map_err(|why| Error::Image {
+        let name = image_names::with_tag(image).map_err(|why| Error::Image {
             reason: "InvalidImageName",
             message: format!("Failed to apply default image tag {image:?}: {why}"),
         })?;
-        let present = self.find(line, image, &name).await?;
+        let present = self.find(connection, image, &name).await?;
         match (policy, present) {
             (PullPolicy::IfNotPresent | PullPolicy::Never, Some(present)) => return Ok(present),
             (PullPolicy::Never, None) => {
@@ -47,32 +47,43 @@ impl Images {
             }
             (PullPolicy::Always, _) | (PullPolicy::IfNotPresent, None) => {}
         }
-        let reference = pull(line, image, &name, logins).await?;
-        let pulled = self.find(line, image, &reference).await?;
+        let reference = pull(connection, image, &name, logins).await?;
+        let pulled = self.find(connection, image, &reference).await?;
         pulled.ok_or_else(|| Error::Image {
             reason: "ErrImagePull",
             message: format!("the image {image:?} was pulled and is gone again"),
         })
     }
 
-    async fn find(&self, line: &Line, image: &str, name: &str) -> Result<Option<Image>> {
+    async fn find(
+        &self,
+        connection: &Connection,
+        image: &str,
+        name: &str,
+    ) -> Result<Option<Image>> {
         let request = api::ImageStatusRequest {
             image: Some(spec(name)),
         };
-        let answer = line.ask(request).await.map_err(|error| match error {
-            Error::Unavailable(_) => error,
-            error => Error::Image {
-                reason: "ImageInspectError",
-                message: format!("Failed to inspect image {image:?}: {error}"),
-            },
-        })?;
-        let Some(found) = answer.image else {
+        let response = connection
+            .call(request)
+            .await
+            .map_err(|error| match error {
+                Error::Unavailable(_) => error,
+                error => Error::Image {
+                    reason: "ImageInspectError",
+                    message: format!("Failed to inspect image {image:?}: {error}"),
+                },
+            })?;
+        let Some(found) = response.image else {
             return Ok(None);
         };
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.insert(found.id.clone(), Instant::now());
+        let mut requested = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        requested.insert(found.id.clone(), Instant::now());
         Ok(Some(Image {
-            // What is shown is the digest that others find it by, if it has come from a registry.
+            // Statuses show the digest, if the image has come from a registry.
             id: found.repo_digests.first().unwrap_or(&found.id).clone(),
             reference: found.id,
             uid: found.uid.map(|uid| uid.value),
@@ -81,25 +92,30 @@ impl Images {
         }))
     }
 
-    /// Takes away images that nothing uses; says how many bytes that freed.
-    pub(super) async fn remove_unused(&self, line: &Line, sandbox_image: &str) -> Result<u64> {
-        let images = line.ask(api::ListImagesRequest {}).await?.images;
-        // All containers, not only ours.
-        let containers = line
-            .ask(api::ListContainersRequest { filter: None })
+    /// Removes unused images. Returns the number of freed bytes.
+    pub(super) async fn remove_unused(
+        &self,
+        connection: &Connection,
+        sandbox_image: &str,
+    ) -> Result<u64> {
+        let images = connection.call(api::ListImagesRequest {}).await?.images;
+        // Containers of all clients.
+        let containers = connection
+            .call(api::ListContainersRequest { filter: None })
             .await?;
         let used = names_in_use(&containers.containers);
-        self.forget_long_ago();
+        self.expire_requests();
         let mut freed = 0;
         for image in images {
             let recent = self.is_recent(&image.id);
             if recent || is_used(&image, &used, sandbox_image) {
                 continue;
             }
-            line.ask(api::RemoveImageRequest {
-                image: Some(spec(&image.id)),
-            })
-            .await?;
+            connection
+                .call(api::RemoveImageRequest {
+                    image: Some(spec(&image.id)),
+                })
+                .await?;
             tracing::info!(image = %image.id, names = ?image.repo_tags, "image removed: nothing uses it");
             freed += image.size;
         }
@@ -107,13 +123,19 @@ impl Images {
     }
 
     fn is_recent(&self, id: &str) -> bool {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.contains_key(id)
+        let requested = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        requested.contains_key(id)
     }
 
-    fn forget_long_ago(&self) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.retain(|_, when| when.elapsed() < RECENTLY);
+    fn expire_requests(&self) {
+        let mut requested = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        requested.retain(|_, when| when.elapsed() < RECENT);
     }
 }
 
@@ -141,8 +163,13 @@ fn is_used(image: &api::Image, used: &HashSet<&str>, sandbox_image: &str) -> boo
     image.pinned || names.any(|name| used.contains(name) || name == sandbox_image)
 }
 
-/// Pulls an image with one login after the other, or with none if there are none.
-async fn pull(line: &Line, image: &str, name: &str, logins: &[RegistryLogin]) -> Result<String> {
+/// Tries one login after the other, or an anonymous pull if there are none.
+async fn pull(
+    connection: &Connection,
+    image: &str,
+    name: &str,
+    logins: &[RegistryLogin],
+) -> Result<String> {
     let anonymous = logins.is_empty().then_some(None);
     let logins = logins.iter().map(|login| Some(auth(login)));
     let mut last = None;
@@ -151,16 +178,16 @@ async fn pull(line: &Line, image: &str, name: &str, logins: &[RegistryLogin]) ->
             image: Some(spec(name)),
             auth,
         };
-        // It takes as long as it takes.
-        match line.ask_plainly(request).await {
-            Ok(answer) => return Ok(answer.image_ref),
+        // Without timeout: pulls may take long.
+        match connection.call_plainly(request).await {
+            Ok(response) => return Ok(response.image_ref),
             Err(status) => last = Some(status),
         }
     }
-    let status = last.expect("somebody has tried");
-    match line.sort(&status) {
-        silent @ Error::Unavailable(_) if status.source().is_some() => Err(silent),
-        _ => Err(refusal(image, &status)),
+    let status = last.expect("there is at least one attempt");
+    match connection.classify(&status) {
+        unavailable @ Error::Unavailable(_) if status.source().is_some() => Err(unavailable),
+        _ => Err(pull_error(image, &status)),
     }
 }
 
@@ -168,15 +195,15 @@ fn auth(login: &RegistryLogin) -> api::AuthConfig {
     api::AuthConfig {
         username: login.username.clone(),
         password: login.password.clone(),
-        // They were chosen for this image. containerd would take a registry without scheme for another one, and
-        // leave them unused.
+        // Empty, because the credentials were selected for this image. containerd would ignore them if the address had
+        // no scheme.
         server_address: String::new(),
         identity_token: login.identity_token.clone(),
     }
 }
 
-/// Why an image was not pulled, sorted as upstream does.
-fn refusal(image: &str, status: &Status) -> Error {
+/// Classifies the error of a pull as upstream does.
+fn pull_error(image: &str, status: &Status) -> Error {
     let kinds = [
         ("RegistryUnavailable", "the registry is unavailable"),
         (
@@ -206,7 +233,7 @@ mod tests {
         let Error::Image {
             reason: found,
             message: text,
-        } = refusal("a:1", status)
+        } = pull_error("a:1", status)
         else {
             panic!("not about an image");
         };
@@ -214,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_in_upstreams_words() {
+    fn pull_errors_are_reported_in_upstreams_words() {
         check(
             &Status::not_found("failed to pull and unpack image: not found"),
             "ErrImagePull",

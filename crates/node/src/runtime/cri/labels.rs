@@ -1,5 +1,5 @@
-//! What sandboxes and containers carry, so that they are found again: upstream's labels, which tools such as
-//! `crictl` and log collectors know, and our own.
+//! Labels and annotations of sandboxes and containers: upstream's, which tools such as `crictl` and log collectors know,
+//! and our own.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ pub(super) const RESTART_COUNT: &str = "io.kubernetes.container.restartCount";
 pub(super) const TERMINATION_MESSAGE: &str = "io.kubernetes.container.terminationMessagePath";
 /// The image as the container's spec names it.
 pub(super) const IMAGE: &str = "agent.kennel.dev/image";
-/// The signal that asks it to end, if its spec names one.
+/// The stop signal of its spec, if there is one.
 pub(super) const STOP_SIGNAL: &str = "agent.kennel.dev/stop-signal";
-/// The control group of a pod, to be taken away with it.
+/// The cgroup of a pod, which is removed with it.
 pub(super) const CGROUP: &str = "agent.kennel.dev/cgroup";
-/// Ours: a runtime may serve others beside us, whose containers are none of our business.
-const OWNER: &str = "agent.kennel.dev/managed";
+/// Marks our containers: a runtime may serve other clients, too.
+const MANAGED: &str = "agent.kennel.dev/managed";
 
 /// The labels of everything that belongs to a pod.
 pub(super) fn of(pod: &PodId) -> BTreeMap<String, String> {
-    let mut labels = ours();
+    let mut labels = managed();
     for (key, value) in [
         (POD_NAME, &pod.name),
         (POD_NAMESPACE, &pod.namespace),
@@ -33,20 +33,20 @@ pub(super) fn of(pod: &PodId) -> BTreeMap<String, String> {
     labels
 }
 
-/// Selects what is ours; of one pod, if a uid is given.
+/// Selects our sandboxes or containers; only those of one pod if a uid is given.
 pub(super) fn selector(uid: Option<&str>) -> BTreeMap<String, String> {
-    let mut labels = ours();
+    let mut labels = managed();
     if let Some(uid) = uid {
         labels.insert(POD_UID.to_owned(), uid.to_owned());
     }
     labels
 }
 
-fn ours() -> BTreeMap<String, String> {
-    BTreeMap::from([(OWNER.to_owned(), "true".to_owned())])
+fn managed() -> BTreeMap<String, String> {
+    BTreeMap::from([(MANAGED.to_owned(), "true".to_owned())])
 }
 
-/// A label's value, or nothing.
+/// The value of a label; empty if it is missing.
 pub(super) fn get(labels: &BTreeMap<String, String>, key: &str) -> String {
     labels.get(key).cloned().unwrap_or_default()
 }

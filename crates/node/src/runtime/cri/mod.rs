@@ -1,27 +1,27 @@
-//! Containers run by containerd, over its socket: the container runtime interface (CRI v1).
+//! The CRI runtime: containers run by containerd, over the container runtime interface (CRI v1).
 //!
 //! ```text
-//!   Cri ─▶ translate (what to make) ─▶ make · end ──┐
-//!       ─▶ images                                   ├─▶ line ─▶ containerd
-//!       ─▶ found (what there is) · changes ─────────┘
+//!   Cri ─▶ translate (configurations) ─▶ create · stop ──┐
+//!       ─▶ images                                        ├─▶ connection ─▶ containerd
+//!       ─▶ inventory (what exists) · changes ────────────┘
 //!       ─▶ kubelet_api::stream::spdy ─▶ containerd's streaming server (exec, attach, port-forward)
 //! ```
 //!
-//! All state is containerd's: another instance on the same socket sees the same. What is kept here saves
-//! questions, and is lost without loss. Containers that are not ours are never looked at.
+//! All state is containerd's: another instance on the same socket sees the same. What is cached here only saves requests.
+//! Containers of other clients are ignored.
 
 mod api;
 mod cgroups;
 mod changes;
-mod end;
+mod connection;
+mod create;
 mod exec;
-mod found;
 mod health;
+mod image_names;
 mod images;
+mod inventory;
 mod labels;
-mod line;
-mod make;
-mod names;
+mod stop;
 mod translate;
 mod usage;
 
@@ -33,84 +33,95 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use self::cgroups::Driver;
-use self::changes::Heard;
-use self::found::Known;
-use self::health::Facts;
+use self::changes::PendingChanges;
+use self::connection::Connection;
+use self::health::RuntimeInfo;
 use self::images::Images;
-use self::line::Line;
+use self::inventory::Inventory;
 use super::{
     About, Attachment, ContainerConfig, Duplex, Error, ExecRequest, Found, Health, Image, Output,
     PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Usage,
 };
 use crate::kubelet_api::stream::spdy::client as streams;
 
-/// Pods told of and not yet heard.
+/// Uids of changed pods that wait to be received. A full channel makes the detector wait.
 const CHANGES: usize = 256;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Cri {
-    line: Line,
-    facts: Facts,
-    known: Known,
+    connection: Connection,
+    info: RuntimeInfo,
+    inventory: Inventory,
     images: Images,
-    heard: Arc<Heard>,
-    /// Whether somebody has taken [`Runtime::changes`].
-    taken: Mutex<bool>,
+    pending: Arc<PendingChanges>,
+    /// Whether [`Runtime::changes`] was called.
+    changes_taken: Mutex<bool>,
 }
 
 impl Cri {
-    /// Connects to the runtime at this socket. It must answer now; later it may go and come back.
+    /// Connects to a socket. The runtime must respond now; later it may restart.
     pub async fn connect(socket: &Path) -> Result<Self> {
-        let line = Line::new(socket);
+        let connection = Connection::new(socket);
         Ok(Self {
-            facts: health::facts(&line).await?,
-            line,
-            known: Known::default(),
+            info: health::info(&connection).await?,
+            connection,
+            inventory: Inventory::default(),
             images: Images::default(),
-            heard: Arc::default(),
-            taken: Mutex::new(false),
+            pending: Arc::default(),
+            changes_taken: Mutex::new(false),
         })
     }
 
-    /// We did something to this sandbox or container.
-    fn did(&self, id: &str) {
-        if let Some(uid) = self.known.owner(id) {
-            self.heard.own(uid);
+    /// Reports a change that we made to a sandbox or container.
+    fn report_change(&self, id: &str) {
+        if let Some(uid) = self.inventory.owner(id) {
+            self.pending.add(uid);
         }
     }
 
     async fn stream_url<C>(&self, call: C) -> Result<String>
     where
-        C: api::Call<Answer = api::StreamResponse>,
+        C: api::Call<Response = api::StreamResponse>,
     {
-        Ok(self.line.ask(call).await?.url)
+        Ok(self.connection.call(call).await?.url)
     }
 }
 
 #[async_trait]
 impl Runtime for Cri {
     fn about(&self) -> About {
-        self.facts.about.clone()
+        self.info.about.clone()
     }
 
     async fn health(&self) -> Health {
-        health::health(&self.line).await
+        health::health(&self.connection).await
     }
 
     async fn list(&self) -> Result<Vec<Found>> {
-        self.known.gather(&self.line, None).await
+        self.inventory.list(&self.connection, None).await
     }
 
     async fn look(&self, uid: &str) -> Result<Option<Found>> {
-        Ok(self.known.gather(&self.line, Some(uid)).await?.pop())
+        Ok(self
+            .inventory
+            .list(&self.connection, Some(uid))
+            .await?
+            .pop())
     }
 
     fn changes(&self) -> mpsc::Receiver<String> {
         let (sender, receiver) = mpsc::channel(CHANGES);
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self
+            .changes_taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *taken, true) {
-            tokio::spawn(changes::tell(self.line.clone(), self.heard.clone(), sender));
+            tokio::spawn(changes::detect(
+                self.connection.clone(),
+                self.pending.clone(),
+                sender,
+            ));
         }
         receiver
     }
@@ -121,35 +132,37 @@ impl Runtime for Cri {
         policy: PullPolicy,
         logins: &[RegistryLogin],
     ) -> Result<Image> {
-        self.images.ensure(&self.line, image, policy, logins).await
+        self.images
+            .ensure(&self.connection, image, policy, logins)
+            .await
     }
 
     async fn start_sandbox(&self, config: &SandboxConfig) -> Result<String> {
         if !config.host_network
             && let Some(why) = self.health().await.network
         {
-            // One that was begun all the same could not be taken away again, with no network to give back to.
+            // Without a network, a half-created sandbox could not be removed.
             return Err(Error::Failed(format!("network is not ready: {why}")));
         }
-        let id = make::sandbox(&self.line, self.facts.cgroups, config).await?;
-        self.known.made(&id, &config.pod.uid);
-        self.did(&id);
+        let id = create::sandbox(&self.connection, self.info.cgroups, config).await?;
+        self.inventory.set_owner(&id, &config.pod.uid);
+        self.report_change(&id);
         Ok(id)
     }
 
     async fn stop_sandbox(&self, id: &str) -> Result<()> {
-        make::stop_sandbox(&self.line, id).await?;
-        self.did(id);
+        create::stop_sandbox(&self.connection, id).await?;
+        self.report_change(id);
         Ok(())
     }
 
     async fn remove_sandbox(&self, id: &str) -> Result<()> {
-        let group = found::cgroup(&self.line, id).await?;
-        make::remove_sandbox(&self.line, id).await?;
-        if let Some(group) = group.filter(|_| self.facts.cgroups == Driver::Files) {
+        let group = inventory::cgroup(&self.connection, id).await?;
+        create::remove_sandbox(&self.connection, id).await?;
+        if let Some(group) = group.filter(|_| self.info.cgroups == Driver::Cgroupfs) {
             cgroups::remove(&group);
         }
-        self.did(id);
+        self.report_change(id);
         Ok(())
     }
 
@@ -160,41 +173,41 @@ impl Runtime for Cri {
         config: &ContainerConfig,
     ) -> Result<String> {
         if !config.stop_signal.is_empty() {
-            end::number(&config.stop_signal)?;
+            stop::signal_number(&config.stop_signal)?;
         }
         let container =
-            make::container(&self.line, self.facts.cgroups, sandbox, id, config).await?;
-        self.known.made(&container, &sandbox.pod.uid);
+            create::container(&self.connection, self.info.cgroups, sandbox, id, config).await?;
+        self.inventory.set_owner(&container, &sandbox.pod.uid);
         Ok(container)
     }
 
     async fn start(&self, id: &str) -> Result<()> {
-        make::start(&self.line, id).await?;
-        self.did(id);
+        create::start(&self.connection, id).await?;
+        self.report_change(id);
         Ok(())
     }
 
     async fn stop(&self, id: &str, grace: Duration) -> Result<()> {
-        match self.known.stop_signal(&self.line, id).await? {
-            Some(signal) => end::with_signal(&self.line, id, &signal, grace).await?,
-            None => end::gracefully(&self.line, id, grace).await?,
+        match self.inventory.stop_signal(&self.connection, id).await? {
+            Some(signal) => stop::with_signal(&self.connection, id, &signal, grace).await?,
+            None => stop::gracefully(&self.connection, id, grace).await?,
         }
-        self.did(id);
+        self.report_change(id);
         Ok(())
     }
 
     async fn remove(&self, id: &str) -> Result<()> {
-        make::remove(&self.line, id).await?;
-        self.did(id);
+        create::remove(&self.connection, id).await?;
+        self.report_change(id);
         Ok(())
     }
 
     async fn exec(&self, id: &str, command: &[String], timeout: Duration) -> Result<Output> {
-        exec::and_wait(&self.line, id, command, timeout).await
+        exec::run(&self.connection, id, command, timeout).await
     }
 
     async fn exec_session(&self, id: &str, request: &ExecRequest) -> Result<Session> {
-        let streams = exec::sound(request.streams);
+        let streams = exec::without_tty_stderr(request.streams);
         let call = api::ExecRequest {
             container_id: id.to_owned(),
             cmd: request.command.clone(),
@@ -207,7 +220,7 @@ impl Runtime for Cri {
     }
 
     async fn attach(&self, id: &str, attachment: Attachment) -> Result<Session> {
-        let streams = exec::sound(attachment);
+        let streams = exec::without_tty_stderr(attachment);
         let call = api::AttachRequest {
             container_id: id.to_owned(),
             tty: streams.tty,
@@ -231,19 +244,21 @@ impl Runtime for Cri {
         let request = api::ReopenContainerLogRequest {
             container_id: id.to_owned(),
         };
-        self.line.ask(request).await.map(|_| ())
+        self.connection.call(request).await.map(|_| ())
     }
 
     async fn usage(&self) -> Result<Vec<Usage>> {
-        usage::usage(&self.line).await
+        usage::usage(&self.connection).await
     }
 
     async fn remove_unused_images(&self) -> Result<u64> {
-        let sandbox_image = health::sandbox_image(&self.line).await?;
-        self.images.remove_unused(&self.line, &sandbox_image).await
+        let sandbox_image = health::sandbox_image(&self.connection).await?;
+        self.images
+            .remove_unused(&self.connection, &sandbox_image)
+            .await
     }
 
     fn image_dir(&self) -> Option<PathBuf> {
-        self.facts.image_dir.clone()
+        self.info.image_dir.clone()
     }
 }

@@ -1,4 +1,4 @@
-//! What we are told to make, in the words of the CRI. Nothing is looked up and nothing is left out.
+//! Translates configurations to CRI messages. Pure.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::runtime::{
     ContainerConfig, Error, PortMapping, Propagation, Result, SandboxConfig, Seccomp, Security,
 };
 
-/// What containers do not see of `/proc` and `/sys`, unless they see all: upstream's list.
+/// Masked paths of `/proc` and `/sys`: upstream's list.
 const MASKED: [&str; 12] = [
     "/proc/asound",
     "/proc/acpi",
@@ -23,7 +23,7 @@ const MASKED: [&str; 12] = [
     "/sys/firmware",
     "/sys/devices/virtual/powercap",
 ];
-/// What they may not change there.
+/// Read-only paths: upstream's list.
 const READ_ONLY: [&str; 5] = [
     "/proc/bus",
     "/proc/fs",
@@ -32,10 +32,9 @@ const READ_ONLY: [&str; 5] = [
     "/proc/sysrq-trigger",
 ];
 
-/// A sandbox.
 pub(super) fn sandbox(driver: Driver, config: &SandboxConfig) -> Result<api::PodSandboxConfig> {
     let ports = config.ports.iter().map(port).collect::<Result<_>>()?;
-    // Labels that say whose it is win over those of the same names that a pod carries.
+    // Our labels override labels of the pod with the same names.
     let mut all_labels = config.labels.clone();
     all_labels.extend(labels::of(&config.pod));
     let mut annotations = config.annotations.clone();
@@ -78,7 +77,7 @@ fn sandbox_security(config: &SandboxConfig) -> api::LinuxSandboxSecurityContext 
     }
 }
 
-/// Which namespaces are the machine's, the pod's, or each container's own.
+/// Whether namespaces are the node's, the pod's, or each container's own.
 fn namespaces(config: &SandboxConfig) -> api::NamespaceOption {
     let node_or_pod = |node: bool| {
         if node {
@@ -118,7 +117,6 @@ fn port(port: &PortMapping) -> Result<api::PortMapping> {
     })
 }
 
-/// A container of a sandbox.
 pub(super) fn container(
     sandbox: &SandboxConfig,
     config: &ContainerConfig,
@@ -215,13 +213,13 @@ fn resources(config: &ContainerConfig) -> api::LinuxContainerResources {
 }
 
 fn security(sandbox: &SandboxConfig, security: &Security) -> api::LinuxContainerSecurityContext {
-    let everything = security.privileged || security.unmasked_proc;
+    let unmasked = security.privileged || security.unmasked_proc;
     let paths = |paths: &[&str]| -> Vec<String> {
-        let shown = paths.iter().filter(|_| !everything);
-        shown.map(ToString::to_string).collect()
+        let masked = paths.iter().filter(|_| !unmasked);
+        masked.map(ToString::to_string).collect()
     };
     let by_name = security.user.is_none() && !security.username.is_empty();
-    // A group needs a user: with none from anywhere, it is root.
+    // A group needs a user: root if neither the spec nor the image has one.
     let user = security
         .user
         .or_else(|| (security.group.is_some() && !by_name).then_some(0));
@@ -264,7 +262,7 @@ fn number(value: Option<i64>) -> Option<api::Int64Value> {
     value.map(|value| api::Int64Value { value })
 }
 
-/// Paths are text to a runtime.
+/// The CRI has paths as strings.
 fn text(path: &Path) -> Result<String> {
     let refused = || Error::Refused(format!("the path {} is not UTF-8", path.display()));
     path.to_str().map(str::to_owned).ok_or_else(refused)

@@ -1,25 +1,25 @@
-//! What containers use.
+//! Resource usage of containers.
 
-use super::line::Line;
+use super::connection::Connection;
 use super::{api, labels};
 use crate::runtime::{Result, Usage};
 
-/// Of all containers of ours that run.
-pub(super) async fn usage(line: &Line) -> Result<Vec<Usage>> {
+/// The usage of all our running containers.
+pub(super) async fn usage(connection: &Connection) -> Result<Vec<Usage>> {
     let filter = api::ContainerStatsFilter {
         label_selector: labels::selector(None),
     };
     let request = api::ListContainerStatsRequest {
         filter: Some(filter),
     };
-    let answer = line.ask(request).await?;
-    Ok(answer.stats.into_iter().filter_map(read).collect())
+    let response = connection.call(request).await?;
+    Ok(response.stats.into_iter().filter_map(parse).collect())
 }
 
-fn read(stats: api::ContainerStats) -> Option<Usage> {
+fn parse(stats: api::ContainerStats) -> Option<Usage> {
     let labels = stats.attributes?.labels;
     let value = |value: Option<api::UInt64Value>| value.map_or(0, |value| value.value);
-    // One that has just ended has none.
+    // Missing for a container that has just exited.
     let memory = stats.memory?.working_set_bytes;
     let cpu = stats.cpu.and_then(|cpu| cpu.usage_core_nano_seconds);
     let disk = stats.writable_layer.and_then(|layer| layer.used_bytes);

@@ -1,9 +1,9 @@
-//! What is asked of a shim over its socket: to go on in a new log, or to let somebody watch and type.
+//! Requests to a shim over its control socket: reopen the log, attach.
 
 use std::os::fd::AsRawFd as _;
 
-use kennel_shim::control::{self, What};
-use kennel_shim::state::{CONTROL, Dir, Life, OK};
+use kennel_shim::control::{self, FrameKind};
+use kennel_shim::state::{CONTROL, Dir, OK, Status};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -13,36 +13,34 @@ use super::spec::Spec;
 use super::{io, launch};
 use crate::runtime::{Attachment, Error, Reader, Result, Session, Size, Writer};
 
-/// Held for one who reads or types slowly.
-const BUFFER: usize = 64 << 10;
+/// Terminal sizes that wait to be sent. A full channel makes the sender wait.
+const SIZES: usize = 4;
+/// The buffer of each stream.
+const BUFFER_BYTES: usize = 64 << 10;
 
-/// The log was renamed: go on in a new one.
 pub(super) async fn reopen_log(dir: Dir) -> Result<()> {
-    ask(&mut connect(&dir).await?, "reopen").await
+    request(&mut connect(&dir).await?, "reopen").await
 }
 
-/// Asks a shim for something.
-async fn ask(socket: &mut UnixStream, what: &str) -> Result<()> {
+/// Sends a request line and checks the reply.
+async fn request(socket: &mut UnixStream, name: &str) -> Result<()> {
     let failed = |error: std::io::Error| Error::Failed(error.to_string());
-    let question = format!("{what}\n");
-    socket
-        .write_all(question.as_bytes())
-        .await
-        .map_err(failed)?;
-    let mut answer = Vec::new();
+    let line = format!("{name}\n");
+    socket.write_all(line.as_bytes()).await.map_err(failed)?;
+    let mut reply = Vec::new();
     let mut byte = [0];
     while socket.read(&mut byte).await.map_err(failed)? == 1 && byte != *b"\n" {
-        answer.extend(byte);
+        reply.extend(byte);
     }
-    match String::from_utf8_lossy(&answer).as_ref() {
+    match String::from_utf8_lossy(&reply).as_ref() {
         OK => Ok(()),
-        why => Err(Error::Failed(format!("{what} was not done: {why}"))),
+        why => Err(Error::Failed(format!("{name} was not done: {why}"))),
     }
 }
 
-/// A path may be longer than an address: the directory is reached by a handle.
+/// Connects through `/proc/self/fd`, because the path may exceed the length of a socket address.
 async fn connect(dir: &Dir) -> Result<UnixStream> {
-    if !matches!(dir.life(), Life::Kept(Some(_))) {
+    if !matches!(dir.status(), Status::Supervised(Some(_))) {
         return Err(Error::Failed(format!(
             "container {} is not running",
             dir.id()
@@ -55,23 +53,22 @@ async fn connect(dir: &Dir) -> Result<UnixStream> {
         .map_err(io(&dir.join(CONTROL)))
 }
 
-/// Lets somebody watch, and type.
-pub(super) async fn session(dir: Dir, wanted: Attachment) -> Result<Session> {
+pub(super) async fn session(dir: Dir, requested: Attachment) -> Result<Session> {
     let spec = Spec::read(dir.path()).map_err(io(dir.path()))?;
     let mut socket = connect(&dir).await?;
-    ask(&mut socket, "attach").await?;
+    request(&mut socket, "attach").await?;
     let (from, to) = socket.into_split();
-    let stream = |wanted: bool| wanted.then(|| tokio::io::duplex(BUFFER)).unzip();
-    let (stdout, output) = stream(wanted.stdout);
-    let (stderr, errors) = stream(wanted.stderr && !spec.tty);
-    let (stdin, input) = stream(wanted.stdin && spec.stdin);
-    let (resize, sizes) = mpsc::channel(4);
-    let (ended, exit) = oneshot::channel();
-    let writing = tokio::spawn(write(to, input, sizes));
+    let stream = |requested: bool| requested.then(|| tokio::io::duplex(BUFFER_BYTES)).unzip();
+    let (stdout, to_stdout) = stream(requested.stdout);
+    let (stderr, to_stderr) = stream(requested.stderr && !spec.tty);
+    let (stdin, from_stdin) = stream(requested.stdin && spec.stdin);
+    let (resize, sizes) = mpsc::channel(SIZES);
+    let (exited, exit) = oneshot::channel();
+    let writing = tokio::spawn(write(to, from_stdin, sizes));
     tokio::spawn(async move {
-        let code = read(from, output, errors).await;
+        let code = read(from, to_stdout, to_stderr).await;
         writing.abort();
-        let _left = ended.send(code);
+        let _dropped = exited.send(code);
     });
     Ok(Session {
         stdin: stdin.map(|stream| Box::new(stream) as Writer),
@@ -81,34 +78,36 @@ pub(super) async fn session(dir: Dir, wanted: Attachment) -> Result<Session> {
         exit: Box::pin(async move {
             match exit.await.ok().flatten() {
                 Some(code) => Ok(code),
-                None => end(dir).await,
+                None => recorded_exit(dir).await,
             }
         }),
     })
 }
 
-/// The shim left without a word: its container's record has it, soon.
-async fn end(dir: Dir) -> Result<i32> {
-    launch::ended(&dir).await;
+/// Waits for the recorded exit, after the connection ended without an exit frame.
+async fn recorded_exit(dir: Dir) -> Result<i32> {
+    launch::exited(&dir).await;
     let exit = dir.exit().map(|exit| exit.code);
     exit.ok_or_else(|| Error::Unavailable("the connection to the container was lost".to_owned()))
 }
 
-/// Passes on what the container writes; answers with what it returned. Who does not want a stream, or has
-/// left, gets none.
+/// Copies output to the streams and returns the exit code. Discards output of streams that are closed or were not
+/// requested.
 async fn read(
     mut from: OwnedReadHalf,
-    mut output: Option<DuplexStream>,
-    mut errors: Option<DuplexStream>,
+    mut stdout: Option<DuplexStream>,
+    mut stderr: Option<DuplexStream>,
 ) -> Option<i32> {
     let mut buffer = Vec::new();
     loop {
-        while let Ok(Some((what, bytes))) = control::take(&mut buffer) {
-            match what {
-                What::Output => pass(&mut output, &bytes).await,
-                What::Errors => pass(&mut errors, &bytes).await,
-                What::Exit => return bytes.first_chunk().map(|code| i32::from_be_bytes(*code)),
-                What::Input | What::Size => {}
+        while let Ok(Some((kind, bytes))) = control::take_frame(&mut buffer) {
+            match kind {
+                FrameKind::Stdout => write_or_close(&mut stdout, &bytes).await,
+                FrameKind::Stderr => write_or_close(&mut stderr, &bytes).await,
+                FrameKind::Exit => {
+                    return bytes.first_chunk().map(|code| i32::from_be_bytes(*code));
+                }
+                FrameKind::Stdin | FrameKind::Resize => {}
             }
         }
         if matches!(from.read_buf(&mut buffer).await, Ok(0) | Err(_)) {
@@ -117,7 +116,7 @@ async fn read(
     }
 }
 
-async fn pass(to: &mut Option<DuplexStream>, bytes: &[u8]) {
+async fn write_or_close(to: &mut Option<DuplexStream>, bytes: &[u8]) {
     if let Some(stream) = to
         && stream.write_all(bytes).await.is_err()
     {
@@ -125,33 +124,33 @@ async fn pass(to: &mut Option<DuplexStream>, bytes: &[u8]) {
     }
 }
 
-/// Passes on what is typed, and how large the terminal is.
+/// Sends stdin and terminal sizes to the shim.
 async fn write(
     mut to: OwnedWriteHalf,
-    mut input: Option<DuplexStream>,
+    mut stdin: Option<DuplexStream>,
     mut sizes: mpsc::Receiver<Size>,
 ) {
-    let mut chunk = vec![0; control::FRAME];
+    let mut chunk = vec![0; control::PAYLOAD_BYTES_MAX];
     loop {
         let mut frame = Vec::new();
-        let typed = async {
-            match &mut input {
+        let read = async {
+            match &mut stdin {
                 Some(stream) => stream.read(&mut chunk).await.unwrap_or(0),
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            count = typed => {
-                control::put(&mut frame, What::Input, &chunk[..count]);
+            count = read => {
+                control::put_frames(&mut frame, FrameKind::Stdin, &chunk[..count]);
                 if count == 0 {
-                    input = None;
+                    stdin = None;
                 }
             }
             Some(size) = sizes.recv() => {
                 let both = [size.width.to_be_bytes(), size.height.to_be_bytes()];
-                control::put(&mut frame, What::Size, both.as_flattened());
+                control::put_frames(&mut frame, FrameKind::Resize, both.as_flattened());
             }
-            // Neither types nor resizes any more; may still watch.
+            // Stdin and resizing have ended; output continues.
             else => return std::future::pending().await,
         }
         if to.write_all(&frame).await.is_err() {

@@ -1,4 +1,4 @@
-//! What root may in a container, by name and number.
+//! Linux capabilities of containers, by name and number.
 
 use crate::runtime::Capabilities;
 
@@ -47,8 +47,8 @@ const NAMES: [&str; 41] = [
     "CHECKPOINT_RESTORE",
 ];
 
-/// What containers have everywhere, unless they say otherwise.
-const USUAL: [&str; 14] = [
+/// The default capabilities of container runtimes.
+const DEFAULT: [&str; 14] = [
     "CHOWN",
     "DAC_OVERRIDE",
     "FSETID",
@@ -65,39 +65,39 @@ const USUAL: [&str; 14] = [
     "AUDIT_WRITE",
 ];
 
-/// One of these names, or `ALL`?
+/// Whether this is a capability or `ALL`.
 pub(super) fn is_known(name: &str) -> bool {
     name.eq_ignore_ascii_case("ALL") || number(name).is_some()
 }
 
-/// The usual, without what is dropped, and with what is added: whoever adds one means it, also after
-/// dropping all; `drop: [X]` wins over `add: [ALL]`.
+/// The defaults without `drop` and with `add`. An added capability survives `drop: [ALL]`; a dropped one survives
+/// `add: [ALL]`.
 pub(super) fn allowed(changes: &Capabilities) -> Vec<u32> {
-    let names = |list: &[String], name: &str| list.iter().any(|its| plain(its) == name);
-    let all_in = names(&changes.add, "ALL");
-    let all_out = names(&changes.drop, "ALL");
+    let names = |list: &[String], name: &str| list.iter().any(|listed| normalized(listed) == name);
+    let add_all = names(&changes.add, "ALL");
+    let drop_all = names(&changes.drop, "ALL");
     let allowed = NAMES.iter().filter(|&&name| {
-        let usual = all_in || (USUAL.contains(&name) && !all_out);
+        let default = add_all || (DEFAULT.contains(&name) && !drop_all);
         if names(&changes.drop, name) {
             false
         } else {
-            usual || names(&changes.add, name)
+            default || names(&changes.add, name)
         }
     });
     allowed.filter_map(|name| number(name)).collect()
 }
 
-/// All numbers that are known.
+/// The numbers of all capabilities.
 pub(super) fn all() -> impl Iterator<Item = u32> {
     (0..).take(NAMES.len())
 }
 
 fn number(name: &str) -> Option<u32> {
-    let found = NAMES.iter().position(|known| *known == plain(name))?;
+    let found = NAMES.iter().position(|known| *known == normalized(name))?;
     u32::try_from(found).ok()
 }
 
-fn plain(name: &str) -> String {
+fn normalized(name: &str) -> String {
     let name = name.to_ascii_uppercase();
     name.strip_prefix("CAP_").unwrap_or(&name).to_owned()
 }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_added_and_dropped() {
+    fn capabilities_are_added_and_dropped() {
         let check = |add: &[&str], drop: &[&str], expected: &[u32]| {
             let list = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
             let found = allowed(&Capabilities {
@@ -116,8 +116,8 @@ mod tests {
             });
             assert_eq!(found, expected, "{add:?} {drop:?}");
         };
-        let usual = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
-        check(&[], &[], &usual);
+        let default = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
+        check(&[], &[], &default);
         check(&[], &["ALL"], &[]);
         check(&["NET_BIND_SERVICE"], &["ALL"], &[10]);
         check(&["CAP_SYS_TIME"], &["all"], &[25]);

@@ -1,4 +1,4 @@
-//! Commands in containers: `kennel shim exec` with its stdio, ended when nobody waits for it any more.
+//! Commands in containers: `kennel shim exec` with its stdio, killed when the caller drops it.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use kennel_shim::identity::descendants;
-use kennel_shim::state::{Dir, Life};
+use kennel_shim::state::{Dir, Status};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
@@ -16,25 +16,26 @@ use tokio::time::timeout;
 use super::terminal;
 use crate::runtime::{Error, ExecRequest, Output, Reader, Result, Session, Size, Writer};
 
-/// What is kept of the output of a probe or hook.
-const OUTPUT: u64 = 1 << 20;
-/// How long the last output of a command that has ended is waited for: what it left behind may hold the
-/// pipe for ever.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Terminal sizes that wait to be applied. A full channel makes the sender wait.
+const SIZES: usize = 4;
+/// The output of a probe or hook is cut at this size.
+const OUTPUT_BYTES_MAX: u64 = 1 << 20;
+/// How long to wait for the end of the output after the exit: a background child may hold the pipe open for ever.
+const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Runs a command, and waits for it.
+/// Runs a command and waits for its exit.
 pub(super) async fn run(
-    stage: &Path,
+    init: &Path,
     dir: &Dir,
     command: &[String],
     limit: Duration,
 ) -> Result<Output> {
-    let mut child = prepare(stage, dir, command)?;
+    let mut child = exec_command(init, dir, command)?;
     child
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut running = Running(child.spawn().map_err(failed)?);
+    let mut running = KillOnDrop(child.spawn().map_err(failed)?);
     let streams = (running.0.stdout.take(), running.0.stderr.take());
     let (mut output, mut errors) = (Vec::new(), Vec::new());
     let work = async {
@@ -45,7 +46,7 @@ pub(super) async fn run(
             status = running.0.wait() => status,
             () = &mut reading => return running.0.wait().await,
         };
-        let _held = timeout(LAST_WORDS, reading).await;
+        let _held = timeout(OUTPUT_TIMEOUT, reading).await;
         status
     };
     let late = |_| Error::TimedOut(format!("command {command:?} timed out"));
@@ -59,21 +60,21 @@ pub(super) async fn run(
 
 async fn read(from: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) {
     if let Some(from) = from {
-        let mut from = from.take(OUTPUT);
+        let mut from = from.take(OUTPUT_BYTES_MAX);
         let _ended = from.read_to_end(into).await;
-        // Read on, so that the command is not held up by what nobody keeps.
+        // Drains the rest, so that the command does not block.
         let _ended = tokio::io::copy(&mut from.into_inner(), &mut tokio::io::sink()).await;
     }
 }
 
-/// Runs a command for somebody who watches.
-pub(super) fn session(stage: &Path, dir: &Dir, request: &ExecRequest) -> Result<Session> {
-    let mut command = prepare(stage, dir, &request.command)?;
+/// Runs a command with streams.
+pub(super) fn session(init: &Path, dir: &Dir, request: &ExecRequest) -> Result<Session> {
+    let mut command = exec_command(init, dir, &request.command)?;
     if request.streams.tty {
         return in_terminal(command, request);
     }
-    let stream = |wanted| {
-        if wanted {
+    let stream = |requested| {
+        if requested {
             Stdio::piped()
         } else {
             Stdio::null()
@@ -90,64 +91,70 @@ pub(super) fn session(stage: &Path, dir: &Dir, request: &ExecRequest) -> Result<
         stdout: child.stdout.take().map(|stream| Box::new(stream) as Reader),
         stderr: child.stderr.take().map(|stream| Box::new(stream) as Reader),
         resize: None,
-        exit: Running(child).exit(),
+        exit: KillOnDrop(child).exit(),
     })
 }
 
 fn in_terminal(mut command: Command, request: &ExecRequest) -> Result<Session> {
-    let broken = |error: std::io::Error| Error::Failed(format!("no terminal: {error}"));
-    let (ours, theirs) = terminal::make().map_err(broken)?;
-    let clone = || theirs.try_clone().map(Stdio::from).map_err(broken);
+    let failed_terminal = |error: std::io::Error| Error::Failed(format!("no terminal: {error}"));
+    let (controller, terminal) = terminal::open().map_err(failed_terminal)?;
+    let clone = || {
+        terminal
+            .try_clone()
+            .map(Stdio::from)
+            .map_err(failed_terminal)
+    };
     command.stdin(clone()?).stdout(clone()?).stderr(clone()?);
     let child = command.spawn().map_err(failed)?;
-    // Its own copies keep the terminal open, ours must not.
+    // Only the child may keep the terminal open.
     drop(command);
-    drop(theirs);
-    let (resize, mut sizes) = mpsc::channel::<Size>(4);
-    let sized = ours.clone();
+    drop(terminal);
+    let (resize, mut sizes) = mpsc::channel::<Size>(SIZES);
+    let resized = controller.clone();
     tokio::spawn(async move {
         while let Some(size) = sizes.recv().await {
-            sized.resize(size);
+            resized.resize(size);
         }
     });
     let streams = request.streams;
     Ok(Session {
-        stdin: streams.stdin.then(|| Box::new(ours.clone()) as Writer),
-        stdout: streams.stdout.then(|| Box::new(ours) as Reader),
+        stdin: streams
+            .stdin
+            .then(|| Box::new(controller.clone()) as Writer),
+        stdout: streams.stdout.then(|| Box::new(controller) as Reader),
         stderr: None,
         resize: Some(resize),
-        exit: Running(child).exit(),
+        exit: KillOnDrop(child).exit(),
     })
 }
 
-fn prepare(stage: &Path, dir: &Dir, command: &[String]) -> Result<Command> {
-    if !matches!(dir.life(), Life::Kept(Some(_))) {
+fn exec_command(init: &Path, dir: &Dir, command: &[String]) -> Result<Command> {
+    if !matches!(dir.status(), Status::Supervised(Some(_))) {
         return Err(Error::Failed(format!(
             "container {} is not running",
             dir.id()
         )));
     }
-    let mut words = Command::new(stage);
-    words
-        .args(["shim", "exec"])
+    let mut exec = Command::new(init);
+    exec.args(["shim", "exec"])
         .arg(dir.path())
         .args(command)
         .env_clear();
-    Ok(words)
+    Ok(exec)
 }
 
-/// A command that is ended, with all that it started, unless it has ended by itself.
-struct Running(Child);
+/// Kills the command and its descendants when dropped, unless it has exited.
+struct KillOnDrop(Child);
 
-impl Running {
+impl KillOnDrop {
     fn exit(mut self) -> futures_util::future::BoxFuture<'static, Result<i32>> {
         Box::pin(async move { self.0.wait().await.map(code).map_err(failed) })
     }
 }
 
-impl Drop for Running {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // None once it was waited for: the number may be somebody else's.
+        // `None` once it was waited for: the pid may belong to another process.
         let Some(pid) = self.0.id().and_then(|pid| i32::try_from(pid).ok()) else {
             return;
         };

@@ -1,70 +1,70 @@
-//! Starts shims, and learns of their ends: by a handle of the kernel per shim, ours or an earlier agent's.
+//! Starts shims and waits for their exits, with one pidfd per shim, of this agent or an earlier one.
 
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use kennel_shim::cgroup::{Bounds, SHIMS};
-use kennel_shim::state::{ALREADY, Dir, Life, OK};
+use kennel_shim::cgroup::{Limits, SHIMS};
+use kennel_shim::state::{ALREADY, Dir, OK, Status};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::rights::Rights;
+use super::privileges::Privileges;
 use super::spec::Spec;
 use super::store::Store;
 use super::terminal::registered;
 use super::{io, stop};
 use crate::runtime::{Error, Result};
 
-/// How long a start may take: mounts of a slow machine, not the container's own start.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// Between two looks at a container that another shim is starting: only after an agent was killed then.
-const MOMENT: Duration = Duration::from_millis(50);
+/// Limits the setup of a container, not the startup of its command.
+const START_TIMEOUT: Duration = Duration::from_mins(2);
+/// The interval of checking a container that another shim is starting, which happens only after an agent was killed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// See the [module](self).
 pub(super) struct Launcher {
     shim: PathBuf,
     /// Our own binary.
-    pub(super) stage: PathBuf,
-    rights: Rights,
+    pub(super) init: PathBuf,
+    privileges: Privileges,
     changes: mpsc::Sender<String>,
 }
 
 impl Launcher {
     pub(super) fn new(
         shim: PathBuf,
-        stage: PathBuf,
-        rights: Rights,
+        init: PathBuf,
+        privileges: Privileges,
         changes: mpsc::Sender<String>,
     ) -> Self {
         Self {
             shim,
-            stage,
-            rights,
+            init,
+            privileges,
             changes,
         }
     }
 
-    /// Starts a container. Answers when its command runs.
+    /// Starts a container; returns when its command runs.
     pub(super) async fn start(&self, uid: String, dir: Dir) -> Result<()> {
-        match dir.life() {
-            Life::Kept(Some(_)) | Life::Lost(_) => return Ok(()),
-            Life::Ended(_) => {
+        match dir.status() {
+            Status::Supervised(Some(_)) | Status::Orphaned(_) => return Ok(()),
+            Status::Exited(_) => {
                 return Err(Error::Failed(format!("container {} has ended", dir.id())));
             }
-            Life::Created | Life::Kept(None) => {}
+            Status::Created | Status::Supervised(None) => {}
         }
         if Store::is_stopped(&dir) {
             return Err(Error::Failed("its sandbox was stopped".to_owned()));
         }
-        let said = timeout(PATIENCE, self.launch(&dir)).await;
-        let said =
-            said.map_err(|_| Error::TimedOut("the container did not start in time".to_owned()))??;
-        match said.as_str() {
+        let report = timeout(START_TIMEOUT, self.launch(&dir)).await;
+        let report = report
+            .map_err(|_| Error::TimedOut("the container did not start in time".to_owned()))??;
+        match report.as_str() {
             OK => {}
-            ALREADY => began(&dir).await?,
+            ALREADY => wait_for_start(&dir).await?,
             "" => return Err(Error::Failed("its shim ended early".to_owned())),
             why => return Err(Error::Failed(why.to_owned())),
         }
@@ -72,20 +72,20 @@ impl Launcher {
         Ok(())
     }
 
-    /// What the shim says of the start.
+    /// Returns the shim's report of the start.
     async fn launch(&self, dir: &Dir) -> Result<String> {
         let spec = Spec::read(dir.path()).map_err(io(dir.path()))?;
         let options = kennel_shim::Options {
             log: spec.log,
-            stage: self.stage.clone(),
+            init: self.init.clone(),
             tty: spec.tty,
             stdin: spec.stdin,
             stdin_once: spec.stdin_once,
-            own_processes: spec.own_processes,
+            own_pid_namespace: spec.own_processes,
             cgroup: spec.cgroup,
         };
         let mut child = Command::new(&self.shim)
-            .args(options.words())
+            .args(options.to_args())
             .env_clear()
             .current_dir(dir.path())
             .stdin(Stdio::null())
@@ -93,58 +93,58 @@ impl Launcher {
             .stderr(Stdio::null())
             .spawn()
             .map_err(io(&self.shim))?;
-        if let (Some(cgroups), Some(pid)) = (&self.rights.cgroups, child.id()) {
+        if let (Some(cgroups), Some(pid)) = (&self.privileges.cgroups, child.id()) {
             let shims = cgroups.group(SHIMS);
-            // It lives on in ours if it must; a machine may then end it together with the agent.
-            let _stays = shims
-                .make(&Bounds::default())
-                .and_then(|()| shims.take(pid));
+            // If this fails, the shim stays in the agent's cgroup, which a service manager may kill as a whole.
+            let _failed = shims
+                .create(&Limits::default())
+                .and_then(|()| shims.add(pid));
         }
-        let mut said = String::new();
+        let mut report = String::new();
         if let Some(stdout) = &mut child.stdout {
-            let read = stdout.read_to_string(&mut said).await;
+            let read = stdout.read_to_string(&mut report).await;
             read.map_err(|error| Error::Failed(error.to_string()))?;
         }
-        Ok(said)
+        Ok(report)
     }
 
-    /// Tells of the end of a container that may run.
+    /// Reports the exit of a container, if it runs.
     pub(super) fn watch(&self, uid: String, dir: Dir) {
-        if matches!(dir.life(), Life::Created | Life::Ended(_)) {
+        if matches!(dir.status(), Status::Created | Status::Exited(_)) {
             return;
         }
         let changes = self.changes.clone();
         tokio::spawn(async move {
-            ended(&dir).await;
-            // Nobody listens when the agent ends.
-            let _over = changes.send(uid).await;
+            exited(&dir).await;
+            // Fails when the agent stops.
+            let _closed = changes.send(uid).await;
         });
     }
 }
 
-/// Waits until a container that was started has ended and is recorded so.
-pub(super) async fn ended(dir: &Dir) {
+/// Waits until a started container has exited and its exit is recorded.
+pub(super) async fn exited(dir: &Dir) {
     loop {
         if let Some(handle) = dir.shim().and_then(|shim| shim.open())
             && let Ok(handle) = registered(handle)
         {
-            let _ended = handle.readable().await;
+            let _exited = handle.readable().await;
         }
-        match dir.life() {
-            Life::Kept(_) => tokio::time::sleep(MOMENT).await,
-            Life::Lost(_) => stop::mend(dir.clone()).await,
-            Life::Created | Life::Ended(_) => return,
+        match dir.status() {
+            Status::Supervised(_) => tokio::time::sleep(CHECK_INTERVAL).await,
+            Status::Orphaned(_) => stop::kill_orphan(dir.clone()).await,
+            Status::Created | Status::Exited(_) => return,
         }
     }
 }
 
-/// Waits for the start that another shim is at.
-async fn began(dir: &Dir) -> Result<()> {
+/// Waits until another shim has started the container.
+async fn wait_for_start(dir: &Dir) -> Result<()> {
     let wait = async {
-        while matches!(dir.life(), Life::Created | Life::Kept(None)) {
-            tokio::time::sleep(MOMENT).await;
+        while matches!(dir.status(), Status::Created | Status::Supervised(None)) {
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     };
     let late = |_| Error::TimedOut("the container did not start in time".to_owned());
-    timeout(PATIENCE, wait).await.map_err(late)
+    timeout(START_TIMEOUT, wait).await.map_err(late)
 }

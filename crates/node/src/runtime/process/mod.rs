@@ -1,32 +1,32 @@
-//! Containers as plain processes of this machine, with no container engine.
+//! The process runtime: containers as processes of this machine, without a container engine.
 //!
 //! ```text
-//!   Process ─┬─ refuse     what plain processes cannot be, in words that name the way out
-//!            ├─ store      pods on disk: found again after a restart, whoever was killed
-//!            ├─ launch     start; watch: one kernel handle per shim says when it ends
-//!            ├─ stop       end, remove; mend: a container whose shim was killed is ended and recorded
-//!            ├─ exec, attach, terminal     looking in
-//!            └─ stage      `kennel shim`: becomes a command, with its mounts, user and rights
+//!   Process ─┬─ validate        refuses what processes cannot provide, with a message that names the way out
+//!            ├─ store           pods on disk, which a restarted agent finds again
+//!            ├─ launch          starts shims and waits for their exits, with one pidfd each
+//!            ├─ stop            stops and removes containers; kills and records orphans of a killed shim
+//!            ├─ exec, attach, terminal
+//!            └─ container_init  `kennel shim`: sets up mounts, user and capabilities, and executes the command
 //! ```
 //!
-//! Each container has a shim (`kennel-shim`, a small program that our binary carries), which outlives the
-//! agent. Everything that is known is on disk in the container's directory; the agent holds nothing that it
-//! could not read again. Nothing here polls: a shim's end is an event.
+//! Each container has a shim (`kennel-shim`, a small program that our binary embeds), which outlives the agent. All state
+//! is on disk in the container's directory; the agent holds nothing that it could not read again. Nothing here polls: a
+//! shim's exit is an event.
 
 mod attach;
 mod capability;
-mod embedded;
+pub mod container_init;
+mod embedded_shim;
 mod exec;
 mod launch;
-mod refuse;
-mod rights;
+mod privileges;
 mod signals;
 mod spec;
-pub mod stage;
 mod stop;
 mod store;
 mod terminal;
 mod usage;
+mod validate;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,22 +37,21 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use self::launch::Launcher;
-use self::rights::Rights;
+use self::privileges::Privileges;
 use self::store::Store;
 use super::{
     About, Attachment, ContainerConfig, Duplex, Error, ExecRequest, Found, Health, Image, Output,
     PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Usage,
 };
 
-/// Ends that nobody has asked about yet; their tellers wait beyond that.
+/// Uids of pods with exited containers that wait to be received. A full channel makes the watching tasks wait.
 const CHANGES: usize = 256;
 
-/// What it needs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the agent keeps its things; this runtime's are in `process` there.
+    /// The agent's data directory; this runtime uses its subdirectory `process`.
     pub data: PathBuf,
-    /// Our own binary, which knows `shim`.
+    /// Our own binary, which has the subcommand `shim`.
     pub shim: PathBuf,
 }
 
@@ -60,19 +59,19 @@ pub struct Options {
 pub struct Process {
     store: Arc<Store>,
     launcher: Arc<Launcher>,
-    rights: Rights,
+    privileges: Privileges,
     changes: Mutex<Option<mpsc::Receiver<String>>>,
 }
 
 impl Process {
-    /// Takes up what earlier lives of the agent left, within a tokio runtime.
+    /// Opens the store and watches the containers that an earlier agent started. Needs a tokio runtime.
     pub fn open(options: Options) -> std::io::Result<Self> {
         let root = options.data.join("process");
         let store = Arc::new(Store::open(root.join("pods"))?);
-        let shim = embedded::put(&root.join("bin"))?;
-        let rights = Rights::find(options.data.clone());
+        let shim = embedded_shim::install(&root.join("bin"))?;
+        let privileges = Privileges::detect(options.data.clone());
         let (sender, changes) = mpsc::channel(CHANGES);
-        let launcher = Launcher::new(shim, options.shim, rights.clone(), sender);
+        let launcher = Launcher::new(shim, options.shim, privileges.clone(), sender);
         let launcher = Arc::new(launcher);
         for (uid, dir) in store.containers() {
             launcher.watch(uid, dir);
@@ -80,16 +79,16 @@ impl Process {
         Ok(Self {
             store,
             launcher,
-            rights,
+            privileges,
             changes: Mutex::new(Some(changes)),
         })
     }
 }
 
 impl Drop for Process {
-    /// Leaves no empty groups on a machine that runs nothing of ours.
+    /// Removes the shims' cgroup if no shim runs.
     fn drop(&mut self) {
-        if let Some(cgroups) = &self.rights.cgroups {
+        if let Some(cgroups) = &self.privileges.cgroups {
             cgroups.group(kennel_shim::cgroup::SHIMS).remove_if_empty();
         }
     }
@@ -119,16 +118,16 @@ impl Runtime for Process {
     }
 
     fn changes(&self) -> mpsc::Receiver<String> {
-        let taken = self
+        let receiver = self
             .changes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        // Somebody who takes them twice hears nothing, as the trait says.
-        taken.unwrap_or_else(|| mpsc::channel(1).1)
+        // A second caller gets a closed channel.
+        receiver.unwrap_or_else(|| mpsc::channel(1).1)
     }
 
-    /// There are none: a container's files are the machine's.
+    /// There are no images: a container sees the host's files.
     async fn image(&self, image: &str, _: PullPolicy, _: &[RegistryLogin]) -> Result<Image> {
         Ok(Image {
             reference: image.to_owned(),
@@ -137,9 +136,9 @@ impl Runtime for Process {
     }
 
     async fn start_sandbox(&self, config: &SandboxConfig) -> Result<String> {
-        refuse::sandbox(config, &self.rights)?;
+        validate::sandbox(config, &self.privileges)?;
         let config = config.clone();
-        blocking(&self.store, move |store| store.make_sandbox(&config)).await
+        blocking(&self.store, move |store| store.create_sandbox(&config)).await
     }
 
     async fn stop_sandbox(&self, id: &str) -> Result<()> {
@@ -147,7 +146,7 @@ impl Runtime for Process {
     }
 
     async fn remove_sandbox(&self, id: &str) -> Result<()> {
-        stop::remove_sandbox(&self.store, &self.rights, id).await
+        stop::remove_sandbox(&self.store, &self.privileges, id).await
     }
 
     async fn create(
@@ -156,13 +155,13 @@ impl Runtime for Process {
         id: &str,
         config: &ContainerConfig,
     ) -> Result<String> {
-        refuse::container(sandbox, config, &self.rights)?;
+        validate::container(sandbox, config, &self.privileges)?;
         signals::parse(&config.stop_signal)?;
         let name = store::container_id(id, &config.name, config.attempt);
-        let spec = spec::Spec::new(sandbox, config, &name, &self.rights);
+        let spec = spec::Spec::new(sandbox, config, &name, &self.privileges);
         let id = id.to_owned();
         blocking(&self.store, move |store| {
-            store.make_container(&id, &name, &spec)
+            store.create_container(&id, &name, &spec)
         })
         .await
     }
@@ -183,8 +182,11 @@ impl Runtime for Process {
     async fn remove(&self, id: &str) -> Result<()> {
         match self.store.container(id) {
             Ok((_, dir)) => {
-                let rights = self.rights.clone();
-                blocking(&self.store, move |store| stop::remove(store, &rights, &dir)).await
+                let privileges = self.privileges.clone();
+                blocking(&self.store, move |store| {
+                    stop::remove(store, &privileges, &dir)
+                })
+                .await
             }
             Err(Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
@@ -193,12 +195,12 @@ impl Runtime for Process {
 
     async fn exec(&self, id: &str, command: &[String], timeout: Duration) -> Result<Output> {
         let (_, dir) = self.store.container(id)?;
-        exec::run(&self.launcher.stage, &dir, command, timeout).await
+        exec::run(&self.launcher.init, &dir, command, timeout).await
     }
 
     async fn exec_session(&self, id: &str, request: &ExecRequest) -> Result<Session> {
         let (_, dir) = self.store.container(id)?;
-        exec::session(&self.launcher.stage, &dir, request)
+        exec::session(&self.launcher.init, &dir, request)
     }
 
     async fn attach(&self, id: &str, attachment: Attachment) -> Result<Session> {
@@ -226,7 +228,7 @@ impl Runtime for Process {
     }
 
     async fn usage(&self) -> Result<Vec<Usage>> {
-        let Some(cgroups) = self.rights.cgroups.clone() else {
+        let Some(cgroups) = self.privileges.cgroups.clone() else {
             return Ok(Vec::new());
         };
         blocking(&self.store, move |store| Ok(usage::all(store, &cgroups))).await
@@ -241,14 +243,14 @@ impl Runtime for Process {
     }
 }
 
-/// Files are read and processes waited for where nobody else is held up.
+/// Runs file and process operations on tokio's blocking threads.
 async fn blocking<T: Send + 'static>(
     store: &Arc<Store>,
     work: impl FnOnce(&Store) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let store = Arc::clone(store);
-    let done = tokio::task::spawn_blocking(move || work(&store)).await;
-    done.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
+    let result = tokio::task::spawn_blocking(move || work(&store)).await;
+    result.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -259,6 +261,6 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn io(what: &std::path::Path) -> impl Fn(std::io::Error) -> Error {
-    move |error| Error::Failed(format!("{}: {error}", what.display()))
+fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error {
+    move |error| Error::Failed(format!("{}: {error}", path.display()))
 }

@@ -1,15 +1,15 @@
-//! The signal that asks a container to end, as one that can be sent.
+//! Parses the stop signal of a container.
 
 use rustix::process::Signal;
 
 use crate::runtime::{Error, Result, signals};
 
-/// The one that asks a container to end.
+/// SIGTERM for an empty name.
 pub(super) fn parse(name: &str) -> Result<Signal> {
     if name.is_empty() {
         return Ok(Signal::TERM);
     }
-    // Those without a name of their own are the C library's to send.
+    // Real-time signals have no safe wrapper.
     let number = signals::number(name).and_then(|number| i32::try_from(number).ok());
     let found = number.and_then(Signal::from_named_raw);
     let unknown = || {
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_have_names() {
+    fn stop_signals_are_parsed() {
         assert_eq!(parse(""), Ok(Signal::TERM));
         assert_eq!(parse("SIGUSR1"), Ok(Signal::USR1));
         assert!(parse("SIGRTMIN+3").is_err());

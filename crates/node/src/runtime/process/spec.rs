@@ -1,12 +1,11 @@
-//! What a shim is told: everything about one container, worked out and allowed. Written by the agent,
-//! read by the processes that become the container or enter it.
+//! The complete, validated configuration of one container. The agent writes it to disk; `container_init` reads it.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::capability;
-use super::rights::Rights;
+use super::privileges::Privileges;
 use crate::runtime::{ContainerConfig, Limits, PodId, Propagation, SandboxConfig};
 use kennel_shim::cgroup;
 
@@ -16,7 +15,7 @@ pub(super) struct Spec {
     /// The container's name.
     pub(super) name: String,
     pub(super) attempt: u32,
-    /// The image that its spec named. Nothing of it is used.
+    /// The image of the container's spec, for its status only.
     pub(super) image: String,
     /// Command and arguments.
     pub(super) command: Vec<String>,
@@ -27,30 +26,29 @@ pub(super) struct Spec {
     pub(super) stdin: bool,
     pub(super) stdin_once: bool,
     pub(super) tty: bool,
-    /// A root of its own over the machine's.
+    /// It has an overlay of the host's root.
     pub(super) own_root: bool,
-    /// The agent's own things, which it does not see in it.
+    /// The agent's data directory, which is masked.
     pub(super) hidden: PathBuf,
-    /// It sees its own processes only.
+    /// It has a PID namespace of its own.
     pub(super) own_processes: bool,
-    /// A host name of its own; empty for the machine's.
+    /// Empty for the host's.
     pub(super) hostname: String,
     pub(super) read_only_root: bool,
-    /// Parts of `/proc` and `/sys` that containers do not get.
+    /// Sensitive parts of `/proc` and `/sys` are masked.
     pub(super) masked: bool,
     pub(super) user: Option<u32>,
     pub(super) group: Option<u32>,
     pub(super) groups: Vec<u32>,
-    /// What root may in it, by number; none for all that we may.
+    /// Capability numbers; `None` for all that the agent has.
     pub(super) capabilities: Option<Vec<u32>>,
     pub(super) no_new_privileges: bool,
-    /// Its group for the kernel's bounds; none where there are none.
+    /// `None` where cgroups are not available.
     pub(super) cgroup: Option<String>,
     pub(super) bounds: Bounds,
     pub(super) stop_signal: String,
 }
 
-/// Something of the machine that it sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mount {
     pub(super) from: PathBuf,
@@ -59,7 +57,7 @@ pub(super) struct Mount {
     pub(super) shared: Shared,
 }
 
-/// What becomes of mounts below a mount.
+/// Mount propagation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Shared {
     #[default]
@@ -68,7 +66,7 @@ pub(super) enum Shared {
     Both,
 }
 
-/// What it may use; 0 for no bound.
+/// Resource limits; 0 means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Bounds {
     pub(super) cpu_shares: u64,
@@ -78,7 +76,7 @@ pub(super) struct Bounds {
     pub(super) oom_score_adj: i32,
 }
 
-impl From<Bounds> for cgroup::Bounds {
+impl From<Bounds> for cgroup::Limits {
     fn from(bounds: Bounds) -> Self {
         let Bounds {
             cpu_shares,
@@ -96,19 +94,19 @@ impl From<Bounds> for cgroup::Bounds {
     }
 }
 
-/// What is kept of a sandbox.
+/// The record of a sandbox on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SandboxRecord {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
     pub(super) attempt: u32,
-    /// The group of the whole pod; empty for none.
+    /// The cgroup of the pod; empty for none.
     pub(super) cgroup: String,
 }
 
-impl SandboxRecord {
-    pub(super) fn of(config: &SandboxConfig) -> Self {
+impl From<&SandboxConfig> for SandboxRecord {
+    fn from(config: &SandboxConfig) -> Self {
         let PodId {
             namespace,
             name,
@@ -122,7 +120,9 @@ impl SandboxRecord {
             cgroup: config.cgroup.clone(),
         }
     }
+}
 
+impl SandboxRecord {
     pub(super) fn pod(&self) -> PodId {
         PodId {
             namespace: self.namespace.clone(),
@@ -133,29 +133,29 @@ impl SandboxRecord {
 }
 
 impl Spec {
-    /// What the shim of a container is told. What cannot be honoured was refused before.
+    /// The configuration must have been validated.
     pub(super) fn new(
         sandbox: &SandboxConfig,
         config: &ContainerConfig,
         id: &str,
-        rights: &Rights,
+        privileges: &Privileges,
     ) -> Self {
         let security = &config.security;
         let parent = if sandbox.cgroup.is_empty() {
-            cgroup::OWN
+            cgroup::ROOT
         } else {
             &sandbox.cgroup
         };
         let privileged = security.privileged;
-        let all = privileged || !rights.root;
+        let all = privileged || !privileges.root;
         Self {
             name: config.name.clone(),
             attempt: config.attempt,
             image: config.image.clone(),
             command: config.command.iter().chain(&config.args).cloned().collect(),
             working_dir: config.working_dir.clone(),
-            env: env(config, sandbox, id, rights),
-            mounts: if rights.root {
+            env: env(config, sandbox, id, privileges),
+            mounts: if privileges.root {
                 mounts(config, true).map(mount).collect()
             } else {
                 Vec::new()
@@ -164,16 +164,16 @@ impl Spec {
             stdin: config.stdin,
             stdin_once: config.stdin_once,
             tty: config.tty,
-            own_root: rights.root,
-            hidden: rights.hidden.clone(),
-            own_processes: rights.root && !sandbox.host_pid,
-            hostname: if rights.root {
+            own_root: privileges.root,
+            hidden: privileges.hidden.clone(),
+            own_processes: privileges.root && !sandbox.host_pid,
+            hostname: if privileges.root {
                 sandbox.hostname.clone()
             } else {
                 String::new()
             },
             read_only_root: security.read_only_root,
-            masked: rights.root && !privileged && !security.unmasked_proc,
+            masked: privileges.root && !privileged && !security.unmasked_proc,
             user: number(security.user),
             group: number(security.group),
             groups: security
@@ -183,7 +183,7 @@ impl Spec {
                 .collect(),
             capabilities: (!all).then(|| capability::allowed(&security.capabilities)),
             no_new_privileges: security.no_new_privileges,
-            cgroup: rights
+            cgroup: privileges
                 .cgroups
                 .is_some()
                 .then(|| format!("{}/{id}", parent.trim_matches('/'))),
@@ -192,44 +192,44 @@ impl Spec {
         }
     }
 
-    /// Reads the one of a container.
+    /// Reads the spec from a container's directory.
     pub(super) fn read(dir: &Path) -> std::io::Result<Self> {
         let text = std::fs::read(dir.join("spec.json"))?;
         Ok(serde_json::from_slice(&text)?)
     }
 }
 
-/// What is mounted. Without root, a container has the machine's own names and resolver, and its last words
-/// are not heard: these come with every container, and nobody asked for them.
+/// The mounts of a container. Without root, those that every container gets are left out: it uses the host's `/etc/hosts`,
+/// `/etc/hostname` and `/etc/resolv.conf`, and its termination message is not read.
 pub(super) fn mounts(
     config: &ContainerConfig,
     root: bool,
 ) -> impl Iterator<Item = &crate::runtime::Mount> {
-    let everywhere = [
+    let standard = [
         "/etc/hosts",
         "/etc/hostname",
         "/etc/resolv.conf",
         &config.termination_message_path,
     ];
-    let everywhere = everywhere.map(Path::new);
+    let standard = standard.map(Path::new);
     let mounts = config.mounts.iter();
-    mounts.filter(move |mount| root || !everywhere.contains(&mount.container_path.as_path()))
+    mounts.filter(move |mount| root || !standard.contains(&mount.container_path.as_path()))
 }
 
-/// What every runtime adds where the container says nothing.
+/// The container's environment, with the defaults of container runtimes.
 fn env(
     config: &ContainerConfig,
     sandbox: &SandboxConfig,
     id: &str,
-    rights: &Rights,
+    privileges: &Privileges,
 ) -> Vec<(String, String)> {
     let mut env = vec![(
         "PATH".to_owned(),
         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
     )];
-    let machine = rustix::system::uname();
+    let uname = rustix::system::uname();
     let hostname = if sandbox.hostname.is_empty() {
-        machine.nodename().to_string_lossy().into_owned()
+        uname.nodename().to_string_lossy().into_owned()
     } else {
         sandbox.hostname.clone()
     };
@@ -237,10 +237,13 @@ fn env(
     if config.tty {
         env.push(("TERM".to_owned(), "xterm".to_owned()));
     }
-    if rights.cgroups.is_none() {
-        env.push((kennel_shim::kill::MARK.to_owned(), id.to_owned()));
+    if privileges.cgroups.is_none() {
+        env.push((
+            kennel_shim::kill::CONTAINER_ID_VARIABLE.to_owned(),
+            id.to_owned(),
+        ));
     }
-    env.retain(|(name, _)| config.env.iter().all(|(its, _)| its != name));
+    env.retain(|(name, _)| config.env.iter().all(|(own, _)| own != name));
     env.extend(config.env.iter().cloned());
     env
 }

@@ -1,32 +1,32 @@
-//! Ends containers and takes them away, and mends what a killed shim left.
+//! Stops and removes containers, and cleans up after a killed shim.
 
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use kennel_shim::cgroup::Cgroups;
-use kennel_shim::kill::Belongings;
-use kennel_shim::state::{self, Dir, Exit, Life};
+use kennel_shim::kill::ContainerProcesses;
+use kennel_shim::state::{self, Dir, Exit, Status};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
-use super::launch::ended;
-use super::rights::Rights;
+use super::launch::exited;
+use super::privileges::Privileges;
 use super::spec::Spec;
 use super::store::Store;
 use super::{blocking, io, signals};
 use crate::runtime::{Error, Result};
 
-/// How long a container that was killed may take to be gone. Longer takes only one that waits for a disk.
-const DEATH: Duration = Duration::from_secs(30);
-/// What a container returns that SIGKILL ended.
+/// How long a killed container may take to exit. Only processes in uninterruptible sleep take longer.
+const KILL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The exit code after SIGKILL.
 const KILLED: i32 = 137;
 
-/// Asks a container to end, and kills it after the grace.
+/// Sends the stop signal, and SIGKILL after the grace period.
 pub(super) async fn container(dir: Dir, grace: Duration) -> Result<()> {
-    let start = match dir.life() {
-        Life::Created | Life::Ended(_) => return Ok(()),
-        Life::Kept(start) => start,
-        Life::Lost(start) => Some(start),
+    let start = match dir.status() {
+        Status::Created | Status::Exited(_) => return Ok(()),
+        Status::Supervised(start) => start,
+        Status::Orphaned(start) => Some(start),
     };
     let send = |signal| {
         let start = start.clone().or_else(|| dir.started());
@@ -36,7 +36,7 @@ pub(super) async fn container(dir: Dir, grace: Duration) -> Result<()> {
     if !grace.is_zero() {
         let spec = Spec::read(dir.path()).map_err(io(dir.path()))?;
         send(signals::parse(&spec.stop_signal)?).map_err(failed)?;
-        if timeout(grace, ended(&dir)).await.is_ok() {
+        if timeout(grace, exited(&dir)).await.is_ok() {
             return Ok(());
         }
     }
@@ -47,10 +47,10 @@ pub(super) async fn container(dir: Dir, grace: Duration) -> Result<()> {
             dir.id()
         ))
     };
-    timeout(DEATH, ended(&dir)).await.map_err(alive)
+    timeout(KILL_TIMEOUT, exited(&dir)).await.map_err(alive)
 }
 
-/// Ends everything in a sandbox.
+/// Kills all containers of a sandbox.
 pub(super) async fn sandbox(store: &Store, id: &str) -> Result<()> {
     let Some((dir, _, containers)) = store.sandbox(id) else {
         return Ok(());
@@ -62,61 +62,61 @@ pub(super) async fn sandbox(store: &Store, id: &str) -> Result<()> {
     try_join_all(stops).await.map(drop)
 }
 
-/// Forgets a sandbox, and what was in it.
+/// Removes a sandbox and its containers.
 pub(super) async fn remove_sandbox(
     store: &std::sync::Arc<Store>,
-    rights: &Rights,
+    privileges: &Privileges,
     id: &str,
 ) -> Result<()> {
     sandbox(store, id).await?;
-    let (id, rights) = (id.to_owned(), rights.clone());
+    let (id, privileges) = (id.to_owned(), privileges.clone());
     blocking(store, move |store| {
         let Some((dir, record, containers)) = store.sandbox(&id) else {
             return Ok(());
         };
         for container in &containers {
-            remove(store, &rights, container)?;
+            remove(store, &privileges, container)?;
         }
-        if let Some(cgroups) = rights.cgroups.filter(|_| !record.cgroup.is_empty()) {
+        if let Some(cgroups) = privileges.cgroups.filter(|_| !record.cgroup.is_empty()) {
             cgroups.group(&record.cgroup).remove_if_empty();
         }
-        store.forget(&dir)
+        store.remove(&dir)
     })
     .await
 }
 
-/// Forgets a container.
-pub(super) fn remove(store: &Store, rights: &Rights, dir: &Dir) -> Result<()> {
-    if !matches!(dir.life(), Life::Created | Life::Ended(_)) {
+/// Removes a container that does not run.
+pub(super) fn remove(store: &Store, privileges: &Privileges, dir: &Dir) -> Result<()> {
+    if !matches!(dir.status(), Status::Created | Status::Exited(_)) {
         return Err(Error::Failed(format!("container {} is running", dir.id())));
     }
     let group = Spec::read(dir.path()).ok().and_then(|spec| spec.cgroup);
-    if let (Some(cgroups), Some(path)) = (&rights.cgroups, group) {
+    if let (Some(cgroups), Some(path)) = (&privileges.cgroups, group) {
         cgroups.group(&path).remove();
     }
-    store.forget(dir.path())
+    store.remove(dir.path())
 }
 
-/// Ends what a killed shim left, and records it. Nobody can know any more how it would have ended.
-pub(super) async fn mend(dir: Dir) {
-    let mended = tokio::task::spawn_blocking(move || {
-        let Ok(Some(_place)) = dir.lock() else {
+/// Kills a container whose shim was killed, and records its exit. Its own exit code is lost.
+pub(super) async fn kill_orphan(dir: Dir) {
+    let killed = tokio::task::spawn_blocking(move || {
+        let Ok(Some(_lock)) = dir.lock() else {
             return;
         };
-        let Life::Lost(start) = dir.life() else {
+        let Status::Orphaned(start) = dir.status() else {
             return;
         };
         let group = Spec::read(dir.path()).ok().and_then(|spec| spec.cgroup);
         let group = group.map(|path| Cgroups::find().group(&path));
         let alive = start.process.is_alive();
         let id = dir.id();
-        Belongings {
+        ContainerProcesses {
             id: &id,
             group: group.as_ref(),
             parent: None,
             process: Some(&start.process),
         }
-        .end();
+        .kill_all();
         if let Some(group) = group {
             group.remove();
         }
@@ -133,9 +133,9 @@ pub(super) async fn mend(dir: Dir) {
             message: message.to_owned(),
         };
         if let Err(error) = dir.set_exit(&exit) {
-            tracing::error!(container = id, %error, "the end of a container cannot be recorded");
+            tracing::error!(container = id, %error, "recording the exit of a container failed");
             std::thread::sleep(Duration::from_secs(1));
         }
     });
-    let _panicked = mended.await;
+    let _panicked = killed.await;
 }

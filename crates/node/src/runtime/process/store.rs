@@ -1,6 +1,5 @@
-//! Sandboxes and containers on disk. A sandbox is a directory and nothing else; see
-//! [`kennel_shim::state`] for what is in it. Ids follow from what they name, so that making the same thing
-//! twice finds it.
+//! Sandboxes and containers on disk. A sandbox is a directory; [`kennel_shim::state`] describes its files. Ids are hashes
+//! of what they name, so that creating the same container twice finds the first.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use kennel_core::pod::{self, Observed, Run, State};
-use kennel_shim::state::{self, Dir, Life};
+use kennel_shim::state::{self, Dir, Status};
 use kennel_types::Timestamp;
 use sha2::{Digest as _, Sha256};
 
@@ -17,8 +16,8 @@ use super::spec::{SandboxRecord, Spec};
 use super::{hex, io};
 use crate::runtime::{Error, Found, Result, SandboxConfig};
 
-/// What is being removed has a name that begins so, and is nothing any more.
-const GONE: char = '.';
+/// First character of the names of directories that are being removed.
+const REMOVED_PREFIX: char = '.';
 const RECORD: &str = "sandbox.json";
 const STOPPED: &str = "stopped";
 
@@ -28,14 +27,14 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Only we may look into it: the environments of containers hold secrets.
+    /// Only our user may access it, because the environments of containers contain secrets.
     pub(super) fn open(root: PathBuf) -> std::io::Result<Self> {
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&root)?;
         let store = Self { root };
-        for dir in store.entries(&store.root.clone(), |name| name.starts_with(GONE)) {
+        for dir in store.entries(&store.root.clone(), |name| name.starts_with(REMOVED_PREFIX)) {
             let _later = fs::remove_dir_all(dir);
         }
         Ok(store)
@@ -45,7 +44,6 @@ impl Store {
         &self.root
     }
 
-    /// All pods.
     pub(super) fn list(&self) -> Vec<Found> {
         let mut pods: BTreeMap<String, Vec<(PathBuf, SandboxRecord)>> = BTreeMap::new();
         for (dir, record) in self.sandboxes() {
@@ -58,7 +56,6 @@ impl Store {
             .collect()
     }
 
-    /// One pod.
     pub(super) fn look(&self, uid: &str) -> Option<Found> {
         let of_pod = |(_, record): &(PathBuf, SandboxRecord)| record.uid == uid;
         self.found(self.sandboxes().filter(of_pod).collect())
@@ -104,25 +101,25 @@ impl Store {
         self.sandboxes().flat_map(of).collect()
     }
 
-    /// A container by id, with its pod's uid.
+    /// Finds a container by id. Returns its pod's uid, too.
     pub(super) fn container(&self, id: &str) -> Result<(String, Dir)> {
         let missing = || Error::NotFound(format!("container {id:?} not found"));
-        let safe = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let mut sandboxes = self.sandboxes().filter(|_| safe);
+        let valid = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let mut sandboxes = self.sandboxes().filter(|_| valid);
         let found = sandboxes.find(|(dir, _)| dir.join(id).join("spec.json").exists());
         let (dir, record) = found.ok_or_else(missing)?;
         Ok((record.uid, Dir::new(dir.join(id))))
     }
 
-    /// The containers of a sandbox, and its directory and record. None if it is gone.
+    /// The directory, the record and the containers of a sandbox.
     pub(super) fn sandbox(&self, id: &str) -> Option<(PathBuf, SandboxRecord, Vec<Dir>)> {
         let (dir, record) = self.sandboxes().find(|(dir, _)| name(dir) == id)?;
         let containers = self.in_sandbox(&dir).collect();
         Some((dir, record, containers))
     }
 
-    /// Makes a sandbox, or finds it made.
-    pub(super) fn make_sandbox(&self, config: &SandboxConfig) -> Result<String> {
+    /// Creates a sandbox, or returns the id of the existing one.
+    pub(super) fn create_sandbox(&self, config: &SandboxConfig) -> Result<String> {
         let pod = &config.pod;
         let id = id(&["sandbox", &pod.uid, &config.attempt.to_string()]);
         let dir = self.root.join(&id);
@@ -133,32 +130,32 @@ impl Store {
                 pod.name
             )));
         }
-        let record = serde_json::to_vec(&SandboxRecord::of(config));
+        let record = serde_json::to_vec(&SandboxRecord::from(config));
         let record = record.map_err(|error| Error::Failed(error.to_string()))?;
         state::write(&dir.join(RECORD), &record).map_err(io(&dir))?;
         Ok(id)
     }
 
-    /// From now on nothing starts in it.
+    /// From now on, no container may start in it.
     pub(super) fn mark_stopped(dir: &Path) -> Result<()> {
         state::write(&dir.join(STOPPED), b"").map_err(io(dir))
     }
 
-    /// May containers start next to this one?
+    /// Whether the sandbox of a container was stopped or removed.
     pub(super) fn is_stopped(container: &Dir) -> bool {
         let sandbox = container.path().parent();
         sandbox.is_none_or(|dir| dir.join(STOPPED).exists() || !dir.join(RECORD).exists())
     }
 
-    /// Makes a container. One that was made and not started is made anew.
-    pub(super) fn make_container(&self, sandbox: &str, id: &str, spec: &Spec) -> Result<String> {
+    /// Creates a container; replaces one that was not started.
+    pub(super) fn create_container(&self, sandbox: &str, id: &str, spec: &Spec) -> Result<String> {
         let missing = || Error::NotFound(format!("sandbox {sandbox:?} not found"));
         let (parent, ..) = self.sandbox(sandbox).ok_or_else(missing)?;
         let dir = Dir::new(parent.join(id));
         if Self::is_stopped(&dir) {
             return Err(Error::Failed(format!("sandbox {sandbox} was stopped")));
         }
-        if dir.life() != Life::Created {
+        if dir.status() != Status::Created {
             return Err(Error::Failed(format!("container {id} was started before")));
         }
         fs::create_dir_all(dir.path()).map_err(io(dir.path()))?;
@@ -167,19 +164,19 @@ impl Store {
         Ok(id.to_owned())
     }
 
-    /// Forgets a directory: at once for everybody, on disk as soon as may be.
-    pub(super) fn forget(&self, dir: &Path) -> Result<()> {
-        let gone = self.root.join(format!("{GONE}{}", name(dir)));
-        let _earlier = fs::remove_dir_all(&gone);
-        match fs::rename(dir, &gone) {
-            Ok(()) => fs::remove_dir_all(&gone).map_err(io(&gone)),
+    /// Removes a directory. Renames it first, so that it disappears at once.
+    pub(super) fn remove(&self, dir: &Path) -> Result<()> {
+        let removed = self.root.join(format!("{REMOVED_PREFIX}{}", name(dir)));
+        let _earlier = fs::remove_dir_all(&removed);
+        match fs::rename(dir, &removed) {
+            Ok(()) => fs::remove_dir_all(&removed).map_err(io(&removed)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(io(dir)(error)),
         }
     }
 
     fn sandboxes(&self) -> impl Iterator<Item = (PathBuf, SandboxRecord)> {
-        let dirs = self.entries(&self.root, |name| !name.starts_with(GONE));
+        let dirs = self.entries(&self.root, |name| !name.starts_with(REMOVED_PREFIX));
         dirs.into_iter().filter_map(|dir| {
             let record = fs::read(dir.join(RECORD)).ok()?;
             Some((dir, serde_json::from_slice(&record).ok()?))
@@ -187,7 +184,7 @@ impl Store {
     }
 
     fn in_sandbox(&self, dir: &Path) -> impl Iterator<Item = Dir> + use<> {
-        let dirs = self.entries(dir, |name| !name.starts_with(GONE));
+        let dirs = self.entries(dir, |name| !name.starts_with(REMOVED_PREFIX));
         dirs.into_iter()
             .filter(|dir| dir.join("spec.json").exists())
             .map(Dir::new)
@@ -210,17 +207,17 @@ fn run(sandbox: String, dir: &Dir) -> Option<Run> {
         sandbox,
         image_id: spec.image.clone(),
         image: spec.image,
-        state: observed(dir.life()),
+        state: state_of(dir.status()),
     })
 }
 
-fn observed(life: Life) -> State {
-    match life {
-        Life::Created | Life::Kept(None) => State::Created,
-        Life::Kept(Some(start)) | Life::Lost(start) => State::Running {
+fn state_of(status: Status) -> State {
+    match status {
+        Status::Created | Status::Supervised(None) => State::Created,
+        Status::Supervised(Some(start)) | Status::Orphaned(start) => State::Running {
             started_at: Timestamp::from_secs(start.since),
         },
-        Life::Ended(exit) => State::Exited(pod::Exit {
+        Status::Exited(exit) => State::Exited(pod::Exit {
             started_at: Timestamp::from_secs(exit.since),
             finished_at: Timestamp::from_secs(exit.until),
             code: exit.code,
@@ -235,7 +232,7 @@ pub(super) fn container_id(sandbox: &str, container: &str, attempt: u32) -> Stri
     id(&["container", sandbox, container, &attempt.to_string()])
 }
 
-/// As long and as plain as everybody's: log collectors look for 64 such characters in the names of logs.
+/// 64 hexadecimal digits, because log collectors expect that in the names of logs.
 fn id(words: &[&str]) -> String {
     hex(&Sha256::digest(words.join("\n")))
 }

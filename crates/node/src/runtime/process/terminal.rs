@@ -1,4 +1,4 @@
-//! Our end of a terminal, for tokio.
+//! The controlling end of a pseudo-terminal, for tokio.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,25 +15,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::runtime::Size;
 
-/// Clones are of the same terminal.
+/// Clones refer to the same terminal.
 #[derive(Clone)]
 pub(super) struct Terminal(Arc<AsyncFd<OwnedFd>>);
 
-/// Makes one; the other end is for those who run in it.
-pub(super) fn make() -> io::Result<(Terminal, OwnedFd)> {
+/// Opens a terminal; the file descriptor is the end for the command.
+pub(super) fn open() -> io::Result<(Terminal, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let ours = openpt(flags)?;
-    grantpt(&ours)?;
-    unlockpt(&ours)?;
-    let theirs = ioctl_tiocgptpeer(&ours, flags)?;
-    fcntl_setfl(&ours, fcntl_getfl(&ours)? | OFlags::NONBLOCK)?;
-    Ok((Terminal(Arc::new(registered(ours)?)), theirs))
+    let controller = openpt(flags)?;
+    grantpt(&controller)?;
+    unlockpt(&controller)?;
+    let terminal = ioctl_tiocgptpeer(&controller, flags)?;
+    fcntl_setfl(&controller, fcntl_getfl(&controller)? | OFlags::NONBLOCK)?;
+    Ok((Terminal(Arc::new(registered(controller)?)), terminal))
 }
 
-/// For waiting until something happens to it.
+/// Registers a file descriptor with tokio.
 #[expect(
     deprecated,
-    reason = "the safe one; what is owned here stays open as long as it is waited for"
+    reason = "the safe variant; the owned descriptor stays open as long as it is registered"
 )]
 pub(super) fn registered(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(handle)
@@ -65,7 +65,7 @@ impl AsyncRead for Terminal {
                     buf.advance(count);
                     return Poll::Ready(Ok(()));
                 }
-                // Nobody holds the other end any more.
+                // No process holds the other end open any more.
                 Ok(Err(error)) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
                     return Poll::Ready(Ok(()));
                 }
@@ -94,7 +94,7 @@ impl AsyncWrite for Terminal {
         Poll::Ready(Ok(()))
     }
 
-    /// A terminal's input does not end before the terminal.
+    /// Does nothing: a terminal's input cannot be closed alone.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,25 +1,24 @@
-//! What containers use, by what the kernel counts for them.
+//! Resource usage of containers, from their cgroups.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use kennel_shim::cgroup::Cgroups;
-use kennel_shim::state::Life;
+use kennel_shim::state::Status;
 
 use super::spec::Spec;
 use super::store::Store;
 use crate::runtime::Usage;
 
-/// Files of one layer that are counted, at most: a container that made more is measured too low, and costs
-/// no more time than this.
-const FILES: usize = 100_000;
+/// Bounds the time of measuring: of containers with more files, the disk usage is too low.
+const FILES_MAX: usize = 100_000;
 
-/// Of all that run.
+/// The usage of all running containers.
 pub(super) fn all(store: &Store, cgroups: &Cgroups) -> Vec<Usage> {
     let running = store
         .containers()
         .into_iter()
-        .filter(|(_, dir)| matches!(dir.life(), Life::Kept(Some(_))));
+        .filter(|(_, dir)| matches!(dir.status(), Status::Supervised(Some(_))));
     let usages = running.filter_map(|(pod, dir)| {
         let spec = Spec::read(dir.path()).ok()?;
         let used = cgroups.group(&spec.cgroup?).usage()?;
@@ -28,24 +27,24 @@ pub(super) fn all(store: &Store, cgroups: &Cgroups) -> Vec<Usage> {
             container: spec.name,
             memory: used.memory,
             cpu: used.cpu,
-            disk: size(&dir.join("upper")),
+            disk: disk_usage(&dir.join("upper")),
         })
     });
     usages.collect()
 }
 
-/// What the files below a directory take on disk.
-fn size(dir: &Path) -> u64 {
+/// Bytes on disk of all files below a directory.
+fn disk_usage(dir: &Path) -> u64 {
     let mut left = vec![dir.to_owned()];
     let (mut bytes, mut files) = (0, 0);
     while let Some(dir) = left.pop() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            let Ok(about) = entry.metadata() else {
+            let Ok(metadata) = entry.metadata() else {
                 continue;
             };
-            bytes += about.blocks() * 512;
+            bytes += metadata.blocks() * 512;
             files += 1;
-            if about.is_dir() && files < FILES {
+            if metadata.is_dir() && files < FILES_MAX {
                 left.push(entry.path());
             }
         }

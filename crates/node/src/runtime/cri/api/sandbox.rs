@@ -1,4 +1,4 @@
-//! Messages about sandboxes: what the containers of a pod share.
+//! Messages about pod sandboxes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Messages about the runtime itself, and about what containers use.
+//! Messages about the runtime itself and container statistics.
 
 use std::collections::BTreeMap;
 

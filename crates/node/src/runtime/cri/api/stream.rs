@@ -1,4 +1,4 @@
-//! Messages about commands in containers, and about streams to them.
+//! Messages of exec, attach and port-forward.
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ExecSyncRequest {
@@ -58,7 +58,7 @@ pub(crate) struct PortForwardRequest {
     pub(crate) port: Vec<i32>,
 }
 
-/// Where to go on: an address of the runtime's streaming server. The answer to all three.
+/// The URL on the runtime's streaming server; the response of exec, attach and port-forward.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct StreamResponse {
     #[prost(string, tag = "1")]

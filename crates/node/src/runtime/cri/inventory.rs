@@ -1,5 +1,5 @@
-//! What a runtime has, by pod. Lists are cheap and say how each container is; only of those that are no
-//! longer as they were is more asked.
+//! The sandboxes and containers of a runtime, by pod. Listing is cheap and includes states; details are requested only
+//! when the state has changed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,13 @@ use kennel_core::pod::{Exit, Observed, Run, Sandbox, State};
 use kennel_types::Timestamp;
 use std::net::IpAddr;
 
-use super::line::Line;
+use super::connection::Connection;
 use super::{api, labels, make};
 use crate::runtime::{Error, Found, PodId, Result};
 
-/// What was asked about containers and sandboxes, by id: it holds as long as the list says the same.
+/// Caches details of containers and sandboxes by id, which are valid as long as the listed state is the same.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct Inventory {
     details: Mutex<Details>,
 }
 
@@ -22,13 +22,13 @@ pub(super) struct Known {
 struct Details {
     runs: HashMap<String, (i32, Run)>,
     addresses: HashMap<String, Vec<IpAddr>>,
-    /// The signals that end containers, where their specs named one.
-    signals: HashMap<String, Option<String>>,
-    /// Which pod's each sandbox and container is.
+    /// The stop signals of containers, where their spec has one.
+    stop_signals: HashMap<String, Option<String>>,
+    /// Pod uids by the id of a sandbox or container.
     owners: HashMap<String, String>,
 }
 
-/// What lists say, by pod.
+/// The listed sandboxes and containers of a pod.
 #[derive(Debug, Default)]
 struct Listed {
     pod: PodId,
@@ -36,66 +36,75 @@ struct Listed {
     containers: Vec<api::Container>,
 }
 
-impl Known {
-    /// Whose a sandbox or container is, if it was seen or made.
+impl Inventory {
+    /// The pod uid of a sandbox or container, if it was listed or created.
     pub(super) fn owner(&self, id: &str) -> Option<String> {
         self.with(|details| details.owners.get(id).cloned())
     }
 
-    /// A sandbox or container was made for this pod.
-    pub(super) fn made(&self, id: &str, uid: &str) {
+    pub(super) fn set_owner(&self, id: &str, uid: &str) {
         self.with(|details| details.owners.insert(id.to_owned(), uid.to_owned()));
     }
 
-    /// The signal that is to end a container, if its spec named one.
-    pub(super) async fn stop_signal(&self, line: &Line, id: &str) -> Result<Option<String>> {
-        if let Some(known) = self.with(|details| details.signals.get(id).cloned()) {
-            return Ok(known);
+    /// The stop signal of a container, if its spec has one.
+    pub(super) async fn stop_signal(
+        &self,
+        connection: &Connection,
+        id: &str,
+    ) -> Result<Option<String>> {
+        if let Some(cached) = self.with(|details| details.stop_signals.get(id).cloned()) {
+            return Ok(cached);
         }
-        let Some(container) = container(line, id).await? else {
+        let Some(container) = container(connection, id).await? else {
             return Ok(None);
         };
         let signal = container.annotations.get(labels::STOP_SIGNAL).cloned();
-        self.with(|details| details.signals.insert(id.to_owned(), signal.clone()));
+        self.with(|details| details.stop_signals.insert(id.to_owned(), signal.clone()));
         Ok(signal)
     }
 
-    /// All pods, or one.
-    pub(super) async fn gather(&self, line: &Line, uid: Option<&str>) -> Result<Vec<Found>> {
-        let (sandboxes, containers) =
-            tokio::try_join!(list_sandboxes(line, uid), list_containers(line, uid))?;
+    /// Lists all pods, or one.
+    pub(super) async fn list(
+        &self,
+        connection: &Connection,
+        uid: Option<&str>,
+    ) -> Result<Vec<Found>> {
+        let (sandboxes, containers) = tokio::try_join!(
+            list_sandboxes(connection, uid),
+            list_containers(connection, uid)
+        )?;
         if uid.is_none() {
             let ids = sandboxes.iter().map(|sandbox| &sandbox.id);
             let ids = ids.chain(containers.iter().map(|container| &container.id));
-            self.forget_all_but(&ids.map(String::as_str).collect());
+            self.retain(&ids.map(String::as_str).collect());
         }
         let mut found = Vec::new();
         for listed in by_pod(sandboxes, containers) {
-            found.push(self.find(line, listed).await?);
+            found.push(self.assemble(connection, listed).await?);
         }
         Ok(found)
     }
 
-    async fn find(&self, line: &Line, listed: Listed) -> Result<Found> {
+    async fn assemble(&self, connection: &Connection, listed: Listed) -> Result<Found> {
         let Listed {
             pod,
             mut sandboxes,
             containers,
         } = listed;
         for id in sandboxes.iter().map(|sandbox| &sandbox.id) {
-            self.made(id, &pod.uid);
+            self.set_owner(id, &pod.uid);
         }
         for id in containers.iter().map(|container| &container.id) {
-            self.made(id, &pod.uid);
+            self.set_owner(id, &pod.uid);
         }
         sandboxes.sort_by_key(|sandbox| (attempt(sandbox), sandbox.created_at));
         let sandbox = match sandboxes.pop() {
-            Some(newest) => Some(self.sandbox(line, newest).await?),
+            Some(newest) => Some(self.sandbox(connection, newest).await?),
             None => None,
         };
         let mut runs = Vec::new();
         for container in containers {
-            runs.extend(self.run(line, container).await?);
+            runs.extend(self.run(connection, container).await?);
         }
         let stale = sandboxes.into_iter().map(|sandbox| sandbox.id).collect();
         let observed = Observed { sandbox, runs };
@@ -106,10 +115,10 @@ impl Known {
         })
     }
 
-    async fn sandbox(&self, line: &Line, sandbox: api::PodSandbox) -> Result<Sandbox> {
+    async fn sandbox(&self, connection: &Connection, sandbox: api::PodSandbox) -> Result<Sandbox> {
         let ready = sandbox.state() == api::PodSandboxState::Ready;
         let addresses = if ready {
-            self.addresses(line, &sandbox.id).await?
+            self.addresses(connection, &sandbox.id).await?
         } else {
             Vec::new()
         };
@@ -121,18 +130,18 @@ impl Known {
         })
     }
 
-    async fn addresses(&self, line: &Line, id: &str) -> Result<Vec<IpAddr>> {
+    async fn addresses(&self, connection: &Connection, id: &str) -> Result<Vec<IpAddr>> {
         if let Some(addresses) = self.with(|details| details.addresses.get(id).cloned()) {
             return Ok(addresses);
         }
-        let asked = line
-            .ask(api::PodSandboxStatusRequest {
+        let result = connection
+            .call(api::PodSandboxStatusRequest {
                 pod_sandbox_id: id.to_owned(),
             })
             .await;
-        let status = match asked {
-            Ok(answer) => answer.status.unwrap_or_default(),
-            // Gone since it was listed.
+        let status = match result {
+            Ok(response) => response.status.unwrap_or_default(),
+            // Removed since it was listed.
             Err(Error::NotFound(_)) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
@@ -144,30 +153,30 @@ impl Known {
         Ok(addresses)
     }
 
-    /// One run; nothing if it has gone since it was listed.
-    async fn run(&self, line: &Line, listed: api::Container) -> Result<Option<Run>> {
+    /// A run of a container; `None` if it was removed since it was listed.
+    async fn run(&self, connection: &Connection, listed: api::Container) -> Result<Option<Run>> {
         let state = listed.state;
-        let known = self.with(|details| details.runs.get(&listed.id).cloned());
-        if let Some((_, run)) = known.filter(|(before, _)| *before == state) {
+        let cached = self.with(|details| details.runs.get(&listed.id).cloned());
+        if let Some((_, run)) = cached.filter(|(cached_state, _)| *cached_state == state) {
             return Ok(Some(run));
         }
         if listed.state() == api::ContainerState::Unknown {
-            settle(line, &listed.id).await?;
+            stop_unknown(connection, &listed.id).await?;
         }
         let request = api::ContainerStatusRequest {
             container_id: listed.id.clone(),
         };
-        let status = match line.ask(request).await {
-            Ok(answer) => answer.status.unwrap_or_default(),
+        let status = match connection.call(request).await {
+            Ok(response) => response.status.unwrap_or_default(),
             Err(Error::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        if was_cut_off(&status) {
-            make::remove(line, &listed.id).await?;
+        if start_was_interrupted(&status) {
+            create::remove(connection, &listed.id).await?;
             return Ok(None);
         }
-        let run = read(listed, &status);
-        // What was asked may be newer than the list; then the next list says the same.
+        let run = to_run(listed, &status);
+        // The status may be newer than the list; then the next list has the same state.
         self.with(|details| {
             details
                 .runs
@@ -176,11 +185,13 @@ impl Known {
         Ok(Some(run))
     }
 
-    fn forget_all_but(&self, ids: &HashSet<&str>) {
+    fn retain(&self, ids: &HashSet<&str>) {
         self.with(|details| {
             details.runs.retain(|id, _| ids.contains(id.as_str()));
             details.addresses.retain(|id, _| ids.contains(id.as_str()));
-            details.signals.retain(|id, _| ids.contains(id.as_str()));
+            details
+                .stop_signals
+                .retain(|id, _| ids.contains(id.as_str()));
             details.owners.retain(|id, _| ids.contains(id.as_str()));
         });
     }
@@ -191,61 +202,67 @@ impl Known {
     }
 }
 
-/// Whoever asked for its start went away in the middle of it: it never ran, and is no run that could be told of.
-fn was_cut_off(status: &api::ContainerStatus) -> bool {
+/// The client disconnected during the start: the container never ran, and must not be reported as a run.
+fn start_was_interrupted(status: &api::ContainerStatus) -> bool {
     let never_ran = status.started_at == 0 && status.reason == "StartError";
-    // With its client containerd gives up, or kills whoever was about to start the container.
+    // When its client disconnects, containerd cancels the start or kills the starting process.
     let words = ["context canceled", "signal: killed"];
     never_ran && words.iter().any(|words| status.message.contains(words))
 }
 
-/// Ours, or those of one pod.
-pub(super) async fn list_sandboxes(line: &Line, uid: Option<&str>) -> Result<Vec<api::PodSandbox>> {
+/// Our sandboxes, or those of one pod.
+pub(super) async fn list_sandboxes(
+    connection: &Connection,
+    uid: Option<&str>,
+) -> Result<Vec<api::PodSandbox>> {
     let filter = api::PodSandboxFilter {
         label_selector: labels::selector(uid),
         ..Default::default()
     };
-    let answer = line
-        .ask(api::ListPodSandboxRequest {
+    let response = connection
+        .call(api::ListPodSandboxRequest {
             filter: Some(filter),
         })
         .await?;
-    Ok(answer.items)
+    Ok(response.items)
 }
 
-/// Ours, or those of one pod.
-pub(super) async fn list_containers(line: &Line, uid: Option<&str>) -> Result<Vec<api::Container>> {
+/// Our containers, or those of one pod.
+pub(super) async fn list_containers(
+    connection: &Connection,
+    uid: Option<&str>,
+) -> Result<Vec<api::Container>> {
     let filter = api::ContainerFilter {
         label_selector: labels::selector(uid),
         ..Default::default()
     };
-    let answer = line
-        .ask(api::ListContainersRequest {
+    let response = connection
+        .call(api::ListContainersRequest {
             filter: Some(filter),
         })
         .await?;
-    Ok(answer.containers)
+    Ok(response.containers)
 }
 
-/// One container, if it is there; whoever's it is.
-pub(super) async fn container(line: &Line, id: &str) -> Result<Option<api::Container>> {
+/// Finds a container of any client.
+pub(super) async fn container(connection: &Connection, id: &str) -> Result<Option<api::Container>> {
     let filter = api::ContainerFilter {
         id: id.to_owned(),
         ..Default::default()
     };
-    let answer = line
-        .ask(api::ListContainersRequest {
+    let response = connection
+        .call(api::ListContainersRequest {
             filter: Some(filter),
         })
         .await?;
-    Ok(answer
+    Ok(response
         .containers
         .into_iter()
         .find(|container| container.id == id))
 }
 
-/// One sandbox, if it is there; whoever's it is.
-pub(super) async fn sandbox(line: &Line, id: &str) -> Result<Option<api::PodSandbox>> {
+/// Finds a sandbox of any client.
+pub(super) async fn sandbox(connection: &Connection, id: &str) -> Result<Option<api::PodSandbox>> {
     let filter = api::PodSandboxFilter {
         id: id.to_owned(),
         ..Default::default()
@@ -253,13 +270,13 @@ pub(super) async fn sandbox(line: &Line, id: &str) -> Result<Option<api::PodSand
     let request = api::ListPodSandboxRequest {
         filter: Some(filter),
     };
-    let answer = line.ask(request).await?;
-    Ok(answer.items.into_iter().find(|sandbox| sandbox.id == id))
+    let response = connection.call(request).await?;
+    Ok(response.items.into_iter().find(|sandbox| sandbox.id == id))
 }
 
-/// The control group that a sandbox's pod was given, if the sandbox is there.
-pub(super) async fn cgroup(line: &Line, id: &str) -> Result<Option<String>> {
-    let sandbox = sandbox(line, id).await?;
+/// The cgroup of a sandbox's pod, if the sandbox exists.
+pub(super) async fn cgroup(connection: &Connection, id: &str) -> Result<Option<String>> {
+    let sandbox = sandbox(connection, id).await?;
     Ok(sandbox.and_then(|mut sandbox| sandbox.annotations.remove(labels::CGROUP)))
 }
 
@@ -302,19 +319,19 @@ fn by_pod(sandboxes: Vec<api::PodSandbox>, containers: Vec<api::Container>) -> V
     pods.into_values().collect()
 }
 
-/// Nobody knows whether it runs, the runtime included: it is ended, since another run must not join it.
-async fn settle(line: &Line, id: &str) -> Result<()> {
+/// Stops a container in the state `Unknown`, so that no second run of it can start beside it.
+async fn stop_unknown(connection: &Connection, id: &str) -> Result<()> {
     let request = api::StopContainerRequest {
         container_id: id.to_owned(),
         timeout: 0,
     };
-    match line.ask(request).await {
+    match connection.call(request).await {
         Ok(_) | Err(Error::NotFound(_)) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-fn read(listed: api::Container, status: &api::ContainerStatus) -> Run {
+fn to_run(listed: api::Container, status: &api::ContainerStatus) -> Run {
     let metadata = listed.metadata.unwrap_or_default();
     let started_at = timestamp(status.started_at);
     let state = match status.state() {
@@ -327,7 +344,7 @@ fn read(listed: api::Container, status: &api::ContainerStatus) -> Run {
             reason: status.reason.clone(),
             message: status.message.clone(),
         }),
-        // It could not be settled: it may run.
+        // Stopping has failed: it may run.
         api::ContainerState::Unknown => State::Running {
             started_at: timestamp(status.created_at),
         },

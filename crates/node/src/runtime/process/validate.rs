@@ -1,15 +1,15 @@
-//! What plain processes cannot be: refused in words that name the way out. Nothing that a pod asks for is
-//! left out silently; `docs/reference/process-runtime.md` lists all of it.
+//! Refuses what processes cannot provide, with messages that name the way out. Nothing is ignored silently;
+//! `docs/reference/process-runtime.md` lists everything.
 
-use super::rights::Rights;
+use super::privileges::Privileges;
 use super::{capability, spec};
 use crate::runtime::{ContainerConfig, Error, Mount, Propagation, SandboxConfig, Seccomp};
 
-/// The way out of most.
+/// The usual way out.
 const ENGINE: &str = "install containerd";
 
-/// What speaks against a pod as a whole.
-pub(super) fn sandbox(config: &SandboxConfig, rights: &Rights) -> Result<(), Error> {
+/// Validates the configuration of a pod.
+pub(super) fn sandbox(config: &SandboxConfig, privileges: &Privileges) -> Result<(), Error> {
     let refusals = [
         (
             !config.host_network,
@@ -30,7 +30,7 @@ pub(super) fn sandbox(config: &SandboxConfig, rights: &Rights) -> Result<(), Err
             format!("knows no runtime classes: leave out runtimeClassName, or {ENGINE}"),
         ),
         (
-            !rights.root && !config.host_pid,
+            !privileges.root && !config.host_pid,
             "hides no processes without root: set hostPID: true, or run the agent as root"
                 .to_owned(),
         ),
@@ -38,13 +38,13 @@ pub(super) fn sandbox(config: &SandboxConfig, rights: &Rights) -> Result<(), Err
     first(refusals)
 }
 
-/// What speaks against a container.
+/// Validates the configuration of a container.
 pub(super) fn container(
     sandbox: &SandboxConfig,
     config: &ContainerConfig,
-    rights: &Rights,
+    privileges: &Privileges,
 ) -> Result<(), Error> {
-    self::sandbox(sandbox, rights)?;
+    self::sandbox(sandbox, privileges)?;
     let security = &config.security;
     let capabilities = &security.capabilities;
     let mut named = capabilities.add.iter().chain(&capabilities.drop);
@@ -79,20 +79,20 @@ pub(super) fn container(
         ),
     ];
     first(refusals)?;
-    if rights.root {
+    if privileges.root {
         Ok(())
     } else {
         without_root(config)
     }
 }
 
-/// What only root can do.
+/// Validates what only root can provide.
 fn without_root(config: &ContainerConfig) -> Result<(), Error> {
     const OR: &str = "or run the agent as root";
     let security = &config.security;
-    let own = i64::from(rustix::process::geteuid().as_raw());
-    let group = i64::from(rustix::process::getegid().as_raw());
-    let moved = spec::mounts(config, false).find(|mount| is_more_than_there(mount));
+    let own_user = i64::from(rustix::process::geteuid().as_raw());
+    let own_group = i64::from(rustix::process::getegid().as_raw());
+    let moved = spec::mounts(config, false).find(|mount| needs_mounting(mount));
     let refusals = [
         (
             moved.is_some(),
@@ -106,14 +106,14 @@ fn without_root(config: &ContainerConfig) -> Result<(), Error> {
             ),
         ),
         (
-            security.user.is_some_and(|user| user != own)
-                || security.group.is_some_and(|its| its != group),
+            security.user.is_some_and(|user| user != own_user)
+                || security.group.is_some_and(|group| group != own_group),
             format!(
                 "runs everything as the agent's own user without root: leave out runAsUser and runAsGroup, {OR}"
             ),
         ),
         (
-            security.groups.iter().any(|its| *its != group),
+            security.groups.iter().any(|group| *group != own_group),
             format!("adds no groups without root: leave out fsGroup and supplementalGroups, {OR}"),
         ),
         (
@@ -132,8 +132,8 @@ fn without_root(config: &ContainerConfig) -> Result<(), Error> {
     first(refusals)
 }
 
-/// A mount that does more than let a container see what it sees anyway.
-fn is_more_than_there(mount: &Mount) -> bool {
+/// Whether a mount provides more than access to the same path on the host.
+fn needs_mounting(mount: &Mount) -> bool {
     mount.host_path != mount.container_path
         || mount.read_only
         || mount.propagation == Propagation::Bidirectional
@@ -153,12 +153,12 @@ mod tests {
     use super::*;
     use crate::runtime::{Capabilities, Device, Security};
 
-    const ROOT: Rights = Rights {
+    const ROOT: Privileges = Privileges {
         root: true,
         hidden: PathBuf::new(),
         cgroups: None,
     };
-    const PLAIN: Rights = Rights {
+    const UNPRIVILEGED: Privileges = Privileges {
         root: false,
         hidden: PathBuf::new(),
         cgroups: None,
@@ -190,10 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn plain_pods_are_taken() {
-        for rights in [ROOT, PLAIN] {
-            sandbox(&pod(), &rights).unwrap();
-            container(&pod(), &app(), &rights).unwrap();
+    fn pods_without_special_needs_are_accepted() {
+        for privileges in [ROOT, UNPRIVILEGED] {
+            sandbox(&pod(), &privileges).unwrap();
+            container(&pod(), &app(), &privileges).unwrap();
         }
         sandbox(
             &SandboxConfig {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_need_more_are_told_the_way_out() {
+    fn refused_pods_are_told_the_way_out() {
         let with = |change: fn(&mut SandboxConfig)| {
             let mut pod = pod();
             change(&mut pod);
@@ -231,18 +231,18 @@ mod tests {
                     host_pid: false,
                     ..pod()
                 },
-                &PLAIN,
+                &UNPRIVILEGED,
             ),
             "run the agent as root",
         );
     }
 
     #[test]
-    fn containers_that_need_more_are_told_the_way_out() {
-        let with = |rights: &Rights, change: fn(&mut ContainerConfig)| {
+    fn refused_containers_are_told_the_way_out() {
+        let with = |privileges: &Privileges, change: fn(&mut ContainerConfig)| {
             let mut app = app();
             change(&mut app);
-            container(&pod(), &app, rights)
+            container(&pod(), &app, privileges)
         };
         check(
             with(&ROOT, |app| app.command.clear()),
@@ -276,7 +276,7 @@ mod tests {
             "devices",
         );
         check(
-            with(&PLAIN, |app| {
+            with(&UNPRIVILEGED, |app| {
                 app.security = Security {
                     user: Some(4242),
                     ..Security::default()
@@ -285,11 +285,11 @@ mod tests {
             "runAsUser",
         );
         check(
-            with(&PLAIN, |app| app.security.read_only_root = true),
+            with(&UNPRIVILEGED, |app| app.security.read_only_root = true),
             "readOnlyRootFilesystem",
         );
         check(
-            with(&PLAIN, |app| app.security.privileged = true),
+            with(&UNPRIVILEGED, |app| app.security.privileged = true),
             "privileged",
         );
         let mounted = |app: &mut ContainerConfig| {
@@ -299,7 +299,7 @@ mod tests {
                 ..Mount::default()
             }];
         };
-        check(with(&PLAIN, mounted), "give /data the same path");
+        check(with(&UNPRIVILEGED, mounted), "give /data the same path");
         with(&ROOT, mounted).unwrap();
     }
 }

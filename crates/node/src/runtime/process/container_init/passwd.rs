@@ -1,22 +1,20 @@
-//! What the machine's files say of users: where they are at home, and which groups they are in. Only what
-//! containers get everywhere, from the files that theirs are.
+//! Home directories and groups of users, from the container's `/etc/passwd` and `/etc/group`.
 
 /// A line of `/etc/passwd`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct User {
     name: String,
-    /// Its first group.
+    /// The primary group.
     pub(super) group: u32,
-    /// Where it is at home.
     pub(super) home: String,
 }
 
-/// The user with this number.
-pub(super) fn find(number: u32) -> Option<User> {
-    in_passwd(&std::fs::read_to_string("/etc/passwd").ok()?, number)
+/// The user with this uid.
+pub(super) fn find(uid: u32) -> Option<User> {
+    in_passwd(&std::fs::read_to_string("/etc/passwd").ok()?, uid)
 }
 
-/// The further groups of a user.
+/// The supplementary groups of a user.
 pub(super) fn groups(user: &User) -> Vec<u32> {
     in_group(
         &std::fs::read_to_string("/etc/group").unwrap_or_default(),
@@ -24,10 +22,10 @@ pub(super) fn groups(user: &User) -> Vec<u32> {
     )
 }
 
-fn in_passwd(text: &str, number: u32) -> Option<User> {
+fn in_passwd(text: &str, uid: u32) -> Option<User> {
     let mut lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let found =
-        lines.find(|fields| fields.get(2).and_then(|its| its.parse().ok()) == Some(number))?;
+        lines.find(|fields| fields.get(2).and_then(|field| field.parse().ok()) == Some(uid))?;
     Some(User {
         name: (*found.first()?).to_owned(),
         group: found.get(3)?.parse().ok()?,
@@ -52,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_are_found_by_number() {
+    fn users_are_found_by_uid() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\nweb:x:33:34:www:/var/www:/bin/false\n";
         let web = User {
             name: "web".to_owned(),

@@ -1,13 +1,32 @@
-//! Names of images: whether one is a name at all, and which tag is meant where none is given. After the
-//! grammar of `distribution/reference`.
+//! Validates image names and adds the default tag, by the grammar of `distribution/reference`.
 
-/// The name with its tag or digest; upstream's words if it is no name.
-pub(super) fn complete(image: &str) -> Result<String, String> {
-    check(image).map_err(|why| format!("couldn't parse image name {image:?}: {why}"))
+/// An invalid image name, in upstream's words.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("couldn't parse image name {image:?}: {error}")]
+pub(super) struct InvalidImageName {
+    image: String,
+    error: ReferenceError,
 }
 
-fn check(image: &str) -> Result<String, String> {
-    const NO_NAME: &str = "invalid reference format";
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum ReferenceError {
+    #[error("invalid reference format")]
+    Format,
+    #[error("invalid reference format: repository name ({0}) must be lowercase")]
+    Uppercase(String),
+    #[error("invalid repository name ({0}), cannot specify 64-byte hexadecimal strings")]
+    Hexadecimal(String),
+}
+
+/// Adds the tag `latest` to a name without tag and digest.
+pub(super) fn with_tag(image: &str) -> Result<String, InvalidImageName> {
+    parse(image).map_err(|error| InvalidImageName {
+        image: image.to_owned(),
+        error,
+    })
+}
+
+fn parse(image: &str) -> Result<String, ReferenceError> {
     let (rest, digest) = match image.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (image, None),
@@ -20,22 +39,18 @@ fn check(image: &str) -> Result<String, String> {
     };
     let (domain, path) = split_domain(name);
     if path.chars().any(char::is_uppercase) && is_path(&path.to_lowercase()) {
-        return Err(format!(
-            "{NO_NAME}: repository name ({path}) must be lowercase"
-        ));
+        return Err(ReferenceError::Uppercase(path.to_owned()));
     }
-    let sound = domain.is_none_or(is_domain)
+    let valid = domain.is_none_or(is_domain)
         && is_path(path)
         && name.len() <= 255
         && tag.is_none_or(is_tag)
         && digest.is_none_or(is_digest);
-    if !sound {
-        return Err(NO_NAME.to_owned());
+    if !valid {
+        return Err(ReferenceError::Format);
     }
     if domain.is_none() && path.len() == 64 && path.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(format!(
-            "invalid repository name ({image}), cannot specify 64-byte hexadecimal strings"
-        ));
+        return Err(ReferenceError::Hexadecimal(image.to_owned()));
     }
     let untagged = tag.is_none() && digest.is_none();
     Ok(if untagged {
@@ -62,8 +77,8 @@ fn is_domain(domain: &str) -> bool {
         .and_then(|rest| rest.split_once(']'))
     {
         Some((address, port)) => {
-            let sound = address.parse::<std::net::Ipv6Addr>().is_ok();
-            return sound && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
+            let valid = address.parse::<std::net::Ipv6Addr>().is_ok();
+            return valid && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
         }
         None => domain
             .split_once(':')
@@ -89,14 +104,15 @@ fn is_path(path: &str) -> bool {
 
 /// Letters and digits, joined by a dot, one or two underscores, or any number of dashes.
 fn is_component(component: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let joints =
+    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let separators =
         component.split(|letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit());
-    let is_joint = |joint: &str| {
-        matches!(joint, "" | "." | "_" | "__") || joint.bytes().all(|byte| byte == b'-')
+    let is_separator = |separator: &str| {
+        matches!(separator, "" | "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-')
     };
     let ends = [component.bytes().next(), component.bytes().last()];
-    ends.into_iter().all(|end| end.is_some_and(plain)) && joints.into_iter().all(is_joint)
+    ends.into_iter().all(|end| end.is_some_and(alphanumeric))
+        && separators.into_iter().all(is_separator)
 }
 
 fn is_tag(tag: &str) -> bool {
@@ -120,11 +136,11 @@ fn is_digest(digest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::complete;
+    use super::with_tag;
 
     #[track_caller]
     fn check(image: &str, expected: Result<&str, &str>) {
-        let found = complete(image);
+        let found = with_tag(image).map_err(|error| error.to_string());
         let expected = match expected {
             Ok(name) => Ok(name.to_owned()),
             Err(why) => Err(format!("couldn't parse image name {image:?}: {why}")),
@@ -133,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_completed_with_the_tag_that_is_meant() {
+    fn the_default_tag_is_added() {
         check("busybox", Ok("busybox:latest"));
         check("busybox:1.36", Ok("busybox:1.36"));
         check("localhost:5000/a/b", Ok("localhost:5000/a/b:latest"));
@@ -149,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_in_upstreams_words() {
+    fn invalid_names_are_refused_in_upstreams_words() {
         for image in [
             "",
             ":",

@@ -1,19 +1,19 @@
-//! The mounts that this process sees, as the kernel lists them.
+//! Parses `/proc/self/mountinfo`.
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-/// One of them.
+/// A mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct MountEntry {
     pub(super) id: u32,
-    /// The mount it is on.
+    /// The id of the mount that it is mounted on.
     pub(super) parent: u32,
-    pub(super) point: PathBuf,
+    pub(super) mount_point: PathBuf,
 }
 
-/// All of them, in the order they were made.
-pub(super) fn read() -> std::io::Result<Vec<Entry>> {
+/// All mounts of this mount namespace, in the order of mounting.
+pub(super) fn read() -> std::io::Result<Vec<MountEntry>> {
     let text = std::fs::read("/proc/self/mountinfo")?;
     Ok(text
         .split(|byte| *byte == b'\n')
@@ -21,74 +21,74 @@ pub(super) fn read() -> std::io::Result<Vec<Entry>> {
         .collect())
 }
 
-fn parse(line: &[u8]) -> Option<Entry> {
+fn parse(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|byte| *byte == b' ');
     let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
     let (id, parent) = (number()?, number()?);
-    let point = std::ffi::OsString::from_vec(unescape(fields.nth(2)?));
-    Some(Entry {
+    let mount_point = std::ffi::OsString::from_vec(unescape(fields.nth(2)?));
+    Some(MountEntry {
         id,
         parent,
-        point: point.into(),
+        mount_point: mount_point.into(),
     })
 }
 
-/// Spaces and the like are written as `\040`.
+/// Decodes octal escapes such as `\040`.
 fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::new();
+    let mut decoded = Vec::new();
     let mut rest = field;
     while let Some((&byte, after)) = rest.split_first() {
         let escaped = after.first_chunk::<3>().filter(|_| byte == b'\\');
         let escaped = escaped
             .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        if let Some(meant) = escaped {
-            plain.push(meant);
+        if let Some(byte) = escaped {
+            decoded.push(byte);
             rest = &after[3..];
         } else {
-            plain.push(byte);
+            decoded.push(byte);
             rest = after;
         }
     }
-    plain
+    decoded
 }
 
-/// Those right on top of a mount; of several at one place only the last can be seen.
-pub(super) fn on(entries: &[Entry], mount: &Entry) -> Vec<Entry> {
-    let mut found: Vec<Entry> = Vec::new();
+/// The visible mounts directly on a mount; of several at one mount point, only the last is visible.
+pub(super) fn children(entries: &[MountEntry], mount: &MountEntry) -> Vec<MountEntry> {
+    let mut found: Vec<MountEntry> = Vec::new();
     for entry in entries
         .iter()
         .filter(|entry| entry.parent == mount.id && entry.id != mount.id)
     {
-        found.retain(|earlier| earlier.point != entry.point);
+        found.retain(|earlier| earlier.mount_point != entry.mount_point);
         found.push(entry.clone());
     }
     found
 }
 
-/// The one that a path is on.
-pub(super) fn holder<'a>(entries: &'a [Entry], path: &Path) -> Option<&'a Entry> {
-    // Of equal ones the last: it covers the others.
+/// The mount that a path is on.
+pub(super) fn containing<'a>(entries: &'a [MountEntry], path: &Path) -> Option<&'a MountEntry> {
+    // Of several at one mount point, `max_by_key` returns the last, which hides the others.
     entries
         .iter()
-        .filter(|entry| path.starts_with(&entry.point))
-        .max_by_key(|entry| entry.point.components().count())
+        .filter(|entry| path.starts_with(&entry.mount_point))
+        .max_by_key(|entry| entry.mount_point.components().count())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(id: u32, parent: u32, point: &str) -> Entry {
-        Entry {
+    fn entry(id: u32, parent: u32, point: &str) -> MountEntry {
+        MountEntry {
             id,
             parent,
-            point: point.into(),
+            mount_point: point.into(),
         }
     }
 
     #[test]
-    fn lines_are_read() {
-        let check = |line: &str, expected: Option<Entry>| {
+    fn lines_are_parsed() {
+        let check = |line: &str, expected: Option<MountEntry>| {
             assert_eq!(parse(line.as_bytes()), expected, "{line}");
         };
         check(
@@ -112,7 +112,7 @@ mod tests {
         ];
         let check = |path: &str, expected: u32| {
             assert_eq!(
-                holder(&table, Path::new(path)).unwrap().id,
+                containing(&table, Path::new(path)).unwrap().id,
                 expected,
                 "{path}"
             );
@@ -122,7 +122,7 @@ mod tests {
         check("/dev/null", 2);
         check("/dev/pts/0", 4);
         let ids = |mount: usize| {
-            on(&table, &table[mount])
+            children(&table, &table[mount])
                 .iter()
                 .map(|entry| entry.id)
                 .collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! What this machine lets us do, found out once at start.
+//! The privileges of the agent, detected at startup.
 
 use std::path::PathBuf;
 
@@ -7,18 +7,18 @@ use rustix::thread::CapabilitySet;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rights {
-    /// Containers get mounts, processes and users of their own.
+pub(super) struct Privileges {
+    /// We may create mount and PID namespaces and change users.
     pub(super) root: bool,
-    /// The agent's own things: keys, and the secrets of all pods.
+    /// The agent's data directory, which contains keys and the secrets of all pods; containers do not see it.
     pub(super) hidden: PathBuf,
-    /// Containers are counted and bounded, here.
+    /// `None` if we may not create cgroups.
     pub(super) cgroups: Option<Cgroups>,
 }
 
-impl Rights {
-    /// Finds out, and says what is missing.
-    pub(super) fn find(hidden: PathBuf) -> Self {
+impl Privileges {
+    /// Detects the privileges, and logs what is missing.
+    pub(super) fn detect(hidden: PathBuf) -> Self {
         let root = rustix::process::geteuid().is_root() && may_mount();
         if !root {
             tracing::warn!(
@@ -44,7 +44,7 @@ impl Rights {
     }
 }
 
-/// Root of a container of somebody else's may not.
+/// Root in a container may lack the capabilities.
 fn may_mount() -> bool {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::SETPCAP | CapabilitySet::SETUID;
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))

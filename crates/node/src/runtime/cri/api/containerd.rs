@@ -1,12 +1,12 @@
-//! Messages of containerd's own services, which all its versions have: events, which say at once when a
-//! container has ended (the CRI of many versions does not), and signals (the CRI of most versions has none).
+//! Messages of containerd's own services: task events, which report exits at once (the CRI of many versions does not), and
+//! signals (the CRI of most versions has none).
 
-use super::{Call, Done};
+use super::{Call, Empty};
 
-/// Where they are subscribed to.
+/// The method that streams events.
 pub(crate) const SUBSCRIBE: &str = "/containerd.services.events.v1.Events/Subscribe";
 
-/// The topic of ends.
+/// The topic of process exits.
 pub(crate) const TASK_EXIT: &str = "/tasks/exit";
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -31,7 +31,7 @@ pub(crate) struct Any {
     pub(crate) value: Vec<u8>,
 }
 
-/// A process has ended: the container's first one if both ids are the same, else one that was run in it.
+/// A process has exited: the container's main process if both ids are equal, else an executed command.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct TaskExit {
     #[prost(string, tag = "1")]
@@ -40,7 +40,7 @@ pub(crate) struct TaskExit {
     pub(crate) id: String,
 }
 
-/// Sends a signal to a container's first process.
+/// Sends a signal to a container's main process.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct KillRequest {
     #[prost(string, tag = "1")]
@@ -49,7 +49,7 @@ pub(crate) struct KillRequest {
     pub(crate) signal: u32,
 }
 
-/// Waits for the end of a container's first process.
+/// Waits for the exit of a container's main process.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct WaitRequest {
     #[prost(string, tag = "1")]
@@ -57,11 +57,11 @@ pub(crate) struct WaitRequest {
 }
 
 impl Call for KillRequest {
-    type Answer = Done;
+    type Response = Empty;
     const PATH: &'static str = "/containerd.services.tasks.v1.Tasks/Kill";
 }
 
 impl Call for WaitRequest {
-    type Answer = Done;
+    type Response = Empty;
     const PATH: &'static str = "/containerd.services.tasks.v1.Tasks/Wait";
 }

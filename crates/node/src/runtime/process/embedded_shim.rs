@@ -1,5 +1,5 @@
-//! The shim that our own binary carries, put where it can be started. One runs per container, from a file
-//! named by its contents: those that run go on after an upgrade.
+//! Installs the shim that our binary embeds. The file is named by a hash of its contents, so that running shims keep
+//! theirs after an upgrade.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kennel-shim"));
 
-/// Puts it into a directory, unless it is there.
-pub(super) fn put(dir: &Path) -> io::Result<PathBuf> {
+/// Writes the shim to a directory, unless it is there.
+pub(super) fn install(dir: &Path) -> io::Result<PathBuf> {
     let path = dir.join(format!(
         "kennel-shim-{}",
         &super::hex(&Sha256::digest(SHIM))[..16]

@@ -1,0 +1,102 @@
+//! Starts the container's init process and waits until it has executed the container's command.
+//!
+//! The init process opens a named pipe that closes on exec; if it fails before, it writes the error to the pipe.
+
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+
+use crate::Options;
+use crate::reaper::{ChildExit, Reaper};
+use crate::state::READY;
+use crate::stdio::ContainerStdio;
+
+pub(crate) enum Outcome {
+    /// The command was executed by this process, which may have exited already.
+    Started(i32, Option<ChildExit>),
+    Failed(String),
+}
+
+pub(crate) fn start(
+    options: &Options,
+    stdio: ContainerStdio,
+    reaper: &Reaper,
+) -> io::Result<Outcome> {
+    let _none = std::fs::remove_file(READY);
+    mknodat(CWD, READY, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let ready = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(READY)?;
+    if options.own_pid_namespace {
+        unshare_pid_namespace()?;
+    }
+    let child = Command::new(&options.init)
+        .args(["shim", "run"])
+        .env_clear()
+        .stdin(stdio.stdin)
+        .stdout(stdio.stdout)
+        .stderr(stdio.stderr)
+        .spawn()?;
+    rustix::io::write(&reaper.begin, &[0])?;
+    let pid = i32::try_from(child.id()).unwrap_or(0);
+    let outcome = wait(&ready, reaper, pid)?;
+    let _gone = std::fs::remove_file(Path::new(READY));
+    Ok(outcome)
+}
+
+/// Children of this process start in a new PID namespace.
+#[expect(
+    deprecated,
+    reason = "the safe variant; only unsharing the file descriptor table would be unsafe"
+)]
+fn unshare_pid_namespace() -> io::Result<()> {
+    rustix::thread::unshare(rustix::thread::UnshareFlags::NEWPID)?;
+    Ok(())
+}
+
+fn wait(ready: &std::fs::File, reaper: &Reaper, pid: i32) -> io::Result<Outcome> {
+    let mut exit = None;
+    let mut text = Vec::new();
+    loop {
+        let mut fds = [
+            PollFd::new(ready, PollFlags::IN),
+            PollFd::new(&reaper.exits, PollFlags::IN),
+        ];
+        poll(&mut fds, None)?;
+        let (readable, exited) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        if readable && read_to_end(ready, &mut text)? {
+            return Ok(outcome(pid, exit, &text));
+        }
+        if exited {
+            exit = reaper.next().filter(|exit| exit.pid == pid).or(exit);
+        }
+        if !readable && exit.is_some() {
+            // It exited before it could open the pipe.
+            text.extend(b"the process that was to become the container ended early");
+            return Ok(outcome(pid, exit, &text));
+        }
+    }
+}
+
+/// Whether the end of the pipe is reached.
+fn read_to_end(mut ready: &std::fs::File, text: &mut Vec<u8>) -> io::Result<bool> {
+    match io::Read::read_to_end(&mut ready, text) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn outcome(pid: i32, exit: Option<ChildExit>, text: &[u8]) -> Outcome {
+    if text.is_empty() {
+        Outcome::Started(pid, exit)
+    } else {
+        Outcome::Failed(String::from_utf8_lossy(text).into_owned())
+    }
+}
