@@ -117,7 +117,7 @@ impl Runtime for StubRuntime {
     async fn list(&self) -> Result<Vec<Found>> {
         unsupported()
     }
-    async fn look(&self, _: &str) -> Result<Option<Found>> {
+    async fn inspect(&self, _: &str) -> Result<Option<Found>> {
         unsupported()
     }
     fn changes(&self) -> mpsc::Receiver<String> {

@@ -45,7 +45,7 @@ impl Runtime for FakeRuntime {
     async fn list(&self) -> Answer<Vec<Found>> {
         unreachable!()
     }
-    async fn look(&self, _: &str) -> Answer<Option<Found>> {
+    async fn inspect(&self, _: &str) -> Answer<Option<Found>> {
         unreachable!()
     }
     fn changes(&self) -> mpsc::Receiver<String> {

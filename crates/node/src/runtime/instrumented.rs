@@ -99,8 +99,8 @@ impl Runtime for InstrumentedRuntime {
         self.count("list_podsandbox", self.runtime.list()).await
     }
 
-    async fn look(&self, uid: &str) -> Result<Option<Found>> {
-        self.count("podsandbox_status", self.runtime.look(uid))
+    async fn inspect(&self, uid: &str) -> Result<Option<Found>> {
+        self.count("podsandbox_status", self.runtime.inspect(uid))
             .await
     }
 

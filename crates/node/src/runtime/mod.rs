@@ -33,121 +33,108 @@ pub use self::error::{Error, Result};
 pub use self::instrumented::{InstrumentedRuntime, METRICS};
 pub use self::session::{Attachment, Duplex, ExecRequest, Reader, Session, Size, Writer};
 
-/// What a runtime is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Its name, as in the ids of containers: `containerd`, `process`.
+    /// As in container ids: `containerd`, `process`.
     pub name: String,
-    /// Its version.
     pub version: String,
-    /// Has it images of its own? Without, a container's files are the machine's.
+    /// Without images, containers see the host's files.
     pub images: bool,
 }
 
-/// Whether a runtime can do its work.
+/// Problems of a runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Why it cannot run anything, if it cannot.
+    /// Why it cannot run containers.
     pub runtime: Option<String>,
-    /// Why pods get no network of their own, if they do not. Those with the machine's run all the same.
+    /// Why pods get no network; pods with host networking run nevertheless.
     pub network: Option<String>,
 }
 
-/// All that a runtime has of one pod.
+/// The sandboxes and containers of one pod.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Which pod.
     pub pod: PodId,
-    /// Its newest sandbox and all runs of its containers.
+    /// The newest sandbox and all runs of the containers.
     pub observed: Observed,
-    /// Older sandboxes that are still there: to be stopped and removed.
+    /// Ids of older sandboxes, which have to be stopped and removed.
     pub stale: Vec<String>,
 }
 
-/// An image that a container can be made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// What to make containers of.
+    /// For [`ContainerConfig::image_reference`].
     pub reference: String,
-    /// What statuses show as `imageID`.
+    /// `imageID` of container statuses.
     pub id: String,
-    /// The user it runs as, if it says so by number.
+    /// The image's user, if it is a number.
     pub uid: Option<i64>,
-    /// The user it runs as, if it says so by name.
+    /// The image's user, if it is a name.
     pub username: String,
-    /// Its bytes, as far as its runtime knows them.
+    /// Bytes; 0 if unknown.
     pub size: u64,
 }
 
-/// Whether an image is got anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PullPolicy {
-    /// Always asked for; what is there already is not transferred again.
+    /// The registry is always asked; existing layers are not transferred again.
     Always,
-    /// Only when it is not there.
     #[default]
     IfNotPresent,
-    /// It must be there.
     Never,
 }
 
-/// Who one is for a registry.
+/// Registry credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistryLogin {
-    /// The registry, or a prefix of image names, that it is for.
+    /// The registry, or a prefix of image names.
     pub registry: String,
-    /// User.
     pub username: String,
-    /// Password.
     pub password: String,
-    /// A token instead.
+    /// Instead of user and password.
     pub identity_token: String,
 }
 
-/// What a command answered.
+/// The result of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// What it returned.
     pub code: i32,
-    /// What it wrote to stdout and stderr.
+    /// Stdout and stderr.
     pub text: Vec<u8>,
 }
 
-/// What a container uses.
+/// Resource usage of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Which pod.
+    /// Uid of the pod.
     pub pod: String,
-    /// The container's name.
     pub container: String,
-    /// Memory that cannot be given back, in bytes.
+    /// The working set, in bytes.
     pub memory: u64,
-    /// Processor time since its start, in nanoseconds.
+    /// CPU time since its start, in nanoseconds.
     pub cpu: u64,
-    /// What it has written to its own layer, in bytes.
+    /// Size of its writable layer, in bytes.
     pub disk: u64,
 }
 
 /// See the [module](self). Ids of sandboxes and containers are the runtime's own.
 #[async_trait]
 pub trait Runtime: Send + Sync + 'static {
-    /// What it is.
     fn about(&self) -> About;
 
-    /// Can it do its work?
     async fn health(&self) -> Health;
 
-    /// All pods it has, from earlier lives of the agent too.
+    /// All pods, including those that an earlier agent started.
     async fn list(&self) -> Result<Vec<Found>>;
 
-    /// What it has of one pod, by uid; nothing if it has nothing.
-    async fn look(&self, uid: &str) -> Result<Option<Found>>;
+    /// One pod, by uid.
+    async fn inspect(&self, uid: &str) -> Result<Option<Found>>;
 
-    /// The uids of pods that something happened to, from now on. An empty one means: look at all.
-    /// Taken once.
+    /// The uids of changed pods, from now on. An empty uid means that any pod may have changed. Only the first call
+    /// returns a channel with changes.
     fn changes(&self) -> mpsc::Receiver<String>;
 
-    /// Sees to it that an image is there. `logins` are tried in turn.
+    /// Pulls an image if the policy requires it. `logins` are tried in turn.
     async fn image(
         &self,
         image: &str,
@@ -155,16 +142,16 @@ pub trait Runtime: Send + Sync + 'static {
         logins: &[RegistryLogin],
     ) -> Result<Image>;
 
-    /// Makes and starts a sandbox.
+    /// Creates and starts a sandbox. Returns its id.
     async fn start_sandbox(&self, config: &SandboxConfig) -> Result<String>;
 
-    /// Ends everything in a sandbox at once, and gives its network back. Fine if it is gone.
+    /// Kills all containers of a sandbox and releases its network. Succeeds if it is gone.
     async fn stop_sandbox(&self, id: &str) -> Result<()>;
 
-    /// Forgets a sandbox that was stopped, and its containers. Fine if it is gone.
+    /// Removes a stopped sandbox and its containers. Succeeds if it is gone.
     async fn remove_sandbox(&self, id: &str) -> Result<()>;
 
-    /// Makes a container.
+    /// Creates a container. Returns its id.
     async fn create(
         &self,
         sandbox: &SandboxConfig,
@@ -172,36 +159,37 @@ pub trait Runtime: Send + Sync + 'static {
         config: &ContainerConfig,
     ) -> Result<String>;
 
-    /// Starts it.
+    /// Starts a container.
     async fn start(&self, id: &str) -> Result<()>;
 
-    /// Asks it to end, and kills it after the grace. Answers when it has ended; fine if it has before.
+    /// Sends the stop signal, and SIGKILL after the grace period. Returns when the container has exited; succeeds if it
+    /// had exited before.
     async fn stop(&self, id: &str, grace: Duration) -> Result<()>;
 
-    /// Forgets a container that has ended. Its log stays. Fine if it is gone.
+    /// Removes an exited container. Its log stays. Succeeds if it is gone.
     async fn remove(&self, id: &str) -> Result<()>;
 
-    /// Runs a command in a container and waits for it, for probes and hooks.
+    /// Runs a command in a container and waits for its exit, for probes and hooks.
     async fn exec(&self, id: &str, command: &[String], timeout: Duration) -> Result<Output>;
 
-    /// Runs a command in a container, for somebody who watches.
+    /// Runs a command in a container, with streams.
     async fn exec_session(&self, id: &str, request: &ExecRequest) -> Result<Session>;
 
-    /// Takes part in what a container reads and writes.
+    /// Attaches to the streams of a container.
     async fn attach(&self, id: &str, attachment: Attachment) -> Result<Session>;
 
-    /// A connection to a port within a sandbox.
+    /// Connects to a port in a sandbox.
     async fn connect(&self, sandbox: &str, port: u16) -> Result<Box<dyn Duplex>>;
 
-    /// The log of a container was renamed: go on in a new file under the old name.
+    /// Reopens the log of a container after a rename.
     async fn reopen_log(&self, id: &str) -> Result<()>;
 
-    /// What containers use. Those it cannot measure are left out.
+    /// Usage of all containers that can be measured.
     async fn usage(&self) -> Result<Vec<Usage>>;
 
-    /// Takes away images that no container uses; says how many bytes that freed. For full disks.
+    /// Removes images that no container uses. Returns the number of freed bytes.
     async fn remove_unused_images(&self) -> Result<u64>;
 
-    /// Where images and the layers of containers are, for measuring how full that disk is.
+    /// The directory of images and container layers, for measuring its disk.
     fn image_dir(&self) -> Option<std::path::PathBuf>;
 }

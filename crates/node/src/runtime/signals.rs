@@ -1,4 +1,4 @@
-//! The signals of Linux by name, as a container's `lifecycle.stopSignal` has them.
+//! Linux signals by name, for `lifecycle.stopSignal`.
 
 /// By number, from 1; the same on all machines we run on.
 const NAMES: [&str; 31] = [
@@ -6,9 +6,8 @@ const NAMES: [&str; 31] = [
     "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
     "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
 ];
-/// Other names.
 const ALIASES: [(&str, &str); 3] = [("IOT", "ABRT"), ("CLD", "CHLD"), ("POLL", "IO")];
-/// Those that mean nothing by themselves, as C libraries leave them over.
+/// Real-time signals that C libraries do not use themselves.
 const FIRST_REAL_TIME: u32 = 34;
 const LAST_REAL_TIME: u32 = 64;
 

@@ -1,4 +1,4 @@
-//! An agent that ends at any moment while a pod is made, and the one that goes on from there.
+//! An agent that is killed at any moment while it creates a pod, and its successor.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use kennel_node::runtime::{Error, Result, Runtime};
 use kennel_testkit::machine::possible;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::world::{PATIENCE, World};
+use crate::fixture::{DEADLINE, Fixture};
 
 /// What an agent that was killed has asked for is given up by the runtime, or was done. It is asked for again
 /// until it is done.
 async fn again<T, F: Future<Output = Result<T>>>(after: Duration, ask: impl Fn() -> F) -> T {
     // Whether it was done in time does not matter.
     let _given_up = timeout(after, ask()).await;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     loop {
         match ask().await {
             Ok(done) => return done,
@@ -28,24 +28,24 @@ async fn again<T, F: Future<Output = Result<T>>>(after: Duration, ask: impl Fn()
 }
 
 #[tokio::test]
-async fn a_pod_that_was_begun_is_made_once() {
+async fn an_interrupted_pod_is_created_once() {
     if !possible() {
         return;
     }
-    let world = World::new().await;
-    let container = world.script("app", "sleep 1000").await;
+    let fixture = Fixture::new().await;
+    let container = fixture.script("app", "sleep 1000").await;
     for milliseconds in [0, 10, 40, 90, 160] {
         let after = Duration::from_millis(milliseconds);
-        let mut config = world.pod(&format!("pod-{milliseconds}"));
+        let mut config = fixture.pod(&format!("pod-{milliseconds}"));
         config.host_network = false;
         config.hostname = "pod".to_owned();
-        let (cri, config, container) = (&world.cri, &config, &container);
+        let (cri, config, container) = (&fixture.cri, &config, &container);
         let sandbox = again(after, || cri.start_sandbox(config)).await;
         let sandbox = sandbox.as_str();
         let id = again(after / 4, || cri.create(config, sandbox, container)).await;
         again(after / 2, || cri.start(&id)).await;
 
-        let found = cri.look(&config.pod.uid).await.unwrap().unwrap();
+        let found = cri.inspect(&config.pod.uid).await.unwrap().unwrap();
         // A start that was given up is no run: nothing has run yet, and what comes next is the first one.
         let runs: Vec<_> = found.observed.runs.iter().map(|run| &run.id).collect();
         assert!(
@@ -61,5 +61,5 @@ async fn a_pod_that_was_begun_is_made_once() {
         );
         assert_eq!(found.stale, [""; 0], "after {after:?}");
     }
-    assert_eq!(world.cri.list().await.unwrap().len(), 5);
+    assert_eq!(fixture.cri.list().await.unwrap().len(), 5);
 }

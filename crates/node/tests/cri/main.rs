@@ -1,14 +1,14 @@
-//! The `cri` runtime against a real containerd with real containers: what the agent does to it through the
-//! trait, and nothing else. They need root.
+//! Tests of the CRI runtime against a real containerd with real containers, through the trait `Runtime` only. They need
+//! root.
 
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod endings;
+mod exits;
+mod fixture;
 mod images;
 mod interrupted;
-mod life;
+mod lifecycle;
 mod networks;
 mod outage;
 mod security;
 mod streams;
-mod world;

@@ -1,4 +1,4 @@
-//! The networks of pods: their own by CNI, with host ports; the machine's; and none to be had.
+//! Networks of pods: CNI with host ports, host networking, and a missing CNI configuration.
 
 use std::io::Read;
 use std::net::{IpAddr, TcpStream};
@@ -7,15 +7,15 @@ use kennel_node::runtime::{Dns, PortMapping, Runtime};
 use kennel_testkit::machine::{Containerd, possible};
 use kennel_testkit::{Deadline, eventually};
 
-use crate::world::World;
+use crate::fixture::Fixture;
 
 #[tokio::test]
-async fn a_pod_has_an_address_a_host_port_and_names() {
+async fn a_pod_has_an_address_a_host_port_and_dns() {
     if !possible() {
         return;
     }
-    let world = World::new().await;
-    let mut config = world.pod("web");
+    let fixture = Fixture::new().await;
+    let mut config = fixture.pod("web");
     config.host_network = false;
     config.hostname = "web-0".to_owned();
     config.ports = vec![PortMapping {
@@ -33,17 +33,19 @@ async fn a_pod_has_an_address_a_host_port_and_names() {
         "net.ipv4.ip_unprivileged_port_start".to_owned(),
         "0".to_owned(),
     );
-    let pod = world.start(config).await;
+    let pod = fixture.start(config).await;
     let uid = pod.config.pod.uid.clone();
-    let addresses = world.look(&uid).await.sandbox.unwrap().addresses;
+    let addresses = fixture.inspect(&uid).await.sandbox.unwrap().addresses;
     let [IpAddr::V4(address)] = addresses[..] else {
         panic!("{addresses:?}")
     };
     assert_eq!(address.octets()[..2], [10, 88]);
 
     let script = "while :; do hostname | nc -l -p 8080; done";
-    world.run(&pod, &world.script("app", script).await).await;
-    let machine = world.containerd.address();
+    fixture
+        .run(&pod, &fixture.script("app", script).await)
+        .await;
+    let machine = fixture.containerd.address();
     let answer = eventually(Deadline::seconds(30), || {
         let mut answer = String::new();
         let mut connection = TcpStream::connect((machine, 18080))?;
@@ -57,25 +59,25 @@ async fn a_pod_has_an_address_a_host_port_and_names() {
     assert_eq!(answer, "web-0\n");
 
     let script = "cat /etc/resolv.conf /proc/sys/net/ipv4/ip_unprivileged_port_start";
-    let text = world
-        .output(&pod, &world.script("names", script).await)
+    let text = fixture
+        .output(&pod, &fixture.script("names", script).await)
         .await;
     let expected = "search default.svc.cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n0";
     assert_eq!(text, expected);
 
     assert_eq!(
-        world.cri.health().await,
+        fixture.cri.health().await,
         kennel_node::runtime::Health::default()
     );
 }
 
 #[tokio::test]
-async fn with_no_network_for_pods_those_with_the_machines_run() {
+async fn without_cni_pods_with_host_networking_run() {
     if !possible() {
         return;
     }
-    let world = World::with(Containerd::builder().without_pod_network()).await;
-    let health = world.cri.health().await;
+    let fixture = Fixture::with(Containerd::builder().without_pod_network()).await;
+    let health = fixture.cri.health().await;
     assert_eq!(health.runtime, None);
     assert_eq!(
         health.network.as_deref(),
@@ -84,14 +86,14 @@ async fn with_no_network_for_pods_those_with_the_machines_run() {
              message:Network plugin returns error: cni plugin not initialized"
         )
     );
-    let pod = world.start(world.pod("host")).await;
-    let text = world
-        .output(&pod, &world.script("app", "ls /sys/class/net").await)
+    let pod = fixture.start(fixture.pod("host")).await;
+    let text = fixture
+        .output(&pod, &fixture.script("app", "ls /sys/class/net").await)
         .await;
     assert!(text.lines().any(|name| name == "eth0"), "{text}");
     assert!(
-        world
-            .look(&pod.config.pod.uid)
+        fixture
+            .inspect(&pod.config.pod.uid)
             .await
             .sandbox
             .unwrap()
@@ -99,10 +101,10 @@ async fn with_no_network_for_pods_those_with_the_machines_run() {
             .is_empty()
     );
 
-    let mut config = world.pod("own");
+    let mut config = fixture.pod("own");
     config.host_network = false;
     config.hostname = "own".to_owned();
-    let refused = world
+    let refused = fixture
         .cri
         .start_sandbox(&config)
         .await
@@ -111,24 +113,29 @@ async fn with_no_network_for_pods_those_with_the_machines_run() {
     let expected = "network is not ready: container runtime network not ready: NetworkReady=false";
     assert!(refused.starts_with(expected), "{refused}");
     assert!(
-        world.cri.look(&config.pod.uid).await.unwrap().is_none(),
+        fixture
+            .cri
+            .inspect(&config.pod.uid)
+            .await
+            .unwrap()
+            .is_none(),
         "nothing is left of it"
     );
 
     // As soon as there is one, it is used.
-    world.containerd.add_pod_network();
-    let deadline = tokio::time::Instant::now() + crate::world::PATIENCE;
-    while world.cri.health().await.network.is_some() {
+    fixture.containerd.add_pod_network();
+    let deadline = tokio::time::Instant::now() + crate::fixture::DEADLINE;
+    while fixture.cri.health().await.network.is_some() {
         assert!(
             tokio::time::Instant::now() < deadline,
             "the network is not seen"
         );
         tokio::task::yield_now().await;
     }
-    let pod = world.start(config).await;
+    let pod = fixture.start(config).await;
     assert_eq!(
-        world
-            .look(&pod.config.pod.uid)
+        fixture
+            .inspect(&pod.config.pod.uid)
             .await
             .sandbox
             .unwrap()

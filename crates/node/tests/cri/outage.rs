@@ -1,21 +1,21 @@
-//! containerd goes away and comes back; what it ran goes on.
+//! A restart of containerd, during which containers keep running.
 
 use kennel_node::runtime::{Error, Runtime};
 use kennel_testkit::machine::possible;
 use tokio::time::timeout;
 
-use crate::world::{PATIENCE, World};
+use crate::fixture::{DEADLINE, Fixture};
 
 #[tokio::test]
-async fn while_the_runtime_is_away_nothing_is_known_and_nothing_is_lost() {
+async fn containers_survive_a_restart_of_the_runtime() {
     if !possible() {
         return;
     }
-    let world = World::new().await;
-    let pod = world.start(world.pod("web")).await;
+    let fixture = Fixture::new().await;
+    let pod = fixture.start(fixture.pod("web")).await;
     let uid = pod.config.pod.uid.clone();
-    let flag = world.containerd.directory().join("flag");
-    let mut config = world
+    let flag = fixture.containerd.directory().join("flag");
+    let mut config = fixture
         .script(
             "app",
             "while [ ! -e /run/test/flag ]; do sleep 0.1; done; exit 4",
@@ -23,19 +23,19 @@ async fn while_the_runtime_is_away_nothing_is_known_and_nothing_is_lost() {
         .await;
     config.mounts = vec![kennel_node::runtime::Mount {
         container_path: "/run/test".into(),
-        host_path: world.containerd.directory().to_owned(),
+        host_path: fixture.containerd.directory().to_owned(),
         ..kennel_node::runtime::Mount::default()
     }];
-    let id = world.run(&pod, &config).await;
-    let before = world.look(&uid).await.runs;
+    let id = fixture.run(&pod, &config).await;
+    let before = fixture.inspect(&uid).await.runs;
 
-    world.containerd.kill();
+    fixture.containerd.kill();
     for answer in [
-        world.cri.list().await.map(|_| ()),
-        world.cri.look(&uid).await.map(|_| ()),
-        world.cri.start(&id).await,
-        world.cri.stop_sandbox(&pod.sandbox).await,
-        world
+        fixture.cri.list().await.map(|_| ()),
+        fixture.cri.inspect(&uid).await.map(|_| ()),
+        fixture.cri.start(&id).await,
+        fixture.cri.stop_sandbox(&pod.sandbox).await,
+        fixture
             .cri
             .create(&pod.config, &pod.sandbox, &config)
             .await
@@ -43,7 +43,7 @@ async fn while_the_runtime_is_away_nothing_is_known_and_nothing_is_lost() {
     ] {
         assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
     }
-    let health = world.cri.health().await;
+    let health = fixture.cri.health().await;
     assert!(
         health
             .runtime
@@ -51,10 +51,10 @@ async fn while_the_runtime_is_away_nothing_is_known_and_nothing_is_lost() {
             .starts_with("container runtime is down: ")
     );
 
-    world.containerd.start_again();
+    fixture.containerd.start_again();
     // All is to be looked at, and all is as it was.
     loop {
-        let told = timeout(PATIENCE, world.changes.lock().await.recv())
+        let told = timeout(DEADLINE, fixture.changes.lock().await.recv())
             .await
             .unwrap()
             .unwrap();
@@ -62,13 +62,13 @@ async fn while_the_runtime_is_away_nothing_is_known_and_nothing_is_lost() {
             break;
         }
     }
-    assert_eq!(world.look(&uid).await.runs, before);
+    assert_eq!(fixture.inspect(&uid).await.runs, before);
 
     // What ends while it is away is known afterwards.
-    world.containerd.kill();
+    fixture.containerd.kill();
     std::fs::write(flag, "").unwrap();
-    world.containerd.start_again();
-    let exit = world.ended(&uid, &id).await;
+    fixture.containerd.start_again();
+    let exit = fixture.exit_of(&uid, &id).await;
     assert_eq!(exit.code, 4);
-    assert_eq!(world.cri.health().await.runtime, None);
+    assert_eq!(fixture.cri.health().await.runtime, None);
 }

@@ -1,11 +1,11 @@
-//! What a container may do, sees and may use: as it finds it out itself.
+//! Security context and resources, as a container observes them.
 
 use kennel_node::runtime::{
     Capabilities, ContainerConfig, Device, Limits, Mount, Propagation, Seccomp, Security,
 };
 use kennel_testkit::machine::possible;
 
-use crate::world::{Started, World};
+use crate::fixture::{Fixture, Started};
 
 /// Changes the configuration of a container.
 type Change = fn(&mut ContainerConfig);
@@ -68,9 +68,9 @@ const CASES: [(&str, &str, Change, &str); 9] = [
         "pwd; echo $GREETING",
         |config| {
             config.working_dir = "/tmp".into();
-            config.env = vec![("GREETING".to_owned(), "hello $world".to_owned())];
+            config.env = vec![("GREETING".to_owned(), "hello $fixture".to_owned())];
         },
-        "/tmp\nhello $world",
+        "/tmp\nhello $fixture",
     ),
     (
         "memory",
@@ -89,22 +89,22 @@ const CASES: [(&str, &str, Change, &str); 9] = [
 ];
 
 #[tokio::test]
-async fn a_container_is_what_it_was_told_to_be() {
+async fn a_container_has_the_configured_properties() {
     if !possible() {
         return;
     }
-    let world = World::new().await;
-    let pod = world.start(world.pod("plain")).await;
+    let fixture = Fixture::new().await;
+    let pod = fixture.start(fixture.pod("plain")).await;
     for (name, script, change, expected) in CASES {
-        let mut config = world.script(name, script).await;
+        let mut config = fixture.script(name, script).await;
         change(&mut config);
-        assert_eq!(world.output(&pod, &config).await, expected, "{name}");
+        assert_eq!(fixture.output(&pod, &config).await, expected, "{name}");
     }
-    machine_is_seen(&world, &pod).await;
+    check_mounts_and_devices(&fixture, &pod).await;
 }
 
-async fn machine_is_seen(world: &World, pod: &Started) {
-    let shown = world.containerd.directory().join("shown");
+async fn check_mounts_and_devices(fixture: &Fixture, pod: &Started) {
+    let shown = fixture.containerd.directory().join("shown");
     std::fs::create_dir(&shown).unwrap();
     // What is mounted below is seen only where the machine shares its mounts.
     for arguments in [["-t", "tmpfs", "none"].as_slice(), &["--make-shared"]] {
@@ -117,7 +117,7 @@ async fn machine_is_seen(world: &World, pod: &Started) {
     std::fs::write(shown.join("file"), "content").unwrap();
     let script =
         "cat /shown/file; touch /shown/x 2>/dev/null || echo refused; ls -l /dev/zilch | cut -c1";
-    let mut config = world.script("mounts", script).await;
+    let mut config = fixture.script("mounts", script).await;
     config.mounts = vec![Mount {
         container_path: "/shown".into(),
         host_path: shown,
@@ -129,47 +129,47 @@ async fn machine_is_seen(world: &World, pod: &Started) {
         host_path: "/dev/null".into(),
         permissions: "rwm".to_owned(),
     }];
-    assert_eq!(world.output(pod, &config).await, "contentrefused\nc");
+    assert_eq!(fixture.output(pod, &config).await, "contentrefused\nc");
 }
 
 #[tokio::test]
-async fn pods_share_processes_if_told_so_and_privileged_ones_may_everything() {
+async fn pods_share_processes_if_configured_and_privileged_ones_are_unrestricted() {
     if !possible() {
         return;
     }
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let count = "ls -d /proc/[0-9]* | wc -l";
-    let alone = world.start(world.pod("alone")).await;
-    let text = world
-        .output(&alone, &world.script("count", count).await)
+    let alone = fixture.start(fixture.pod("alone")).await;
+    let text = fixture
+        .output(&alone, &fixture.script("count", count).await)
         .await;
     assert!(
         text.trim().parse::<u32>().unwrap() <= 3,
         "only its own: {text}"
     );
 
-    let mut config = world.pod("shared");
+    let mut config = fixture.pod("shared");
     config.share_processes = true;
-    let shared = world.start(config).await;
-    world
-        .run(&shared, &world.script("other", "exec sleep 4321").await)
+    let shared = fixture.start(config).await;
+    fixture
+        .run(&shared, &fixture.script("other", "exec sleep 4321").await)
         .await;
-    let text = world
-        .output(&shared, &world.script("list", "ps").await)
+    let text = fixture
+        .output(&shared, &fixture.script("list", "ps").await)
         .await;
     assert!(text.contains("sleep 4321"), "{text}");
 
-    let mut config = world.pod("host");
+    let mut config = fixture.pod("host");
     config.host_pid = true;
     config.host_ipc = true;
     config.privileged = true;
-    let host = world.start(config).await;
-    let mut config = world.script("all", "cat /proc/$PPID/comm >/dev/null; ps | grep -c containerd; mkdir /m; mount -t tmpfs none /m && echo mounted; ls /dev/kmsg").await;
+    let host = fixture.start(config).await;
+    let mut config = fixture.script("all", "cat /proc/$PPID/comm >/dev/null; ps | grep -c containerd; mkdir /m; mount -t tmpfs none /m && echo mounted; ls /dev/kmsg").await;
     config.security = Security {
         privileged: true,
         ..Security::default()
     };
-    let text = world.output(&host, &config).await;
+    let text = fixture.output(&host, &config).await;
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].parse::<u32>().unwrap() > 0, "{text}");
     assert_eq!(lines[1..], ["mounted", "/dev/kmsg"], "{text}");

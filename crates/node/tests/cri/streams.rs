@@ -1,11 +1,11 @@
-//! Commands that somebody watches, containers that somebody attaches to, ports that somebody connects to.
+//! Exec with streams, attach, and connections to ports.
 
 use kennel_node::runtime::{Attachment, ExecRequest, Reader, Runtime, Size};
 use kennel_testkit::machine::possible;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use crate::world::{PATIENCE, World, words};
+use crate::fixture::{DEADLINE, Fixture, words};
 
 const ALL: Attachment = Attachment {
     stdin: true,
@@ -17,7 +17,7 @@ const ALL: Attachment = Attachment {
 async fn all(reader: Option<Reader>) -> String {
     let mut text = String::new();
     let mut reader = reader.unwrap();
-    timeout(PATIENCE, reader.read_to_string(&mut text))
+    timeout(DEADLINE, reader.read_to_string(&mut text))
         .await
         .unwrap()
         .unwrap();
@@ -29,7 +29,7 @@ async fn until(reader: &mut Reader, wanted: &str) -> String {
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains(wanted) {
         let mut bytes = [0; 1024];
-        let count = timeout(PATIENCE, reader.read(&mut bytes))
+        let count = timeout(DEADLINE, reader.read(&mut bytes))
             .await
             .unwrap()
             .unwrap();
@@ -40,14 +40,14 @@ async fn until(reader: &mut Reader, wanted: &str) -> String {
 }
 
 #[tokio::test]
-async fn commands_have_streams_terminals_and_codes() {
+async fn exec_has_streams_terminals_and_exit_codes() {
     if !possible() {
         return;
     }
-    let world = World::new().await;
-    let pod = world.start(world.pod("web")).await;
-    let id = world
-        .run(&pod, &world.script("app", "sleep 1000").await)
+    let fixture = Fixture::new().await;
+    let pod = fixture.start(fixture.pod("web")).await;
+    let id = fixture
+        .run(&pod, &fixture.script("app", "sleep 1000").await)
         .await;
 
     let command = vec![
@@ -55,7 +55,7 @@ async fn commands_have_streams_terminals_and_codes() {
         "-c".to_owned(),
         "cat; echo err >&2; exit 6".to_owned(),
     ];
-    let mut session = world
+    let mut session = fixture
         .cri
         .exec_session(
             &id,
@@ -79,14 +79,14 @@ async fn commands_have_streams_terminals_and_codes() {
     );
     assert_eq!(out, much);
     assert_eq!(err, "err\n");
-    assert_eq!(timeout(PATIENCE, session.exit).await.unwrap().unwrap(), 6);
+    assert_eq!(timeout(DEADLINE, session.exit).await.unwrap().unwrap(), 6);
 
     let tty = Attachment { tty: true, ..ALL };
     let request = ExecRequest {
         command: words("/bin/sh"),
         streams: tty,
     };
-    let mut session = world.cri.exec_session(&id, &request).await.unwrap();
+    let mut session = fixture.cri.exec_session(&id, &request).await.unwrap();
     let (mut stdin, mut stdout) = (
         session.stdin.take().unwrap(),
         session.stdout.take().unwrap(),
@@ -108,26 +108,26 @@ async fn commands_have_streams_terminals_and_codes() {
         .await
         .unwrap();
     until(&mut stdout, "sized").await;
-    assert_eq!(timeout(PATIENCE, session.exit).await.unwrap().unwrap(), 2);
+    assert_eq!(timeout(DEADLINE, session.exit).await.unwrap().unwrap(), 2);
 }
 
 #[tokio::test]
-async fn one_can_attach_and_connect() {
+async fn attach_and_port_connections_work() {
     if !possible() {
         return;
     }
-    let world = World::new().await;
-    let mut config = world.pod("web");
+    let fixture = Fixture::new().await;
+    let mut config = fixture.pod("web");
     config.host_network = false;
     config.hostname = "web".to_owned();
-    let pod = world.start(config).await;
+    let pod = fixture.start(config).await;
 
-    let mut config = world
+    let mut config = fixture
         .script("echo", "while read line; do echo \"got $line\"; done")
         .await;
     config.stdin = true;
-    let id = world.run(&pod, &config).await;
-    let mut session = world.cri.attach(&id, ALL).await.unwrap();
+    let id = fixture.run(&pod, &config).await;
+    let mut session = fixture.cri.attach(&id, ALL).await.unwrap();
     session
         .stdin
         .as_mut()
@@ -137,15 +137,17 @@ async fn one_can_attach_and_connect() {
         .unwrap();
     until(session.stdout.as_mut().unwrap(), "got it").await;
     drop(session);
-    let run = world.look(&pod.config.pod.uid).await.runs.remove(0);
+    let run = fixture.inspect(&pod.config.pod.uid).await.runs.remove(0);
     assert!(run.is_running(), "it goes on: {run:?}");
 
     let server = "while :; do echo served | nc -l -p 8080; done";
-    world.run(&pod, &world.script("server", server).await).await;
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    fixture
+        .run(&pod, &fixture.script("server", server).await)
+        .await;
+    let deadline = tokio::time::Instant::now() + DEADLINE;
     loop {
         let mut text = String::new();
-        let mut connection = world.cri.connect(&pod.sandbox, 8080).await.unwrap();
+        let mut connection = fixture.cri.connect(&pod.sandbox, 8080).await.unwrap();
         if connection.read_to_string(&mut text).await.is_ok() && text == "served\n" {
             break;
         }

@@ -127,7 +127,7 @@ impl Worker {
 async fn remove_pod(shared: &Shared, pod: &Pod) -> Result<()> {
     let uid = &pod.id.uid;
     let runtime = &*shared.dependencies.runtime;
-    if let Some(found) = with_timeout(REMOVE_TIMEOUT, runtime.look(uid)).await? {
+    if let Some(found) = with_timeout(REMOVE_TIMEOUT, runtime.inspect(uid)).await? {
         for sandbox in sandboxes(&found) {
             with_timeout(REMOVE_TIMEOUT, runtime.stop_sandbox(sandbox)).await?;
         }
@@ -137,7 +137,7 @@ async fn remove_pod(shared: &Shared, pod: &Pod) -> Result<()> {
         for sandbox in sandboxes(&found) {
             with_timeout(REMOVE_TIMEOUT, runtime.remove_sandbox(sandbox)).await?;
         }
-        if with_timeout(REMOVE_TIMEOUT, runtime.look(uid))
+        if with_timeout(REMOVE_TIMEOUT, runtime.inspect(uid))
             .await?
             .is_some()
         {

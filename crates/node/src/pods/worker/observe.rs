@@ -26,7 +26,7 @@ impl Worker {
         if due > self.shared.now() {
             return;
         }
-        let look = self.shared.dependencies.runtime.look(&self.pod.id.uid);
+        let look = self.shared.dependencies.runtime.inspect(&self.pod.id.uid);
         let found = tokio::time::timeout(OBSERVE_TIMEOUT, look).await;
         let timed_out = || runtime::Error::TimedOut("it does not answer".to_owned());
         match found.unwrap_or_else(|_| Err(timed_out())) {

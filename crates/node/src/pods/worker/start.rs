@@ -186,7 +186,7 @@ impl Start {
     /// Removes a container that did not start, since its name would conflict with the next attempt. If this fails,
     /// that attempt reports the error.
     async fn remove_unstarted(&self, id: &str) {
-        let found = with_timeout(START_TIMEOUT, self.runtime().look(&self.pod.id.uid)).await;
+        let found = with_timeout(START_TIMEOUT, self.runtime().inspect(&self.pod.id.uid)).await;
         let runs = found.ok().flatten().map(|found| found.observed.runs);
         let mut runs = runs.into_iter().flatten();
         if runs.any(|run| run.id == id && run.state == State::Created)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::cgroups::Driver;
 use super::connection::Connection;
-use super::{api, found, translate};
+use super::{api, inventory, translate};
 use crate::runtime::{ContainerConfig, Error, Result, SandboxConfig};
 
 /// Extra time for the setup of networks.
@@ -24,7 +24,7 @@ pub(super) async fn sandbox(
         runtime_handler: config.handler.clone(),
     };
     match connection
-        .call_longer(request.clone(), NETWORK_TIMEOUT)
+        .call_with_extra_time(request.clone(), NETWORK_TIMEOUT)
         .await
     {
         Ok(response) => return Ok(response.pod_sandbox_id),
@@ -42,7 +42,9 @@ pub(super) async fn sandbox(
             }
         }
     }
-    let response = connection.call_longer(request, NETWORK_TIMEOUT).await?;
+    let response = connection
+        .call_with_extra_time(request, NETWORK_TIMEOUT)
+        .await?;
     Ok(response.pod_sandbox_id)
 }
 
@@ -114,7 +116,11 @@ pub(super) async fn stop_sandbox(connection: &Connection, id: &str) -> Result<()
     let request = api::StopPodSandboxRequest {
         pod_sandbox_id: id.to_owned(),
     };
-    ignore_not_found(connection.call_longer(request, NETWORK_TIMEOUT).await)
+    ignore_not_found(
+        connection
+            .call_with_extra_time(request, NETWORK_TIMEOUT)
+            .await,
+    )
 }
 
 /// Removes a sandbox and its containers; succeeds if it is gone.

@@ -31,7 +31,7 @@ pub(super) async fn run(
         timeout.saturating_add(TIMEOUT_GRACE)
     };
     let timed_out = || Error::TimedOut(format!("command {:?} timed out", command.join(" ")));
-    let Ok(response) = tokio::time::timeout(limit, connection.call_plainly(request)).await else {
+    let Ok(response) = tokio::time::timeout(limit, connection.call_once(request)).await else {
         return Err(timed_out());
     };
     let response = response.map_err(|status| match connection.classify(&status) {

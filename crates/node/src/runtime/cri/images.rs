@@ -179,7 +179,7 @@ async fn pull(
             auth,
         };
         // Without timeout: pulls may take long.
-        match connection.call_plainly(request).await {
+        match connection.call_once(request).await {
             Ok(response) => return Ok(response.image_ref),
             Err(status) => last = Some(status),
         }

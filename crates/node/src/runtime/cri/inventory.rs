@@ -9,7 +9,7 @@ use kennel_types::Timestamp;
 use std::net::IpAddr;
 
 use super::connection::Connection;
-use super::{api, labels, make};
+use super::{api, create, labels};
 use crate::runtime::{Error, Found, PodId, Result};
 
 /// Caches details of containers and sandboxes by id, which are valid as long as the listed state is the same.

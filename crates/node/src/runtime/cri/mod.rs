@@ -102,7 +102,7 @@ impl Runtime for Cri {
         self.inventory.list(&self.connection, None).await
     }
 
-    async fn look(&self, uid: &str) -> Result<Option<Found>> {
+    async fn inspect(&self, uid: &str) -> Result<Option<Found>> {
         Ok(self
             .inventory
             .list(&self.connection, Some(uid))

@@ -14,7 +14,7 @@ pub(super) async fn gracefully(connection: &Connection, id: &str, grace: Duratio
         container_id: id.to_owned(),
         timeout: i64::try_from(seconds).unwrap_or(i64::MAX),
     };
-    match connection.call_longer(request, grace).await {
+    match connection.call_with_extra_time(request, grace).await {
         Ok(_) | Err(Error::NotFound(_)) => Ok(()),
         Err(error) => Err(error),
     }
@@ -43,7 +43,7 @@ pub(super) async fn with_signal(
             container_id: id.to_owned(),
         };
         // Whether it exited or not, it is stopped now.
-        let _exited = tokio::time::timeout(grace, connection.call_plainly(wait)).await;
+        let _exited = tokio::time::timeout(grace, connection.call_once(wait)).await;
     }
     gracefully(connection, id, Duration::ZERO).await
 }

@@ -50,7 +50,7 @@ impl Runtime for FakeRuntime {
         Ok(self.all())
     }
 
-    async fn look(&self, uid: &str) -> Result<Option<Found>> {
+    async fn inspect(&self, uid: &str) -> Result<Option<Found>> {
         self.begin_request().await?;
         Ok(self.0.state().found(uid))
     }

@@ -112,9 +112,9 @@ impl Runtime for Process {
         blocking(&self.store, |store| Ok(store.list())).await
     }
 
-    async fn look(&self, uid: &str) -> Result<Option<Found>> {
+    async fn inspect(&self, uid: &str) -> Result<Option<Found>> {
         let uid = uid.to_owned();
-        blocking(&self.store, move |store| Ok(store.look(&uid))).await
+        blocking(&self.store, move |store| Ok(store.inspect(&uid))).await
     }
 
     fn changes(&self) -> mpsc::Receiver<String> {

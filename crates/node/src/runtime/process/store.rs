@@ -56,7 +56,7 @@ impl Store {
             .collect()
     }
 
-    pub(super) fn look(&self, uid: &str) -> Option<Found> {
+    pub(super) fn inspect(&self, uid: &str) -> Option<Found> {
         let of_pod = |(_, record): &(PathBuf, SandboxRecord)| record.uid == uid;
         self.found(self.sandboxes().filter(of_pod).collect())
     }

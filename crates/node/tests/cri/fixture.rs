@@ -1,4 +1,4 @@
-//! A containerd, the runtime on it, and short ways to make pods.
+//! A fixture: a containerd, the runtime on it, and helpers that create pods.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,25 +13,24 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout};
 
-/// What containers here are made of.
+/// The image of all containers.
 pub(crate) const IMAGE: &str = "kennel.test/app:1";
-/// By then everything has happened, on a machine that does much else.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Generous, for busy machines.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
 /// See the [module](self).
-pub(crate) struct World {
+pub(crate) struct Fixture {
     pub(crate) containerd: Containerd,
     pub(crate) cri: Cri,
     pub(crate) changes: Mutex<Receiver<String>>,
 }
 
-/// A pod that was started.
 pub(crate) struct Started {
     pub(crate) config: SandboxConfig,
     pub(crate) sandbox: String,
 }
 
-impl World {
+impl Fixture {
     pub(crate) async fn new() -> Self {
         Self::with(Containerd::builder()).await
     }
@@ -48,7 +47,7 @@ impl World {
         }
     }
 
-    /// The configuration of a pod, with the machine's network.
+    /// The configuration of a pod with host networking.
     pub(crate) fn pod(&self, name: &str) -> SandboxConfig {
         let uid = format!("uid-of-{name}");
         SandboxConfig {
@@ -60,7 +59,7 @@ impl World {
             hostname: String::new(),
             host_network: true,
             log_dir: self.logs(name),
-            // Others have pods of the same names.
+            // Concurrent tests have pods of the same names.
             cgroup: format!("/kubepods/pod{uid}-{}", self.containerd.network().name()),
             ..SandboxConfig::default()
         }
@@ -90,7 +89,7 @@ impl World {
         }
     }
 
-    /// Makes and starts a container.
+    /// Creates and starts a container.
     pub(crate) async fn run(&self, pod: &Started, config: &ContainerConfig) -> String {
         let id = self
             .cri
@@ -101,29 +100,29 @@ impl World {
         id
     }
 
-    /// Runs a script to its end, and says what it wrote.
+    /// Runs a container until its exit, and returns its output.
     pub(crate) async fn output(&self, pod: &Started, config: &ContainerConfig) -> String {
         let id = self.run(pod, config).await;
-        self.ended(&pod.config.pod.uid, &id).await;
+        self.exit_of(&pod.config.pod.uid, &id).await;
         let log = pod.config.log_dir.join(&config.log_path);
         let log = std::fs::read_to_string(log).unwrap();
         let content = |line: &str| line.splitn(4, ' ').nth(3).unwrap_or_default().to_owned();
         log.lines().map(content).collect::<Vec<_>>().join("\n")
     }
 
-    pub(crate) async fn look(&self, uid: &str) -> Observed {
-        let found = self.cri.look(uid).await.unwrap();
+    pub(crate) async fn inspect(&self, uid: &str) -> Observed {
+        let found = self.cri.inspect(uid).await.unwrap();
         found.map(|found| found.observed).unwrap_or_default()
     }
 
-    /// How a run ended, as soon as somebody is told.
-    pub(crate) async fn ended(&self, uid: &str, id: &str) -> Exit {
-        let deadline = Instant::now() + PATIENCE;
+    /// Waits for the exit of a container.
+    pub(crate) async fn exit_of(&self, uid: &str, id: &str) -> Exit {
+        let deadline = Instant::now() + DEADLINE;
         let mut changes = self.changes.lock().await;
         loop {
-            let found = match self.cri.look(uid).await {
+            let found = match self.cri.inspect(uid).await {
                 Ok(found) => found,
-                // We are told when it is back.
+                // A change is sent when it is back.
                 Err(Error::Unavailable(_)) => None,
                 Err(error) => panic!("{error}"),
             };
@@ -136,10 +135,10 @@ impl World {
             {
                 return exit;
             }
-            // Another look is taken when we are told to, and only then.
+            // Inspects again only after a change, so that missing changes fail the test.
             let left = deadline.saturating_duration_since(Instant::now());
-            let told = timeout(left, changes.recv()).await;
-            told.expect("told in time").expect("told at all");
+            let change = timeout(left, changes.recv()).await;
+            change.expect("in time").expect("the channel is open");
         }
     }
 }
