@@ -78,7 +78,7 @@ fn wait(ready: &std::fs::File, reaper: &Reaper, pid: i32) -> io::Result<Outcome>
         }
         if !readable && exit.is_some() {
             // It exited before it could open the pipe.
-            text.extend(b"the process that was to become the container ended early");
+            text.extend(b"the init process of the container exited early");
             return Ok(outcome(pid, exit, &text));
         }
     }

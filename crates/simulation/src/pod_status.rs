@@ -130,7 +130,7 @@ fn reason_and_message(
             Some(("ContainersNotInitialized", message))
         }
         (ConditionType::Ready, Stage::Ready) => {
-            let message = "a condition that the pod's readiness gates name is not \"True\"";
+            let message = "the condition of a readiness gate is not \"True\"";
             Some(("ReadinessGatesNotReady", message.to_owned()))
         }
         _ => {
@@ -213,7 +213,7 @@ fn state(pod: &SimulatedPod, container: &ContainerTemplate, now: &str) -> Value 
 
 /// The error message of a failed pull.
 fn unpullable(image: &str) -> String {
-    format!("failed to pull and unpack image {image:?}: the scenario says that it cannot be pulled")
+    format!("failed to pull and unpack image {image:?}: the scenario makes it unpullable")
 }
 
 /// Whether the containers wait for init containers.

@@ -92,7 +92,7 @@ async fn an_exit_is_reported_at_once_and_unchanged_pods_are_not() {
     let each = begun.elapsed() / 5;
     assert!(each < Duration::from_millis(900), "{each:?} for each");
 
-    // What was done before is heard; from then on there is nothing to say.
+    // Drains the changes of the setup; from then on there must be none.
     while let Ok(Some(told)) =
         tokio::time::timeout(Duration::from_secs(2), fixture.changes.lock().await.recv()).await
     {

@@ -39,7 +39,7 @@ async fn a_pod_survives_an_agent_restart_and_is_removed_completely() {
     assert_eq!(
         fixture.changes.lock().await.recv().await.as_ref(),
         Some(uid),
-        "what we did is told at once"
+        "our own change is reported at once"
     );
     let run = fixture.inspect(uid).await.runs.remove(0);
     assert!(run.is_running(), "{run:?}");

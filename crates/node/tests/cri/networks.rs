@@ -128,7 +128,7 @@ async fn without_cni_pods_with_host_networking_run() {
     while fixture.cri.health().await.network.is_some() {
         assert!(
             tokio::time::Instant::now() < deadline,
-            "the network is not seen"
+            "the network is not reported as ready"
         );
         tokio::task::yield_now().await;
     }

@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, Started};
 /// Changes the configuration of a container.
 type Change = fn(&mut ContainerConfig);
 
-/// A container's name, what it asks, what it was given, and what it must find.
+/// Name, script and configuration of a container, and its expected output.
 const CASES: [(&str, &str, Change, &str); 9] = [
     (
         "user",
@@ -106,7 +106,7 @@ async fn a_container_has_the_configured_properties() {
 async fn check_mounts_and_devices(fixture: &Fixture, pod: &Started) {
     let shown = fixture.containerd.directory().join("shown");
     std::fs::create_dir(&shown).unwrap();
-    // What is mounted below is seen only where the machine shares its mounts.
+    // Mounts below propagate only from shared mounts of the host.
     for arguments in [["-t", "tmpfs", "none"].as_slice(), &["--make-shared"]] {
         let mount = std::process::Command::new("mount")
             .args(arguments)

@@ -49,7 +49,7 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotMounted => f.write_str("no cgroups are mounted"),
-            Self::CannotCreate(error) => write!(f, "no cgroup can be made: {error}"),
+            Self::CannotCreate(error) => write!(f, "cannot create cgroups: {error}"),
         }
     }
 }

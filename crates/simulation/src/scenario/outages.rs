@@ -30,7 +30,7 @@ pub struct Outage {
 
 #[derive(Debug, thiserror::Error)]
 enum InvalidOutage {
-    #[error("one of `at` and `every` must say when it happens")]
+    #[error("one of `at` and `every` is required")]
     NoTime,
     #[error("`every` must be longer than zero")]
     ZeroPeriod,

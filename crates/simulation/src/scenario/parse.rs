@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn stars_stand_for_anything() {
         let check = |glob: &str, name: &str, expected: bool| {
-            let seen = Glob(glob.to_owned()).matches(name);
-            assert_eq!(seen, expected, "{glob} {name}");
+            let matches = Glob(glob.to_owned()).matches(name);
+            assert_eq!(matches, expected, "{glob} {name}");
         };
         check("*", "", true);
         check("sim-1", "sim-1", true);

@@ -168,7 +168,7 @@ fn reserved_for(error: &Error) -> Option<String> {
 
 /// The name is reserved, but nothing has it yet: an earlier request is still in progress, or being undone.
 fn still_in_progress(error: &Error) -> Error {
-    Error::Unavailable(format!("an earlier request is not over: {error}"))
+    Error::Unavailable(format!("an earlier request is still in progress: {error}"))
 }
 
 #[cfg(test)]

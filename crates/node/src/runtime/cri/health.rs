@@ -94,7 +94,7 @@ fn from_status(status: &api::RuntimeStatus) -> Health {
             }) => Some(format!(
                 "{what} not ready: {kind}=false reason:{reason} message:{message}"
             )),
-            None => Some(format!("{what} not ready: {kind} is not told")),
+            None => Some(format!("{what} not ready: {kind} is not reported")),
         }
     };
     Health {

@@ -51,7 +51,7 @@ impl Images {
         let pulled = self.find(connection, image, &reference).await?;
         pulled.ok_or_else(|| Error::Image {
             reason: "ErrImagePull",
-            message: format!("the image {image:?} was pulled and is gone again"),
+            message: format!("the image {image:?} disappeared after it was pulled"),
         })
     }
 

@@ -49,6 +49,6 @@ pub(super) async fn with_signal(
 }
 
 pub(super) fn signal_number(name: &str) -> Result<u32> {
-    let refused = || Error::Refused(format!("lifecycle.stopSignal: there is no signal {name:?}"));
+    let refused = || Error::Refused(format!("lifecycle.stopSignal: unknown signal {name:?}"));
     signals::number(name).ok_or_else(refused)
 }

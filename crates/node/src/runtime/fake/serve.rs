@@ -18,7 +18,7 @@ const CHANGES: usize = 1024;
 
 fn unsupported() -> Error {
     Error::Refused(
-        "a simulated container runs nothing that could be looked into: \
+        "containers of --runtime=simulated support no exec, attach or port-forward: \
          start the agent with --runtime=process or --runtime=cri"
             .to_owned(),
     )

@@ -34,7 +34,7 @@ async fn request(socket: &mut UnixStream, name: &str) -> Result<()> {
     }
     match String::from_utf8_lossy(&reply).as_ref() {
         OK => Ok(()),
-        why => Err(Error::Failed(format!("{name} was not done: {why}"))),
+        why => Err(Error::Failed(format!("the shim refused {name}: {why}"))),
     }
 }
 

@@ -52,12 +52,12 @@ impl Launcher {
         match dir.status() {
             Status::Supervised(Some(_)) | Status::Orphaned(_) => return Ok(()),
             Status::Exited(_) => {
-                return Err(Error::Failed(format!("container {} has ended", dir.id())));
+                return Err(Error::Failed(format!("container {} has exited", dir.id())));
             }
             Status::Created | Status::Supervised(None) => {}
         }
         if Store::is_stopped(&dir) {
-            return Err(Error::Failed("its sandbox was stopped".to_owned()));
+            return Err(Error::Failed("the sandbox was stopped".to_owned()));
         }
         let report = timeout(START_TIMEOUT, self.launch(&dir)).await;
         let report = report
@@ -65,7 +65,7 @@ impl Launcher {
         match report.as_str() {
             OK => {}
             ALREADY => wait_for_start(&dir).await?,
-            "" => return Err(Error::Failed("its shim ended early".to_owned())),
+            "" => return Err(Error::Failed("the shim exited early".to_owned())),
             why => return Err(Error::Failed(why.to_owned())),
         }
         self.watch(uid, dir);

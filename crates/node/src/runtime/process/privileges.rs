@@ -22,8 +22,8 @@ impl Privileges {
         let root = rustix::process::geteuid().is_root() && may_mount();
         if !root {
             tracing::warn!(
-                "not root: containers get no mounts, no users and no view of processes of their own, \
-                 and pods that ask for such are refused"
+                "not root: containers get no mount and PID namespaces and no users of their own, and pods that need them \
+                 are refused"
             );
         }
         let cgroups = Cgroups::find();
@@ -31,7 +31,7 @@ impl Privileges {
             Ok(()) => Some(cgroups),
             Err(why) => {
                 tracing::warn!(
-                    "resource limits of containers have no effect, and none is measured: {why}"
+                    "resource limits of containers have no effect, and usage is not measured: {why}"
                 );
                 None
             }

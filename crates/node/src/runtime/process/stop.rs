@@ -43,7 +43,7 @@ pub(super) async fn container(dir: Dir, grace: Duration) -> Result<()> {
     send(Signal::KILL).map_err(failed)?;
     let alive = |_| {
         Error::TimedOut(format!(
-            "container {} was killed and has not ended yet",
+            "container {} was killed and has not exited yet",
             dir.id()
         ))
     };
@@ -121,9 +121,9 @@ pub(super) async fn kill_orphan(dir: Dir) {
             group.remove();
         }
         let message = if alive {
-            "its shim was killed, and so it was, too"
+            "the container was killed because its shim was killed"
         } else {
-            "it ended while nobody watched: its shim was killed, or the machine restarted"
+            "the exit was not observed: the shim was killed, or the machine restarted"
         };
         let exit = Exit {
             since: start.since,

@@ -23,15 +23,15 @@ pub(super) fn sandbox(config: &SandboxConfig, privileges: &Privileges) -> Result
         ),
         (
             !config.sysctls.is_empty(),
-            format!("sets no sysctls: set them on the machine, or {ENGINE}"),
+            format!("cannot set sysctls: set them on the machine, or {ENGINE}"),
         ),
         (
             !config.handler.is_empty(),
-            format!("knows no runtime classes: leave out runtimeClassName, or {ENGINE}"),
+            format!("has no runtime classes: leave out runtimeClassName, or {ENGINE}"),
         ),
         (
             !privileges.root && !config.host_pid,
-            "hides no processes without root: set hostPID: true, or run the agent as root"
+            "cannot hide processes without root: set hostPID: true, or run the agent as root"
                 .to_owned(),
         ),
     ];
@@ -64,11 +64,11 @@ pub(super) fn container(
                     .devices
                     .iter()
                     .any(|device| device.host_path != device.container_path),
-            format!("cannot give devices other names: use the machine's, or {ENGINE}"),
+            format!("cannot rename devices: use the host's paths, or {ENGINE}"),
         ),
         (
             !security.username.is_empty() && security.user.is_none(),
-            format!("knows users by number: set runAsUser, or {ENGINE}"),
+            format!("needs numeric users: set runAsUser, or {ENGINE}"),
         ),
         (
             unknown.is_some(),
@@ -97,7 +97,7 @@ fn without_root(config: &ContainerConfig) -> Result<(), Error> {
         (
             moved.is_some(),
             format!(
-                "mounts nothing without root: give {} the same path in the container as on the machine \
+                "cannot mount without root: give {} the same path in the container as on the machine \
                  and let it be written to, {OR}",
                 moved.map_or(String::new(), |mount| mount
                     .container_path
@@ -109,17 +109,19 @@ fn without_root(config: &ContainerConfig) -> Result<(), Error> {
             security.user.is_some_and(|user| user != own_user)
                 || security.group.is_some_and(|group| group != own_group),
             format!(
-                "runs everything as the agent's own user without root: leave out runAsUser and runAsGroup, {OR}"
+                "runs everything as the agent's user without root: leave out runAsUser and runAsGroup, {OR}"
             ),
         ),
         (
             security.groups.iter().any(|group| *group != own_group),
-            format!("adds no groups without root: leave out fsGroup and supplementalGroups, {OR}"),
+            format!(
+                "cannot add groups without root: leave out fsGroup and supplementalGroups, {OR}"
+            ),
         ),
         (
             security.privileged || !security.capabilities.add.is_empty(),
             format!(
-                "gives no privileges without root: leave out privileged and capabilities.add, {OR}"
+                "cannot give privileges without root: leave out privileged and capabilities.add, {OR}"
             ),
         ),
         (
