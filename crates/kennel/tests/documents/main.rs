@@ -6,5 +6,6 @@
 )]
 
 mod api_reference;
+mod architecture;
 mod links;
 mod reference;
