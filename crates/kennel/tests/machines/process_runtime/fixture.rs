@@ -103,7 +103,7 @@ impl Fixture {
     }
 
     pub(crate) async fn state(&self, id: &str) -> Option<Run> {
-        let found = self.runtime.look(&self.pod.pod.uid).await.unwrap()?;
+        let found = self.runtime.inspect(&self.pod.pod.uid).await.unwrap()?;
         found.observed.runs.into_iter().find(|run| run.id == id)
     }
 
@@ -147,7 +147,7 @@ impl Fixture {
         self.runtime.remove_sandbox(&self.sandbox).await.unwrap();
         assert!(
             self.runtime
-                .look(&self.pod.pod.uid)
+                .inspect(&self.pod.pod.uid)
                 .await
                 .unwrap()
                 .is_none()

@@ -176,7 +176,7 @@ async fn a_stopped_sandbox_starts_nothing() {
     assert!(fixture.runtime.start(&id).await.is_err());
     let found = fixture
         .runtime
-        .look(&fixture.pod.pod.uid)
+        .inspect(&fixture.pod.pod.uid)
         .await
         .unwrap()
         .unwrap();

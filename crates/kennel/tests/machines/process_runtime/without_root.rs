@@ -82,7 +82,7 @@ async fn helper_that_is_nobody() {
         id
     };
     let code = async |id: &str| loop {
-        let found = runtime.look("uid").await.unwrap().unwrap().observed;
+        let found = runtime.inspect("uid").await.unwrap().unwrap().observed;
         let run = found.runs.into_iter().find(|run| run.id == id).unwrap();
         if let State::Exited(exit) = run.state {
             return exit.code;
