@@ -9,6 +9,7 @@
 //! watch and to write.
 
 pub mod agent;
+pub(crate) mod directory_watch;
 pub mod inputs;
 pub mod kubelet_api;
 pub mod manifests;

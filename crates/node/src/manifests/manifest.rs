@@ -1,4 +1,4 @@
-//! A file's pod: read, refused if it cannot be run, filled in as the API would, given a name and a uid.
+//! Makes a static pod of a manifest: parses it, sets its name and uid, applies the API's defaults, and validates it.
 
 use std::path::Path;
 
@@ -6,54 +6,86 @@ use kennel_core::pod::defaults;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{HASH, SEEN, SOURCE, refuse};
+use super::validate::{self, InvalidPod};
+use super::{HASH, SEEN, SOURCE};
+use crate::pods::pod::PodError;
 use crate::pods::{Origin, Pod};
 
-/// The pod that a file asks for, or what is wrong with it.
-pub(super) fn read(text: &[u8], path: &Path, node_name: &str, now: &str) -> Result<Pod, String> {
-    let mut object = parse(text)
-        .map_err(|why| format!("couldn't parse as pod({why}), please check manifest file"))?;
-    let hash = hash(&object, path, node_name);
-    complete(&mut object, &hash, node_name, now);
-    refuse::check(&object).map_err(|why| format!("invalid pod: {why}"))?;
-    if let Some(what) = refuse::reference(&object["spec"]) {
-        return Err(format!("static pods may not reference {what}"));
-    }
-    Pod::parse(object, Origin::File).map_err(|error| format!("invalid pod: {error}"))
+/// Why a manifest cannot be used, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ManifestError {
+    #[error("couldn't parse as pod({0}), please check manifest file")]
+    Parse(ParseError),
+    #[error("invalid pod: {0}")]
+    Invalid(InvalidPod),
+    #[error("invalid pod: {0}")]
+    Pod(PodError),
+    /// The kind of the object.
+    #[error("static pods may not reference {0}")]
+    Reference(&'static str),
 }
 
-/// JSON is YAML, so one way is enough for both.
-fn parse(text: &[u8]) -> Result<Value, String> {
-    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
-    let object: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-    let kind = (&object["apiVersion"], &object["kind"]);
-    if kind.0 != "v1" || kind.1 != "Pod" {
-        return Err(format!(
-            "it is no v1 Pod: apiVersion {}, kind {}",
-            kind.0, kind.1
-        ));
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ParseError {
+    #[error(transparent)]
+    Utf8(#[from] std::str::Utf8Error),
+    #[error(transparent)]
+    Yaml(#[from] serde_saphyr::Error),
+    #[error("it is no v1 Pod: apiVersion {api_version}, kind {kind}")]
+    Kind { api_version: Value, kind: Value },
+    #[error(transparent)]
+    Field(#[from] serde_json::Error),
+    #[error("name is needed for the pod")]
+    NoName,
+}
+
+pub(super) fn read(
+    text: &[u8],
+    path: &Path,
+    node_name: &str,
+    now: &str,
+) -> Result<Pod, ManifestError> {
+    let mut object = parse(text).map_err(ManifestError::Parse)?;
+    let hash = hash(&object, path, node_name);
+    set_fields(&mut object, &hash, node_name, now);
+    validate::check(&object).map_err(ManifestError::Invalid)?;
+    if let Some(kind) = validate::reference(&object["spec"]) {
+        return Err(ManifestError::Reference(kind));
     }
-    let typed = serde_json::from_value::<k8s_openapi::api::core::v1::Pod>(object.clone());
-    typed.map_err(|error| error.to_string())?;
+    Pod::parse(object, Origin::File).map_err(ManifestError::Pod)
+}
+
+/// JSON is YAML, so one parser reads both.
+fn parse(text: &[u8]) -> Result<Value, ParseError> {
+    let text = std::str::from_utf8(text)?;
+    let object: Value = serde_saphyr::from_str(text)?;
+    let (api_version, kind) = (&object["apiVersion"], &object["kind"]);
+    if api_version != "v1" || kind != "Pod" {
+        return Err(ParseError::Kind {
+            api_version: api_version.clone(),
+            kind: kind.clone(),
+        });
+    }
+    serde_json::from_value::<k8s_openapi::api::core::v1::Pod>(object.clone())?;
     match object["metadata"]["name"].as_str() {
-        None | Some("") => Err("name is needed for the pod".to_owned()),
+        None | Some("") => Err(ParseError::NoName),
         Some(_) => Ok(object),
     }
 }
 
-/// What makes this pod another one than before: what the file says (not how), where, and on which node. What is
-/// filled in has no part in it: a newer version of ours must not restart anything.
+/// The static pod's uid: changes with the manifest's content, its path and the node's name. Defaults are not part of
+/// it, so that a version of ours with other defaults restarts nothing.
 fn hash(object: &Value, path: &Path, node_name: &str) -> String {
     let mut hasher = Sha256::new();
     hasher.update(format!("host:{node_name}file:{}", path.display()));
     hasher.update(object.to_string());
     let digest = hasher.finalize();
-    // As long as upstream's, which uses MD5.
+    // The length of upstream's hash, which is MD5.
     let first = u128::from_be_bytes(digest[..16].try_into().expect("16 bytes are 16 bytes"));
     format!("{first:032x}")
 }
 
-fn complete(object: &mut Value, hash: &str, node_name: &str, now: &str) {
+fn set_fields(object: &mut Value, hash: &str, node_name: &str, now: &str) {
     let metadata = &mut object["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
     metadata["name"] = format!("{name}-{}", node_name.to_lowercase()).into();
@@ -78,7 +110,7 @@ fn complete(object: &mut Value, hash: &str, node_name: &str, now: &str) {
     object["status"] = json!({"phase": "Pending"});
 }
 
-/// Nothing that is wrong with its node drives a static pod away.
+/// Taints of the node must not evict a static pod.
 fn tolerate_all(spec: &mut Value) {
     let all = json!({"operator": "Exists", "effect": "NoExecute"});
     match &mut spec["tolerations"] {

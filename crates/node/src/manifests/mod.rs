@@ -1,87 +1,79 @@
-//! Static pods: what the files of a directory say, this node runs, whether or not there is a server.
+//! Static pods: runs the pods of a directory of manifests, with or without an API server.
 //!
 //! ```text
-//!   files ─▶ folder ─▶ manifest (a file's pod) ─▶ gate (the old one ends first) ─▶ keeper
-//!     ▲ bell                                        └─▶ mirror ─▶ API
+//!   files ─▶ directory ─▶ manifest (a file's pod) ─▶ sequencer (the old pod ends first) ─▶ pods::manager
+//!     ▲ crate::directory_watch                          └─▶ mirror ─▶ API
 //! ```
 //!
-//! A file that makes no sense is told about and changes nothing: the other files' pods go on, and so does the
-//! pod that the file asked for before.
+//! An invalid manifest is reported and changes nothing: the pods of other manifests go on, and so does the pod of its
+//! last valid version.
 
-pub(crate) mod bell;
-mod folder;
-mod gate;
+mod directory;
 mod manifest;
 pub mod mirror;
-mod refuse;
+mod sequencer;
 #[cfg(test)]
 mod tests;
+mod validate;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::clock;
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::metrics::{Counter, Gauge, Observed, Page};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::bell::Bell;
-use self::folder::{Complaint, Folder};
-use self::gate::{Gate, Present, Step};
+use self::directory::{Invalid, ManifestDirectory, StaticPods};
+use self::sequencer::{RunningPods, Sequencer, Step};
+use crate::directory_watch::DirectoryWatch;
 use crate::pods::{Origin, PodCache, PodUpdate};
-use crate::runtime::Runtime;
+use crate::runtime::{PodId, Runtime};
 
-/// The pods of files say where they come from with this annotation.
+/// The annotation that says where a pod comes from: `file`.
 pub const SOURCE: &str = "kubernetes.io/config.source";
-/// What a file's pod is a hash of.
+/// The annotation with the hash of a static pod's manifest.
 pub const HASH: &str = "kubernetes.io/config.hash";
-/// When a file was read.
+/// The annotation with the time when a manifest was read.
 pub const SEEN: &str = "kubernetes.io/config.seen";
 
-/// How often the directory is looked through, even if nobody has rung: upstream's own period.
-const LOOK: Duration = Duration::from_secs(20);
-/// How long to wait for more after the bell: whoever writes one file often writes another.
-const SETTLE: Duration = Duration::from_millis(50);
-/// How often to look whether an old pod is over, while a new one waits for that.
-const WAIT: Duration = Duration::from_millis(250);
-
-/// How long a runtime may take to list what it has.
-const LIST: Duration = Duration::from_secs(10);
+/// How often the directory is read if no change is notified: upstream's period.
+const POLL_INTERVAL: Duration = Duration::from_secs(20);
+/// Wait for further changes after a notification: files are often written together.
+const SETTLE_DELAY: Duration = Duration::from_millis(50);
+/// How often to check whether an old pod has terminated while its successor waits.
+const TERMINATION_POLL_INTERVAL: Duration = Duration::from_millis(250);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What static pods need.
 pub struct Manifests {
-    /// The directory of files.
     pub dir: PathBuf,
-    /// The node's name.
     pub node_name: String,
-    /// What runs pods: what is left of a file's earlier pod ends before the next one starts.
     pub runtime: Arc<dyn Runtime>,
-    /// The pods that are being looked after.
-    pub directory: Arc<PodCache>,
-    /// Takes events about files that make no sense; none without a server.
+    pub cache: Arc<PodCache>,
+    /// Records events about invalid manifests; none without an API server.
     pub events: Option<Recorder>,
-    /// Where numbers go.
     pub metrics: Arc<Metrics>,
-    /// Takes what is to run.
+    /// To the pod manager.
     pub pods: mpsc::Sender<PodUpdate>,
-    /// Takes what is to be shown in the API ([`mirror::Mirror`]); none without a server.
-    pub shown: Option<mpsc::Sender<PodUpdate>>,
+    /// To [`mirror::Mirror`]; none without an API server.
+    pub mirror: Option<mpsc::Sender<PodUpdate>>,
 }
 
 kennel_core::metrics! {
     pub METRICS;
-    Gauge PODS = "kennel_static_pods" [] "Pods that files on this machine ask for.";
-    Gauge UNUSABLE = "kennel_static_pod_files_unusable" []
-        "Files in the directory of static pods that make no sense.";
+    Gauge PODS = "kennel_static_pods" [] "Static pods of valid manifests.";
+    Gauge UNUSABLE = "kennel_static_pod_files_unusable" [] "Invalid manifests of static pods.";
     Counter FAILURES = "kennel_static_pod_failures_total" []
-        "How often a file made no sense when it appeared or changed.";
+        "How often a manifest was invalid when it appeared or changed.";
 }
 
-/// Numbers about static pods.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    unusable: Gauge,
+    invalid: Gauge,
     failures: Counter,
     pods: Gauge,
 }
@@ -89,119 +81,120 @@ pub struct Metrics {
 impl Observed for Metrics {
     fn show(&self, page: &mut Page) {
         page.number(&PODS, self.pods.get());
-        page.number(&UNUSABLE, self.unusable.get());
+        page.number(&UNUSABLE, self.invalid.get());
         page.number(&FAILURES, self.failures.get());
     }
 }
 
-/// Follows the directory, until told to stop.
-pub async fn watch(manifests: Manifests, stop: CancellationToken) {
+/// Follows the directory until `stop`.
+pub async fn run(manifests: Manifests, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = manifests.follow() => {}
+        () = manifests.run() => {}
     }
 }
 
 impl Manifests {
-    async fn follow(self) {
-        let folder = Folder::new(self.dir.clone(), &self.node_name);
-        let mut folder = Some(folder);
-        let bell = Bell::new(&self.dir);
-        let mut gate = Gate::default();
+    /// Returns once the pod manager has stopped.
+    async fn run(self) {
+        let mut directory = ManifestDirectory::new(self.dir.clone(), &self.node_name);
+        let watch = DirectoryWatch::new(&self.dir);
+        let mut sequencer = Sequencer::default();
         let mut synced = false;
         loop {
-            bell.listen();
-            let read = self.read(&mut folder).await;
-            gate.wants(read);
-            if !self.pass(&mut gate, &mut synced).await {
+            watch.attach();
+            let pods;
+            (directory, pods) = self.read(directory).await;
+            sequencer.set_desired(pods);
+            if !self.forward(&mut sequencer, &mut synced).await {
                 return;
             }
-            let next = tokio::time::Instant::now() + LOOK;
-            while !self.wait(&bell, &gate, next).await {
-                if !self.pass(&mut gate, &mut synced).await {
+            let next_poll = Instant::now() + POLL_INTERVAL;
+            while !self.wait(&watch, &sequencer, next_poll).await {
+                if !self.forward(&mut sequencer, &mut synced).await {
                     return;
                 }
             }
         }
     }
 
-    /// Looks through the directory, away from the threads that must not wait for disks.
-    async fn read(&self, folder: &mut Option<Folder>) -> folder::Pods {
-        let mut taken = folder.take().expect("it is put back after each look");
-        let looked = tokio::task::spawn_blocking(move || {
-            let complaints = taken.look(&kennel_client::clock::now_rfc3339());
-            (taken, complaints)
+    /// Reads the directory on a thread that may wait for disks.
+    async fn read(&self, mut directory: ManifestDirectory) -> (ManifestDirectory, StaticPods) {
+        let read = tokio::task::spawn_blocking(move || {
+            let invalid = directory.read(&clock::now_rfc3339());
+            (directory, invalid)
         });
-        let (taken, complaints) = looked.await.expect("looking at files does not panic");
-        for complaint in &complaints {
-            self.complain(complaint);
+        let (directory, invalid) = read.await.expect("reading manifests does not panic");
+        for invalid in &invalid {
+            self.report(invalid);
         }
-        let pods = taken.pods();
-        self.metrics.unusable.set(count(taken.unusable()));
+        let pods = directory.pods();
+        self.metrics.invalid.set(count(directory.invalid()));
         self.metrics.pods.set(count(pods.len()));
-        *folder = Some(taken);
-        pods
+        (directory, pods)
     }
 
-    /// Tells what can be told now. Does anybody still listen?
-    async fn pass(&self, gate: &mut Gate, synced: &mut bool) -> bool {
-        let present = Here::look(&self.runtime, &self.directory, gate.needs_runtime()).await;
-        for step in gate.steps(&present) {
-            let (change, keeper) = match step {
-                Step::Start(pod) => (PodUpdate::Set(pod), true),
-                Step::End(id) => {
-                    let told = self.pods.send(PodUpdate::Removed(id)).await;
-                    if told.is_err() {
-                        return false;
-                    }
-                    continue;
+    /// Sends the updates that can be sent now. Returns false once the pod manager has stopped.
+    async fn forward(&self, sequencer: &mut Sequencer, synced: &mut bool) -> bool {
+        let running = self.running_pods(sequencer.needs_runtime()).await;
+        for step in sequencer.steps(&running) {
+            let sent = match step {
+                Step::Start(pod) => self.send_to_both(PodUpdate::Set(pod)).await,
+                Step::Stop(id) => self.pods.send(PodUpdate::Removed(id)).await.is_ok(),
+                // The mirror pod stays until the pod has terminated.
+                Step::Stopped(id) => {
+                    self.send_to_mirror(PodUpdate::Removed(id)).await;
+                    true
                 }
-                Step::Over(id) => (PodUpdate::Removed(id), false),
             };
-            if !self.tell(change, keeper).await {
+            if !sent {
                 return false;
             }
         }
         if std::mem::replace(synced, true) {
             return true;
         }
-        self.tell(PodUpdate::Synced(Origin::File), true).await
+        self.send_to_both(PodUpdate::Synced(Origin::File)).await
     }
 
-    /// Tells whoever shows pods, after whoever keeps them if he is to know: an API that is slow is no reason to
-    /// keep a pod waiting.
-    async fn tell(&self, change: PodUpdate, keeper: bool) -> bool {
-        if keeper && self.pods.send(change.clone()).await.is_err() {
+    /// The pod manager first: a slow API must not delay pods. Returns false once the pod manager has stopped.
+    async fn send_to_both(&self, update: PodUpdate) -> bool {
+        if self.pods.send(update.clone()).await.is_err() {
             return false;
         }
-        if let Some(shown) = &self.shown {
-            let _nobody = shown.send(change).await;
-        }
+        self.send_to_mirror(update).await;
         true
     }
 
-    /// Waits for the bell or the next look, and says so; or for a moment, if a pod waits for another's end.
-    async fn wait(&self, bell: &Bell, gate: &Gate, next: tokio::time::Instant) -> bool {
-        let moment = async {
-            if gate.is_waiting() {
-                tokio::time::sleep(WAIT).await;
+    async fn send_to_mirror(&self, update: PodUpdate) {
+        if let Some(mirror) = &self.mirror {
+            let _stopped = mirror.send(update).await;
+        }
+    }
+
+    /// Returns true when the directory is to be read again, false when only [`Self::forward`] is due because a pod
+    /// waits for another's termination.
+    async fn wait(&self, watch: &DirectoryWatch, sequencer: &Sequencer, next_poll: Instant) -> bool {
+        let termination_poll = async {
+            if sequencer.is_waiting() {
+                tokio::time::sleep(TERMINATION_POLL_INTERVAL).await;
             } else {
                 std::future::pending::<()>().await;
             }
         };
         tokio::select! {
-            () = bell.rung() => {
-                tokio::time::sleep(SETTLE).await;
+            () = watch.changed() => {
+                tokio::time::sleep(SETTLE_DELAY).await;
                 true
             }
-            () = tokio::time::sleep_until(next) => true,
-            () = moment => false,
+            () = tokio::time::sleep_until(next_poll) => true,
+            () = termination_poll => false,
         }
     }
 
-    fn complain(&self, complaint: &Complaint) {
-        let Complaint { file, why } = complaint;
-        let message = format!("Can't process manifest file {:?}: {why}", file.display());
+    fn report(&self, invalid: &Invalid) {
+        let Invalid { file, error } = invalid;
+        let message = format!("Can't process manifest file {:?}: {error}", file.display());
         tracing::error!("{message}");
         self.metrics.failures.increment();
         if let Some(events) = &self.events {
@@ -215,42 +208,39 @@ impl Manifests {
             );
         }
     }
+
+    async fn running_pods(&self, with_runtime: bool) -> Running<'_> {
+        let found = if with_runtime {
+            // If the runtime is unavailable nothing starts anyway, so there is nothing to wait for.
+            let listed = tokio::time::timeout(LIST_TIMEOUT, self.runtime.list()).await;
+            listed.ok().and_then(Result::ok).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        Running {
+            cache: &self.cache,
+            runtime: found.into_iter().map(|found| found.pod).collect(),
+        }
+    }
 }
 
 fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What there is of pods on this machine.
-struct Here<'a> {
-    directory: &'a PodCache,
-    /// Namespace, name and uid of what the runtime has.
-    runtime: Vec<crate::runtime::PodId>,
+struct Running<'a> {
+    cache: &'a PodCache,
+    runtime: Vec<PodId>,
 }
 
-impl<'a> Here<'a> {
-    async fn look(runtime: &Arc<dyn Runtime>, directory: &'a PodCache, needed: bool) -> Self {
-        let found = if needed {
-            // Without the runtime nothing starts anyway; then there is nothing to wait for.
-            let listed = tokio::time::timeout(LIST, runtime.list()).await;
-            listed.ok().and_then(Result::ok).unwrap_or_default()
-        } else {
-            Vec::new()
-        };
-        let runtime = found.into_iter().map(|found| found.pod).collect();
-        Self { directory, runtime }
-    }
-}
-
-impl Present for Here<'_> {
-    fn is_kept(&self, uid: &str) -> bool {
-        self.directory.by_uid(uid).is_some()
+impl RunningPods for Running<'_> {
+    fn is_managed(&self, uid: &str) -> bool {
+        self.cache.by_uid(uid).is_some()
     }
 
-    fn has_another(&self, id: &crate::runtime::PodId) -> bool {
-        let named = |other: &&crate::runtime::PodId| {
+    fn has_namesake(&self, id: &PodId) -> bool {
+        self.runtime.iter().any(|other| {
             other.namespace == id.namespace && other.name == id.name && other.uid != id.uid
-        };
-        self.runtime.iter().any(|other| named(&other))
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Files appear, change and vanish; pods follow.
+//! Manifests appear, change and vanish, and pods follow.
 
 use std::fs;
 use std::path::Path;
@@ -18,12 +18,12 @@ fn manifest(name: &str, image: &str) -> String {
     )
 }
 
-/// A node that follows a directory.
+/// A node that follows a directory of manifests.
 struct Node {
     dir: TempDir,
-    directory: Arc<PodCache>,
+    cache: Arc<PodCache>,
     metrics: Arc<Metrics>,
-    changes: mpsc::Receiver<PodUpdate>,
+    updates: mpsc::Receiver<PodUpdate>,
     stop: CancellationToken,
 }
 
@@ -31,26 +31,26 @@ impl Node {
     fn start(prepare: impl FnOnce(&Path)) -> Self {
         let dir = TempDir::new().unwrap();
         prepare(dir.path());
-        let (pods, changes) = mpsc::channel(16);
-        let directory = Arc::new(PodCache::default());
+        let (pods, updates) = mpsc::channel(16);
+        let cache = Arc::new(PodCache::default());
         let metrics = Arc::new(Metrics::default());
         let manifests = Manifests {
             dir: dir.path().to_owned(),
             node_name: "Node1".to_owned(),
             runtime: Arc::new(FakeRuntime::new()),
-            directory: Arc::clone(&directory),
+            cache: Arc::clone(&cache),
             events: None,
             metrics: Arc::clone(&metrics),
             pods,
-            shown: None,
+            mirror: None,
         };
         let stop = CancellationToken::new();
-        tokio::spawn(watch(manifests, stop.clone()));
+        tokio::spawn(run(manifests, stop.clone()));
         Self {
             dir,
-            directory,
+            cache,
             metrics,
-            changes,
+            updates,
             stop,
         }
     }
@@ -59,9 +59,9 @@ impl Node {
         fs::write(self.dir.path().join(file), text).unwrap();
     }
 
-    /// The next change: within seconds, long before the next look.
+    /// The next update, which comes long before the next poll.
     async fn next(&mut self) -> PodUpdate {
-        let next = tokio::time::timeout(Duration::from_secs(10), self.changes.recv());
+        let next = tokio::time::timeout(Duration::from_secs(10), self.updates.recv());
         next.await.expect("something changes").unwrap()
     }
 
@@ -72,10 +72,10 @@ impl Node {
         }
     }
 
-    async fn gone(&mut self) -> String {
+    async fn removed(&mut self) -> String {
         match self.next().await {
             PodUpdate::Removed(id) => id.uid,
-            other => panic!("not gone: {other:?}"),
+            other => panic!("not removed: {other:?}"),
         }
     }
 
@@ -94,7 +94,7 @@ impl Drop for Node {
 use crate::pods::Pod;
 
 #[tokio::test]
-async fn a_file_s_pod_is_complete() {
+async fn a_static_pod_has_defaults_and_annotations() {
     let mut node = Node::start(|dir| {
         fs::write(dir.join("web.yaml"), manifest("web", "nginx")).unwrap();
         fs::write(dir.join(".hidden"), "nonsense").unwrap();
@@ -129,11 +129,11 @@ async fn a_file_s_pod_is_complete() {
     check("/containers/0/imagePullPolicy", json!("Always"));
     check("/containers/0/livenessProbe/periodSeconds", json!(10));
     check("/containers/0/ports/0/hostPort", json!(80));
-    assert_eq!(node.metrics.unusable.get(), 0);
+    assert_eq!(node.metrics.invalid.get(), 0);
 }
 
 #[tokio::test]
-async fn pods_follow_their_files() {
+async fn pods_follow_their_manifests() {
     let mut node = Node::start(|_| {});
     node.synced().await;
     node.write(
@@ -143,21 +143,21 @@ async fn pods_follow_their_files() {
         .to_string(),
     );
     let first = node.set().await;
-    let view = |pod: &Arc<Pod>| CachedPod {
+    let cached = |pod: &Arc<Pod>| CachedPod {
         pod: Arc::clone(pod),
         observed: kennel_core::pod::Observed::default(),
         status: Value::Null,
     };
-    node.directory.set(view(&first));
+    node.cache.set(cached(&first));
 
-    // What is said in other words is the same pod.
+    // Other formatting is the same pod.
     let same = serde_json::to_string_pretty(&first_text("a")).unwrap();
     node.write("web.json", &same);
     node.write("web.json", &first_text("b").to_string());
-    assert_eq!(node.gone().await, first.id.uid);
-    let early = tokio::time::timeout(2 * WAIT, node.changes.recv()).await;
-    assert!(early.is_err(), "the old pod is not over: {early:?}");
-    node.directory.remove(&first.id.uid);
+    assert_eq!(node.removed().await, first.id.uid);
+    let early = tokio::time::timeout(2 * TERMINATION_POLL_INTERVAL, node.updates.recv()).await;
+    assert!(early.is_err(), "the old pod has not terminated: {early:?}");
+    node.cache.remove(&first.id.uid);
     let second = node.set().await;
     assert_eq!(second.id.name, first.id.name);
     assert_ne!(second.id.uid, first.id.uid);
@@ -167,7 +167,7 @@ async fn pods_follow_their_files() {
         node.dir.path().join(".web.json"),
     )
     .unwrap();
-    assert_eq!(node.gone().await, second.id.uid);
+    assert_eq!(node.removed().await, second.id.uid);
 }
 
 fn first_text(image: &str) -> Value {
@@ -176,7 +176,7 @@ fn first_text(image: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_leaves_the_others_alone() {
+async fn invalid_manifests_leave_other_pods_alone() {
     let mut node = Node::start(|dir| {
         fs::write(dir.join("a.yaml"), "apiVersion: v1\nkind: [").unwrap();
         fs::write(dir.join("b.yaml"), manifest("web", "nginx")).unwrap();
@@ -187,24 +187,24 @@ async fn what_makes_no_sense_leaves_the_others_alone() {
     node.synced().await;
     assert_eq!(web.id.name, "web-node1");
     assert_eq!(
-        (node.metrics.unusable.get(), node.metrics.failures.get()),
+        (node.metrics.invalid.get(), node.metrics.failures.get()),
         (2, 2)
     );
 
-    // A file that makes no sense any more stops nothing.
+    // A manifest that becomes invalid stops nothing.
     node.write("b.yaml", "kind: Pod");
     node.write("d.yaml", &manifest("other", "nginx"));
     assert_eq!(node.set().await.id.name, "other-node1");
     fs::remove_file(node.dir.path().join("b.yaml")).unwrap();
-    assert_eq!(node.gone().await, web.id.uid);
+    assert_eq!(node.removed().await, web.id.uid);
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_the_mistake() {
     let check = |text: &str, expected: &str| {
         let read = manifest::read(text.as_bytes(), Path::new("/x"), "n", "now");
-        let why = read.unwrap_err();
-        assert!(why.contains(expected), "{why}");
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     };
     check("", "couldn't parse as pod(");
     check("apiVersion: v1\nkind: Service", "it is no v1 Pod");
@@ -231,23 +231,23 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn of_two_files_for_one_pod_one_is_told_about() {
+fn two_manifests_of_one_pod_are_reported() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("a.yaml"), manifest("web", "one")).unwrap();
     fs::write(dir.path().join("b.yaml"), manifest("web", "two")).unwrap();
-    let mut folder = Folder::new(dir.path().to_owned(), "n");
-    let complaints = folder.look("now");
-    assert_eq!(complaints.len(), 1);
-    assert!(complaints[0].why.contains("is also in"), "{complaints:?}");
-    let image = |folder: &Folder| {
-        let pods = folder.pods();
+    let mut directory = ManifestDirectory::new(dir.path().to_owned(), "n");
+    let invalid = directory.read("now");
+    assert_eq!(invalid.len(), 1);
+    assert!(invalid[0].error.contains("is also in"), "{invalid:?}");
+    let image = |directory: &ManifestDirectory| {
+        let pods = directory.pods();
         pods.values()
             .map(|pod| pod.spec.containers[0].image.clone())
             .collect::<Vec<_>>()
     };
-    assert_eq!(image(&folder), ["two"]);
-    assert_eq!(folder.look("later"), [], "said once");
+    assert_eq!(image(&directory), ["two"]);
+    assert_eq!(directory.read("later"), [], "reported once");
     fs::remove_file(dir.path().join("b.yaml")).unwrap();
-    assert_eq!(folder.look("later"), []);
-    assert_eq!(image(&folder), ["one"]);
+    assert_eq!(directory.read("later"), []);
+    assert_eq!(image(&directory), ["one"]);
 }

@@ -1,4 +1,4 @@
-//! Measures this machine and its pods, and throws away what nobody needs.
+//! Measures this machine and its pods, and reclaims disk space.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,14 +8,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kennel_core::pod::eviction::{ContainerUsage, Readings, Signal};
 
-use super::disk::{self, Taken};
+use super::disk::{self, DiskUsage};
 use super::{Meter, Used, memory};
 use crate::agent::Paths;
 use crate::inputs::EMPTY_DIR;
 use crate::pods::{CachedPod, Pod};
 use crate::runtime::{Found, PodId, Runtime, Usage};
 
-/// See the [module](self).
 #[derive(Clone)]
 pub struct Machine {
     runtime: Arc<dyn Runtime>,
@@ -23,7 +22,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine, with what its runtime runs.
     pub fn new(runtime: Arc<dyn Runtime>, paths: Paths) -> Self {
         Self { runtime, paths }
     }
@@ -31,17 +29,17 @@ impl Machine {
     async fn remove_old_runs(&self) {
         let found = match self.runtime.list().await {
             Ok(found) => found,
-            Err(error) => return tracing::warn!("old containers stay: {error}"),
+            Err(error) => return tracing::warn!("cannot list containers to remove old ones: {error}"),
         };
         for id in found.iter().flat_map(old_runs) {
             if let Err(error) = self.runtime.remove(&id).await {
-                tracing::warn!("the old container {id} stays: {error}");
+                tracing::warn!("cannot remove the old container {id}: {error}");
             }
         }
     }
 }
 
-/// Runs that have ended and were followed by another one: nothing depends on them any more.
+/// Ids of exited runs that a later run of the same container has replaced.
 fn old_runs(found: &Found) -> Vec<String> {
     let old = |run: &&kennel_core::pod::Run| {
         let newest = found.observed.latest(&run.name);
@@ -55,21 +53,21 @@ fn old_runs(found: &Found) -> Vec<String> {
 impl Meter for Machine {
     async fn read(&self) -> Readings {
         let (data, images) = (self.paths.data.clone(), self.runtime.image_dir());
-        off_thread(move || measure(&data, images.as_deref())).await
+        blocking(move || measure(&data, images.as_deref())).await
     }
 
     async fn usage(&self, pods: &[Arc<CachedPod>], disks: bool) -> BTreeMap<String, Used> {
         let usage = match self.runtime.usage().await {
             Ok(usage) => usage,
             Err(error) => {
-                tracing::warn!("what containers use is not known: {error}");
+                tracing::warn!("cannot read the usage of containers: {error}");
                 return BTreeMap::new();
             }
         };
         let (pods, paths) = (pods.to_vec(), self.paths.clone());
-        off_thread(move || {
-            let used = |view: &Arc<CachedPod>| used(&view.pod, &usage, disks.then_some(&paths));
-            let known = |view: &Arc<CachedPod>| Some((view.pod.id.uid.clone(), used(view)?));
+        blocking(move || {
+            let used = |cached: &Arc<CachedPod>| used(&cached.pod, &usage, disks.then_some(&paths));
+            let known = |cached: &Arc<CachedPod>| Some((cached.pod.id.uid.clone(), used(cached)?));
             pods.iter().filter_map(known).collect()
         })
         .await
@@ -79,14 +77,14 @@ impl Meter for Machine {
         self.remove_old_runs().await;
         match self.runtime.remove_unused_images().await {
             Ok(0) => {}
-            Ok(freed) => tracing::info!("images that nobody uses took {freed} bytes"),
-            Err(error) => tracing::warn!("images that nobody uses stay: {error}"),
+            Ok(freed) => tracing::info!("removed unused images: {freed} bytes"),
+            Err(error) => tracing::warn!("cannot remove unused images: {error}"),
         }
-        let ids: Vec<PodId> = pods.iter().map(|view| view.pod.id.clone()).collect();
+        let ids: Vec<PodId> = pods.iter().map(|cached| cached.pod.id.clone()).collect();
         let paths = self.paths.clone();
-        off_thread(move || {
+        blocking(move || {
             for id in &ids {
-                remove_old_logs(&paths.pod_logs(id));
+                remove_rotated_logs(&paths.pod_logs(id));
             }
         })
         .await;
@@ -99,8 +97,8 @@ impl Meter for Machine {
     }
 }
 
-/// Disks may take their time.
-async fn off_thread<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs `work` on a thread that may wait for disks.
+async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }
 
@@ -109,10 +107,10 @@ fn measure(data: &Path, images: Option<&Path>) -> Readings {
         (Signal::Memory, memory::read()),
         (Signal::Pids, memory::pids()),
     ];
-    let (bytes, files) = disk::left(data);
+    let (bytes, files) = disk::free(data);
     readings.extend([(Signal::NodeDisk, bytes), (Signal::NodeInodes, files)]);
     if let Some(images) = images {
-        let (bytes, files) = disk::left(images);
+        let (bytes, files) = disk::free(images);
         readings.extend([(Signal::ImageDisk, bytes), (Signal::ImageInodes, files)]);
     }
     let known = readings.into_iter();
@@ -121,13 +119,13 @@ fn measure(data: &Path, images: Option<&Path>) -> Readings {
         .collect()
 }
 
-/// What a pod uses; on disk only if it is said where. None if the runtime knows nothing of it.
+/// Measures disk usage only with `disks`. None if the runtime does not know the pod.
 fn used(pod: &Pod, usage: &[Usage], disks: Option<&Paths>) -> Option<Used> {
     let mut used = Used::default();
     for usage in usage.iter().filter(|usage| usage.pod == pod.id.uid) {
-        let mut logs = Taken::default();
+        let mut logs = DiskUsage::default();
         if let Some(paths) = disks {
-            logs = disk::taken(&paths.pod_logs(&pod.id).join(&usage.container));
+            logs = disk::usage(&paths.pod_logs(&pod.id).join(&usage.container));
         }
         used.inodes += logs.inodes;
         used.containers.push(ContainerUsage {
@@ -138,15 +136,15 @@ fn used(pod: &Pod, usage: &[Usage], disks: Option<&Paths>) -> Option<Used> {
         });
     }
     for (name, path) in disks.map(|paths| volumes(pod, paths)).unwrap_or_default() {
-        let taken = disk::taken(&path);
-        used.inodes += taken.inodes;
-        used.volumes.insert(name, taken.bytes);
+        let usage = disk::usage(&path);
+        used.inodes += usage.inodes;
+        used.volumes.insert(name, usage.bytes);
     }
     let measured = disks.is_some() || !used.containers.is_empty();
     measured.then_some(used)
 }
 
-/// The emptyDirs of a pod that are on disk, and where.
+/// The names and paths of a pod's emptyDirs that are on disk.
 fn volumes(pod: &Pod, paths: &Paths) -> Vec<(String, PathBuf)> {
     let all = pod.raw_spec()["volumes"].as_array().into_iter().flatten();
     let on_disk = all.filter(|volume| {
@@ -157,15 +155,15 @@ fn volumes(pod: &Pod, paths: &Paths) -> Vec<(String, PathBuf)> {
     named.map(|name| (name.to_owned(), path(name))).collect()
 }
 
-/// Logs that were put aside: `<container>/0.log.20260102-030405`.
-fn remove_old_logs(dir: &Path) {
+/// Rotated logs are named like `<container>/0.log.20260102-030405`.
+fn remove_rotated_logs(dir: &Path) {
     let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     for file in entries(dir).flat_map(|container| entries(&container.path())) {
         let name = file.file_name();
         if name.to_string_lossy().contains(".log.")
             && let Err(error) = fs::remove_file(file.path())
         {
-            tracing::warn!("the old log {} stays: {error}", file.path().display());
+            tracing::warn!("cannot remove the rotated log {}: {error}", file.path().display());
         }
     }
 }
@@ -180,7 +178,7 @@ mod tests {
     use crate::pods::Origin;
 
     #[test]
-    fn only_what_is_followed_by_another_run_is_old() {
+    fn only_replaced_runs_are_old() {
         let run = |name: &str, attempt, exited: bool| Run {
             name: name.to_owned(),
             id: format!("{name}{attempt}"),
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_keeps_on_disk_is_measured() {
+    fn the_disk_usage_of_a_pod_is_measured() {
         let dir = TempDir::new().unwrap();
         let paths = Paths {
             data: dir.path().join("data"),
@@ -247,7 +245,7 @@ mod tests {
         assert_eq!((container.memory, container.layer), (5, 7));
         assert!(container.logs >= 2 << 20);
 
-        remove_old_logs(&paths.pod_logs(&pod.id));
+        remove_rotated_logs(&paths.pod_logs(&pod.id));
         let found = used(&pod, &usage, Some(&paths)).unwrap();
         assert!(found.containers[0].logs < 2 << 20 && logs.join("0.log").exists());
         assert!(used(&pod, &[], None).is_none());

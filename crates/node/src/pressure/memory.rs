@@ -1,14 +1,13 @@
-//! How much memory can still be had: all there is, without what is in use and cannot be given back.
+//! Available memory: the capacity without the working set (memory in use that cannot be reclaimed).
 //!
-//! An agent that is itself bounded by a cgroup has only what that leaves, as its pods do.
+//! If a cgroup limits the agent and its pods, that limit counts.
 
 use std::fs;
 use std::path::Path;
 
 use kennel_core::pod::eviction::Reading;
 
-/// The files of the cgroup that everything we see is in: usage, bound, and what its statistics call pages that
-/// can be given back. Version 2 first.
+/// Directory, usage file, limit file and the name of reclaimable pages in `memory.stat`, for cgroup v2 and v1.
 const CGROUPS: [[&str; 4]; 2] = [
     [
         "/sys/fs/cgroup",
@@ -24,57 +23,56 @@ const CGROUPS: [[&str; 4]; 2] = [
     ],
 ];
 
-/// Measures this machine.
 pub fn read() -> Option<Reading> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let machine = of_machine(&meminfo)?;
-    let bounded = CGROUPS.iter().find_map(|[dir, usage, limit, idle]| {
+    let limited = CGROUPS.iter().find_map(|[dir, usage, limit, reclaimable]| {
         let read = |name: &str| fs::read_to_string(Path::new(dir).join(name)).ok();
         let (usage, limit) = (read(usage)?, read(limit)?);
-        of_cgroup(&usage, &limit, &read("memory.stat")?, idle)
+        of_cgroup(&usage, &limit, &read("memory.stat")?, reclaimable)
     });
-    let bounded = bounded.filter(|bounded| bounded.capacity < machine.capacity);
-    let all = [Some(machine), bounded].into_iter().flatten();
+    let limited = limited.filter(|limited| limited.capacity < machine.capacity);
+    let all = [Some(machine), limited].into_iter().flatten();
     all.min_by_key(|reading| reading.available)
 }
 
-/// Process ids that can still be had.
+/// Free process ids.
 pub fn pids() -> Option<Reading> {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let most = number("/proc/sys/kernel/pid_max")?.min(number("/proc/sys/kernel/threads-max")?);
-    // `0.10 0.20 0.30 2/345 6789`: of 345 threads, 2 run.
+    let max = number("/proc/sys/kernel/pid_max")?.min(number("/proc/sys/kernel/threads-max")?);
+    // `0.10 0.20 0.30 2/345 6789`: 2 of 345 threads run.
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let (_, threads) = load.split(' ').nth(3)?.split_once('/')?;
     Some(Reading {
-        available: most.saturating_sub(threads.parse().ok()?),
-        capacity: most,
+        available: max.saturating_sub(threads.parse().ok()?),
+        capacity: max,
     })
 }
 
-/// None where there is no bound.
-fn of_cgroup(usage: &str, limit: &str, stat: &str, idle: &str) -> Option<Reading> {
+/// None if the cgroup has no limit.
+fn of_cgroup(usage: &str, limit: &str, stat: &str, reclaimable: &str) -> Option<Reading> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
-    let idle = stat.lines().find_map(|line| line.strip_prefix(idle))?;
+    let reclaimable = stat.lines().find_map(|line| line.strip_prefix(reclaimable))?;
     let capacity = number(limit)?;
-    let held = number(usage)?.saturating_sub(number(idle)?);
+    let working_set = number(usage)?.saturating_sub(number(reclaimable)?);
     Some(Reading {
-        available: capacity.saturating_sub(held),
+        available: capacity.saturating_sub(working_set),
         capacity,
     })
 }
 
 fn of_machine(meminfo: &str) -> Option<Reading> {
-    let capacity = kibibytes(meminfo, "MemTotal")?;
-    let used = capacity.saturating_sub(kibibytes(meminfo, "MemFree")?);
-    let held = used.saturating_sub(kibibytes(meminfo, "Inactive(file)")?);
+    let capacity = meminfo_bytes(meminfo, "MemTotal")?;
+    let used = capacity.saturating_sub(meminfo_bytes(meminfo, "MemFree")?);
+    let working_set = used.saturating_sub(meminfo_bytes(meminfo, "Inactive(file)")?);
     Some(Reading {
-        available: capacity.saturating_sub(held),
+        available: capacity.saturating_sub(working_set),
         capacity,
     })
 }
 
 /// A line of `/proc/meminfo`, in bytes.
-fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
+fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_given_back_is_available() {
+    fn reclaimable_memory_is_available() {
         assert_eq!(of_machine(MEMINFO), Some(reading(300, 1000)));
         assert_eq!(of_machine("nonsense"), None);
         let stat = "cache 5\ntotal_inactive_file 102400\n";

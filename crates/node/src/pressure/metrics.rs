@@ -1,4 +1,4 @@
-//! How often pods had to go, and for what.
+//! Counts evictions.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,15 +8,14 @@ use kennel_client::metrics::{Observed, Page};
 kennel_core::metrics! {
     pub METRICS;
     Counter EVICTIONS = "kubelet_evictions" ["eviction_signal"]
-        "Pods that had to go, by what the machine was short of.";
+        "Evicted pods, by eviction signal.";
 }
 
-/// See the [module](self).
+/// Evictions by signal.
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Metrics {
-    /// A pod had to go for this signal.
     pub(super) fn evicted(&self, signal: &'static str) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry(signal).or_default() += 1;

@@ -1,4 +1,4 @@
-//! A machine that runs out of things, under a clock that does not wait.
+//! Evictions on a fake machine, with a paused clock.
 
 use std::sync::Mutex;
 
@@ -10,17 +10,16 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::pods::Pod;
 
-/// A machine of the test's own making.
 #[derive(Default)]
-struct Fake {
+struct FakeMeter {
     readings: Mutex<Readings>,
     usage: Mutex<BTreeMap<String, Used>>,
-    /// What the disk has once everything useless is gone.
+    /// Free bytes of the disk after reclaiming.
     after_reclaim: Mutex<Option<u64>>,
 }
 
 #[async_trait]
-impl Meter for Fake {
+impl Meter for FakeMeter {
     async fn read(&self) -> Readings {
         self.readings.lock().unwrap().clone()
     }
@@ -37,8 +36,8 @@ impl Meter for Fake {
     }
 }
 
-impl Fake {
-    /// So much of 1 GiB is left.
+impl FakeMeter {
+    /// `available` bytes of 1 GiB.
     fn set(&self, signal: Signal, available: u64) {
         let capacity = 1 << 30;
         let reading = Reading {
@@ -49,28 +48,28 @@ impl Fake {
     }
 }
 
-struct Bench {
-    meter: Arc<Fake>,
-    directory: Arc<PodCache>,
-    ordered: mpsc::Receiver<Command>,
+struct Fixture {
+    meter: Arc<FakeMeter>,
+    cache: Arc<PodCache>,
+    commands: mpsc::Receiver<Command>,
     pressures: watch::Receiver<Pressures>,
     stop: CancellationToken,
 }
 
-impl Bench {
-    fn start(prepare: impl FnOnce(&Fake, &PodCache)) -> Self {
-        Self::over(eviction::defaults(), prepare)
+impl Fixture {
+    fn start(prepare: impl FnOnce(&FakeMeter, &PodCache)) -> Self {
+        Self::with(eviction::defaults(), prepare)
     }
 
-    fn over(thresholds: Vec<Threshold>, prepare: impl FnOnce(&Fake, &PodCache)) -> Self {
-        let (meter, directory) = (Arc::new(Fake::default()), Arc::new(PodCache::default()));
-        prepare(&meter, &directory);
-        let (orders, ordered) = CommandSender::channel();
+    fn with(thresholds: Vec<Threshold>, prepare: impl FnOnce(&FakeMeter, &PodCache)) -> Self {
+        let (meter, cache) = (Arc::new(FakeMeter::default()), Arc::new(PodCache::default()));
+        prepare(&meter, &cache);
+        let (commands, received) = CommandSender::channel();
         let (sender, pressures) = watch::channel(Pressures::default());
         let pressure = Pressure {
             meter: Arc::clone(&meter) as Arc<dyn Meter>,
-            directory: Arc::clone(&directory),
-            orders,
+            cache: Arc::clone(&cache),
+            commands,
             node_name: "n".to_owned(),
             events: None,
             max_pod_grace: Duration::from_secs(7),
@@ -79,26 +78,26 @@ impl Bench {
             metrics: Arc::default(),
         };
         let stop = CancellationToken::new();
-        tokio::spawn(keep(pressure, stop.clone()));
+        tokio::spawn(run(pressure, stop.clone()));
         Self {
             meter,
-            directory,
-            ordered,
+            cache,
+            commands: received,
             pressures,
             stop,
         }
     }
 
-    /// Who is evicted next, within a time, and what it is told.
+    /// The uid and message of the next eviction.
     async fn evicted(&mut self, within: Duration) -> Option<(String, String)> {
         let (uid, message, grace) = self.next(within).await?;
-        assert_eq!(grace, GRACE);
+        assert_eq!(grace, HARD_EVICTION_GRACE_PERIOD);
         Some((uid, message))
     }
 
-    /// The same, and how long it gets to end.
+    /// The uid, message and grace period of the next eviction.
     async fn next(&mut self, within: Duration) -> Option<(String, String, Duration)> {
-        match tokio::time::timeout(within, self.ordered.recv()).await {
+        match tokio::time::timeout(within, self.commands.recv()).await {
             Ok(Some(Command::Evict {
                 uid,
                 verdict,
@@ -107,19 +106,19 @@ impl Bench {
                 assert_eq!(verdict.reason, "Evicted");
                 Some((uid, verdict.message, grace))
             }
-            Ok(other) => panic!("another order: {other:?}"),
+            Ok(other) => panic!("unexpected command: {other:?}"),
             Err(_) => None,
         }
     }
 }
 
-impl Drop for Bench {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-fn view(uid: &str, priority: i64, origin: Origin) -> CachedPod {
+fn cached_pod(uid: &str, priority: i64, origin: Origin) -> CachedPod {
     let object = json!({"metadata": {"namespace": "ns", "name": uid, "uid": uid}, "spec": {
         "priority": priority, "containers": [{"name": "c"}],
         "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}]}});
@@ -159,44 +158,44 @@ fn uses(memory: u64, volume: u64) -> Used {
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test(start_paused = true)]
-async fn one_pod_at_a_time_goes_until_there_is_enough() {
-    let mut bench = Bench::start(|meter, directory| {
+async fn one_pod_at_a_time_is_evicted_until_enough_is_free() {
+    let mut fixture = Fixture::start(|meter, cache| {
         meter.set(Signal::Memory, 50 << 20);
         for (uid, priority, memory) in [("a", 0, 10), ("b", 0, 20), ("c", 100, 900)] {
-            directory.set(view(uid, priority, Origin::Api));
+            cache.set(cached_pod(uid, priority, Origin::Api));
             meter
                 .usage
                 .lock()
                 .unwrap()
                 .insert(uid.to_owned(), uses(memory << 20, 0));
         }
-        directory.set(view("critical", 2_000_000_000, Origin::Api));
-        directory.set(view("static", 0, Origin::File));
+        cache.set(cached_pod("critical", 2_000_000_000, Origin::Api));
+        cache.set(cached_pod("static", 0, Origin::File));
     });
-    let (first, message) = bench.evicted(MINUTE).await.unwrap();
+    let (first, message) = fixture.evicted(MINUTE).await.unwrap();
     assert_eq!(first, "b");
     assert_eq!(
         message,
         "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c was \
          using 20Mi, request is 0, has larger consumption of memory. "
     );
-    assert!(bench.pressures.borrow().memory);
-    // It is still there: nobody else has to go before it had its time.
-    assert_eq!(bench.evicted(ENDED / 2).await, None);
-    bench.directory.remove("b");
-    assert_eq!(bench.evicted(MINUTE).await.unwrap().0, "a");
-    bench.meter.set(Signal::Memory, 500 << 20);
-    bench.directory.remove("a");
-    assert_eq!(bench.evicted(10 * MINUTE).await, None);
-    assert_eq!(*bench.pressures.borrow(), Pressures::default());
+    assert!(fixture.pressures.borrow().memory);
+    // It still runs: no other pod is evicted before the timeout.
+    assert_eq!(fixture.evicted(EVICTION_TIMEOUT / 2).await, None);
+    fixture.cache.remove("b");
+    assert_eq!(fixture.evicted(MINUTE).await.unwrap().0, "a");
+    fixture.meter.set(Signal::Memory, 500 << 20);
+    fixture.cache.remove("a");
+    assert_eq!(fixture.evicted(10 * MINUTE).await, None);
+    assert_eq!(*fixture.pressures.borrow(), Pressures::default());
 }
 
 #[tokio::test(start_paused = true)]
-async fn critical_pods_stay_whatever_happens() {
-    let mut bench = Bench::start(|meter, directory| {
+async fn critical_pods_are_not_evicted() {
+    let mut fixture = Fixture::start(|meter, cache| {
         meter.set(Signal::Memory, 0);
-        directory.set(view("critical", 2_000_000_000, Origin::Api));
-        directory.set(view("static", 0, Origin::File));
+        cache.set(cached_pod("critical", 2_000_000_000, Origin::Api));
+        cache.set(cached_pod("static", 0, Origin::File));
         let huge = uses(1 << 30, 1 << 30);
         for uid in ["critical", "static"] {
             meter
@@ -206,45 +205,45 @@ async fn critical_pods_stay_whatever_happens() {
                 .insert(uid.to_owned(), huge.clone());
         }
     });
-    assert_eq!(bench.evicted(10 * MINUTE).await, None);
+    assert_eq!(fixture.evicted(10 * MINUTE).await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_disk_is_cleared_before_anybody_goes() {
-    let mut bench = Bench::start(|meter, directory| {
+async fn disk_space_is_reclaimed_before_pods_are_evicted() {
+    let mut fixture = Fixture::start(|meter, cache| {
         meter.set(Signal::NodeDisk, 1 << 20);
         *meter.after_reclaim.lock().unwrap() = Some(1 << 29);
-        directory.set(view("a", 0, Origin::Api));
+        cache.set(cached_pod("a", 0, Origin::Api));
     });
-    assert_eq!(bench.evicted(2 * MINUTE).await, None);
-    assert!(bench.pressures.borrow().disk, "for a while");
-    assert_eq!(bench.evicted(5 * MINUTE).await, None);
-    assert!(!bench.pressures.borrow().disk);
+    assert_eq!(fixture.evicted(2 * MINUTE).await, None);
+    assert!(fixture.pressures.borrow().disk, "for a while");
+    assert_eq!(fixture.evicted(5 * MINUTE).await, None);
+    assert!(!fixture.pressures.borrow().disk);
 
-    *bench.meter.after_reclaim.lock().unwrap() = None;
-    bench.meter.set(Signal::NodeDisk, 1 << 20);
-    let (uid, message) = bench.evicted(MINUTE).await.unwrap();
+    *fixture.meter.after_reclaim.lock().unwrap() = None;
+    fixture.meter.set(Signal::NodeDisk, 1 << 20);
+    let (uid, message) = fixture.evicted(MINUTE).await.unwrap();
     assert_eq!(uid, "a");
     let start = "The node was low on resource: ephemeral-storage. Threshold quantity: ";
     assert!(message.starts_with(start), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_over_its_limit_costs_its_pod_its_place() {
-    let mut bench = Bench::start(|meter, directory| {
-        directory.set(view("a", 0, Origin::Api));
+async fn a_volume_over_its_size_limit_evicts_its_pod() {
+    let mut fixture = Fixture::start(|meter, cache| {
+        cache.set(cached_pod("a", 0, Origin::Api));
         let within = uses(0, 1 << 20);
         meter.usage.lock().unwrap().insert("a".to_owned(), within);
     });
-    assert_eq!(bench.evicted(MINUTE).await, None);
+    assert_eq!(fixture.evicted(MINUTE).await, None);
     let over = uses(0, (1 << 20) + 1);
-    bench
+    fixture
         .meter
         .usage
         .lock()
         .unwrap()
         .insert("a".to_owned(), over);
-    let (uid, message) = bench.evicted(MINUTE).await.unwrap();
+    let (uid, message) = fixture.evicted(MINUTE).await.unwrap();
     assert_eq!(uid, "a");
     assert_eq!(
         message,
@@ -253,22 +252,22 @@ async fn a_volume_over_its_limit_costs_its_pod_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_soft_threshold_has_patience() {
+async fn a_soft_threshold_evicts_after_its_grace_period() {
     let soft = eviction::parse("memory.available<200Mi").unwrap();
     let patience = [(Signal::Memory, Duration::from_mins(2))];
     let soft = eviction::with_grace_periods(&soft, &patience).unwrap();
-    let began = Instant::now();
-    let mut bench = Bench::over(soft, |meter, directory| {
+    let started = Instant::now();
+    let mut fixture = Fixture::with(soft, |meter, cache| {
         meter.set(Signal::Memory, 150 << 20);
-        directory.set(view("a", 0, Origin::Api));
+        cache.set(cached_pod("a", 0, Origin::Api));
     });
-    bench.pressures.changed().await.unwrap();
-    assert!(bench.pressures.borrow().memory, "it is told at once");
-    let (uid, _, grace) = bench.next(Duration::from_mins(5)).await.unwrap();
+    fixture.pressures.changed().await.unwrap();
+    assert!(fixture.pressures.borrow().memory, "it is reported at once");
+    let (uid, _, grace) = fixture.next(Duration::from_mins(5)).await.unwrap();
     assert_eq!(uid, "a");
-    let waited = began.elapsed();
+    let waited = started.elapsed();
     assert!(waited >= Duration::from_mins(2), "{waited:?}");
     assert!(waited < Duration::from_secs(140), "{waited:?}");
-    // Its own grace period is longer than the longest that it gets.
+    // The pod's own grace period is longer than the maximum.
     assert_eq!(grace, Duration::from_secs(7));
 }

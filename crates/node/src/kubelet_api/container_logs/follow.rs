@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::options::Options;
 use super::printer::Printer;
 use super::tail;
-use crate::manifests::bell::Bell;
+use crate::directory_watch::DirectoryWatch;
 
 /// The size of a chunk.
 const CHUNK_BYTES: usize = 32 * 1024;
@@ -52,16 +52,16 @@ impl Log {
     ) -> io::Result<()> {
         let Self { path, reading, .. } = self;
         let dir = path.parent().unwrap_or(Path::new("/"));
-        let bell = self.follow.then(|| Bell::of_writes(dir));
-        if let Some(bell) = &bell {
-            bell.listen();
+        let watch = self.follow.then(|| DirectoryWatch::of_writes(dir));
+        if let Some(watch) = &watch {
+            watch.attach();
         }
         let mut reading = Some(reading);
         loop {
             // Checked before reading, so that the read covers everything written before the end.
             let ended = !is_running();
             reading = read_all(reading, &out).await?;
-            let (Some(open), Some(bell)) = (&reading, &bell) else {
+            let (Some(open), Some(watch)) = (&reading, &watch) else {
                 return Ok(());
             };
             if open.is_rotated(&path) {
@@ -78,7 +78,7 @@ impl Log {
                 return Ok(());
             }
             tokio::select! {
-                () = bell.rung() => {}
+                () = watch.changed() => {}
                 () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = out.closed() => return Ok(()),
             }

@@ -1,9 +1,9 @@
-//! Mirrors: what the API shows of static pods.
+//! Mirror pods: shows static pods in the API.
 //!
-//! A mirror is a picture. Deleting it stops nothing, and it comes back; it goes when its pod is over. Its status
-//! is written by those who report statuses, to whom it is told which mirror a pod has.
+//! Deleting a mirror pod does not stop its static pod; it is created again. It is deleted once its static pod has
+//! terminated. The status manager writes its status, so it gets to know which mirror pod a static pod has.
 
-mod album;
+mod reconciler;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,137 +16,132 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::album::{Act, Album, Key};
+use self::reconciler::{Action, Key, Reconciler};
+use crate::pods::source::MIRROR;
 use crate::pods::{Command, CommandSender, Pod, PodUpdate};
 
-/// Marks a mirror; its value is the hash of the pod that it shows.
-pub const MIRROR: &str = crate::pods::source::MIRROR;
+/// Delay before the first retry; doubles with each failure.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
 
-/// The wait after a failure; doubled each time …
-const RETRY: Duration = Duration::from_secs(1);
-/// … up to this.
-const RETRY_MAX: Duration = Duration::from_mins(1);
-
-/// What keeping mirrors needs.
+/// What the manager of mirror pods needs.
 pub struct Mirror {
-    /// Makes and deletes them, as the node.
     pub writer: Writer,
-    /// The node's own object: mirrors belong to it, as soon as it has a uid.
+    /// The node's own object, which owns mirror pods. None are created before it has a uid.
     pub node: watch::Receiver<Arc<Value>>,
-    /// Takes which mirror a pod has.
-    pub orders: CommandSender,
-    /// The static pods: [`super::Manifests::shown`].
-    pub statics: mpsc::Receiver<PodUpdate>,
-    /// The mirrors that the API has for this node: [`crate::pods::source::api`]'s.
-    pub mirrors: mpsc::Receiver<PodUpdate>,
+    pub commands: CommandSender,
+    /// From [`super::Manifests::mirror`].
+    pub static_pods: mpsc::Receiver<PodUpdate>,
+    /// This node's mirror pods in the API, from [`crate::pods::source::api`].
+    pub mirror_pods: mpsc::Receiver<PodUpdate>,
 }
 
-/// Keeps mirrors, until told to stop.
-pub async fn keep(mirror: Mirror, stop: CancellationToken) {
-    let painter = Painter {
+/// Creates and deletes mirror pods until `stop`.
+pub async fn run(mirror: Mirror, stop: CancellationToken) {
+    let manager = MirrorManager {
         writer: mirror.writer,
         node: mirror.node,
-        orders: mirror.orders,
-        album: Album::default(),
-        failed: BTreeMap::new(),
+        commands: mirror.commands,
+        reconciler: Reconciler::default(),
+        retries: BTreeMap::new(),
     };
     tokio::select! {
         () = stop.cancelled() => {}
-        () = painter.paint(mirror.statics, mirror.mirrors) => {}
+        () = manager.run(mirror.static_pods, mirror.mirror_pods) => {}
     }
 }
 
-struct Painter {
+struct MirrorManager {
     writer: Writer,
     node: watch::Receiver<Arc<Value>>,
-    orders: CommandSender,
-    album: Album,
-    /// When to try again what failed, and how long the wait was.
-    failed: BTreeMap<Key, (Instant, Duration)>,
+    commands: CommandSender,
+    reconciler: Reconciler,
+    /// When to retry what failed, and the delay before that.
+    retries: BTreeMap<Key, (Instant, Duration)>,
 }
 
-impl Painter {
-    async fn paint(
+impl MirrorManager {
+    async fn run(
         mut self,
-        mut statics: mpsc::Receiver<PodUpdate>,
-        mut mirrors: mpsc::Receiver<PodUpdate>,
+        mut static_pods: mpsc::Receiver<PodUpdate>,
+        mut mirror_pods: mpsc::Receiver<PodUpdate>,
     ) {
-        let mut registered = self.node.clone();
+        let mut node = self.node.clone();
         loop {
-            while self.catch_up().await {}
-            let again = self.failed.values().map(|(time, _)| *time).min();
+            while self.reconcile().await {}
+            let retry_at = self.retries.values().map(|(time, _)| *time).min();
             tokio::select! {
-                change = statics.recv() => match change {
-                    Some(change) => self.album.has(change),
+                update = static_pods.recv() => match update {
+                    Some(update) => self.reconciler.on_static_pod(update),
                     None => return,
                 },
-                change = mirrors.recv() => match change {
-                    Some(change) => self.album.shows(change),
+                update = mirror_pods.recv() => match update {
+                    Some(update) => self.reconciler.on_mirror_pod(update),
                     None => return,
                 },
-                Ok(()) = registered.changed() => {}
-                () = until(again) => {}
+                Ok(()) = node.changed() => {}
+                () = sleep_until(retry_at) => {}
             }
         }
     }
 
-    /// Does one thing for each name that something can be done for. Was there any?
-    async fn catch_up(&mut self) -> bool {
+    /// Takes one action for each pod that needs one. Returns whether any succeeded.
+    async fn reconcile(&mut self) -> bool {
         let Some(owner) = self.owner() else {
             return false;
         };
-        let mut done = false;
-        for (key, act) in self.album.acts() {
-            let waits = self.failed.get(&key);
-            if waits.is_some_and(|(time, _)| *time > Instant::now()) {
+        let mut any = false;
+        for (key, action) in self.reconciler.actions() {
+            let retry = self.retries.get(&key);
+            if retry.is_some_and(|(time, _)| *time > Instant::now()) {
                 continue;
             }
-            match self.act(&key, act, &owner).await {
+            match self.execute(&key, action, &owner).await {
                 Ok(()) => {
-                    self.failed.remove(&key);
-                    done = true;
+                    self.retries.remove(&key);
+                    any = true;
                 }
-                Err(failure) => self.wait(key, &failure),
+                Err(failure) => self.retry_later(key, &failure),
             }
         }
-        let album = &self.album;
-        self.failed.retain(|key, _| album.knows(key));
-        done
+        let reconciler = &self.reconciler;
+        self.retries.retain(|key, _| reconciler.knows(key));
+        any
     }
 
-    async fn act(&mut self, key: &Key, act: Act, owner: &Value) -> Result<(), Failure> {
-        match act {
-            Act::Create(pod) => {
+    async fn execute(&mut self, key: &Key, action: Action, owner: &Value) -> Result<(), Failure> {
+        match action {
+            Action::Create(pod) => {
                 let path = format!("/api/v1/namespaces/{}/pods", key.0);
-                let body = picture(&pod, owner).to_string();
+                let body = mirror_object(&pod, owner).to_string();
                 let answer = self.writer.send(&Call::create(path, body)).await?;
-                self.album.created(key, &answer.written().uid, &pod);
+                self.reconciler.created(key, &answer.written().uid, &pod);
             }
-            Act::Delete(uid) => match self.writer.send(&delete(key, &uid)).await {
-                Ok(_) => self.album.deleted(key, &uid, false),
-                // It is gone, or another one has its name by now.
+            Action::Delete(uid) => match self.writer.send(&delete(key, &uid)).await {
+                Ok(_) => self.reconciler.deleted(key, &uid, false),
+                // It is gone, or another pod has its name by now.
                 Err(failure) if failure.is(404) || failure.is(409) => {
-                    self.album.deleted(key, &uid, true);
+                    self.reconciler.deleted(key, &uid, true);
                 }
                 Err(failure) => return Err(failure),
             },
-            Act::Tell { uid, mirror } => {
-                self.album.told(&uid, mirror.as_deref());
-                self.orders.send(Command::SetMirror { uid, mirror }).await;
+            Action::SetMirror { uid, mirror } => {
+                self.reconciler.mirror_set(&uid, mirror.as_deref());
+                self.commands.send(Command::SetMirror { uid, mirror }).await;
             }
         }
         Ok(())
     }
 
-    fn wait(&mut self, key: Key, failure: &Failure) {
-        let before = self.failed.get(&key).map(|(_, wait)| *wait);
-        let wait = before.map_or(RETRY, |wait| (2 * wait).min(RETRY_MAX));
+    fn retry_later(&mut self, key: Key, failure: &Failure) {
+        let last = self.retries.get(&key).map(|(_, delay)| *delay);
+        let delay = last.map_or(RETRY_DELAY, |last| (2 * last).min(MAX_RETRY_DELAY));
         let (namespace, name) = &key;
-        tracing::warn!("the mirror of the static pod {namespace}/{name} fails: {failure}");
-        self.failed.insert(key, (Instant::now() + wait, wait));
+        tracing::warn!("cannot update the mirror of static pod {namespace}/{name}: {failure}");
+        self.retries.insert(key, (Instant::now() + delay, delay));
     }
 
-    /// The reference that makes mirrors the node's.
+    /// The owner reference of mirror pods.
     fn owner(&self) -> Option<Value> {
         let node = self.node.borrow();
         let metadata = &node["metadata"];
@@ -157,15 +152,14 @@ impl Painter {
     }
 }
 
-async fn until(time: Option<Instant>) {
+async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
 }
 
-/// What the API is to show of a pod.
-fn picture(pod: &Pod, owner: &Value) -> Value {
+fn mirror_object(pod: &Pod, owner: &Value) -> Value {
     let own = pod.metadata();
     let mut metadata = json!({
         "name": own["name"], "namespace": own["namespace"], "annotations": own["annotations"],

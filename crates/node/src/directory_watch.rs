@@ -1,7 +1,7 @@
-//! Rings when something in a directory has changed.
+//! Notifies about changes in a directory, by inotify.
 //!
-//! It says nothing of what has changed, and not everything rings: links and changes on network file systems do
-//! not. Whoever must know looks for himself, too.
+//! It does not say what has changed, and misses some changes: those of link targets and on network file systems.
+//! Callers must also poll.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -9,32 +9,33 @@ use std::path::{Path, PathBuf};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::unix::AsyncFd;
 
-/// See the [module](self).
-pub(crate) struct Bell {
+pub(crate) struct DirectoryWatch {
     dir: PathBuf,
     flags: WatchFlags,
-    /// None where the kernel gives us none: then it never rings.
+    /// None if the kernel gives us no inotify instance: then it never notifies.
     events: Option<AsyncFd<OwnedFd>>,
 }
 
-impl Bell {
-    /// For a directory, which need not exist yet.
+impl DirectoryWatch {
+    /// Notifies when a file is closed after writing, but not for each write. The directory need not exist yet.
     pub(crate) fn new(dir: &Path) -> Self {
-        // A file that is still being written is not worth looking at: its closing rings.
-        Self::of(dir, WatchFlags::CLOSE_WRITE)
+        Self::with_flags(dir, WatchFlags::CLOSE_WRITE)
     }
 
-    /// Rings for each write, too.
+    /// Notifies for each write.
     pub(crate) fn of_writes(dir: &Path) -> Self {
-        Self::of(dir, WatchFlags::MODIFY | WatchFlags::CREATE)
+        Self::with_flags(dir, WatchFlags::MODIFY | WatchFlags::CREATE)
     }
 
-    fn of(dir: &Path, writes: WatchFlags) -> Self {
+    fn with_flags(dir: &Path, writes: WatchFlags) -> Self {
         let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
             .map_err(std::io::Error::from)
-            .and_then(followed)
+            .and_then(register)
             .inspect_err(|error| {
-                tracing::warn!("changes of {} are seen late: {error}", dir.display());
+                tracing::warn!(
+                    "cannot watch {}, polling it instead: {error}",
+                    dir.display()
+                );
             })
             .ok();
         Self {
@@ -48,28 +49,28 @@ impl Bell {
         }
     }
 
-    /// Listens to the directory that is there now: it may be another one than before.
-    pub(crate) fn listen(&self) {
+    /// Watches the directory that is at the path now: it may have been replaced since the last call.
+    pub(crate) fn attach(&self) {
         if let Some(events) = &self.events
             && let Err(error) = inotify::add_watch(events.get_ref(), &self.dir, self.flags)
         {
-            tracing::trace!("{} cannot be listened to: {error}", self.dir.display());
+            tracing::trace!("cannot watch {}: {error}", self.dir.display());
         }
     }
 
-    /// Waits until it rings.
-    pub(crate) async fn rung(&self) {
+    /// Waits for a change since the last call.
+    pub(crate) async fn changed(&self) {
         let Some(events) = &self.events else {
             return std::future::pending().await;
         };
         let mut buffer = [0; 4096];
-        let mut rung = false;
-        while !rung {
+        let mut changed = false;
+        while !changed {
             let Ok(mut ready) = events.readable().await else {
                 return std::future::pending().await;
             };
             while rustix::io::read(events.get_ref(), &mut buffer).is_ok_and(|length| length > 0) {
-                rung = true;
+                changed = true;
             }
             ready.clear_ready();
         }
@@ -78,8 +79,8 @@ impl Bell {
 
 #[expect(
     deprecated,
-    reason = "an owned descriptor stays the same while it is followed; the other way in is unsafe"
+    reason = "an owned descriptor stays the same while it is registered; the other way in is unsafe"
 )]
-fn followed(events: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
+fn register(events: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(events)
 }

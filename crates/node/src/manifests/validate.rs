@@ -1,5 +1,4 @@
-//! What a pod of a file cannot be. The API's own rules are many more; these are those without which a node could
-//! not even try.
+//! Validates static pods: the few of the API server's rules that running a pod depends on.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +6,7 @@ use kennel_core::names;
 use kennel_core::pod::references::{PROJECTED, VOLUMES};
 use serde_json::Value;
 
-/// What the environment of a container may name, and what upstream calls it.
+/// References in a container's environment, and the kind that upstream's message names.
 const ENVIRONMENT: [(&str, &str, &str); 4] = [
     ("env", "/valueFrom/secretKeyRef", "secrets"),
     ("env", "/valueFrom/configMapKeyRef", "configmaps"),
@@ -15,7 +14,7 @@ const ENVIRONMENT: [(&str, &str, &str); 4] = [
     ("envFrom", "/configMapRef", "configmaps"),
 ];
 
-/// What other object of the API a pod's spec needs, if any: static pods run without an API.
+/// The kind of an API object that a pod's spec refers to, if any: static pods run without an API server.
 pub(super) fn reference(spec: &Value) -> Option<&'static str> {
     if spec["serviceAccountName"].is_string() || spec["serviceAccount"].is_string() {
         return Some("serviceaccounts");
@@ -44,77 +43,121 @@ fn volume(volume: &Value) -> Option<&'static str> {
     known(volume, &VOLUMES).or_else(|| sources.find_map(|source| known(source, &PROJECTED)))
 }
 
-/// What is wrong with a pod, in the words of the API's own rules.
-pub(super) fn check(pod: &Value) -> Result<(), String> {
+/// A field error in the API server's words. `field` is a path.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InvalidPod {
+    #[error("{field}: Required value")]
+    Required { field: String },
+    #[error("{field}: Invalid value: {value:?}: {reason}")]
+    Invalid {
+        field: String,
+        value: String,
+        reason: String,
+    },
+    #[error("{field}: Duplicate value: {value:?}")]
+    Duplicate { field: String, value: String },
+    #[error("{field}: Not found: {value:?}")]
+    NotFound { field: String, value: String },
+    #[error(
+        "spec.restartPolicy: Unsupported value: {0}: supported values: \"Always\", \"OnFailure\", \"Never\""
+    )]
+    RestartPolicy(Value),
+    #[error("spec.ephemeralContainers: Forbidden: cannot be set on create")]
+    EphemeralContainers,
+}
+
+fn required(field: impl Into<String>) -> InvalidPod {
+    InvalidPod::Required {
+        field: field.into(),
+    }
+}
+
+pub(super) fn check(pod: &Value) -> Result<(), InvalidPod> {
     let (metadata, spec) = (&pod["metadata"], &pod["spec"]);
-    is_name("metadata.name", &metadata["name"], names::dns1123_subdomain)?;
-    is_name(
+    check_name("metadata.name", &metadata["name"], names::dns1123_subdomain)?;
+    check_name(
         "metadata.namespace",
         &metadata["namespace"],
         names::dns1123_label,
     )?;
     let policy = &spec["restartPolicy"];
     if !["Always", "OnFailure", "Never"].iter().any(|p| policy == p) {
-        return Err(format!(
-            "spec.restartPolicy: Unsupported value: {policy}: supported values: \"Always\", \"OnFailure\", \"Never\""
-        ));
+        return Err(InvalidPod::RestartPolicy(policy.clone()));
     }
     if items(&spec["containers"]).next().is_none() {
-        return Err("spec.containers: Required value".to_owned());
+        return Err(required("spec.containers"));
     }
     if items(&spec["ephemeralContainers"]).next().is_some() {
-        return Err("spec.ephemeralContainers: Forbidden: cannot be set on create".to_owned());
+        return Err(InvalidPod::EphemeralContainers);
     }
     let mut volumes = BTreeSet::new();
     for (index, volume) in items(&spec["volumes"]).enumerate() {
         let at = format!("spec.volumes[{index}].name");
-        is_name(&at, &volume["name"], names::dns1123_label)?;
-        is_new(&at, &volume["name"], &mut volumes)?;
+        check_name(&at, &volume["name"], names::dns1123_label)?;
+        check_unique(&at, &volume["name"], &mut volumes)?;
     }
     let mut known = BTreeSet::new();
     for (at, container) in containers(spec) {
         check_container(&at, container, &volumes)?;
-        is_new(&format!("{at}.name"), &container["name"], &mut known)?;
+        check_unique(&format!("{at}.name"), &container["name"], &mut known)?;
     }
     Ok(())
 }
 
-fn check_container(at: &str, container: &Value, volumes: &BTreeSet<&str>) -> Result<(), String> {
+fn check_container(at: &str, container: &Value, volumes: &BTreeSet<&str>) -> Result<(), InvalidPod> {
     let name = format!("{at}.name");
-    is_name(&name, &container["name"], names::dns1123_label)?;
+    check_name(&name, &container["name"], names::dns1123_label)?;
     if container["image"].as_str().is_none_or(str::is_empty) {
-        return Err(format!("{at}.image: Required value"));
+        return Err(required(format!("{at}.image")));
     }
     for (index, mount) in items(&container["volumeMounts"]).enumerate() {
         let at = format!("{at}.volumeMounts[{index}]");
         let name = mount["name"].as_str().unwrap_or_default();
         if !volumes.contains(name) {
-            return Err(format!("{at}.name: Not found: {name:?}"));
+            return Err(InvalidPod::NotFound {
+                field: format!("{at}.name"),
+                value: name.to_owned(),
+            });
         }
         if mount["mountPath"].as_str().is_none_or(str::is_empty) {
-            return Err(format!("{at}.mountPath: Required value"));
+            return Err(required(format!("{at}.mountPath")));
         }
     }
     Ok(())
 }
 
-fn is_name(at: &str, name: &Value, rule: fn(&str) -> Vec<String>) -> Result<(), String> {
+fn check_name(
+    field: &str,
+    name: &Value,
+    rule: fn(&str) -> Vec<String>,
+) -> Result<(), InvalidPod> {
     let name = name.as_str().unwrap_or_default();
     if name.is_empty() {
-        return Err(format!("{at}: Required value"));
+        return Err(required(field));
     }
-    match rule(name).first() {
-        Some(why) => Err(format!("{at}: Invalid value: {name:?}: {why}")),
+    match rule(name).into_iter().next() {
+        Some(reason) => Err(InvalidPod::Invalid {
+            field: field.to_owned(),
+            value: name.to_owned(),
+            reason,
+        }),
         None => Ok(()),
     }
 }
 
-fn is_new<'a>(at: &str, name: &'a Value, known: &mut BTreeSet<&'a str>) -> Result<(), String> {
+fn check_unique<'a>(
+    field: &str,
+    name: &'a Value,
+    known: &mut BTreeSet<&'a str>,
+) -> Result<(), InvalidPod> {
     let name = name.as_str().unwrap_or_default();
     if known.insert(name) {
         Ok(())
     } else {
-        Err(format!("{at}: Duplicate value: {name:?}"))
+        Err(InvalidPod::Duplicate {
+            field: field.to_owned(),
+            value: name.to_owned(),
+        })
     }
 }
 
@@ -138,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_the_api_is_named() {
+    fn references_to_api_objects_are_found() {
         let check = |spec: Value, expected: Option<&str>| {
             assert_eq!(reference(&spec), expected, "{spec}");
         };
@@ -166,14 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_in_the_api_s_words() {
+    fn invalid_pods_are_rejected_in_the_api_servers_words() {
         let check = |change: fn(&mut Value), expected: &str| {
             let mut pod = json!({"metadata": {"name": "a", "namespace": "default"}, "spec": {
                 "restartPolicy": "Always", "volumes": [{"name": "v"}],
                 "containers": [{"name": "c", "image": "i",
                     "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}});
             change(&mut pod);
-            assert_eq!(check(&pod).err().unwrap_or_default(), expected);
+            let error = check(&pod).err();
+            let error = error.map(|error| error.to_string());
+            assert_eq!(error.unwrap_or_default(), expected);
         };
         check(|_| {}, "");
         check(
