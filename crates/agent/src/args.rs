@@ -1,5 +1,4 @@
-//! What can be said on the command line about a node, whether it has a process of its own (`kennel agent`) or not
-//! (`kennel up`).
+//! The command line flags of a node, for `kennel agent` and `kennel up`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,72 +10,70 @@ use kennel_core::duration;
 use kennel_node::pressure::{Signal, Threshold, ThresholdError, thresholds};
 use serde_json::{Value, json};
 
-/// How to run a node.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "The node")]
 pub struct NodeArgs {
-    /// What runs the pods
+    /// The runtime that runs the pods
     #[arg(long, value_enum, default_value_t, value_name = "RUNTIME")]
     pub runtime: RuntimeKind,
 
-    /// The socket of a container runtime that speaks CRI v1
-    /// [default: /run/containerd/containerd.sock, if it is there]
+    /// The socket of a CRI v1 container runtime
+    /// [default: /run/containerd/containerd.sock, if it exists]
     #[arg(long, value_name = "PATH")]
     pub cri_socket: Option<String>,
 
-    /// The node's name [default: the host name, in small letters]
+    /// The node's name [default: the host name in lower case]
     #[arg(long, value_name = "NAME")]
     pub node_name: Option<String>,
 
-    /// The node's addresses, the one that the server reaches it at first
-    /// [default: the address that this machine sends from]
+    /// The node's addresses; the server uses the first one
+    /// [default: the address of the default route]
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
     pub node_ip: Vec<IpAddr>,
 
     /// Labels of the node, such as `rack=12,disk=ssd`
-    #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE", value_parser = parse_label)]
     pub node_labels: Vec<(String, String)>,
 
     /// Taints to register a new node with, such as `dedicated=logs:NoSchedule`
-    #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE:EFFECT", value_parser = taint)]
+    #[arg(long, value_delimiter = ',', value_name = "KEY=VALUE:EFFECT", value_parser = parse_taint)]
     pub register_with_taints: Vec<Taint>,
 
-    /// How many pods the node takes
+    /// Maximum number of pods on the node
     #[arg(long, default_value_t = 110, value_name = "PODS")]
     pub max_pods: u32,
 
-    /// What must be kept free on this machine before pods are evicted; nothing but what is named here is watched
-    #[arg(long, default_value_t, value_name = "SIGNAL<AMOUNT,…", value_parser = kept_free)]
+    /// Hard eviction thresholds: pods are evicted when less is available; other signals are ignored
+    #[arg(long, default_value_t, value_name = "SIGNAL<AMOUNT,…", value_parser = parse_thresholds)]
     pub eviction_hard: Thresholds,
 
-    /// The same with patience: pods are evicted when less was free for as long as `--eviction-soft-grace-period` says
-    #[arg(long, value_name = "SIGNAL<AMOUNT,…", value_parser = kept_free, requires = "eviction_soft_grace_period")]
+    /// Soft eviction thresholds: pods are evicted when less is available for longer than `--eviction-soft-grace-period`
+    #[arg(long, value_name = "SIGNAL<AMOUNT,…", value_parser = parse_thresholds, requires = "eviction_soft_grace_period")]
     pub eviction_soft: Option<Thresholds>,
 
-    /// How long less may be free, for each signal of `--eviction-soft`: `memory.available=90s,nodefs.available=2m`
-    #[arg(long, value_delimiter = ',', value_name = "SIGNAL=TIME", value_parser = patience)]
+    /// Grace period of each soft eviction threshold: `memory.available=90s,nodefs.available=2m`
+    #[arg(long, value_delimiter = ',', value_name = "SIGNAL=TIME", value_parser = parse_grace_period)]
     pub eviction_soft_grace_period: Vec<(Signal, Duration)>,
 
-    /// The most seconds that a pod gets to end when `--eviction-soft` evicts it
+    /// Maximum termination grace period of pods that a soft eviction threshold evicts
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub eviction_max_pod_grace_period: u32,
 
-    /// The directory of static pods: a pod for each file, with or without a server
+    /// The directory of static pod manifests, which run with or without a server
     /// [default: /etc/kennel/manifests]
     #[arg(long, value_name = "DIR")]
     pub manifest_dir: Option<PathBuf>,
 
-    /// Where the logs of containers go, below `pods` and `containers` [default: /var/log for root, else `logs` in
+    /// The directory of container logs, in `pods` and `containers` [default: /var/log for root, else `logs` in
     /// the data directory]
     #[arg(long, value_name = "DIR")]
     pub log_dir: Option<PathBuf>,
 
-    /// The name servers of pods that ask for the cluster's
+    /// Name servers of pods with the DNS policy `ClusterFirst`
     #[arg(long, value_delimiter = ',', value_name = "ADDRESS")]
     pub cluster_dns: Vec<IpAddr>,
 }
 
-/// What runs the pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RuntimeKind {
     /// `cri` if a container runtime's socket is found, else `process`
@@ -86,11 +83,11 @@ pub enum RuntimeKind {
     Cri,
     /// Plain processes of this machine: no container engine is needed
     Process,
-    /// Nothing: they live as data says
+    /// No containers: pods follow a simulated lifecycle
     Simulated,
 }
 
-/// What must be kept free.
+/// Eviction thresholds.
 #[derive(Clone, Debug)]
 pub struct Thresholds(pub Vec<Threshold>);
 
@@ -107,32 +104,51 @@ impl fmt::Display for Thresholds {
     }
 }
 
-fn kept_free(text: &str) -> Result<Thresholds, ThresholdError> {
+fn parse_thresholds(text: &str) -> Result<Thresholds, ThresholdError> {
     thresholds::parse(text).map(Thresholds)
 }
 
-fn patience(text: &str) -> Result<(Signal, Duration), String> {
-    let (signal, time) = text.split_once('=').ok_or("this is no SIGNAL=TIME")?;
-    let signal = Signal::parse(signal.trim()).map_err(|error| error.to_string())?;
-    let time = duration::parse(time.trim()).ok_or("this is no time such as 90s or 1m30s")?;
+/// Why the value of a flag is invalid.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidValue {
+    /// The expected form.
+    #[error("it does not have the form {0}")]
+    Form(&'static str),
+    #[error(transparent)]
+    Signal(#[from] ThresholdError),
+    #[error("it is not a duration such as 90s or 1m30s")]
+    Duration,
+    #[error("{0} is not an effect: use NoSchedule, PreferNoSchedule or NoExecute")]
+    Effect(String),
+}
+
+fn parse_grace_period(text: &str) -> Result<(Signal, Duration), InvalidValue> {
+    let (signal, time) = text
+        .split_once('=')
+        .ok_or(InvalidValue::Form("SIGNAL=TIME"))?;
+    let signal = Signal::parse(signal.trim())?;
+    let time = duration::parse(time.trim()).ok_or(InvalidValue::Duration)?;
     Ok((signal, time))
 }
 
-/// A taint, as the API has it.
+/// A taint as an API object.
 #[derive(Clone, Debug)]
 pub struct Taint(pub Value);
 
-fn label(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("this is no KEY=VALUE")?;
+fn parse_label(text: &str) -> Result<(String, String), InvalidValue> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or(InvalidValue::Form("KEY=VALUE"))?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn taint(text: &str) -> Result<Taint, String> {
-    let (what, effect) = text.rsplit_once(':').ok_or("this is no KEY=VALUE:EFFECT")?;
-    let (key, value) = what.split_once('=').unwrap_or((what, ""));
-    let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-    if !effects.contains(&effect) {
-        return Err(format!("{effect} is none of {}", effects.join(", ")));
+fn parse_taint(text: &str) -> Result<Taint, InvalidValue> {
+    let (taint, effect) = text
+        .rsplit_once(':')
+        .ok_or(InvalidValue::Form("KEY=VALUE:EFFECT"))?;
+    let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
+    if !["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect) {
+        return Err(InvalidValue::Effect(effect.to_owned()));
     }
     let mut taint = json!({"key": key, "effect": effect});
     if !value.is_empty() {
@@ -141,14 +157,13 @@ fn taint(text: &str) -> Result<Taint, String> {
     Ok(Taint(taint))
 }
 
-/// How to run an agent.
 #[derive(Clone, Debug, Args)]
 pub struct AgentArgs {
-    /// The server to join, as `kennel token create` prints it; remembered after the first time
+    /// The server to join, as `kennel token create` prints it; stored after the first time
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
 
-    /// The token to join with; not needed any more once the node has its certificate
+    /// The bootstrap token to join with; not needed once the node has its certificate
     #[arg(
         long,
         env = "KENNEL_TOKEN",
@@ -157,38 +172,36 @@ pub struct AgentArgs {
     )]
     pub token: Option<String>,
 
-    /// The hash of the certificate authority that the server must have, `sha256:…`
+    /// The expected hash of the server's certificate authority, `sha256:…`
     #[arg(long, value_name = "HASH")]
     pub ca_hash: Option<String>,
 
-    /// A kubeconfig instead, of any Kubernetes API; its current context is used
+    /// Use the current context of this kubeconfig, of any Kubernetes API, instead of joining
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Where the agent keeps its certificates, and the volumes of pods
+    /// The directory of the agent's certificates and of pod volumes
     #[arg(long, default_value = "/var/lib/kennel/agent", value_name = "DIR")]
     pub data_dir: PathBuf,
 
-    /// Where to answer the server (logs, exec and the like); port 0 chooses a free one
+    /// The address of the kubelet API (logs, exec, port-forward, metrics); port 0 chooses a free port
     #[arg(long, default_value = "0.0.0.0:10250", value_name = "ADDRESS")]
     pub listen: SocketAddr,
 
-    /// The domain of services' names
+    /// The DNS domain of Services
     #[arg(long, default_value = "cluster.local", value_name = "DOMAIN")]
     pub cluster_domain: String,
 
-    /// The node
     #[command(flatten)]
     pub node: NodeArgs,
 
-    /// Many nodes
     #[command(flatten)]
     pub simulated: SimulatedArgs,
 }
 
 impl AgentArgs {
-    /// Whether many nodes are played, instead of this machine being one.
-    pub fn plays_many(&self) -> bool {
+    /// Whether to simulate nodes instead of running this machine as one.
+    pub fn simulates_nodes(&self) -> bool {
         self.node.runtime == RuntimeKind::Simulated
             && self.node.node_name.is_none()
             && self.server.is_none()
@@ -198,38 +211,36 @@ impl AgentArgs {
 /// The same as `kennel_simulation::NODES_MAX`, which the agent program does not link.
 pub const SIMULATED_NODES_MAX: u32 = 61_439;
 
-/// Which nodes to play, with `--runtime=simulated` and no `--node-name`.
+/// Apply with `--runtime=simulated` and without `--node-name`.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Many simulated nodes (--runtime=simulated)")]
+#[command(next_help_heading = "Simulated nodes (--runtime=simulated)")]
 pub struct SimulatedArgs {
-    /// How many nodes to play
+    /// Number of nodes to simulate
     #[arg(long, default_value_t = 1, value_name = "NODES",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(SIMULATED_NODES_MAX)))]
     pub count: u32,
 
-    /// What the nodes' names begin with; their number follows
+    /// Prefix of the nodes' names; their number follows
     #[arg(long, default_value = "sim-", value_name = "PREFIX")]
     pub node_prefix: String,
 
-    /// The number of the first node, for more than one agent in a cluster: it decides addresses, too
+    /// The number of the first node, which also determines addresses; for several agents in a cluster
     #[arg(long, default_value_t = 1, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(SIMULATED_NODES_MAX)))]
     pub first: u32,
 
-    /// What happens to them
     #[command(flatten)]
     pub scenario: ScenarioArgs,
 }
 
-/// What happens to simulated nodes.
 #[derive(Clone, Debug, Args)]
 pub struct ScenarioArgs {
-    /// A YAML file that says what happens to simulated nodes and their pods; see
+    /// A YAML file with the scenario of simulated nodes and their pods; see
     /// docs/reference/simulation.md [default: every pod is ready at once]
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 
-    /// Decides what the scenario leaves to chance: the same seed, the same fates
+    /// Seed of the scenario's random choices: the same seed gives the same run
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub seed: u64,
 }
@@ -239,9 +250,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn taints_are_read_as_the_kubelets_flag_has_them() {
+    fn taints_parse_like_the_kubelets_flag() {
         let check = |text: &str, expected: Option<Value>| {
-            assert_eq!(taint(text).ok().map(|taint| taint.0), expected, "{text}");
+            assert_eq!(
+                parse_taint(text).ok().map(|taint| taint.0),
+                expected,
+                "{text}"
+            );
         };
         let whole = json!({"key": "a/b", "value": "c", "effect": "NoSchedule"});
         check("a/b=c:NoSchedule", Some(whole));
@@ -253,17 +268,21 @@ mod tests {
     }
 
     #[test]
-    fn patience_is_read() {
+    fn soft_eviction_grace_periods_parse() {
         let check = |text: &str, expected: Result<(Signal, u64), &str>| {
             let expected = expected.map(|(signal, seconds)| (signal, Duration::from_secs(seconds)));
-            assert_eq!(patience(text), expected.map_err(str::to_owned), "{text}");
+            let found = parse_grace_period(text).map_err(|error| error.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned), "{text}");
         };
         check("memory.available=90s", Ok((Signal::Memory, 90)));
         check("nodefs.available = 2m", Ok((Signal::NodeDisk, 120)));
-        check("memory.available", Err("this is no SIGNAL=TIME"));
+        check(
+            "memory.available",
+            Err("it does not have the form SIGNAL=TIME"),
+        );
         check("memory=1m", Err("unsupported eviction signal memory"));
         check("memory.available=1m30s", Ok((Signal::Memory, 90)));
-        let wrong = "this is no time such as 90s or 1m30s";
+        let wrong = "it is not a duration such as 90s or 1m30s";
         check("memory.available=soon", Err(wrong));
     }
 }

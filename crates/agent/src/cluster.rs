@@ -1,4 +1,4 @@
-//! Clients of a cluster that runs elsewhere, for the verbs that work against any Kubernetes API.
+//! Clients of remote clusters, for commands that work against any Kubernetes API.
 
 use std::path::Path;
 
@@ -6,19 +6,22 @@ use anyhow::Context as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-/// A client of the cluster of this kubeconfig, of `$KUBECONFIG` or `~/.kube/config`, or of the pod that
-/// we run in, whichever is found first.
+/// A client of the cluster of this kubeconfig, of `$KUBECONFIG` or `~/.kube/config`, or of the pod that this process
+/// runs in, whichever is found first.
 pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    of(config(kubeconfig).await?)
+    client_of(config(kubeconfig).await?)
 }
 
-/// How to reach the cluster that [`client`] finds.
+/// The configuration of [`client`].
 pub async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
-    config_of(kubeconfig, None).await
+    config_with_context(kubeconfig, None).await
 }
 
-/// As [`config`], with another context than the current one.
-pub async fn config_of(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Result<Config> {
+/// As [`config`], with this context instead of the current one.
+pub async fn config_with_context(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> anyhow::Result<Config> {
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
@@ -35,14 +38,13 @@ pub async fn config_of(kubeconfig: Option<&Path>, context: Option<&str>) -> anyh
             config.context("cannot use $KUBECONFIG or ~/.kube/config")
         }
         (None, None) => Config::infer().await.context(
-            "no cluster is known: give --kubeconfig, set $KUBECONFIG, or run in a cluster's pod",
+            "no cluster is configured: give --kubeconfig, set $KUBECONFIG, or run in a cluster's pod",
         ),
     }
 }
 
-/// A client of a cluster that can be reached so.
-pub fn of(mut config: Config) -> anyhow::Result<Client> {
-    // Repeating a write whose answer got lost is ours to decide: it may have been carried out.
+pub fn client_of(mut config: Config) -> anyhow::Result<Client> {
+    // Callers decide whether to repeat a write whose response was lost: it may have been executed.
     config.default_retry = false;
     tracing::info!("using the API at {}", config.cluster_url);
     Client::try_from(config).context("cannot make a client of the API")

@@ -1,13 +1,13 @@
-//! The program of a node: `kennel agent` and nothing else, and what every program of ours has in common.
+//! `kennel agent`, and what all our programs share.
 //!
 //! ```text
 //!   args ─▶ run ─▶ node (settings, runtime) ─▶ kennel_node::agent
 //!
-//!   every program: logging · signals · notify · memory · descriptors · cluster (whose API we speak to)
+//!   every program: logging · signals · notify · memory · descriptors · cluster (clients of the API)
 //! ```
 //!
-//! It is a crate of its own so that it can be linked alone, small (`main.rs`): a release build of `kennel` carries
-//! that program, and `kennel agent` becomes it. What a server or a controller needs must not come in here.
+//! This crate also builds a small program of its own (`main.rs`). A release build of `kennel` embeds that program, and
+//! `kennel agent` executes it to use less memory. Servers and controllers must not be linked into it.
 
 pub mod args;
 pub mod cluster;
@@ -21,5 +21,5 @@ pub mod signals;
 
 pub use run::run;
 
-/// The threads of an agent: a guest on somebody's machine keeps small.
+/// Worker threads of an agent: few, to use little memory.
 pub const THREADS: usize = 2;

@@ -1,4 +1,4 @@
-//! The agent alone, as small as it gets. It is not installed: `kennel` carries it, and becomes it for `kennel agent`.
+//! The agent alone. It is not installed: `kennel` embeds it, and executes it for `kennel agent`.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use kennel_agent::{THREADS, logging, memory};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The part of kennel's command line that is the agent's.
+/// The agent's part of kennel's command line.
 #[derive(Debug, Parser)]
 #[command(name = "kennel", version)]
 struct Args {
@@ -28,18 +28,18 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|verb| verb == "shim") {
-        // Becomes another program: nothing of this one is needed.
-        return kennel_node::runtime::process::container_init::main(words);
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|verb| verb == "shim") {
+        // The shim executes another program: it needs no logging and no runtime.
+        return kennel_node::runtime::process::container_init::main(args);
     }
-    memory::small_pages();
+    memory::disable_huge_pages();
     let args = Args::parse();
-    logging::start(args.log.as_deref().unwrap_or(logging::USUAL));
+    logging::start(args.log.as_deref().unwrap_or(logging::DEFAULT_FILTER));
     match run(args.verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            logging::complain(&error);
+            logging::print_error(&error);
             ExitCode::FAILURE
         }
     }

@@ -1,9 +1,8 @@
-//! How this process gets its memory from the kernel. The allocator itself is chosen in `main`.
+//! Memory settings of the process. `main` chooses the allocator.
 
-/// Takes memory from the kernel in small pages. The allocator asks for transparent huge ones, of two
-/// megabytes each: with several threads that each keep blocks of several sizes, an idle server then holds
-/// ten megabytes that nobody uses.
-pub fn small_pages() {
-    // A kernel that does not know huge pages gives none.
-    let _unknown = rustix::thread::disable_transparent_huge_pages(true);
+/// Disables transparent huge pages (2 MB each), which the allocator asks for: each thread keeps blocks of several
+/// sizes, so an idle server would hold about ten megabytes more.
+pub fn disable_huge_pages() {
+    // Fails on kernels without huge pages, which need no setting.
+    let _ignored = rustix::thread::disable_transparent_huge_pages(true);
 }

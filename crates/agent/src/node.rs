@@ -1,5 +1,4 @@
-//! What a real node needs to start, from what was said on the command line: for `kennel agent`, and for the node in
-//! `kennel up`.
+//! Turns the flags of a node into its settings, runtime and listener, for `kennel agent` and `kennel up`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -7,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kennel_node::agent::choose::{Asked, Kind, choose};
+use kennel_node::agent::runtime_choice::{RuntimeFlag, SelectedRuntime, choose};
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
@@ -18,27 +17,26 @@ use tokio::net::TcpListener;
 
 use crate::args::{NodeArgs, RuntimeKind};
 
-/// Where static pods are unless somebody says otherwise.
-const MANIFESTS: &str = "/etc/kennel/manifests";
+/// The default directory of static pods.
+const DEFAULT_MANIFEST_DIR: &str = "/etc/kennel/manifests";
 /// Where log collectors look for logs.
-const LOGS: &str = "/var/log";
+const DEFAULT_LOG_DIR: &str = "/var/log";
 
-/// The longest wait between two looks for a container runtime.
-const RUNTIME_WAIT_MAX: Duration = Duration::from_secs(15);
+/// Bounds the delay between attempts to connect to a container runtime.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
 
-/// What is known of a node before its flags are read.
+/// Settings that do not come from [`NodeArgs`].
 pub struct Place {
-    /// Where it keeps its things.
+    /// The data directory.
     pub data: PathBuf,
-    /// Where the API is.
     pub api: Option<ApiAddress>,
-    /// Where it answers.
+    /// The address of the kubelet API.
     pub listen: SocketAddr,
-    /// The domain of services' names.
+    /// The domain of Services.
     pub cluster_domain: String,
 }
 
-/// The node's name.
+/// The node's name: the flag, or the host name.
 pub fn name(args: &NodeArgs, machine: &Machine) -> anyhow::Result<String> {
     let name = args.node_name.clone();
     let name = name.unwrap_or_else(|| machine.node_name());
@@ -49,13 +47,13 @@ pub fn name(args: &NodeArgs, machine: &Machine) -> anyhow::Result<String> {
         && name.len() <= 253;
     anyhow::ensure!(
         is_name,
-        "{name:?} cannot be a node's name: it may have small letters, digits, - and . only; choose one with \
+        "{name:?} is not a valid node name: it must consist of lower case letters, digits, '-' and '.'; choose one with \
          --node-name"
     );
     Ok(name)
 }
 
-/// The node's addresses.
+/// The node's addresses: the flag, or the address that reaches the API server.
 pub async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr> {
     if !args.node_ip.is_empty() {
         return args.node_ip.clone();
@@ -70,7 +68,6 @@ pub async fn addresses(args: &NodeArgs, api: Option<&ApiAddress>) -> Vec<IpAddr>
     vec![machine::address(peer)]
 }
 
-/// How the node is to be run.
 pub fn settings(
     args: &NodeArgs,
     name: String,
@@ -105,10 +102,10 @@ pub fn settings(
 
 fn manifests(args: &NodeArgs) -> PathBuf {
     let given = args.manifest_dir.as_deref();
-    absolute(given.unwrap_or(Path::new(MANIFESTS)))
+    absolute(given.unwrap_or(Path::new(DEFAULT_MANIFEST_DIR)))
 }
 
-/// What containers and their shims are told must not depend on where we were started.
+/// Paths that containers and their shims get must not depend on our working directory.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -118,78 +115,77 @@ fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
         return absolute(dir);
     }
     if rustix::process::geteuid().is_root() {
-        PathBuf::from(LOGS)
+        PathBuf::from(DEFAULT_LOG_DIR)
     } else {
         data.join("logs")
     }
 }
 
-/// Opens the runtime that was asked for, or that there is, and says which.
+/// Opens the runtime that the flags select, or the one that is found, and logs the choice.
 pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
-    let asked = match args.runtime {
-        RuntimeKind::Auto => Asked::Auto,
-        RuntimeKind::Cri => Asked::Cri,
-        RuntimeKind::Process => Asked::Process,
-        RuntimeKind::Simulated => Asked::Simulated,
+    let flag = match args.runtime {
+        RuntimeKind::Auto => RuntimeFlag::Auto,
+        RuntimeKind::Cri => RuntimeFlag::Cri,
+        RuntimeKind::Process => RuntimeFlag::Process,
+        RuntimeKind::Simulated => RuntimeFlag::Simulated,
     };
-    let choice = choose(asked, args.cri_socket.as_deref(), Path::exists);
+    let choice = choose(flag, args.cri_socket.as_deref(), Path::exists);
     let runtime = open(&choice.kind, data).await?;
     let about = runtime.about();
     tracing::info!(
-        "pods are run by {} {}: {}",
+        "using runtime {} {}: {}",
         about.name,
         about.version,
-        choice.why
+        choice.reason
     );
     Ok(runtime)
 }
 
-async fn open(kind: &Kind, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
+async fn open(kind: &SelectedRuntime, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
     match kind {
-        Kind::Simulated => Ok(Arc::new(FakeRuntime::new())),
-        Kind::Cri(socket) => Ok(Arc::new(container_runtime(socket).await)),
-        Kind::Process => {
+        SelectedRuntime::Simulated => Ok(Arc::new(FakeRuntime::new())),
+        SelectedRuntime::Cri(socket) => Ok(Arc::new(container_runtime(socket).await)),
+        SelectedRuntime::Process => {
             let options = process::Options {
                 data: data.to_owned(),
                 shim: own_binary()?,
             };
-            let words = || format!("cannot run processes below {}", data.display());
-            Ok(Arc::new(Process::open(options).with_context(words)?))
+            let context = || format!("cannot run processes below {}", data.display());
+            Ok(Arc::new(Process::open(options).with_context(context)?))
         }
     }
 }
 
-/// Where our own program is, which containers are started with: the one that took its place if it was upgraded.
-/// Found out once: below another root, threads with mounts of their own are told a path that leads nowhere.
+/// The path of this program, which starts containers; after an upgrade, the path of its replacement. Read once: a
+/// thread with another mount namespace or root would get a wrong path.
 pub fn own_binary() -> anyhow::Result<PathBuf> {
-    static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    if let Some(path) = FOUND.get() {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(path) = PATH.get() {
         return Ok(path.clone());
     }
-    let path = std::env::current_exe().context("where this program is cannot be told")?;
+    let path = std::env::current_exe().context("cannot find the path of this program")?;
     let text = path.to_string_lossy();
     let path = text
         .strip_suffix(" (deleted)")
         .map_or(path.clone(), PathBuf::from);
-    Ok(FOUND.get_or_init(|| path).clone())
+    Ok(PATH.get_or_init(|| path).clone())
 }
 
-/// Connects to a container runtime, and waits for one that is not there yet: on a machine that boots, it may start
-/// after us.
+/// Retries until the container runtime is available: after a boot, it may start later than the agent.
 async fn container_runtime(socket: &Path) -> Cri {
-    let mut wait = Duration::from_secs(1);
+    let mut delay = Duration::from_secs(1);
     loop {
         match Cri::connect(socket).await {
             Ok(runtime) => return runtime,
             Err(error) => tracing::warn!("waiting for the container runtime: {error}"),
         }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(RUNTIME_WAIT_MAX);
+        tokio::time::sleep(delay).await;
+        delay = (delay * 2).min(MAX_RETRY_DELAY);
     }
 }
 
-/// Listens for the server.
+/// `flag` is named in the error.
 pub async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
-    let words = || format!("cannot listen on {address}; choose another address with {flag}");
-    TcpListener::bind(address).await.with_context(words)
+    let context = || format!("cannot listen on {address}; choose another address with {flag}");
+    TcpListener::bind(address).await.with_context(context)
 }

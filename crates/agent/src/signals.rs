@@ -1,36 +1,35 @@
-//! The signals that ask a server to stop.
+//! SIGTERM and SIGINT stop a program.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::notify;
 
-/// Does this work until it ends, or until a signal asks us to stop; then the work is told, and finishes
-/// what it has begun.
-pub async fn until_told<F>(work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
+/// Runs `work` until it ends, or cancels its token at a signal and waits for it to end.
+pub async fn run_until_signal<F>(work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
 where
     F: Future<Output = anyhow::Result<()>>,
 {
     let mut signals = Signals::listen()?;
     let stop = CancellationToken::new();
-    let mut working = std::pin::pin!(work(stop.clone()));
+    let mut work = std::pin::pin!(work(stop.clone()));
     tokio::select! {
-        ended = &mut working => return ended,
-        () = signals.stop() => {}
+        ended = &mut work => return ended,
+        () = signals.received() => {}
     }
     tracing::info!("stopping");
     stop.cancel();
-    working.await
+    work.await
 }
 
-/// SIGTERM and Ctrl-C, heard from the moment this is made.
+/// SIGTERM and SIGINT since [`Self::listen`].
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    /// Begins to listen. From here on, these signals no longer end the process by themselves.
+    /// From here on, these signals do not end the process by themselves.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -38,8 +37,8 @@ impl Signals {
         })
     }
 
-    /// Waits for one of them, and lets a service manager know that it was heard.
-    pub async fn stop(&mut self) {
+    /// Waits for a signal, and notifies the service manager of it.
+    pub async fn received(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -202,7 +202,7 @@ impl Verb {
         match self {
             Self::Playground(_) => "error",
             Self::Token(_) | Self::Why(_) => "warn",
-            _ => kennel_agent::logging::USUAL,
+            _ => kennel_agent::logging::DEFAULT_FILTER,
         }
     }
 }

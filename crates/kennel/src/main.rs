@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|verb| verb == "shim") {
         return kennel_node::runtime::process::container_init::main(arguments);
     }
-    memory::small_pages();
+    memory::disable_huge_pages();
     let args = args::Args::from_command_line();
     logging::start(
         args.log
@@ -30,14 +30,14 @@ fn main() -> ExitCode {
             .unwrap_or(args.verb.default_log_filter()),
     );
     if let args::Verb::Agent(agent) = &args.verb
-        && !agent.plays_many()
+        && !agent.simulates_nodes()
     {
         embedded_agent::exec(&agent.data_dir);
     }
     match verb::run(args) {
         Ok(code) => code,
         Err(error) => {
-            logging::complain(&error);
+            logging::print_error(&error);
             ExitCode::FAILURE
         }
     }

@@ -294,7 +294,7 @@ impl StopSignals {
 
     async fn received(&mut self) {
         tokio::select! {
-            () = self.signals.stop() => {}
+            () = self.signals.received() => {}
             _ = self.hangup.recv() => {}
         }
     }

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use kennel_control::certificates::Authority;
 use kennel_node::agent::identity::rotate::Certifier;
-use kennel_node::agent::identity::{IdentityError, Pair, Wanted};
+use kennel_node::agent::identity::{Certificate, CertificateRequest, IdentityError};
 use kennel_node::agent::lock::Lock;
 use kennel_node::agent::{ApiAddress, Cluster, Machine, Settings, Start, machine, start};
 use kennel_node::runtime::Runtime;
@@ -78,7 +78,7 @@ impl EmbeddedNode {
     /// Locks the data directory, binds the port and opens the runtime; fails on invalid flags.
     pub async fn prepare(config: NodeConfig, server: ServerHandle) -> anyhow::Result<Self> {
         let lock = Lock::take(&config.data)?;
-        let machine = Machine::look(&config.data);
+        let machine = Machine::read(&config.data);
         let name = node::name(&config.node, &machine)?;
         let addresses = node::addresses(&config.node, None).await;
         let ip = addresses.first().copied();
@@ -144,7 +144,7 @@ impl EmbeddedNode {
                 runtime,
                 cluster: Some(cluster),
                 listener: Some(listener.and_then(TcpListener::from_std)?),
-                begun: None,
+                started: None,
             };
             Ok(start::run(start, stop).await?)
         }
@@ -188,7 +188,11 @@ struct LocalSigner(Authority);
 
 #[async_trait]
 impl Certifier for LocalSigner {
-    async fn obtain(&self, wanted: &Wanted, file: &Path) -> Result<Pair, IdentityError> {
+    async fn obtain(
+        &self,
+        wanted: &CertificateRequest,
+        file: &Path,
+    ) -> Result<Certificate, IdentityError> {
         let unusable = |why: String| IdentityError::Unusable {
             what: "the node's own certificate".to_owned(),
             why,
@@ -198,7 +202,7 @@ impl Certifier for LocalSigner {
         let request = request.map_err(|error| unusable(error.to_string()))?;
         let chain = self.0.sign_serving(&request);
         let chain = chain.map_err(|error| unusable(error.to_string()))?;
-        let pair = Pair::new(&chain, &key.serialize_pem())?;
+        let pair = Certificate::new(&chain, &key.serialize_pem())?;
         pair.write(file)?;
         Ok(pair)
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use kennel_agent::args::{AgentArgs, SIMULATED_NODES_MAX, ScenarioArgs, SimulatedArgs};
-use kennel_agent::signals::until_told;
+use kennel_agent::signals::run_until_signal;
 use kennel_agent::{cluster, descriptors, notify};
 use kennel_simulation::scenario::Scenario;
 use kennel_simulation::{Clients, NODES_MAX, Simulation};
@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 const _: () = assert!(SIMULATED_NODES_MAX == NODES_MAX);
 
 pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
-    if args.plays_many() {
+    if args.simulates_nodes() {
         descriptors::raise_limit();
-        until_told(|stop| simulate(args, stop)).await
+        run_until_signal(|stop| simulate(args, stop)).await
     } else {
         kennel_agent::run(args).await
     }

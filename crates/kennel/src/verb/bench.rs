@@ -16,11 +16,11 @@ pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
     let mut benchmark = std::pin::pin!(bench::run(client, args, stop.clone()));
     let report = tokio::select! {
         report = &mut benchmark => report?,
-        () = signals.stop() => {
+        () = signals.received() => {
             stop.cancel();
             tokio::select! {
                 report = &mut benchmark => report?,
-                () = signals.stop() => anyhow::bail!("stopped before the cleanup was complete; `kennel bench --clean` removes the rest"),
+                () = signals.received() => anyhow::bail!("stopped before the cleanup was complete; `kennel bench --clean` removes the rest"),
             }
         }
     };

@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{ControllerArgs, Placement};
 use crate::cluster;
 use crate::metrics_server::{self, Observable};
-use crate::signals::until_told;
+use crate::signals::run_until_signal;
 
 /// Runs until SIGINT or SIGTERM.
 pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
-    until_told(|stop| work(args, stop)).await
+    run_until_signal(|stop| work(args, stop)).await
 }
 
 async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<()> {

@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{DnsArgs, DnsZoneArgs};
 use crate::cluster;
-use crate::signals::until_told;
+use crate::signals::run_until_signal;
 
 /// Runs until SIGINT or SIGTERM.
 pub(crate) async fn run(args: DnsArgs) -> anyhow::Result<()> {
-    until_told(|stop| work(args, stop)).await
+    run_until_signal(|stop| work(args, stop)).await
 }
 
 async fn work(args: DnsArgs, stop: CancellationToken) -> anyhow::Result<()> {

@@ -17,10 +17,10 @@ pub(crate) async fn run(args: ServerArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let server = tokio::select! {
         server = server::start(config(args)) => server?,
-        () = signals.stop() => return Ok(()),
+        () = signals.received() => return Ok(()),
     };
     server::announce(&server, "kubectl get namespaces");
-    signals.stop().await;
+    signals.received().await;
     tracing::info!("stopping");
     server.stop().await;
     Ok(())

@@ -31,7 +31,7 @@ pub(crate) async fn run(args: TokenArgs) -> anyhow::Result<()> {
     let config = cluster::config(Some(&kubeconfig))
         .await
         .context("set --data-dir to the server's, or --kubeconfig to an administrator's")?;
-    let client = cluster::of(config.clone())?;
+    let client = cluster::client_of(config.clone())?;
     let writer = Writer::new(client, Fence::open());
     let text = match args.verb {
         TokenVerb::Create {

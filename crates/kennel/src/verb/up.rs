@@ -26,7 +26,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     };
     let server = tokio::select! {
         server = server::start(super::server::config(args.server.clone())) => server?,
-        () = signals.stop() => return Ok(()),
+        () = signals.received() => return Ok(()),
     };
     let real_node = if args.real_nodes() > 0 {
         Some(prepare_node(&args, &server).await?)
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
         controller_manager::mark_control_plane(&mut supervisor, first_node, &server.api);
     }
     let running = supervisor.run();
-    signals.stop().await;
+    signals.received().await;
     tracing::info!("stopping");
     running.stop(STOP_TIMEOUT).await;
     server.stop().await;

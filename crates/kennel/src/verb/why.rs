@@ -17,7 +17,7 @@ pub(crate) async fn run(args: WhyArgs) -> ExitCode {
         Ok(true) => OK.into(),
         Ok(false) => PROBLEM.into(),
         Err(error) => {
-            logging::complain(&error);
+            logging::print_error(&error);
             UNKNOWN.into()
         }
     }

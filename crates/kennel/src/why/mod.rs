@@ -26,10 +26,11 @@ use crate::cluster;
 
 /// Prints the explanation. Returns whether every node is as it should be.
 pub(crate) async fn run(args: WhyArgs) -> anyhow::Result<bool> {
-    let config = cluster::config_of(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let config =
+        cluster::config_with_context(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let namespace = args.namespace.clone();
     let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
-    let client = cluster::of(config)?;
+    let client = cluster::client_of(config)?;
     let name = &args.daemon_set.0;
     let snapshot = snapshot::read(&client, &namespace, name, args.node.as_deref()).await?;
     let answer = kennel_core::why::explain(&snapshot);

@@ -240,7 +240,7 @@ fn who_does_not_join_is_told_why() {
     let wrong = format!("sha256:{}", "0".repeat(64));
     check(
         &with("--ca-hash", &wrong),
-        &["is not the one that was meant", hash, &wrong],
+        &["the certificate authority of the server", hash, &wrong],
     );
     check(&line[..at("--ca-hash") - 1], &["--ca-hash is missing"]);
     let stranger = "abcxyz.0123456789abcdef";
@@ -258,7 +258,7 @@ fn who_does_not_join_is_told_why() {
         format!("token {id} deleted\n")
     );
     assert!(!cluster.token(&["list"]).contains(id));
-    check(&line, &["does not take the token", id]);
+    check(&line, &["rejects the token", id]);
     // Nothing to join with at all; a directory of manifests alone would be enough, so none is given.
     let output = Command::new(BINARY)
         .args([
@@ -272,7 +272,7 @@ fn who_does_not_join_is_told_why() {
         .unwrap();
     let heard = String::from_utf8(output.stderr).unwrap();
     assert!(
-        heard.contains("no node yet") && heard.contains("--kubeconfig"),
+        heard.contains("has not joined a cluster") && heard.contains("--kubeconfig"),
         "{heard}"
     );
     assert_eq!(cluster.get("/api/v1/nodes")["items"], json!([]));
@@ -438,7 +438,7 @@ fn a_certificate_is_replaced_before_it_ends_and_nobody_notices() {
     fs::write(&file, certificate(&cluster, "n1", -60, -1)).unwrap();
     let heard = machine.refused(&["agent"], "n1");
     assert!(
-        heard.contains("ended at") && heard.contains("kennel token create"),
+        heard.contains("expired at") && heard.contains("kennel token create"),
         "{heard}"
     );
     // And the directory stays that node's.

@@ -1,5 +1,5 @@
-//! Tells the cluster how the node is: at start, when something changes, and now and then if nothing does.
-//! Watches the node's own object meanwhile, for those on the node who go by its labels, taints and size.
+//! Registers the Node object and updates its status: at start, on changes, and regularly. Also watches the object, so
+//! that admission and the downward API know its labels, taints and allocatable resources.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,23 +18,18 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::news;
 use super::node::{self, Condition};
-use super::register;
+use super::{node_events, register};
 use crate::runtime::Runtime;
 
-/// How often the status is written if nothing changes; upstream's five minutes.
-const REPORT: Duration = Duration::from_mins(5);
-/// How often the runtime is asked how it is …
-const ASK: Duration = Duration::from_secs(10);
-/// … and how often while it is not well.
-const ASK_SOON: Duration = Duration::from_secs(2);
-/// How soon what failed is tried again.
-const RETRY: Duration = Duration::from_secs(2);
-/// How long a runtime may think about how it is.
-const ANSWER: Duration = Duration::from_secs(15);
+/// How often the status is written if nothing changes: upstream's default.
+const REPORT_INTERVAL: Duration = Duration::from_mins(5);
+const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+/// While the node is not ready.
+const UNREADY_HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What is told, and to whom.
 pub(super) struct Heartbeat {
     pub(super) client: Client,
     pub(super) writer: Writer,
@@ -42,22 +37,22 @@ pub(super) struct Heartbeat {
     pub(super) object: Value,
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) pressures: watch::Receiver<Pressures>,
-    /// The node's own object, as far as we know it.
+    /// The stored object, without a uid before registration and after deletion.
     pub(super) node: watch::Sender<Arc<Value>>,
     pub(super) recorder: Recorder,
 }
 
 impl Heartbeat {
-    /// Registers the node and tells how it is until told to stop. `registered` is told when others can see it.
+    /// Runs until `stop`. Sets `registered` once the Node object exists.
     pub(super) async fn run(mut self, registered: watch::Sender<bool>, stop: CancellationToken) {
-        let telling = async {
+        let work = async {
             self.register().await;
-            let _nobody = registered.send(true);
-            self.tell().await;
+            let _ignored = registered.send(true);
+            self.report_loop().await;
         };
         tokio::select! {
             () = stop.cancelled() => {}
-            () = telling => {}
+            () = work => {}
         }
     }
 
@@ -69,83 +64,99 @@ impl Heartbeat {
     async fn register(&mut self) {
         let now = clock::now_rfc3339();
         let conditions = self.conditions().await;
-        self.object["status"]["conditions"] = node::written(&conditions, &json!({}), &now).into();
+        self.object["status"]["conditions"] = node::to_api(&conditions, &json!({}), &now).into();
         loop {
             match register::register(&self.writer, &self.object).await {
                 Ok((stored, new)) => {
-                    tracing::info!("node {} is registered", self.name());
-                    self.say_of_start(&conditions, &stored, new);
-                    self.learn(stored);
+                    tracing::info!("registered node {}", self.name());
+                    self.record_start(&conditions, &stored, new);
+                    self.set_node(stored);
                     return;
                 }
                 Err(failure) => {
                     tracing::warn!("registering node {} failed: {failure}", self.name());
-                    tokio::time::sleep(RETRY).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }
     }
 
-    fn say_of_start(&self, conditions: &[Condition], stored: &Value, new: bool) {
-        self.say(vec![news::started()]);
-        // What was there before we came is told when it is written.
+    fn record_start(&self, conditions: &[Condition], stored: &Value, new: bool) {
+        self.record(vec![node_events::agent_started()]);
+        // For a node that existed before, the first status update records its conditions.
         if new {
-            self.say(news::of_conditions(self.name(), conditions, &Value::Null));
+            self.record(node_events::condition_events(
+                self.name(),
+                conditions,
+                &Value::Null,
+            ));
         }
         let boot = &self.object["status"]["nodeInfo"]["bootID"];
         let boot = boot.as_str().unwrap_or_default();
-        self.say(news::of_boot(self.name(), boot, stored));
+        self.record(node_events::reboot_event(self.name(), boot, stored));
     }
 
-    fn say(&self, notes: Vec<Note>) {
+    fn record(&self, notes: Vec<Note>) {
         for note in notes {
             tracing::debug!(reason = %note.reason, "{}", note.message);
             self.recorder.emit(Reference::own_node(self.name()), note);
         }
     }
 
-    async fn tell(&mut self) {
+    async fn report_loop(&mut self) {
         let own = Config::default().fields(&format!("metadata.name={}", self.name()));
-        let own = feed::watch(Api::<Whole>::all(self.client.clone()), own, "the own node");
+        let own = feed::watch(
+            Api::<WholeNode>::all(self.client.clone()),
+            own,
+            "the own node",
+        );
         let mut own = own.fuse();
         let mut conditions = self.conditions().await;
-        let (mut ask_at, mut report_at) = (Instant::now() + ASK, Instant::now());
+        let mut check_at = Instant::now() + HEALTH_CHECK_INTERVAL;
+        let mut report_at = Instant::now();
         loop {
-            if report_at <= Instant::now() && self.is_known() {
+            if report_at <= Instant::now() && self.is_registered() {
                 report_at = match self.report(&conditions).await {
-                    Ok(()) => Instant::now() + REPORT,
+                    Ok(()) => Instant::now() + REPORT_INTERVAL,
                     Err(failure) => {
-                        tracing::warn!("reporting on node {} failed: {failure}", self.name());
-                        Instant::now() + RETRY
+                        tracing::warn!(
+                            "updating the status of node {} failed: {failure}",
+                            self.name()
+                        );
+                        Instant::now() + RETRY_DELAY
                     }
                 };
             }
             tokio::select! {
-                Some(change) = own.next() => self.hear(change),
+                Some(change) = own.next() => self.on_change(change),
                 Ok(()) = self.pressures.changed() => conditions = self.conditions().await,
-                () = tokio::time::sleep_until(ask_at) => {
+                () = tokio::time::sleep_until(check_at) => {
                     conditions = self.conditions().await;
-                    let well = node::is_ready(&conditions);
-                    ask_at = Instant::now() + if well { ASK } else { ASK_SOON };
+                    check_at = Instant::now()
+                        + if node::is_ready(&conditions) {
+                            HEALTH_CHECK_INTERVAL
+                        } else {
+                            UNREADY_HEALTH_CHECK_INTERVAL
+                        };
                 }
-                () = tokio::time::sleep_until(report_at), if self.is_known() => {}
+                () = tokio::time::sleep_until(report_at), if self.is_registered() => {}
             }
-            let wrong = self.is_known() && !node::shown(&conditions, &self.node.borrow());
-            if wrong {
+            let stale = self.is_registered() && !node::are_stored(&conditions, &self.node.borrow());
+            if stale {
                 report_at = report_at.min(Instant::now());
             }
         }
     }
 
-    /// As a kubelet that runs does not, neither do we make a node again that somebody has deleted.
-    fn hear(&self, change: feed::Change<Whole>) {
+    /// Like a kubelet, a running agent does not register again after its Node was deleted.
+    fn on_change(&self, change: feed::Change<WholeNode>) {
         match change {
-            feed::Change::Applied(whole) => self.learn(whole.into_value()),
+            feed::Change::Applied(whole) => self.set_node(whole.into_value()),
             feed::Change::Gone(id) => {
                 if self.node.borrow()["metadata"]["uid"] == *id.uid {
                     let name = self.name();
                     tracing::warn!(
-                        "node {name} was deleted from the API; start the agent again to register it anew"
+                        "node {name} was deleted from the API; restart the agent to register it again"
                     );
                     let mut object = (**self.node.borrow()).clone();
                     object["metadata"]["uid"] = Value::Null;
@@ -156,20 +167,26 @@ impl Heartbeat {
         }
     }
 
-    fn learn(&self, object: Value) {
-        self.say(news::of_cordon(self.name(), &self.node.borrow(), &object));
+    fn set_node(&self, object: Value) {
+        self.record(node_events::cordon_event(
+            self.name(),
+            &self.node.borrow(),
+            &object,
+        ));
         self.node.send_replace(Arc::new(object));
     }
 
-    /// Has the API an object of it?
-    fn is_known(&self) -> bool {
+    fn is_registered(&self) -> bool {
         self.node.borrow()["metadata"]["uid"].is_string()
     }
 
     async fn conditions(&mut self) -> Vec<Condition> {
-        let health = tokio::time::timeout(ANSWER, self.runtime.health()).await;
+        let health = tokio::time::timeout(HEALTH_CHECK_TIMEOUT, self.runtime.health()).await;
         let health = health.unwrap_or_else(|_| crate::runtime::Health {
-            runtime: Some(format!("no answer within {} seconds", ANSWER.as_secs())),
+            runtime: Some(format!(
+                "no answer within {} seconds",
+                HEALTH_CHECK_TIMEOUT.as_secs()
+            )),
             network: None,
         });
         node::conditions(&health, *self.pressures.borrow_and_update())
@@ -177,18 +194,22 @@ impl Heartbeat {
 
     async fn report(&self, conditions: &[Condition]) -> Result<(), Failure> {
         let stored = Arc::clone(&self.node.borrow());
-        let written = node::written(conditions, &stored, &clock::now_rfc3339());
-        let status = &self.object["status"];
-        let answer = register::report(&self.writer, self.name(), status, written).await?;
-        self.say(news::of_conditions(self.name(), conditions, &stored));
-        self.learn(answer);
+        let conditions_to_write = node::to_api(conditions, &stored, &clock::now_rfc3339());
+        let (name, status) = (self.name(), &self.object["status"]);
+        let new = register::write_status(&self.writer, name, status, conditions_to_write).await?;
+        self.record(node_events::condition_events(
+            self.name(),
+            conditions,
+            &stored,
+        ));
+        self.set_node(new);
         Ok(())
     }
 }
 
 /// A node with all its fields.
 #[derive(Clone, Debug, Deserialize)]
-struct Whole {
+struct WholeNode {
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Value,
@@ -196,9 +217,9 @@ struct Whole {
     status: Value,
 }
 
-kennel_types::resource!(Whole; kube::core::ClusterResourceScope, "", "Node", "nodes");
+kennel_types::resource!(WholeNode; kube::core::ClusterResourceScope, "", "Node", "nodes");
 
-impl Whole {
+impl WholeNode {
     fn into_value(self) -> Value {
         json!({"apiVersion": "v1", "kind": "Node", "metadata": self.metadata, "spec": self.spec,
             "status": self.status})

@@ -1,13 +1,13 @@
-//! The node's Lease in `kube-node-lease`: a sign of life, and the proof that only one agent speaks for a node.
+//! The node's Lease in `kube-node-lease`: its heartbeat, and a lock that lets only one agent run a node.
 //!
-//! Its holder is the node's name, as upstream's tools expect. Which agent that is, an annotation says: machine,
-//! boot, process. An agent that finds a fresh Lease of another one does not start.
+//! The holder is the node's name, as upstream's tools expect. An annotation identifies the agent by machine, boot and
+//! process. An agent that finds another agent's fresh Lease does not start:
 //!
 //! ```text
-//!   no Lease, or a stale one          ─▶ ours
-//!   ours by process of this machine   ─▶ ours if that process is gone, else refused
-//!   same machine, another boot        ─▶ ours unless it is renewed while we watch (a copied disk)
-//!   another machine, fresh            ─▶ refused
+//!   no Lease, or an expired one       ─▶ ours
+//!   a process of this machine         ─▶ ours if that process has ended, else held
+//!   this machine, another boot        ─▶ ours unless it is renewed while we watch (a copied disk)
+//!   another machine, fresh            ─▶ held
 //! ```
 
 use std::time::Duration;
@@ -21,20 +21,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::machine::Machine;
 
-/// How long a lease lasts, and how often it is renewed: upstream's figures.
+/// Upstream's defaults.
 const LEASE_SECONDS: u32 = 40;
-const RENEW: Duration = Duration::from_secs(10);
-/// How soon a renewal that failed is tried again.
-const RETRY: Duration = Duration::from_secs(1);
-/// For how long we watch whether somebody else renews.
-const WATCHED: Duration = Duration::from_secs(15);
-const LOOK: Duration = Duration::from_secs(1);
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long to watch whether another agent renews the lease.
+const WATCH_DURATION: Duration = Duration::from_secs(15);
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 const NAMESPACE: &str = "kube-node-lease";
 const GROUP: &str = "coordination.k8s.io/v1";
-/// Which agent holds it.
+/// The annotation that identifies the agent.
 const HOLDER: &str = "kennel.dev/agent";
 
-/// Which agent: `<machine>.<boot>.<pid>.<its start>`.
+/// An agent: `<machine>.<boot>.<pid>.<start of the process>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     machine: String,
@@ -44,12 +43,12 @@ pub(super) struct Holder {
 
 impl Holder {
     /// This process.
-    pub(super) fn own(machine: &Machine) -> Self {
+    pub(super) fn current(machine: &Machine) -> Self {
         let pid = std::process::id();
         Self {
-            machine: plain(&machine.machine_id),
-            boot: plain(&machine.boot_id),
-            process: started(pid).map(|start| (pid, start)),
+            machine: without_dots(&machine.machine_id),
+            boot: without_dots(&machine.boot_id),
+            process: process_start(pid).map(|start| (pid, start)),
         }
     }
 
@@ -72,54 +71,55 @@ impl Holder {
     }
 
     fn is_alive(&self) -> bool {
-        let alive = |(pid, start)| started(pid) == Some(start);
+        let alive = |(pid, start)| process_start(pid) == Some(start);
         self.process.is_some_and(alive)
     }
 }
 
-fn plain(id: &str) -> String {
+fn without_dots(id: &str) -> String {
     id.replace('.', "-")
 }
 
-/// When a process of this machine started, in the kernel's ticks; none if there is no such process.
-fn started(pid: u32) -> Option<u64> {
+/// When a process started, in clock ticks since boot; none if there is no such process.
+fn process_start(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything; after it, the state is the first field and the start the 20th.
+    // The name in parentheses may contain anything. After it, the state is the first field and the start the 20th.
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let zombie = fields.first().is_some_and(|state| *state == "Z");
     (!zombie).then(|| fields.get(19)?.parse().ok())?
 }
 
-/// What a Lease means for an agent that wants to start.
+/// Whether an agent may take a Lease.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum Decision {
     Ours,
-    /// Only if nobody renews it.
+    /// Ours if no other agent renews it.
     Watch,
-    Refused(String),
+    /// By this holder.
+    Held(String),
 }
 
-fn judge(lease: &Value, own: &Holder, now_ms: i64) -> Verdict {
+fn decide(lease: &Value, own: &Holder, now_ms: i64) -> Decision {
     if !is_fresh(lease, now_ms) {
-        return Verdict::Ours;
+        return Decision::Ours;
     }
     let holder = lease["metadata"]["annotations"][HOLDER].as_str();
     let Some(holder) = holder.and_then(Holder::parse) else {
-        // Somebody's who does not say who: a kubelet, a simulated node, or a machine that has just left.
-        return Verdict::Watch;
+        // Held by a kubelet, by a simulated node, or by a machine that has just left.
+        return Decision::Watch;
     };
     if holder.machine != own.machine {
-        return Verdict::Refused("an agent on another machine".to_owned());
+        return Decision::Held("an agent on another machine".to_owned());
     }
     if holder.boot != own.boot {
-        return Verdict::Watch;
+        return Decision::Watch;
     }
     if holder.process != own.process && holder.is_alive() {
         let (pid, _) = holder.process.unwrap_or_default();
-        return Verdict::Refused(format!("another agent on this machine, process {pid},"));
+        return Decision::Held(format!("another agent on this machine, process {pid},"));
     }
-    Verdict::Ours
+    Decision::Ours
 }
 
 fn is_fresh(lease: &Value, now_ms: i64) -> bool {
@@ -130,28 +130,27 @@ fn is_fresh(lease: &Value, now_ms: i64) -> bool {
     renewed.is_some_and(|renewed| renewed.as_millisecond() + seconds * 1000 > now_ms)
 }
 
-/// Why there is no Lease for us.
+/// Why the agent cannot have the Lease.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LeaseError {
+pub enum LeaseError {
     #[error(
         "{holder} is already node {node}; give this one another name with --node-name, or stop the other and \
          wait {LEASE_SECONDS} seconds"
     )]
     Held { node: String, holder: String },
-    #[error("the lease of node {node} cannot be had: {failure}")]
+    #[error("cannot get the lease of node {node}: {failure}")]
     Failed { node: String, failure: Failure },
 }
 
-/// Who speaks for the node.
 #[derive(Debug)]
 pub(super) enum Claim {
-    /// We do.
+    /// The Lease is ours, or no other agent has it.
     Ours,
-    /// The API does not answer.
+    /// The API server cannot be reached.
     Unknown(Failure),
 }
 
-/// The API has answered, and will not answer otherwise.
+/// Whether a retry would fail in the same way.
 fn is_final(failure: &Failure) -> bool {
     let refusal = |code: u16| (400..500).contains(&code) && code != 429;
     failure.code.is_some_and(refusal)
@@ -173,9 +172,9 @@ impl Lease {
         }
     }
 
-    /// Makes sure that nobody else speaks for the node.
-    pub(super) async fn ask(&self) -> Result<Claim, LeaseError> {
-        let mut seen: Option<(Value, Instant)> = None;
+    /// Checks that no other agent holds the Lease. Does not write it.
+    pub(super) async fn check(&self) -> Result<Claim, LeaseError> {
+        let mut watched: Option<(Value, Instant)> = None;
         loop {
             let lease = match self.get().await {
                 Ok(None) => return Ok(Claim::Ours),
@@ -186,50 +185,53 @@ impl Lease {
                 }
                 Err(failure) => return Ok(Claim::Unknown(failure)),
             };
-            match judge(&lease, &self.own, clock::now_ms()) {
-                Verdict::Ours => return Ok(Claim::Ours),
-                Verdict::Refused(holder) => return Err(self.held(&holder)),
-                Verdict::Watch => {}
+            match decide(&lease, &self.own, clock::now_ms()) {
+                Decision::Ours => return Ok(Claim::Ours),
+                Decision::Held(holder) => return Err(self.held(&holder)),
+                Decision::Watch => {}
             }
             let renewal = lease["spec"]["renewTime"].clone();
-            let (first, since) = seen.get_or_insert_with(|| {
-                tracing::info!("the lease of node {} is fresh: is it renewed?", self.node);
+            let (first, since) = watched.get_or_insert_with(|| {
+                tracing::info!(
+                    "the lease of node {} is fresh: watching whether another agent renews it",
+                    self.node
+                );
                 (renewal.clone(), Instant::now())
             });
             if *first != renewal {
-                return Err(self.held("somebody else"));
+                return Err(self.held("another agent"));
             }
-            if since.elapsed() >= WATCHED {
+            if since.elapsed() >= WATCH_DURATION {
                 return Ok(Claim::Ours);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(WATCH_INTERVAL).await;
         }
     }
 
-    /// Renews for ever. Ends when somebody else has taken the node over, or when told to stop.
-    pub(super) async fn keep(
+    /// Renews the Lease until `stop`, or until another agent has taken it over.
+    pub(super) async fn run(
         &self,
         uid: impl Fn() -> Option<String>,
         stop: CancellationToken,
     ) -> Result<(), LeaseError> {
         let mut known: Option<Value> = None;
         loop {
-            let wait = match uid() {
+            let delay = match uid() {
                 // A node that was deleted has no lease.
-                None => RENEW,
+                None => RENEW_INTERVAL,
                 Some(uid) => match self.renew(&uid, &mut known).await {
-                    Ok(()) => RENEW,
+                    Ok(()) => RENEW_INTERVAL,
                     Err(error @ LeaseError::Held { .. }) => return Err(error),
                     Err(LeaseError::Failed { failure, .. }) => {
                         tracing::warn!("renewing the lease failed: {failure}");
                         known = None;
-                        RETRY
+                        RETRY_DELAY
                     }
                 },
             };
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
-                () = tokio::time::sleep(wait) => {}
+                () = tokio::time::sleep(delay) => {}
             }
         }
     }
@@ -253,11 +255,11 @@ impl Lease {
                 *known = answer.tree().ok();
                 Ok(())
             }
-            // Somebody has written it in between: who?
+            // Another client has written it meanwhile: check whether it is another agent.
             Err(failure) if failure.is(409) => {
                 let live = self.get().await.map_err(failed)?;
-                if let Some(Verdict::Refused(holder)) =
-                    live.map(|live| judge(&live, &self.own, clock::now_ms()))
+                if let Some(Decision::Held(holder)) =
+                    live.map(|live| decide(&live, &self.own, clock::now_ms()))
                 {
                     return Err(self.held(&holder));
                 }
@@ -322,7 +324,7 @@ mod tests {
     }
 
     fn own() -> Holder {
-        Holder::own(&Machine {
+        Holder::current(&Machine {
             machine_id: "m1".to_owned(),
             boot_id: "b1".to_owned(),
             ..Machine::default()
@@ -330,39 +332,35 @@ mod tests {
     }
 
     #[test]
-    fn who_may_start() {
-        let alive = started(std::os::unix::process::parent_id()).unwrap();
+    fn an_agent_may_take_a_lease_that_no_other_holds() {
+        let alive = process_start(std::os::unix::process::parent_id()).unwrap();
         let neighbour = format!("m1.b1.{}.{alive}", std::os::unix::process::parent_id());
         let killed = format!(
             "m1.b1.{}.{}",
             std::os::unix::process::parent_id(),
             alive + 1
         );
-        let refused = |text: &str| Verdict::Refused(text.to_owned());
-        let check = |holder: Option<&str>, age: i64, expected: Verdict| {
-            let found = judge(&lease(holder, age), &own(), NOW);
+        let held = |text: &str| Decision::Held(text.to_owned());
+        let check = |holder: Option<&str>, age: i64, expected: Decision| {
+            let found = decide(&lease(holder, age), &own(), NOW);
             assert_eq!(found, expected, "{holder:?} {age}");
         };
-        check(Some("m2.b2.1.1"), 41, Verdict::Ours);
-        check(
-            Some("m2.b2.1.1"),
-            39,
-            refused("an agent on another machine"),
-        );
-        check(Some(&own().text()), 0, Verdict::Ours);
-        check(Some(&killed), 0, Verdict::Ours);
-        let words = format!(
+        check(Some("m2.b2.1.1"), 41, Decision::Ours);
+        check(Some("m2.b2.1.1"), 39, held("an agent on another machine"));
+        check(Some(&own().text()), 0, Decision::Ours);
+        check(Some(&killed), 0, Decision::Ours);
+        let holder = format!(
             "another agent on this machine, process {},",
             std::os::unix::process::parent_id()
         );
-        check(Some(&neighbour), 0, refused(&words));
-        check(Some("m1.b2.1.1"), 0, Verdict::Watch);
-        check(None, 0, Verdict::Watch);
-        check(None, 50, Verdict::Ours);
+        check(Some(&neighbour), 0, held(&holder));
+        check(Some("m1.b2.1.1"), 0, Decision::Watch);
+        check(None, 0, Decision::Watch);
+        check(None, 50, Decision::Ours);
     }
 
     #[test]
-    fn a_holder_is_written_and_read() {
+    fn a_holder_parses_back() {
         let own = own();
         assert!(own.is_alive());
         assert_eq!(Holder::parse(&own.text()), Some(own));

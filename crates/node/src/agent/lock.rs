@@ -1,4 +1,4 @@
-//! One agent per data directory: two would fight over the same pods.
+//! Locks the data directory, so that no two agents manage the same pods.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -6,35 +6,22 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Held as long as this lives; given back by the kernel when the process ends, in whatever way.
+/// Held until dropped; the kernel releases it when the process ends.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 
-/// Why it cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another agent has it.
     #[error(
         "another agent, process {pid}, uses {dir}; stop it, or give this one another --data-dir"
     )]
-    Taken {
-        /// The directory.
-        dir: String,
-        /// The other's process.
-        pid: String,
-    },
-    /// The directory cannot be used.
+    Taken { dir: String, pid: String },
     #[error("cannot use {dir}: {source}")]
-    Directory {
-        /// The directory.
-        dir: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    Directory { dir: String, source: std::io::Error },
 }
 
 impl Lock {
-    /// Takes the lock of a directory, which is made if it is not there.
+    /// Creates the directory if it does not exist.
     pub fn take(dir: &Path) -> Result<Self, LockError> {
         let shown = dir.display().to_string();
         let open = || {
@@ -49,17 +36,17 @@ impl Lock {
         })?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut pid = String::new();
-            let _unread = file.read_to_string(&mut pid);
+            let _ignored = file.read_to_string(&mut pid);
             let pid = pid.trim().to_owned();
             return Err(LockError::Taken { dir: shown, pid });
         }
-        let note = |file: &mut File| {
+        let write_pid = |file: &mut File| {
             file.set_len(0)?;
             file.rewind()?;
             writeln!(file, "{}", std::process::id())
         };
-        // Only for people: on a full disk, the lock holds all the same.
-        let _unwritten = note(&mut file);
+        // The pid is only for messages: on a full disk, the lock still holds.
+        let _ignored = write_pid(&mut file);
         Ok(Self(file))
     }
 }

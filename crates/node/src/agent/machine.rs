@@ -1,36 +1,33 @@
-//! What this machine is: read once at start, from where Linux says it. What cannot be read is left empty; a
-//! machine is not kept from being a node by a file that it lacks.
+//! Facts about this machine, read once at start. What cannot be read is left empty: a missing file must not keep the
+//! agent from starting.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-/// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Its host name.
     pub hostname: String,
-    /// `/etc/machine-id`: stays for the life of an installation.
+    /// `/etc/machine-id`: stays the same until the system is installed again.
     pub machine_id: String,
-    /// What its firmware calls it.
+    /// From the firmware.
     pub system_uuid: String,
-    /// Another one after each boot.
+    /// Changes with each boot.
     pub boot_id: String,
     /// The kernel's version.
     pub kernel: String,
-    /// The distribution, in words.
+    /// The distribution's name.
     pub os_image: String,
-    /// Processors.
     pub cpus: u64,
-    /// Memory, in bytes.
+    /// In bytes.
     pub memory: u64,
     /// The size of the disk that pods write to, in bytes.
     pub disk: u64,
 }
 
 impl Machine {
-    /// Looks at this machine; `data` is on the disk that pods write to.
-    pub fn look(data: &Path) -> Self {
+    /// `data` is on the disk that pods write to.
+    pub fn read(data: &Path) -> Self {
         let names = rustix::system::uname();
         let machine_id = line("/etc/machine-id").or_else(|| line("/var/lib/dbus/machine-id"));
         let machine_id = machine_id.unwrap_or_default();
@@ -48,13 +45,13 @@ impl Machine {
         }
     }
 
-    /// What is likely to be taken for the name of its node.
+    /// The default name of its node.
     pub fn node_name(&self) -> String {
         self.hostname.trim().to_ascii_lowercase()
     }
 }
 
-/// The architecture, as Kubernetes calls it.
+/// In Kubernetes' spelling.
 pub fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -96,18 +93,19 @@ fn memory(meminfo: &str) -> u64 {
     kibibytes.unwrap_or(0) * 1024
 }
 
-/// This machine's address as others see it: the one that it speaks to `peer` from, unless both are on one
-/// machine; then the one that it would speak to the world from. Nothing is sent.
+/// The address that this machine reaches `peer` from; if both are on one machine, the address that it reaches the
+/// internet from. Sends nothing.
 pub fn address(peer: Option<SocketAddr>) -> IpAddr {
-    const WORLD: [&str; 2] = ["198.51.100.1:9", "[2001:db8::1]:9"];
-    let world = WORLD.iter().filter_map(|text| text.parse().ok());
-    let mut found = peer.into_iter().chain(world).filter_map(from);
+    /// Addresses for documentation, which only the default route leads to.
+    const OUTSIDE: [&str; 2] = ["198.51.100.1:9", "[2001:db8::1]:9"];
+    let outside = OUTSIDE.iter().filter_map(|text| text.parse().ok());
+    let mut found = peer.into_iter().chain(outside).filter_map(source_address);
     let found = found.find(|address| !address.is_loopback() && !address.is_unspecified());
     found.unwrap_or(IpAddr::from([127, 0, 0, 1]))
 }
 
-/// Which address the kernel would send from.
-fn from(peer: SocketAddr) -> Option<IpAddr> {
+/// The address that the kernel would send from.
+fn source_address(peer: SocketAddr) -> Option<IpAddr> {
     let any: SocketAddr = if peer.is_ipv4() {
         ([0; 4], 0).into()
     } else {
@@ -123,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_linux_are_read() {
+    fn system_files_are_parsed() {
         assert_eq!(
             os_image("NAME=\"Debian\"\nPRETTY_NAME=\"Debian 12\"\n"),
             "Debian 12"
@@ -142,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_a_name_a_kernel_and_a_size() {
-        let machine = Machine::look(Path::new("/"));
+    fn this_machine_can_be_read() {
+        let machine = Machine::read(Path::new("/"));
         assert!(!machine.hostname.is_empty() && !machine.kernel.is_empty());
         assert!(machine.cpus > 0 && machine.memory > 0 && machine.disk > 0);
         assert!(!address(Some(([127, 0, 0, 1], 1).into())).is_unspecified());

@@ -1,21 +1,21 @@
-//! A node: this machine, looked after for a cluster.
+//! The node agent: registers this machine as a node and runs its pods.
 //!
 //! ```text
-//!   settings, machine ─▶ start ─┬▶ identity   certificates: got, kept fresh
-//!                               ├▶ lease      a sign of life; one agent per node
-//!                               ├▶ heartbeat  the Node object: registered, kept true (node, register)
-//!                               └▶ the other rooms of this crate
+//!   settings, machine ─▶ start ─┬▶ identity   certificates: obtains and rotates them
+//!                               ├▶ lease      the node's Lease: heartbeats, and one agent per node
+//!                               ├▶ heartbeat  the Node object: registers it and updates its status (node, register)
+//!                               └▶ pods, manifests, pressure, kubelet API
 //! ```
 
-pub mod choose;
 mod heartbeat;
 pub mod identity;
 mod lease;
 pub mod lock;
 pub mod machine;
-mod news;
 pub mod node;
+mod node_events;
 mod register;
+pub mod runtime_choice;
 mod serving;
 pub mod settings;
 pub mod start;

@@ -1,5 +1,4 @@
-//! The Node object: what a machine tells the cluster about itself. Pure; when it is told is for
-//! [`super::register`] and [`super::heartbeat`] to say.
+//! The Node object: metadata, status and conditions. Pure; [`super::register`] and [`super::heartbeat`] write it.
 
 use kennel_core::pod::eviction::{Pressures, Signal};
 use serde_json::{Map, Value, json};
@@ -8,7 +7,6 @@ use super::machine::{self, Machine};
 use super::settings::Settings;
 use crate::runtime::{About, Health};
 
-/// A condition of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     kind: &'static str,
@@ -17,13 +15,14 @@ pub struct Condition {
     message: String,
 }
 
-/// All conditions, in upstream's words, `Ready` last.
+/// All conditions, with upstream's reasons and messages; `Ready` is last.
 pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
-    let pressure = |kind, holds, words: [&'static str; 4]| Condition {
+    // Reason and message if it holds, then reason and message if it does not.
+    let pressure = |kind, holds, texts: [&'static str; 4]| Condition {
         kind,
         holds,
-        reason: words[usize::from(!holds) * 2],
-        message: words[usize::from(!holds) * 2 + 1].to_owned(),
+        reason: texts[usize::from(!holds) * 2],
+        message: texts[usize::from(!holds) * 2 + 1].to_owned(),
     };
     vec![
         pressure(
@@ -61,16 +60,16 @@ pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
 }
 
 fn ready(health: &Health) -> Condition {
-    let troubles = [
+    let problems = [
         ("container runtime not ready", &health.runtime),
         ("container runtime network not ready", &health.network),
     ];
-    let told = troubles.iter().filter_map(|(what, why)| {
+    let messages = problems.iter().filter_map(|(what, why)| {
         let why = why.as_ref()?;
         Some(format!("{what}: {why}"))
     });
-    let told: Vec<String> = told.collect();
-    let holds = told.is_empty();
+    let messages: Vec<String> = messages.collect();
+    let holds = messages.is_empty();
     Condition {
         kind: "Ready",
         holds,
@@ -79,7 +78,7 @@ fn ready(health: &Health) -> Condition {
         } else {
             "KubeletNotReady"
         },
-        message: match told.as_slice() {
+        message: match messages.as_slice() {
             [] => "kubelet is posting ready status".to_owned(),
             [one] => one.clone(),
             more => format!("[{}]", more.join(", ")),
@@ -87,16 +86,14 @@ fn ready(health: &Health) -> Condition {
     }
 }
 
-/// Can it run pods?
 pub fn is_ready(conditions: &[Condition]) -> bool {
     let mut all = conditions.iter();
     all.any(|condition| condition.kind == "Ready" && condition.holds)
 }
 
-/// The conditions as the API has them. Those that `stored` shows otherwise say that they changed now, the
-/// others since when they hold.
-pub fn written(conditions: &[Condition], stored: &Value, now: &str) -> Vec<Value> {
-    let written = |condition: &Condition| {
+/// The conditions as API objects. A condition keeps its transition time if the stored object has the same status.
+pub fn to_api(conditions: &[Condition], stored: &Value, now: &str) -> Vec<Value> {
+    let to_api = |condition: &Condition| {
         let status = if condition.holds { "True" } else { "False" };
         let before = stored_condition(stored, condition.kind);
         let since = before.filter(|before| before["status"] == status);
@@ -105,11 +102,11 @@ pub fn written(conditions: &[Condition], stored: &Value, now: &str) -> Vec<Value
             "message": condition.message, "lastHeartbeatTime": now,
             "lastTransitionTime": since.unwrap_or(now)})
     };
-    conditions.iter().map(written).collect()
+    conditions.iter().map(to_api).collect()
 }
 
-/// Does the API show these conditions, heartbeats aside?
-pub fn shown(conditions: &[Condition], stored: &Value) -> bool {
+/// Whether the stored object has these conditions, apart from heartbeat times.
+pub fn are_stored(conditions: &[Condition], stored: &Value) -> bool {
     conditions.iter().all(|condition| {
         let status = if condition.holds { "True" } else { "False" };
         stored_condition(stored, condition.kind).is_some_and(|before| {
@@ -120,7 +117,7 @@ pub fn shown(conditions: &[Condition], stored: &Value) -> bool {
     })
 }
 
-/// How they are, for those that `stored` shows otherwise or not at all: kind, and whether it holds.
+/// Type and status of the conditions whose status differs from the stored object's.
 pub fn changed<'a>(
     conditions: &'a [Condition],
     stored: &'a Value,
@@ -138,24 +135,23 @@ fn stored_condition<'a>(stored: &'a Value, kind: &str) -> Option<&'a Value> {
     all.iter().find(|condition| condition["type"] == kind)
 }
 
-/// The labels that it says about itself.
 pub fn labels(settings: &Settings) -> Map<String, Value> {
     let mut labels = Map::new();
-    let mut say = |key: &str, value: &str| {
+    let mut set = |key: &str, value: &str| {
         labels.insert(key.to_owned(), value.into());
     };
-    say("kubernetes.io/hostname", &settings.node_name);
-    say("kubernetes.io/os", "linux");
-    say("kubernetes.io/arch", machine::architecture());
-    say("beta.kubernetes.io/os", "linux");
-    say("beta.kubernetes.io/arch", machine::architecture());
+    set("kubernetes.io/hostname", &settings.node_name);
+    set("kubernetes.io/os", "linux");
+    set("kubernetes.io/arch", machine::architecture());
+    set("beta.kubernetes.io/os", "linux");
+    set("beta.kubernetes.io/arch", machine::architecture());
     for (key, value) in &settings.labels {
         labels.insert(key.clone(), value.as_str().into());
     }
     labels
 }
 
-/// The whole object, for a node that is not known yet.
+/// The whole object, for registration.
 pub fn object(settings: &Settings, labels: &Map<String, Value>, status: &Value) -> Value {
     let mut spec = json!({});
     if !settings.taints.is_empty() {
@@ -173,18 +169,18 @@ pub fn object(settings: &Settings, labels: &Map<String, Value>, status: &Value) 
     })
 }
 
-/// What is kept free of something, and pods therefore do not get.
-fn kept(settings: &Settings, signal: Signal, capacity: u64) -> u64 {
+/// What the hard eviction threshold reserves, and pods therefore cannot use.
+fn reserved(settings: &Settings, signal: Signal, capacity: u64) -> u64 {
     let mut all = settings.eviction_hard.iter();
     let threshold = all.find(|threshold| threshold.signal == signal);
-    let kept = threshold.map_or(0, |threshold| threshold.quantity(capacity).value());
-    u64::try_from(kept).unwrap_or(0).min(capacity)
+    let reserved = threshold.map_or(0, |threshold| threshold.quantity(capacity).value());
+    u64::try_from(reserved).unwrap_or(0).min(capacity)
 }
 
-/// The status but for its conditions.
+/// The status without conditions.
 pub fn status(settings: &Settings, machine: &Machine, about: &About) -> Value {
-    let memory = machine.memory - kept(settings, Signal::Memory, machine.memory);
-    let disk = machine.disk - kept(settings, Signal::NodeDisk, machine.disk);
+    let memory = machine.memory - reserved(settings, Signal::Memory, machine.memory);
+    let disk = machine.disk - reserved(settings, Signal::NodeDisk, machine.disk);
     json!({
         "capacity": resources(settings, machine, machine.memory, machine.disk),
         "allocatable": resources(settings, machine, memory, disk),
@@ -226,12 +222,12 @@ fn addresses(settings: &Settings) -> Vec<Value> {
 mod tests {
     use super::*;
 
-    fn all_well() -> Vec<Condition> {
+    fn healthy() -> Vec<Condition> {
         conditions(&Health::default(), Pressures::default())
     }
 
     #[test]
-    fn ready_says_why_not() {
+    fn the_ready_condition_says_why_not() {
         let check = |runtime: Option<&str>, network: Option<&str>, expected: &str| {
             let health = Health {
                 runtime: runtime.map(str::to_owned),
@@ -242,25 +238,25 @@ mod tests {
             assert_eq!(ready.holds, runtime.is_none() && network.is_none());
         };
         check(None, None, "kubelet is posting ready status");
-        let words = "container runtime not ready: gone";
-        check(Some("gone"), None, words);
-        let words = "container runtime network not ready: no CNI";
-        check(None, Some("no CNI"), words);
-        let words = "[container runtime not ready: gone, container runtime network not ready: x]";
-        check(Some("gone"), Some("x"), words);
+        let message = "container runtime not ready: gone";
+        check(Some("gone"), None, message);
+        let message = "container runtime network not ready: no CNI";
+        check(None, Some("no CNI"), message);
+        let message = "[container runtime not ready: gone, container runtime network not ready: x]";
+        check(Some("gone"), Some("x"), message);
     }
 
     #[test]
-    fn a_condition_that_holds_on_says_since_when() {
-        let before = json!({"status": {"conditions": written(&all_well(), &json!({}), "then")}});
-        assert!(shown(&all_well(), &before));
+    fn a_condition_keeps_its_transition_time() {
+        let before = json!({"status": {"conditions": to_api(&healthy(), &json!({}), "then")}});
+        assert!(are_stored(&healthy(), &before));
         let full = Pressures {
             disk: true,
             ..Pressures::default()
         };
         let full = conditions(&Health::default(), full);
-        assert!(!shown(&full, &before));
-        let after = written(&full, &before, "now");
+        assert!(!are_stored(&full, &before));
+        let after = to_api(&full, &before, "now");
         let since = |at: usize| after[at]["lastTransitionTime"].as_str().unwrap().to_owned();
         assert_eq!((since(0), since(1)), ("then".to_owned(), "now".to_owned()));
         assert_eq!(after[1]["reason"], "KubeletHasDiskPressure");

@@ -1,17 +1,16 @@
-//! Makes the Node object, or brings the one that is there up to date.
+//! Creates the Node object, or updates the existing one.
 
 use kennel_client::write::{Call, Content, Failure, Writer};
 use serde_json::{Map, Value, json};
 
 const NODES: &str = "/api/v1/nodes";
 
-/// The path of a node.
 pub(super) fn path(name: &str) -> String {
     format!("{NODES}/{name}")
 }
 
-/// Registers; returns the object as the API has it, and whether it is new. Taints are given to new nodes only: an administrator who
-/// takes one away has decided.
+/// Returns the stored object, and whether it is new. Taints are only set on new nodes, so that one that an
+/// administrator has removed stays removed.
 pub(super) async fn register(writer: &Writer, object: &Value) -> Result<(Value, bool), Failure> {
     match writer.send(&Call::create(NODES, object.to_string())).await {
         Ok(answer) => return Ok((answer.tree()?, true)),
@@ -20,11 +19,11 @@ pub(super) async fn register(writer: &Writer, object: &Value) -> Result<(Value, 
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let stored = writer.send(&Call::get(path(name))).await?.tree()?;
-    let wanted = object["metadata"]["labels"].as_object();
-    let wrong = wanted.map(|wanted| differing(wanted, &stored["metadata"]["labels"]));
-    match wrong {
-        Some(wrong) if !wrong.is_empty() => {
-            let patch = json!({"metadata": {"labels": wrong}});
+    let desired = object["metadata"]["labels"].as_object();
+    let differing = desired.map(|desired| differing(desired, &stored["metadata"]["labels"]));
+    match differing {
+        Some(labels) if !labels.is_empty() => {
+            let patch = json!({"metadata": {"labels": labels}});
             let call = Call::patch(path(name), Content::Merge, &patch);
             Ok((writer.send(&call).await?.tree()?, false))
         }
@@ -32,15 +31,17 @@ pub(super) async fn register(writer: &Writer, object: &Value) -> Result<(Value, 
     }
 }
 
-fn differing(wanted: &Map<String, Value>, stored: &Value) -> Map<String, Value> {
-    let differ = wanted.iter().filter(|(key, value)| stored[*key] != **value);
+fn differing(desired: &Map<String, Value>, stored: &Value) -> Map<String, Value> {
+    let differ = desired
+        .iter()
+        .filter(|(key, value)| stored[*key] != **value);
     differ
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }
 
-/// Writes the status. `status` is without conditions.
-pub(super) async fn report(
+/// `status` is without conditions.
+pub(super) async fn write_status(
     writer: &Writer,
     name: &str,
     status: &Value,
@@ -48,7 +49,7 @@ pub(super) async fn report(
 ) -> Result<Value, Failure> {
     let mut status = status.clone();
     status["conditions"] = conditions.into();
-    // Addresses would be merged by type, of which there may be two: the list is replaced.
+    // A strategic merge would merge addresses by type, and two may have the same: replace the list.
     if let Some(addresses) = status["addresses"].as_array_mut() {
         addresses.push(json!({"$patch": "replace"}));
     }

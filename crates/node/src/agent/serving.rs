@@ -1,5 +1,5 @@
-//! The certificate that the node serves with: the one of the last time if it is still good, else a new one, and from
-//! then on always a fresh one.
+//! The certificate of the node's own server: uses the stored one if it is still valid, else gets a new one, and
+//! rotates it.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,39 +10,34 @@ use rustls::pki_types::CertificateDer;
 
 use super::identity::join;
 use super::identity::rotate::{self, Certifier};
-use super::identity::{Pair, Showcase, Wanted};
+use super::identity::{Certificate, CertificateRequest, CertificateResolver};
 
-/// See the [module](self).
-pub(super) struct Serving {
+pub(super) struct ServingCertificate {
     /// The node's name.
     pub(super) node: String,
-    /// Its addresses.
     pub(super) addresses: Vec<IpAddr>,
-    /// The file that it is kept in.
     pub(super) file: PathBuf,
-    /// Who must have signed it.
+    /// One of these must have signed it, if there are any.
     pub(super) authorities: Vec<CertificateDer<'static>>,
-    /// Where it comes from.
     pub(super) certifier: Arc<dyn Certifier>,
-    /// The server's URL, if it is elsewhere.
+    /// The API server's URL, if it runs in another process.
     pub(super) server: Option<String>,
-    /// Where it is shown.
-    pub(super) showcase: Arc<Showcase>,
+    pub(super) resolver: Arc<CertificateResolver>,
 }
 
-impl Serving {
-    /// Sees to it for ever.
-    pub(super) async fn keep(self) {
-        let addresses = self.own_addresses().await;
-        let current = self.current(&addresses);
-        let wanted = Wanted::serving(&self.node, addresses);
-        let show = |pair: &Pair| self.showcase.show(pair);
-        rotate::keep(&*self.certifier, &wanted, &self.file, current, show).await;
+impl ServingCertificate {
+    /// Never returns.
+    pub(super) async fn run(self) {
+        let addresses = self.certifiable_addresses().await;
+        let current = self.use_stored(&addresses);
+        let request = CertificateRequest::serving(&self.node, addresses);
+        let install = |certificate: &Certificate| self.resolver.set(certificate);
+        rotate::run(&*self.certifier, &request, &self.file, current, install).await;
     }
 
-    /// The addresses that a certificate is given for by rule: those of a server on the same machine are not. The
-    /// server does not need them; it knows nodes by name.
-    async fn own_addresses(&self) -> Vec<IpAddr> {
+    /// The approver grants no certificate for the API server's addresses, which the node shares if both run on one
+    /// machine. The server does not need them: it addresses nodes by name.
+    async fn certifiable_addresses(&self) -> Vec<IpAddr> {
         let reserved = match &self.server {
             Some(server) => join::server_addresses(server).await,
             None => Vec::new(),
@@ -52,17 +47,19 @@ impl Serving {
             .collect()
     }
 
-    fn current(&self, addresses: &[IpAddr]) -> Option<Pair> {
-        let kept = Pair::read(&self.file);
-        let kept = kept.inspect_err(|error| tracing::warn!("{error}")).ok()?;
+    /// The stored certificate, if it is still valid.
+    fn use_stored(&self, addresses: &[IpAddr]) -> Option<Certificate> {
+        let stored = Certificate::read(&self.file);
+        let stored = stored.inspect_err(|error| tracing::warn!("{error}")).ok()?;
         let now = clock::now_ms() / 1000;
-        let is_good = |pair: &Pair| {
-            let ours = self.authorities.is_empty() || pair.is_signed_by(&self.authorities);
-            ours && pair.covers(&self.node, addresses, now)
+        let is_valid = |certificate: &Certificate| {
+            let trusted =
+                self.authorities.is_empty() || certificate.is_signed_by(&self.authorities);
+            trusted && certificate.covers(&self.node, addresses, now)
         };
-        let good = kept.filter(is_good)?;
-        let shown = self.showcase.show(&good);
-        let shown = shown.inspect_err(|error| tracing::warn!("{error}"));
-        shown.ok().map(|()| good)
+        let valid = stored.filter(is_valid)?;
+        let set = self.resolver.set(&valid);
+        let set = set.inspect_err(|error| tracing::warn!("{error}"));
+        set.ok().map(|()| valid)
     }
 }

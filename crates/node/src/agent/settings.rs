@@ -1,4 +1,4 @@
-//! How a node is to be run: worked out once at start, never changed.
+//! The configuration of a node, which does not change after start.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,42 +10,36 @@ use serde_json::Value;
 
 use crate::runtime::PodId;
 
-/// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its name in the cluster.
     pub node_name: String,
-    /// Its addresses, the one that pods and the server use first.
+    /// The first one is the node's primary address.
     pub addresses: Vec<IpAddr>,
-    /// Where it keeps its things.
     pub paths: Paths,
     /// Labels to register with.
     pub labels: BTreeMap<String, String>,
-    /// Taints to register with, as the API has them.
+    /// Taints to register with, as API objects.
     pub taints: Vec<Value>,
-    /// Where to listen for the server: logs, exec and the like.
+    /// The address of the kubelet API.
     pub listen: SocketAddr,
-    /// The name servers of pods that ask for the cluster's.
+    /// Name servers of pods with the DNS policy `ClusterFirst`.
     pub cluster_dns: Vec<IpAddr>,
-    /// The domain of services' names.
+    /// The domain of Services.
     pub cluster_domain: String,
-    /// Where the API is, for the environment of containers; none with no server at all.
+    /// For the environment of containers; none without an API server.
     pub api: Option<ApiAddress>,
     /// The directory of static pods.
     pub manifest_dir: Option<PathBuf>,
-    /// How many pods it takes.
     pub max_pods: u32,
-    /// What must be kept free for it to go on, before pods are evicted.
     pub eviction_hard: Vec<Threshold>,
-    /// The same, with patience: pods are evicted when it is over.
     pub eviction_soft: Vec<Threshold>,
-    /// The most that a pod gets to end when a soft threshold costs it its place.
+    /// Bounds the grace period of pods that a soft threshold evicts.
     pub eviction_max_pod_grace: Duration,
 }
 
 impl Settings {
-    /// A node of which nothing special is said, that keeps its things in `dir` and is reached by nobody else.
-    pub fn plain(node_name: &str, address: IpAddr, dir: &Path) -> Self {
+    /// Default settings, with all files below `dir` and a kubelet API on the loopback interface.
+    pub fn defaults(node_name: &str, address: IpAddr, dir: &Path) -> Self {
         Self {
             node_name: node_name.to_owned(),
             addresses: vec![address],
@@ -68,16 +62,15 @@ impl Settings {
     }
 }
 
-/// Where the API is.
+/// The address of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiAddress {
     /// A host name or address.
     pub host: String,
-    /// A port.
     pub port: u16,
 }
 
-/// Where a node keeps its things.
+/// The files of a node.
 ///
 /// ```text
 ///   <data>/pods/<uid>/volumes/<kind>/<volume>         volumes
@@ -89,41 +82,38 @@ pub struct ApiAddress {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// Its own, such as `/var/lib/kennel/agent`.
+    /// Such as `/var/lib/kennel/agent`.
     pub data: PathBuf,
-    /// The logs of containers, such as `/var/log`: log collectors look there.
+    /// Container logs, such as `/var/log`, where log collectors look.
     pub logs: PathBuf,
 }
 
 impl Paths {
-    /// All that belongs to a pod and is no log.
+    /// A pod's files, without logs.
     pub fn pod(&self, uid: &str) -> PathBuf {
         self.data.join("pods").join(uid)
     }
 
-    /// A volume of a pod.
     pub fn volume(&self, uid: &str, kind: &str, name: &str) -> PathBuf {
         self.pod(uid).join("volumes").join(kind).join(name)
     }
 
-    /// Where a run of a container leaves its last words.
     pub fn termination_message(&self, uid: &str, container: &str, attempt: u32) -> PathBuf {
         let dir = self.pod(uid).join("containers").join(container);
         dir.join(attempt.to_string())
     }
 
-    /// The directory of a pod's logs.
     pub fn pod_logs(&self, pod: &PodId) -> PathBuf {
         let name = format!("{}_{}_{}", pod.namespace, pod.name, pod.uid);
         self.logs.join("pods").join(name)
     }
 
-    /// The log of a run of a container, within the directory of its pod's logs.
+    /// The log of a run, relative to [`Self::pod_logs`].
     pub fn log(container: &str, attempt: u32) -> PathBuf {
         PathBuf::from(container).join(format!("{attempt}.log"))
     }
 
-    /// The links that log collectors follow.
+    /// The directory of links for log collectors.
     pub fn log_links(&self) -> PathBuf {
         self.logs.join("containers")
     }

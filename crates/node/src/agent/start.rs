@@ -1,16 +1,15 @@
-//! Puts a node together, and takes it apart in order. Everything that a node is made of is named here; what each
-//! part does is its own business.
+//! Starts the components of a node, connects them, and stops them.
 //!
 //! ```text
 //!   manifests ─┐
-//!   API ───────┴▶ keeper ─▶ runtime, inputs, probes
-//!                   ▲ orders
+//!   API ───────┴▶ pods::manager ─▶ runtime, inputs, probes
+//!                   ▲ commands
 //!   pressure ───────┘ └▶ heartbeat ─▶ API ◀─ lease, mirror
-//!   look ◀─ server
+//!   kubelet API ◀─ server
 //! ```
 //!
-//! What does not need the API starts without it. Told to stop, it leaves the pods running: the next agent takes
-//! them up again.
+//! Components that do not need the API server start without it. When the agent stops, pods keep running: the next
+//! agent adopts them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +29,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::heartbeat::Heartbeat;
-use super::identity::join::SERVING;
+use super::identity::join::SERVING_FILE;
 use super::identity::rotate::Certifier;
-use super::identity::{IdentityError, Showcase};
+use super::identity::{CertificateResolver, IdentityError};
 use super::lease::{Claim, Holder, Lease, LeaseError};
 use super::machine::Machine;
 use super::node;
-use super::serving::Serving;
+use super::serving::ServingCertificate;
 use super::settings::Settings;
 use crate::inputs::Inputs;
 use crate::kubelet_api::{self, ServerContext};
@@ -49,165 +48,154 @@ use crate::pressure::{self, Pressure};
 use crate::probes::Prober;
 use crate::runtime::{InstrumentedRuntime, Runtime};
 
-/// How soon an API that could not be reached is asked again.
-const RETRY: Duration = Duration::from_secs(2);
-/// What the parts get to finish what they are at.
-const END: Duration = Duration::from_secs(10);
-/// How many changes of pods may wait for each who hears of them.
-const WAITING: usize = 64;
+/// Delay before an unreachable API server is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pod updates that may wait for a receiver. Senders wait when it is full: they read watches and files, which can wait.
+const UPDATE_QUEUE_CAPACITY: usize = 64;
 
-/// What a node is made of.
+/// What a node needs to start.
 pub struct Start {
-    /// How it is to be run.
     pub settings: Arc<Settings>,
-    /// What the machine is.
     pub machine: Machine,
-    /// What runs its pods.
     pub runtime: Arc<dyn Runtime>,
-    /// The cluster it belongs to; none for static pods alone.
+    /// None for static pods alone.
     pub cluster: Option<Cluster>,
-    /// Where it answers the server.
+    /// For the kubelet API.
     pub listener: Option<TcpListener>,
-    /// Told when the node looks after its pods. It does so, too, while the server is away.
-    pub begun: Option<oneshot::Sender<()>>,
+    /// Notified once the node manages its pods, which does not need the API server.
+    pub started: Option<oneshot::Sender<()>>,
 }
 
 /// The cluster that a node belongs to.
 pub struct Cluster {
-    /// The way to its API.
     pub client: Client,
-    /// Whose certificates are believed when somebody asks the node.
+    /// The authorities of client certificates at the kubelet API.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// Where the certificate comes from that the node serves with.
+    /// Issues the serving certificate.
     pub certifier: Arc<dyn Certifier>,
-    /// The server's URL, if it is elsewhere: no certificate is asked for what it is called.
+    /// The API server's URL if it runs in another process, so that the node requests no certificate for its addresses.
     pub server: Option<String>,
 }
 
-/// Why a node could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Another agent has its name, or the API refuses it.
-    #[error("{0}")]
-    Lease(String),
-    /// Its certificates are unusable.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
     #[error(transparent)]
     Identity(#[from] IdentityError),
 }
 
-impl From<LeaseError> for StartError {
-    fn from(error: LeaseError) -> Self {
-        Self::Lease(error.to_string())
-    }
-}
-
-/// Runs a node until told to stop.
+/// Runs a node until `stop`.
 pub async fn run(start: Start, stop: CancellationToken) -> Result<(), StartError> {
     let stop = stop.child_token();
     let tasks = TaskTracker::new();
-    let (assembly, heard) = Assembly::new(&start, tasks.clone(), stop.clone());
-    let directory = Arc::clone(&assembly.directory);
-    let ended = assembly.run(heard, start).await;
+    let (agent, receivers) = Agent::new(&start, tasks.clone(), stop.clone());
+    let cache = Arc::clone(&agent.cache);
+    let ended = agent.run(receivers, start).await;
     stop.cancel();
     tasks.close();
-    if tokio::time::timeout(END, tasks.wait()).await.is_err() {
-        tracing::warn!("some parts of the node did not end in time");
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, tasks.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!("some components of the node did not stop in time");
     }
-    let alive = |view: &&Arc<CachedPod>| view.observed.running().next().is_some();
-    let left = directory.all().iter().filter(alive).count();
-    if left > 0 {
-        tracing::info!("{left} pods keep running; the next agent takes them up again");
+    let alive = |cached: &&Arc<CachedPod>| cached.observed.running().next().is_some();
+    let running = cache.all().iter().filter(alive).count();
+    if running > 0 {
+        tracing::info!("{running} pods keep running; the next agent adopts them");
     }
     ended
 }
 
-/// What the parts of a node share.
-struct Assembly {
+/// What the components of a node share.
+struct Agent {
     settings: Arc<Settings>,
     runtime: Arc<dyn Runtime>,
-    /// Numbers about the runtime.
-    operations: Arc<InstrumentedRuntime>,
-    directory: Arc<PodCache>,
-    /// The node's own object, as far as it is known.
+    runtime_metrics: Arc<InstrumentedRuntime>,
+    cache: Arc<PodCache>,
+    /// The node's own object: the one to register at first, then the stored one.
     node: watch::Sender<Arc<Value>>,
     pods: mpsc::Sender<PodUpdate>,
-    orders: CommandSender,
-    showcase: Arc<Showcase>,
-    /// What the machine lacks.
+    commands: CommandSender,
+    resolver: Arc<CertificateResolver>,
     pressures: watch::Sender<Pressures>,
-    /// Numbers about static pods.
-    files: Arc<manifests::Metrics>,
-    /// Numbers about evictions.
-    evictions: Arc<pressure::Metrics>,
+    static_pod_metrics: Arc<manifests::Metrics>,
+    eviction_metrics: Arc<pressure::Metrics>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-impl Assembly {
-    fn new(start: &Start, tasks: TaskTracker, stop: CancellationToken) -> (Self, Heard) {
+impl Agent {
+    fn new(start: &Start, tasks: TaskTracker, stop: CancellationToken) -> (Self, Receivers) {
         let settings = &start.settings;
         let status = node::status(settings, &start.machine, &start.runtime.about());
         let object = node::object(settings, &node::labels(settings), &status);
-        let (pods, changes) = mpsc::channel(WAITING);
-        let (orders, ordered) = CommandSender::channel();
-        let heard = Heard { changes, ordered };
-        let operations = Arc::new(InstrumentedRuntime::new(Arc::clone(&start.runtime)));
-        let assembly = Self {
+        let (pods, updates) = mpsc::channel(UPDATE_QUEUE_CAPACITY);
+        let (commands, received_commands) = CommandSender::channel();
+        let receivers = Receivers {
+            updates,
+            commands: received_commands,
+        };
+        // All components call the runtime through this wrapper, which counts and times operations.
+        let runtime_metrics = Arc::new(InstrumentedRuntime::new(Arc::clone(&start.runtime)));
+        let agent = Self {
             settings: Arc::clone(settings),
-            runtime: Arc::clone(&operations) as Arc<dyn Runtime>,
-            operations,
-            directory: Arc::default(),
+            runtime: Arc::clone(&runtime_metrics) as Arc<dyn Runtime>,
+            runtime_metrics,
+            cache: Arc::default(),
             node: watch::channel(Arc::new(object)).0,
             pods,
-            orders,
-            showcase: Arc::default(),
+            commands,
+            resolver: Arc::default(),
             pressures: watch::channel(Pressures::default()).0,
-            files: Arc::default(),
-            evictions: Arc::default(),
+            static_pod_metrics: Arc::default(),
+            eviction_metrics: Arc::default(),
             tasks,
             stop,
         };
-        (assembly, heard)
+        (agent, receivers)
     }
 
-    async fn run(self, heard: Heard, start: Start) -> Result<(), StartError> {
+    async fn run(self, receivers: Receivers, start: Start) -> Result<(), StartError> {
         let Some(cluster) = start.cluster else {
-            self.keep_pods(heard, nobody(), None, vec![Origin::File]);
-            self.run_files(None, None);
-            self.stay_alive(None);
-            tell(start.begun);
+            self.run_pods(receivers, no_api(), None, vec![Origin::File]);
+            self.run_manifests(None, None);
+            self.run_eviction(None);
+            notify(start.started);
             self.stop.cancelled().await;
             return Ok(());
         };
         let writer = Writer::new(cluster.client.clone(), Fence::open());
-        let holder = Holder::own(&start.machine);
+        let holder = Holder::current(&start.machine);
         let lease = Lease::new(writer.clone(), &self.settings.node_name, holder);
-        // Another agent of this name is a reason not to begin; silence is none.
-        let known = matches!(lease.ask().await?, Claim::Ours);
+        // Another agent of this name keeps this one from starting; an unreachable API server does not.
+        let claimed = matches!(lease.check().await?, Claim::Ours);
         let sources = vec![Origin::File, Origin::Api];
         let recorder = self.recorder(&writer);
-        self.keep_pods(heard, cluster.client.clone(), Some(&recorder), sources);
-        let mirrored = self.mirror(&writer);
-        self.run_files(Some(recorder.clone()), Some(mirrored.statics));
-        self.stay_alive(Some(recorder.clone()));
-        self.look(start.listener, &cluster)?;
-        tell(start.begun);
-        if !known {
+        self.run_pods(receivers, cluster.client.clone(), Some(&recorder), sources);
+        let mirror = self.run_mirror(&writer);
+        self.run_manifests(Some(recorder.clone()), Some(mirror.static_pods));
+        self.run_eviction(Some(recorder.clone()));
+        self.serve_kubelet_api(start.listener, &cluster)?;
+        notify(start.started);
+        if !claimed {
             claim(&lease, &self.stop).await?;
         }
         let heartbeat = self.heartbeat(&cluster, writer, recorder);
-        self.join(&cluster, heartbeat, mirrored.mirrors).await;
+        self.join(&cluster, heartbeat, mirror.mirror_pods).await;
         let uid = || {
             let node = self.node.borrow();
             node["metadata"]["uid"].as_str().map(str::to_owned)
         };
-        Ok(lease.keep(uid, self.stop.clone()).await?)
+        Ok(lease.run(uid, self.stop.clone()).await?)
     }
 
-    /// The pods, wherever they come from.
-    fn keep_pods(
+    /// The pod manager and the rotation of its containers' logs.
+    fn run_pods(
         &self,
-        heard: Heard,
+        receivers: Receivers,
         client: Client,
         recorder: Option<&Recorder>,
         sources: Vec<Origin>,
@@ -224,26 +212,21 @@ impl Assembly {
             probes: Arc::new(Prober::new(Arc::clone(&self.runtime))),
             settings: Arc::clone(&self.settings),
             client,
-            cache: Arc::clone(&self.directory),
+            cache: Arc::clone(&self.cache),
             node: self.node.subscribe(),
             pressures: self.pressures.subscribe(),
             sources,
         };
-        let keeping = manager::run(
-            dependencies,
-            heard.changes,
-            heard.ordered,
-            self.stop.clone(),
-        );
-        self.tasks.spawn(keeping);
-        let (runtime, directory) = (Arc::clone(&self.runtime), Arc::clone(&self.directory));
+        let Receivers { updates, commands } = receivers;
+        let manager = manager::run(dependencies, updates, commands, self.stop.clone());
+        self.tasks.spawn(manager);
+        let (runtime, cache) = (Arc::clone(&self.runtime), Arc::clone(&self.cache));
         let paths = self.settings.paths.clone();
-        let cutting =
-            kubelet_api::container_logs::rotate(runtime, directory, paths, self.stop.clone());
-        self.tasks.spawn(cutting);
+        let rotation = kubelet_api::container_logs::rotate(runtime, cache, paths, self.stop.clone());
+        self.tasks.spawn(rotation);
     }
 
-    /// What must be kept free. Where there are no images, there is no disk of images to keep free.
+    /// Hard and soft eviction thresholds. A runtime without images has no image disk.
     fn thresholds(&self) -> Vec<Threshold> {
         let (hard, soft) = (&self.settings.eviction_hard, &self.settings.eviction_soft);
         let mut all = [hard.as_slice(), soft.as_slice()].concat();
@@ -253,21 +236,24 @@ impl Assembly {
         all
     }
 
-    /// Looking in: logs, exec and the like.
-    fn look(&self, listener: Option<TcpListener>, cluster: &Cluster) -> Result<(), StartError> {
+    fn serve_kubelet_api(
+        &self,
+        listener: Option<TcpListener>,
+        cluster: &Cluster,
+    ) -> Result<(), StartError> {
         let Some(listener) = listener else {
             return Ok(());
         };
-        let tls = Arc::clone(&self.showcase).server(&cluster.authorities)?;
+        let tls = Arc::clone(&self.resolver).server_config(&cluster.authorities)?;
         let context = ServerContext {
             runtime: Arc::clone(&self.runtime),
-            pod_cache: Arc::clone(&self.directory),
+            pod_cache: Arc::clone(&self.cache),
             settings: Arc::clone(&self.settings),
             client: Some(cluster.client.clone()),
             metrics: vec![
-                Arc::clone(&self.files) as Arc<dyn Observed>,
-                Arc::clone(&self.evictions) as Arc<dyn Observed>,
-                Arc::clone(&self.operations) as Arc<dyn Observed>,
+                Arc::clone(&self.static_pod_metrics) as Arc<dyn Observed>,
+                Arc::clone(&self.eviction_metrics) as Arc<dyn Observed>,
+                Arc::clone(&self.runtime_metrics) as Arc<dyn Observed>,
             ],
         };
         self.tasks.spawn(kubelet_api::serve(
@@ -279,8 +265,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Static pods.
-    fn run_files(&self, events: Option<Recorder>, shown: Option<mpsc::Sender<PodUpdate>>) {
+    fn run_manifests(&self, events: Option<Recorder>, mirror: Option<mpsc::Sender<PodUpdate>>) {
         let Some(dir) = &self.settings.manifest_dir else {
             return;
         };
@@ -288,59 +273,59 @@ impl Assembly {
             dir: dir.clone(),
             node_name: self.settings.node_name.clone(),
             runtime: Arc::clone(&self.runtime),
-            directory: Arc::clone(&self.directory),
+            cache: Arc::clone(&self.cache),
             events,
-            metrics: Arc::clone(&self.files),
+            metrics: Arc::clone(&self.static_pod_metrics),
             pods: self.pods.clone(),
-            shown,
+            mirror,
         };
         self.tasks
-            .spawn(manifests::watch(manifests, self.stop.clone()));
+            .spawn(manifests::run(manifests, self.stop.clone()));
     }
 
-    /// Memory and disks that run full.
-    fn stay_alive(&self, events: Option<Recorder>) {
+    fn run_eviction(&self, events: Option<Recorder>) {
         let paths = self.settings.paths.clone();
         let pressure = Pressure {
             meter: Arc::new(pressure::Machine::new(Arc::clone(&self.runtime), paths)),
-            directory: Arc::clone(&self.directory),
-            orders: self.orders.clone(),
+            cache: Arc::clone(&self.cache),
+            commands: self.commands.clone(),
             node_name: self.settings.node_name.clone(),
             events,
             thresholds: self.thresholds(),
             max_pod_grace: self.settings.eviction_max_pod_grace,
             pressures: self.pressures.clone(),
-            metrics: Arc::clone(&self.evictions),
+            metrics: Arc::clone(&self.eviction_metrics),
         };
-        self.tasks
-            .spawn(pressure::keep(pressure, self.stop.clone()));
+        self.tasks.spawn(pressure::run(pressure, self.stop.clone()));
     }
 
-    /// What the API shows of static pods.
-    fn mirror(&self, writer: &Writer) -> Mirrored {
-        let (statics, of_files) = mpsc::channel(WAITING);
-        let (mirrors, of_api) = mpsc::channel(WAITING);
+    /// Starts the manager of mirror pods. Returns where it receives updates.
+    fn run_mirror(&self, writer: &Writer) -> MirrorSenders {
+        let (static_pods, received_static_pods) = mpsc::channel(UPDATE_QUEUE_CAPACITY);
+        let (mirror_pods, received_mirror_pods) = mpsc::channel(UPDATE_QUEUE_CAPACITY);
         let mirror = Mirror {
             writer: writer.clone(),
             node: self.node.subscribe(),
-            orders: self.orders.clone(),
-            statics: of_files,
-            mirrors: of_api,
+            commands: self.commands.clone(),
+            static_pods: received_static_pods,
+            mirror_pods: received_mirror_pods,
         };
-        self.tasks.spawn(mirror::keep(mirror, self.stop.clone()));
-        Mirrored { statics, mirrors }
+        self.tasks.spawn(mirror::run(mirror, self.stop.clone()));
+        MirrorSenders {
+            static_pods,
+            mirror_pods,
+        }
     }
 
-    /// Events of the node.
+    /// Records events about the node.
     fn recorder(&self, writer: &Writer) -> Recorder {
         let name = &self.settings.node_name;
-        let (recorder, recording) =
+        let (recorder, write_events) =
             Recorder::on_node(writer.clone(), "kubelet", name, self.stop.clone());
-        self.tasks.spawn(recording);
+        self.tasks.spawn(write_events);
         recorder
     }
 
-    /// What tells the cluster how the node is.
     fn heartbeat(&self, cluster: &Cluster, writer: Writer, recorder: Recorder) -> Heartbeat {
         Heartbeat {
             client: cluster.client.clone(),
@@ -353,87 +338,81 @@ impl Assembly {
         }
     }
 
-    /// Becomes a node of the cluster: registers, hears of pods, gets its certificate.
+    /// Registers the node, then watches its pods and gets its serving certificate.
     async fn join(
         &self,
         cluster: &Cluster,
         heartbeat: Heartbeat,
-        mirrors: mpsc::Sender<PodUpdate>,
+        mirror_pods: mpsc::Sender<PodUpdate>,
     ) {
         let (registered, mut is_registered) = watch::channel(false);
         self.tasks
             .spawn(heartbeat.run(registered, self.stop.clone()));
-        // Fails when told to stop before.
+        // Fails if the agent stops before.
         if is_registered.wait_for(|done| *done).await.is_err() {
             return;
         }
-        self.serve(cluster);
+        self.run_serving_certificate(cluster);
         let (client, name) = (cluster.client.clone(), self.settings.node_name.clone());
         let (pods, stop) = (self.pods.clone(), self.stop.clone());
         self.tasks
-            .spawn(async move { source::api(client, &name, pods, mirrors, stop).await });
+            .spawn(async move { source::api(client, &name, pods, mirror_pods, stop).await });
     }
-}
 
-impl Assembly {
-    /// The certificate to serve with.
-    fn serve(&self, cluster: &Cluster) {
+    fn run_serving_certificate(&self, cluster: &Cluster) {
         let settings = &self.settings;
-        let serving = Serving {
+        let certificate = ServingCertificate {
             node: settings.node_name.clone(),
             addresses: settings.addresses.clone(),
-            file: settings.paths.data.join("pki").join(SERVING),
+            file: settings.paths.data.join("pki").join(SERVING_FILE),
             authorities: cluster.authorities.clone(),
             certifier: Arc::clone(&cluster.certifier),
             server: cluster.server.clone(),
-            showcase: Arc::clone(&self.showcase),
+            resolver: Arc::clone(&self.resolver),
         };
         let stop = self.stop.clone();
         self.tasks
-            .spawn(async move { stop.run_until_cancelled(serving.keep()).await });
+            .spawn(async move { stop.run_until_cancelled(certificate.run()).await });
     }
 }
 
-/// What the keeper of pods hears.
-struct Heard {
-    changes: mpsc::Receiver<PodUpdate>,
-    ordered: mpsc::Receiver<Command>,
+/// What the pod manager receives.
+struct Receivers {
+    updates: mpsc::Receiver<PodUpdate>,
+    commands: mpsc::Receiver<Command>,
 }
 
-/// Says that the node has begun, if somebody waits for that.
-fn tell(begun: Option<oneshot::Sender<()>>) {
-    if let Some(begun) = begun {
-        // Who went away need not know.
-        let _unheard = begun.send(());
+fn notify(started: Option<oneshot::Sender<()>>) {
+    if let Some(started) = started {
+        // The receiver may have gone away.
+        let _ignored = started.send(());
     }
 }
 
-/// A client of no API at all, for static pods alone.
-fn nobody() -> Client {
+/// A client whose requests all fail, for static pods alone.
+fn no_api() -> Client {
     let refuse = |_: http::Request<Body>| async {
-        Err::<http::Response<Body>, _>(std::io::Error::other("there is no server"))
+        Err::<http::Response<Body>, _>(std::io::Error::other("there is no API server"))
     };
     Client::new(tower::service_fn(refuse), "default")
 }
 
-/// Where to tell what the API shows of static pods, or should.
-struct Mirrored {
-    /// The files' pods.
-    statics: mpsc::Sender<PodUpdate>,
-    /// What the API has of them.
-    mirrors: mpsc::Sender<PodUpdate>,
+/// Where the manager of mirror pods receives updates.
+struct MirrorSenders {
+    static_pods: mpsc::Sender<PodUpdate>,
+    mirror_pods: mpsc::Sender<PodUpdate>,
 }
 
-/// Waits until it is sure that nobody else speaks for the node.
+/// Waits until the API server confirms that no other agent has the Lease.
 async fn claim(lease: &Lease, stop: &CancellationToken) -> Result<(), StartError> {
     loop {
-        match lease.ask().await? {
+        match lease.check().await? {
             Claim::Ours => return Ok(()),
-            Claim::Unknown(failure) => tracing::warn!("the API cannot be reached: {failure}"),
+            Claim::Unknown(failure) => tracing::warn!("cannot reach the API server: {failure}"),
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(RETRY) => {}
+            () = tokio::time::sleep(RETRY_DELAY) => {}
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn settings(dir: &Path) -> Settings {
             host: "192.0.2.5".into(),
             port: 6443,
         }),
-        ..Settings::plain("n1", IpAddr::from([10, 0, 0, 1]), dir)
+        ..Settings::defaults("n1", IpAddr::from([10, 0, 0, 1]), dir)
     }
 }
 

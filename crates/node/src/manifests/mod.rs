@@ -174,7 +174,12 @@ impl Manifests {
 
     /// Returns true when the directory is to be read again, false when only [`Self::forward`] is due because a pod
     /// waits for another's termination.
-    async fn wait(&self, watch: &DirectoryWatch, sequencer: &Sequencer, next_poll: Instant) -> bool {
+    async fn wait(
+        &self,
+        watch: &DirectoryWatch,
+        sequencer: &Sequencer,
+        next_poll: Instant,
+    ) -> bool {
         let termination_poll = async {
             if sequencer.is_waiting() {
                 tokio::time::sleep(TERMINATION_POLL_INTERVAL).await;

@@ -104,7 +104,11 @@ pub(super) fn check(pod: &Value) -> Result<(), InvalidPod> {
     Ok(())
 }
 
-fn check_container(at: &str, container: &Value, volumes: &BTreeSet<&str>) -> Result<(), InvalidPod> {
+fn check_container(
+    at: &str,
+    container: &Value,
+    volumes: &BTreeSet<&str>,
+) -> Result<(), InvalidPod> {
     let name = format!("{at}.name");
     check_name(&name, &container["name"], names::dns1123_label)?;
     if container["image"].as_str().is_none_or(str::is_empty) {
@@ -126,11 +130,7 @@ fn check_container(at: &str, container: &Value, volumes: &BTreeSet<&str>) -> Res
     Ok(())
 }
 
-fn check_name(
-    field: &str,
-    name: &Value,
-    rule: fn(&str) -> Vec<String>,
-) -> Result<(), InvalidPod> {
+fn check_name(field: &str, name: &Value, rule: fn(&str) -> Vec<String>) -> Result<(), InvalidPod> {
     let name = name.as_str().unwrap_or_default();
     if name.is_empty() {
         return Err(required(field));

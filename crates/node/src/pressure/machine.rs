@@ -29,7 +29,9 @@ impl Machine {
     async fn remove_old_runs(&self) {
         let found = match self.runtime.list().await {
             Ok(found) => found,
-            Err(error) => return tracing::warn!("cannot list containers to remove old ones: {error}"),
+            Err(error) => {
+                return tracing::warn!("cannot list containers to remove old ones: {error}");
+            }
         };
         for id in found.iter().flat_map(old_runs) {
             if let Err(error) = self.runtime.remove(&id).await {
@@ -163,7 +165,10 @@ fn remove_rotated_logs(dir: &Path) {
         if name.to_string_lossy().contains(".log.")
             && let Err(error) = fs::remove_file(file.path())
         {
-            tracing::warn!("cannot remove the rotated log {}: {error}", file.path().display());
+            tracing::warn!(
+                "cannot remove the rotated log {}: {error}",
+                file.path().display()
+            );
         }
     }
 }

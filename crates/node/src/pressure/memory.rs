@@ -52,7 +52,9 @@ pub fn pids() -> Option<Reading> {
 /// None if the cgroup has no limit.
 fn of_cgroup(usage: &str, limit: &str, stat: &str, reclaimable: &str) -> Option<Reading> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
-    let reclaimable = stat.lines().find_map(|line| line.strip_prefix(reclaimable))?;
+    let reclaimable = stat
+        .lines()
+        .find_map(|line| line.strip_prefix(reclaimable))?;
     let capacity = number(limit)?;
     let working_set = number(usage)?.saturating_sub(number(reclaimable)?);
     Some(Reading {

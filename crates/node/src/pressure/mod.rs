@@ -211,7 +211,8 @@ impl EvictionManager {
             let verdict = verdict.filter(|_| !candidate.critical);
             if let Some(verdict) = verdict {
                 self.pressure.metrics.evicted("limit");
-                self.evict(cached, verdict, HARD_EVICTION_GRACE_PERIOD).await;
+                self.evict(cached, verdict, HARD_EVICTION_GRACE_PERIOD)
+                    .await;
                 evicted.push(cached.pod.id.uid.clone());
             }
         }

@@ -62,7 +62,10 @@ impl Fixture {
     }
 
     fn with(thresholds: Vec<Threshold>, prepare: impl FnOnce(&FakeMeter, &PodCache)) -> Self {
-        let (meter, cache) = (Arc::new(FakeMeter::default()), Arc::new(PodCache::default()));
+        let (meter, cache) = (
+            Arc::new(FakeMeter::default()),
+            Arc::new(PodCache::default()),
+        );
         prepare(&meter, &cache);
         let (commands, received) = CommandSender::channel();
         let (sender, pressures) = watch::channel(Pressures::default());

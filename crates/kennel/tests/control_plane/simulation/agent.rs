@@ -32,7 +32,7 @@ struct Node {
 
 fn start(fixture: &Fixture, runtime: &FakeRuntime) -> Node {
     let dir = TempDir::new().unwrap();
-    let settings = Settings::plain("one", IpAddr::from([192, 0, 2, 1]), dir.path());
+    let settings = Settings::defaults("one", IpAddr::from([192, 0, 2, 1]), dir.path());
     let settings = Arc::new(settings);
     let client = fixture.client("system:node:one");
     let allocatable = json!({"cpu": "4", "memory": "8Gi", "pods": "110"});

@@ -90,7 +90,7 @@ fn agents_are_ready_when_they_look_after_pods_even_if_their_server_is_away() {
         "--kubeconfig",
         &kubeconfig,
     ];
-    let ready = "READY=1\nSTATUS=Looking after the pods of node n1\n";
+    let ready = "READY=1\nSTATUS=Managing the pods of node n1\n";
     let mut first = Service::start(&agent);
     assert_eq!(first.says(), "STATUS=Waiting for the server\n");
     assert_eq!(first.says(), ready);

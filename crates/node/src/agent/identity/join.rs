@@ -1,5 +1,5 @@
-//! How a machine becomes a node: it makes sure that the server is the one that was meant, and gets its first
-//! certificate with a token. Who has one already needs nothing of this.
+//! Joins a cluster: verifies the server's certificate authority by its hash, and gets the node's first certificate with
+//! a bootstrap token. A node that has joined before uses its stored certificate.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -12,26 +12,27 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::door::{self, Shown};
-use super::{Desk, IdentityError, Pair, Wanted, pair};
+use super::certificate;
+use super::client::{self, Credentials};
+use super::{Certificate, CertificateRequest, CsrClient, IdentityError};
 use crate::unverified_tls;
 
-/// How long a server may take to say who it is.
-const ANSWER: Duration = Duration::from_secs(10);
-/// How soon a server that cannot be reached is tried again; doubled each time.
-const RETRY: Duration = Duration::from_secs(1);
-const RETRY_MAX: Duration = Duration::from_secs(15);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Delay before an unreachable server is tried again; doubles each time.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
 
-/// The file with the node's own certificate.
-pub const CLIENT: &str = "client.pem";
-/// The file with the certificate it serves with.
-pub const SERVING: &str = "serving.pem";
-const AUTHORITY: &str = "ca.crt";
-const SERVER: &str = "server";
+/// The file with the node's client certificate.
+pub const CLIENT_FILE: &str = "client.pem";
+/// The file with the node's serving certificate.
+pub const SERVING_FILE: &str = "serving.pem";
+const CA_FILE: &str = "ca.crt";
+/// The file with the server's URL.
+const SERVER_FILE: &str = "server";
 
-/// What `kennel token create` prints.
+/// The flags that `kennel token create` prints.
 #[derive(Clone, Debug, Default)]
-pub struct Invitation {
+pub struct JoinOptions {
     /// The server's URL.
     pub server: Option<String>,
     /// A bootstrap token, `<id>.<secret>`.
@@ -40,44 +41,37 @@ pub struct Invitation {
     pub ca_hash: Option<String>,
 }
 
-/// What a node that has joined has.
+/// The cluster that a node has joined.
 #[derive(Clone, Debug)]
 pub struct Joined {
     /// The server's URL.
     pub server: String,
-    /// The cluster's authority, as PEM.
     pub ca_pem: String,
-    /// The node's own certificate.
-    pub client: Pair,
+    pub client: Certificate,
 }
 
-/// Has this directory what a node needs to come back without an invitation?
+/// Whether the directory has what a node needs to start without a token.
 pub fn has_joined(dir: &Path) -> bool {
-    [CLIENT, AUTHORITY, SERVER]
+    [CLIENT_FILE, CA_FILE, SERVER_FILE]
         .iter()
         .all(|file| dir.join(file).exists())
 }
 
-/// Joins, or comes back with what `dir` holds.
-pub async fn join(
-    dir: &Path,
-    node: &str,
-    invitation: &Invitation,
-) -> Result<Joined, IdentityError> {
-    let read = |file: &str| pair::read(&dir.join(file));
-    let (server, ca_pem) = (read(SERVER)?, read(AUTHORITY)?);
-    let server = invitation.server.clone().or(server);
+/// Joins the cluster, or uses what `dir` has of an earlier join.
+pub async fn join(dir: &Path, node: &str, options: &JoinOptions) -> Result<Joined, IdentityError> {
+    let read = |file: &str| certificate::read(&dir.join(file));
+    let (server, ca_pem) = (read(SERVER_FILE)?, read(CA_FILE)?);
+    let server = options.server.clone().or(server);
     let server = server.map(|text| text.trim().trim_end_matches('/').to_owned());
     let server = server.ok_or_else(not_joined)?;
-    // Another hash is another cluster: what is known of the old one is no good there.
-    let ca_pem = ca_pem.filter(|pem| is_meant(pem, invitation.ca_hash.as_deref()));
+    // Another hash is another cluster: do not use the stored authority.
+    let ca_pem = ca_pem.filter(|pem| has_hash(pem, options.ca_hash.as_deref()));
     if let Some(ca_pem) = &ca_pem
-        && let Some(client) = Pair::read(&dir.join(CLIENT))?
+        && let Some(client) = Certificate::read(&dir.join(CLIENT_FILE))?
     {
         check_name(&client, node, dir)?;
-        let good = client.not_after * 1000 > clock::now_ms();
-        if good {
-            pair::write(&dir.join(SERVER), &server)?;
+        if client.not_after * 1000 > clock::now_ms() {
+            certificate::write(&dir.join(SERVER_FILE), &server)?;
             let ca_pem = ca_pem.clone();
             return Ok(Joined {
                 server,
@@ -85,30 +79,31 @@ pub async fn join(
                 client,
             });
         }
-        if invitation.token.is_none() {
-            let ended = clock::rfc3339(client.not_after);
-            return Err(IdentityError::Ended { ended });
+        if options.token.is_none() {
+            let expired = clock::rfc3339(client.not_after);
+            return Err(IdentityError::Expired { expired });
         }
     }
-    let token = invitation.token.as_deref().ok_or_else(not_joined)?;
+    let token = options.token.as_deref().ok_or_else(not_joined)?;
     let ca_pem = match ca_pem {
         Some(pem) => pem,
-        None => authority(&server, invitation.ca_hash.as_deref()).await?,
+        None => fetch_ca(&server, options.ca_hash.as_deref()).await?,
     };
-    let client = door::plain_client(&server, &ca_pem, &Shown::Token(token))?;
+    let client = client::fixed_client(&server, &ca_pem, &Credentials::Token(token))?;
     tracing::info!("joining the cluster of {server} as node {node}");
-    // What an earlier cluster signed is no good in this one.
-    pair::remove(&dir.join(SERVING));
-    let desk = Desk::new(client, dir);
-    let got = desk.obtain(&Wanted::client(node), &dir.join(CLIENT)).await;
-    let client = got.map_err(|error| match error {
+    // A serving certificate of another cluster is not trusted in this one.
+    certificate::remove(&dir.join(SERVING_FILE));
+    let request = CertificateRequest::client(node);
+    let csr = CsrClient::new(client, dir);
+    let client = csr.obtain(&request, &dir.join(CLIENT_FILE)).await;
+    let client = client.map_err(|error| match error {
         IdentityError::Unauthorized => IdentityError::Token {
             id: token.split('.').next().unwrap_or_default().to_owned(),
         },
         other => other,
     })?;
-    pair::write(&dir.join(AUTHORITY), &ca_pem)?;
-    pair::write(&dir.join(SERVER), &server)?;
+    certificate::write(&dir.join(CA_FILE), &ca_pem)?;
+    certificate::write(&dir.join(SERVER_FILE), &server)?;
     Ok(Joined {
         server,
         ca_pem,
@@ -117,12 +112,13 @@ pub async fn join(
 }
 
 fn not_joined() -> IdentityError {
-    let words = "this machine is no node yet: run `kennel token create` on the server, and here the line that it \
-                 prints; or give --kubeconfig";
-    IdentityError::Missing(words.to_owned())
+    let message = "this machine has not joined a cluster: run `kennel token create` on the server, and the command \
+                   that it prints on this machine; or give --kubeconfig";
+    IdentityError::Usage(message.to_owned())
 }
 
-fn is_meant(ca_pem: &str, hash: Option<&str>) -> bool {
+/// Whether the authority has this hash, or is at least a certificate if there is none.
+fn has_hash(ca_pem: &str, hash: Option<&str>) -> bool {
     let der = CertificateDer::from_pem_slice(ca_pem.as_bytes());
     let own = der.ok().and_then(|der| ca_hash(&der));
     match hash {
@@ -131,8 +127,8 @@ fn is_meant(ca_pem: &str, hash: Option<&str>) -> bool {
     }
 }
 
-/// A data directory belongs to one node: its pods and its certificate are that node's.
-fn check_name(client: &Pair, node: &str, dir: &Path) -> Result<(), IdentityError> {
+/// The pods and certificates of a data directory belong to one node.
+fn check_name(client: &Certificate, node: &str, dir: &Path) -> Result<(), IdentityError> {
     let chain = client.chain();
     let parsed = chain
         .first()
@@ -146,7 +142,7 @@ fn check_name(client: &Pair, node: &str, dir: &Path) -> Result<(), IdentityError
         return Ok(());
     }
     let dir = dir.display();
-    Err(IdentityError::Missing(format!(
+    Err(IdentityError::Usage(format!(
         "{dir} belongs to {name}: give that name with --node-name, or another --data-dir for node {node}"
     )))
 }
@@ -162,26 +158,26 @@ pub fn ca_hash(certificate: &CertificateDer<'_>) -> Option<String> {
     Some(text)
 }
 
-/// The server's authority, which it sends along with its certificate, if it has the hash that was given.
-async fn authority(server: &str, hash: Option<&str>) -> Result<String, IdentityError> {
+/// The server's certificate authority, which it sends along with its certificate, if it has the expected hash.
+async fn fetch_ca(server: &str, hash: Option<&str>) -> Result<String, IdentityError> {
     let Some(expected) = hash else {
-        let words = "--ca-hash is missing: without it, nobody can tell whether the server is the one that was \
-                     meant. `kennel token create` prints it";
-        return Err(IdentityError::Missing(words.to_owned()));
+        let message = "--ca-hash is missing: without it, the server's identity cannot be verified. \
+                       `kennel token create` prints it";
+        return Err(IdentityError::Usage(message.to_owned()));
     };
-    let mut retry = RETRY;
+    let mut delay = RETRY_DELAY;
     let chain = loop {
-        match chain(server).await {
+        match fetch_chain(server).await {
             Ok(chain) => break chain,
             Err(error) => tracing::warn!("{error}"),
         }
-        tokio::time::sleep(retry).await;
-        retry = (retry * 2).min(RETRY_MAX);
+        tokio::time::sleep(delay).await;
+        delay = (delay * 2).min(MAX_RETRY_DELAY);
     };
     let hashes: Vec<String> = chain.iter().filter_map(ca_hash).collect();
-    let meant = chain.iter().zip(&hashes);
-    let mut meant = meant.filter(|(_, hash)| hash.eq_ignore_ascii_case(expected));
-    match meant.next() {
+    let hashed = chain.iter().zip(&hashes);
+    let mut matching = hashed.filter(|(_, hash)| hash.eq_ignore_ascii_case(expected));
+    match matching.next() {
         Some((certificate, _)) => Ok(to_pem(certificate)),
         None => Err(IdentityError::WrongAuthority {
             server: server.to_owned(),
@@ -202,40 +198,40 @@ fn to_pem(certificate: &CertificateDer<'_>) -> String {
     pem + "-----END CERTIFICATE-----\n"
 }
 
-/// The addresses in the server's certificate: no node gets a certificate for them by rule, so none asks.
+/// The addresses in the server's certificate. The approver grants no node a certificate for them.
 pub async fn server_addresses(server: &str) -> Vec<IpAddr> {
-    let chain = chain(server).await.unwrap_or_default();
+    let chain = fetch_chain(server).await.unwrap_or_default();
     let leaf = chain
         .first()
         .and_then(|der| X509Certificate::from_der(der).ok());
     let Some((_, leaf)) = &leaf else {
         return Vec::new();
     };
-    pair::alternative_names(leaf).1
+    certificate::alternative_names(leaf).1
 }
 
-/// Whatever certificates the server shows. Nothing is believed yet.
-async fn chain(server: &str) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+/// The server's certificate chain, unverified.
+async fn fetch_chain(server: &str) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let unreachable = |why: String| IdentityError::Unreachable {
         server: server.to_owned(),
         why,
     };
     let (host, port) = host_and_port(server)
-        .ok_or_else(|| unreachable("this is no URL such as https://host:6443".to_owned()))?;
+        .ok_or_else(|| unreachable("it is not a URL such as https://host:6443".to_owned()))?;
     let name = ServerName::try_from(host.clone());
     let name = name.map_err(|error| unreachable(error.to_string()))?;
     let connect = async {
         let socket = TcpStream::connect((host.as_str(), port)).await?;
         unverified_tls::connector().connect(name, socket).await
     };
-    let stream = tokio::time::timeout(ANSWER, connect).await;
+    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, connect).await;
     let stream = stream.map_err(|_| unreachable("no answer".to_owned()))?;
     let stream = stream.map_err(|error| unreachable(error.to_string()))?;
-    let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    Ok(shown.iter().map(|der| der.clone().into_owned()).collect())
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    Ok(chain.iter().map(|der| der.clone().into_owned()).collect())
 }
 
-/// Host and port of a URL.
+/// Of an `https` URL.
 pub fn host_and_port(server: &str) -> Option<(String, u16)> {
     let url: http::Uri = server.parse().ok()?;
     let host = url.host()?.trim_matches(['[', ']']).to_owned();
@@ -247,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         let check = |url: &str, expected: Option<(&str, u16)>| {
             let expected = expected.map(|(host, port)| (host.to_owned(), port));
             assert_eq!(host_and_port(url), expected, "{url}");
@@ -260,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_is_known_by_its_key() {
+    fn an_authority_is_identified_by_the_hash_of_its_key() {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = rcgen::CertificateParams::default()
             .self_signed(&key)
@@ -268,8 +264,8 @@ mod tests {
         let hash = ca_hash(certificate.der()).unwrap();
         assert!(hash.starts_with("sha256:") && hash.len() == 71, "{hash}");
         let pem = to_pem(certificate.der());
-        assert!(is_meant(&pem, None) && is_meant(&pem, Some(&hash)));
-        assert!(is_meant(&pem, Some(&hash.to_uppercase())));
-        assert!(!is_meant(&pem, Some("sha256:00")));
+        assert!(has_hash(&pem, None) && has_hash(&pem, Some(&hash)));
+        assert!(has_hash(&pem, Some(&hash.to_uppercase())));
+        assert!(!has_hash(&pem, Some("sha256:00")));
     }
 }

@@ -1,106 +1,76 @@
-//! Who the node is: its certificates, how it gets them, and how they stay fresh.
+//! The node's certificates: requests, stores and rotates them.
 //!
 //! ```text
-//!   --token ─▶ join ─▶ desk ─▶ CertificateSigningRequest ─▶ client.pem ─▶ door ─▶ every client of the API
-//!                       ▲                                 └▶ serving.pem ─▶ showcase ─▶ look
-//!                     rotate, at 70 to 90 % of their life
+//!   --token ─▶ join ─▶ csr ─▶ CertificateSigningRequest ─┬▶ client.pem ─▶ client ─▶ every client of the API
+//!                       ▲                                └▶ serving.pem ─▶ resolver ─▶ the kubelet API
+//!                     rotate, at 70 to 90 % of their lifetime
 //! ```
 //!
-//! Keys never leave this machine. A key that a certificate was asked for is kept until there is an answer, so
-//! that an agent that was killed meanwhile goes on with the same request.
+//! Keys never leave this machine. The key of a pending request is stored, so that a restarted agent goes on with the
+//! same request.
 
-pub mod desk;
-pub mod door;
+pub mod certificate;
+pub mod client;
+pub mod csr;
 pub mod join;
-pub mod pair;
+pub mod request;
+pub mod resolver;
 pub mod rotate;
-pub mod showcase;
-pub mod wanted;
 
 use std::path::PathBuf;
 
-pub use desk::Desk;
-pub use door::Door;
-pub use join::{Invitation, Joined};
-pub use pair::Pair;
-pub use showcase::Showcase;
-pub use wanted::Wanted;
+pub use certificate::Certificate;
+pub use client::RotatingClient;
+pub use csr::CsrClient;
+pub use join::{JoinOptions, Joined};
+pub use request::CertificateRequest;
+pub use resolver::CertificateResolver;
 
-/// Why the node has no identity.
+/// Why the node has no usable certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// A file cannot be read or written.
     #[error("cannot use {}: {source}", path.display())]
     File {
-        /// Which.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// A certificate or key does not hold what it should.
+    /// A certificate, key or request is invalid.
     #[error("{what}: {why}")]
-    Unusable {
-        /// Which.
-        what: String,
-        /// Why.
-        why: String,
-    },
-    /// The server could not be reached.
+    Unusable { what: String, why: String },
     #[error("the server {server} cannot be reached: {why}")]
-    Unreachable {
-        /// Which.
-        server: String,
-        /// Why.
-        why: String,
-    },
-    /// The server is not the one that the token is for.
+    Unreachable { server: String, why: String },
     #[error(
-        "the server {server} is not the one that was meant: its certificate authority is {found}, not {expected}. \
-         Either the hash was copied wrongly, or somebody stands in between"
+        "the certificate authority of the server {server} is {found}, not {expected}. Either the hash was copied \
+         wrongly, or somebody intercepts the connection"
     )]
     WrongAuthority {
-        /// Which.
         server: String,
-        /// The hash that was given.
         expected: String,
-        /// The hashes that it has.
         found: String,
     },
-    /// The server does not take the token.
+    /// `id` is the token's public half.
     #[error(
-        "the server does not take the token {id}: it may have ended, or was deleted. Make another with \
+        "the server rejects the token {id}: it has expired or was deleted. Create another with \
          `kennel token create` on the server"
     )]
-    Token {
-        /// The public half.
-        id: String,
-    },
-    /// The API does not believe who we say we are.
-    #[error("the API does not believe who we say we are (401 Unauthorized)")]
+    Token { id: String },
+    #[error("the API server rejects the node's credentials (401 Unauthorized)")]
     Unauthorized,
-    /// A request for a certificate was turned down.
+    /// `verdict` is `was denied` or `failed`.
     #[error("the certificate request {name} {verdict}: {message}")]
-    TurnedDown {
-        /// Which.
+    RequestDenied {
         name: String,
-        /// `was denied` or `failed`.
         verdict: &'static str,
-        /// Why.
         message: String,
     },
-    /// The certificate has ended, and nothing else proves who we are.
     #[error(
-        "the certificate of this node ended at {ended}: make a token with `kennel token create` on the server, and \
-         start the agent with it"
+        "the certificate of this node expired at {expired}: create a token with `kennel token create` on the server, \
+         and start the agent with it"
     )]
-    Ended {
-        /// When.
-        ended: String,
-    },
-    /// Anything else that the API says.
-    #[error("the API refused: {0}")]
+    Expired { expired: String },
+    #[error("the API server rejects the request: {0}")]
     Refused(String),
-    /// There is nothing to join with.
+    /// A flag is missing or does not fit the data directory.
     #[error("{0}")]
-    Missing(String),
+    Usage(String),
 }

@@ -1,4 +1,4 @@
-//! Keeps certificates fresh: asks for the next one late in the life of the present one, with no restart.
+//! Rotates certificates: requests the next one late in the lifetime of the current one, without a restart.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,67 +6,75 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kennel_client::clock;
 
-use super::{Desk, IdentityError, Pair, Wanted};
+use super::{Certificate, CertificateRequest, CsrClient, IdentityError};
 
-/// The longest sleep: clocks jump.
-const NAP: Duration = Duration::from_mins(30);
-/// How soon a request that failed is tried again; doubled each time.
-const RETRY: Duration = Duration::from_secs(5);
-const RETRY_MAX: Duration = Duration::from_mins(5);
+/// Check the wall clock at least this often: it may jump.
+const MAX_SLEEP: Duration = Duration::from_mins(30);
+/// Delay before the first retry; doubles with each failure.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 
-/// Where certificates come from.
+/// Issues certificates.
 #[async_trait]
 pub trait Certifier: Send + Sync + 'static {
-    /// Gets one and keeps it in this file. Waits for as long as it takes.
-    async fn obtain(&self, wanted: &Wanted, file: &Path) -> Result<Pair, IdentityError>;
+    /// Stores the certificate in `file`. Waits without a timeout.
+    async fn obtain(
+        &self,
+        request: &CertificateRequest,
+        file: &Path,
+    ) -> Result<Certificate, IdentityError>;
 }
 
 #[async_trait]
-impl Certifier for Desk {
-    async fn obtain(&self, wanted: &Wanted, file: &Path) -> Result<Pair, IdentityError> {
-        Self::obtain(self, wanted, file).await
+impl Certifier for CsrClient {
+    async fn obtain(
+        &self,
+        request: &CertificateRequest,
+        file: &Path,
+    ) -> Result<Certificate, IdentityError> {
+        Self::obtain(self, request, file).await
     }
 }
 
-/// Replaces a certificate whenever it is time, for ever. With none at first, gets one at once. `take` is given
-/// each new one.
-pub async fn keep(
+/// Renews the certificate whenever it is due; never returns. Without a current one, requests one at once. `install`
+/// gets each new one.
+pub async fn run(
     certifier: &dyn Certifier,
-    wanted: &Wanted,
+    request: &CertificateRequest,
     file: &Path,
-    mut current: Option<Pair>,
-    mut take: impl FnMut(&Pair) -> Result<(), IdentityError> + Send,
+    mut current: Option<Certificate>,
+    mut install: impl FnMut(&Certificate) -> Result<(), IdentityError> + Send,
 ) {
-    let mut retry = RETRY;
+    let mut delay = RETRY_DELAY;
     loop {
-        if let Some(pair) = &current {
-            sleep_until(pair.renew_at(fastrand::f64())).await;
+        if let Some(certificate) = &current {
+            sleep_until(certificate.renew_at(fastrand::f64())).await;
         }
-        let got = certifier.obtain(wanted, file).await;
-        match got.and_then(|pair| take(&pair).map(|()| pair)) {
-            Ok(pair) => {
-                let until = clock::rfc3339(pair.not_after);
-                let what = wanted.purpose.word();
-                tracing::info!("got a new {what} certificate, good until {until}");
-                current = Some(pair);
-                retry = RETRY;
+        let obtained = certifier.obtain(request, file).await;
+        match obtained.and_then(|new| install(&new).map(|()| new)) {
+            Ok(new) => {
+                let expiry = clock::rfc3339(new.not_after);
+                let purpose = request.purpose.as_str();
+                tracing::info!("got a new {purpose} certificate, valid until {expiry}");
+                current = Some(new);
+                delay = RETRY_DELAY;
             }
             Err(error) => {
-                tracing::warn!("no new certificate: {error}");
-                tokio::time::sleep(retry).await;
-                retry = (retry * 2).min(RETRY_MAX);
+                tracing::warn!("cannot renew the certificate: {error}");
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(MAX_RETRY_DELAY);
             }
         }
     }
 }
 
-/// Sleeps until a time in seconds since the epoch, whatever happens to the clock.
+/// Sleeps until a wall time in seconds since the epoch, even if the clock jumps.
 async fn sleep_until(at: i64) {
     loop {
         let left = at.saturating_mul(1000) - clock::now_ms();
         let Ok(left @ 1..) = u64::try_from(left) else {
             return;
         };
-        tokio::time::sleep(Duration::from_millis(left).min(NAP)).await;
+        tokio::time::sleep(Duration::from_millis(left).min(MAX_SLEEP)).await;
     }
 }

@@ -132,7 +132,7 @@ fn api(reviews: Arc<AtomicUsize>) -> kube::Client {
 }
 
 fn settings(dir: &Path) -> Settings {
-    Settings::plain("n1", IpAddr::from([10, 0, 0, 1]), dir)
+    Settings::defaults("n1", IpAddr::from([10, 0, 0, 1]), dir)
 }
 
 /// The pod `ns/p`: container `c` runs for the second time, `w` waits.

@@ -249,7 +249,7 @@ fn node() -> Value {
 
 fn settings() -> Settings {
     let nowhere = Path::new("/nonexistent/kennel");
-    Settings::plain("n", IpAddr::from([192, 0, 2, 1]), nowhere)
+    Settings::defaults("n", IpAddr::from([192, 0, 2, 1]), nowhere)
 }
 
 fn client(api: &Arc<Mutex<FakeApi>>) -> kube::Client {

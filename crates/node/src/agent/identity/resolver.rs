@@ -1,4 +1,4 @@
-//! The certificate that the node's own server shows, which may change while it serves.
+//! The TLS configuration of the node's own server, whose certificate can be replaced while it serves.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,29 +7,28 @@ use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 
-use super::{IdentityError, Pair};
+use super::{Certificate, IdentityError};
 
-/// See the [module](self). Empty at first: until there is a certificate, nobody can connect.
+/// Empty at first: until it has a certificate, TLS handshakes fail.
 #[derive(Debug, Default)]
-pub struct Showcase(RwLock<Option<Arc<CertifiedKey>>>);
+pub struct CertificateResolver(RwLock<Option<Arc<CertifiedKey>>>);
 
-impl Showcase {
-    /// From now on, this one is shown.
-    pub fn show(&self, pair: &Pair) -> Result<(), IdentityError> {
+impl CertificateResolver {
+    /// New connections use this certificate.
+    pub fn set(&self, certificate: &Certificate) -> Result<(), IdentityError> {
         let unusable = |error: rustls::Error| IdentityError::Unusable {
             what: "the serving certificate".to_owned(),
             why: error.to_string(),
         };
         let provider = rustls::crypto::aws_lc_rs::default_provider();
-        let key = provider.key_provider.load_private_key(pair.key()?);
-        let certified = CertifiedKey::new(pair.chain(), key.map_err(unusable)?);
+        let key = provider.key_provider.load_private_key(certificate.key()?);
+        let certified = CertifiedKey::new(certificate.chain(), key.map_err(unusable)?);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
         Ok(())
     }
 
-    /// The settings of a server that shows it. Clients may show a certificate of one of these authorities; nobody
-    /// must.
-    pub fn server(
+    /// The configuration of a server that uses it. Client certificates of these authorities are optional.
+    pub fn server_config(
         self: Arc<Self>,
         authorities: &[CertificateDer<'static>],
     ) -> Result<Arc<ServerConfig>, IdentityError> {
@@ -56,13 +55,13 @@ impl Showcase {
             builder.with_client_cert_verifier(clients)
         };
         let mut config = builder.with_cert_resolver(self);
-        // Exec and port-forward take connections over, which HTTP/2 has no way for.
+        // Exec and port-forward upgrade connections, which HTTP/2 cannot.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 }
 
-impl ResolvesServerCert for Showcase {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0
             .read()

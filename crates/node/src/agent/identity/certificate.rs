@@ -1,4 +1,4 @@
-//! A certificate and its key in one file, which is there whole or not at all.
+//! A certificate and its private key, stored in one file that is replaced atomically.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -12,24 +12,21 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::IdentityError;
 
-/// From which part of its life on a certificate is replaced: between the first and the second, in hundredths.
-const RENEW: (i64, i64) = (70, 90);
+/// Between which percentages of its lifetime a certificate is renewed.
+const RENEW_PERCENT: (i64, i64) = (70, 90);
 
-/// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// The certificates, as PEM, the own one first.
+pub struct Certificate {
+    /// The node's own certificate is first.
     pub chain_pem: String,
-    /// The key, as PEM.
     pub key_pem: String,
-    /// When it begins, in seconds since the epoch.
+    /// In seconds since the epoch.
     pub not_before: i64,
-    /// When it ends.
+    /// In seconds since the epoch.
     pub not_after: i64,
 }
 
-impl Pair {
-    /// Of a certificate and its key.
+impl Certificate {
     pub fn new(chain_pem: &str, key_pem: &str) -> Result<Self, IdentityError> {
         let unusable = |why: String| IdentityError::Unusable {
             what: "a certificate".to_owned(),
@@ -53,7 +50,7 @@ impl Pair {
         })
     }
 
-    /// Reads a file; none if there is none.
+    /// None if the file does not exist.
     pub fn read(path: &Path) -> Result<Option<Self>, IdentityError> {
         let Some(text) = read(path)? else {
             return Ok(None);
@@ -67,27 +64,29 @@ impl Pair {
         Self::new(chain, key).map(Some).map_err(|_| unusable())
     }
 
-    /// Writes a file that only its owner can read.
+    /// The file is readable by its owner only.
     pub fn write(&self, path: &Path) -> Result<(), IdentityError> {
         let chain = self.chain_pem.trim_end();
         write(path, &format!("{chain}\n{}", self.key_pem))
     }
 
-    /// When to replace it: the later in its time the greater `chance` (of 0 to 1), so that the nodes of a fleet do
-    /// not all ask at once.
-    pub fn renew_at(&self, chance: f64) -> i64 {
-        let life = self.not_after - self.not_before;
-        let (from, to) = (life * RENEW.0 / 100, life * RENEW.1 / 100);
+    /// When to renew it, in seconds since the epoch. `jitter` (0 to 1) spreads the renewals of many nodes.
+    pub fn renew_at(&self, jitter: f64) -> i64 {
+        let lifetime = self.not_after - self.not_before;
+        let (from, to) = (
+            lifetime * RENEW_PERCENT.0 / 100,
+            lifetime * RENEW_PERCENT.1 / 100,
+        );
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_precision_loss,
-            reason = "seconds of a certificate's life are far from 2^52"
+            reason = "a certificate's lifetime in seconds is far below 2^52"
         )]
-        let within = ((to - from) as f64 * chance) as i64;
+        let within = ((to - from) as f64 * jitter) as i64;
         self.not_before + from + within
     }
 
-    /// Is it good for this name and these addresses, now?
+    /// Whether it is valid for this name and these addresses, and has not expired.
     pub fn covers(&self, name: &str, addresses: &[IpAddr], now: i64) -> bool {
         let chain = self.chain();
         let parsed = chain
@@ -101,7 +100,6 @@ impl Pair {
         named && addresses.iter().all(|one| own.contains(one)) && now < self.not_after
     }
 
-    /// Has one of these signed it?
     pub fn is_signed_by(&self, authorities: &[CertificateDer<'_>]) -> bool {
         let chain = self.chain();
         let Some(own) = chain.first() else {
@@ -115,13 +113,11 @@ impl Pair {
         authorities.iter().any(|one| signed_by(one).is_some())
     }
 
-    /// The certificates for TLS.
     pub fn chain(&self) -> Vec<CertificateDer<'static>> {
         let all = CertificateDer::pem_slice_iter(self.chain_pem.as_bytes());
         all.filter_map(Result::ok).collect()
     }
 
-    /// The key for TLS.
     pub fn key(&self) -> Result<PrivateKeyDer<'static>, IdentityError> {
         let key = PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes());
         key.map_err(|error| IdentityError::Unusable {
@@ -131,7 +127,7 @@ impl Pair {
     }
 }
 
-/// The names and addresses that a certificate is for.
+/// The DNS names and IP addresses of a certificate's subject alternative names.
 pub(super) fn alternative_names(certificate: &X509Certificate<'_>) -> (Vec<String>, Vec<IpAddr>) {
     let extension = certificate.subject_alternative_name().ok().flatten();
     let all = extension
@@ -152,7 +148,7 @@ pub(super) fn alternative_names(certificate: &X509Certificate<'_>) -> (Vec<Strin
     (names, addresses)
 }
 
-/// Reads a file, if it is there.
+/// None if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, IdentityError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -161,7 +157,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, IdentityError> {
     }
 }
 
-/// Writes a file that only its owner can read: under another name first, synced, then moved into place.
+/// Replaces a file atomically, with one that only its owner can read.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), IdentityError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -188,12 +184,12 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), IdentityError> {
     write().map_err(|source| at(path, source))
 }
 
-/// Takes a file away, if it is there.
+/// Does nothing if the file does not exist.
 pub(super) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!("{} cannot be removed: {error}", path.display());
+        tracing::warn!("cannot remove {}: {error}", path.display());
     }
 }
 
@@ -209,67 +205,71 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn pair() -> Pair {
+    fn certificate() -> Certificate {
         let key = rcgen::KeyPair::generate().unwrap();
         let params = rcgen::CertificateParams::new(vec!["n1".to_owned()]).unwrap();
         let certificate = params.self_signed(&key).unwrap();
-        Pair::new(&certificate.pem(), &key.serialize_pem()).unwrap()
+        Certificate::new(&certificate.pem(), &key.serialize_pem()).unwrap()
     }
 
     #[test]
-    fn a_pair_is_kept_in_a_file_that_only_its_owner_reads() {
+    fn a_certificate_is_stored_in_a_file_that_only_its_owner_reads() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pki/client.pem");
-        assert_eq!(Pair::read(&path).unwrap(), None);
-        let pair = pair();
-        pair.write(&path).unwrap();
-        let found = Pair::read(&path).unwrap().unwrap();
-        assert_eq!(found.chain(), pair.chain());
-        assert_eq!(found.key_pem, pair.key_pem);
+        assert_eq!(Certificate::read(&path).unwrap(), None);
+        let certificate = certificate();
+        certificate.write(&path).unwrap();
+        let found = Certificate::read(&path).unwrap().unwrap();
+        assert_eq!(found.chain(), certificate.chain());
+        assert_eq!(found.key_pem, certificate.key_pem);
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
     fn a_certificate_of_another_key_is_refused() {
-        let (one, other) = (pair(), pair());
-        let refused = Pair::new(&one.chain_pem, &other.key_pem).unwrap_err();
+        let (one, other) = (certificate(), certificate());
+        let refused = Certificate::new(&one.chain_pem, &other.key_pem).unwrap_err();
         assert!(refused.to_string().contains("not for its key"), "{refused}");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("client.pem");
         fs::write(&path, "nothing").unwrap();
-        assert!(Pair::read(&path).is_err());
+        assert!(Certificate::read(&path).is_err());
     }
 
     #[test]
-    fn a_certificate_covers_its_names_in_its_time() {
+    fn a_certificate_covers_its_names_until_it_expires() {
         let key = rcgen::KeyPair::generate().unwrap();
         let names = ["n1", "10.0.0.1", "fd00::1"].map(str::to_owned);
         let params = rcgen::CertificateParams::new(names).unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
-        let pair = Pair::new(&pem, &key.serialize_pem()).unwrap();
+        let certificate = Certificate::new(&pem, &key.serialize_pem()).unwrap();
         let check = |name: &str, addresses: &[&str], now: i64, expected: bool| {
             let addresses: Vec<_> = addresses.iter().map(|one| one.parse().unwrap()).collect();
-            assert_eq!(pair.covers(name, &addresses, now), expected, "{name} {now}");
+            assert_eq!(
+                certificate.covers(name, &addresses, now),
+                expected,
+                "{name} {now}"
+            );
         };
         check("n1", &["10.0.0.1", "fd00::1"], 0, true);
         check("n1", &[], 0, true);
         check("n2", &[], 0, false);
         check("n1", &["10.0.0.2"], 0, false);
         check("n1", &[], i64::MAX, false);
-        assert!(pair.is_signed_by(&pair.chain()));
-        assert!(!pair.is_signed_by(&self::pair().chain()));
+        assert!(certificate.is_signed_by(&certificate.chain()));
+        assert!(!certificate.is_signed_by(&self::certificate().chain()));
     }
 
     #[test]
-    fn it_is_replaced_late_in_its_life_but_not_too_late() {
-        let pair = Pair {
+    fn a_certificate_is_renewed_between_70_and_90_percent_of_its_lifetime() {
+        let certificate = Certificate {
             not_before: 1000,
             not_after: 2000,
-            ..pair()
+            ..certificate()
         };
-        assert_eq!(pair.renew_at(0.0), 1700);
-        assert_eq!(pair.renew_at(0.5), 1800);
-        assert_eq!(pair.renew_at(1.0), 1900);
+        assert_eq!(certificate.renew_at(0.0), 1700);
+        assert_eq!(certificate.renew_at(0.5), 1800);
+        assert_eq!(certificate.renew_at(1.0), 1900);
     }
 }

@@ -1,5 +1,5 @@
-//! Where certificates are asked for: a `CertificateSigningRequest` that is made, waited for, and made again if it
-//! vanishes.
+//! Obtains certificates by `CertificateSigningRequest`: creates one, waits for its result, and creates it again if it
+//! is deleted meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,27 +13,25 @@ use rcgen::KeyPair;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::pair::{self, Pair};
-use super::{IdentityError, Wanted};
+use super::certificate::{self, Certificate};
+use super::{CertificateRequest, IdentityError};
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-/// How long to wait before the answer is looked for; doubled each time.
-const LOOK: Duration = Duration::from_millis(100);
-const LOOK_MAX: Duration = Duration::from_secs(5);
-/// What takes longer waits for somebody.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often people are reminded.
-const REMIND: Duration = Duration::from_mins(10);
+/// Delay before the first poll for the result, or the first retry; doubles each time.
+const POLL_DELAY: Duration = Duration::from_millis(100);
+const MAX_POLL_DELAY: Duration = Duration::from_secs(5);
+/// After this time, the request probably needs an administrator's approval.
+const APPROVAL_HINT_DELAY: Duration = Duration::from_secs(5);
+/// How often the hint is logged.
+const APPROVAL_HINT_INTERVAL: Duration = Duration::from_mins(10);
 
-/// See the [module](self).
-pub struct Desk {
+pub struct CsrClient {
     writer: Writer,
-    /// Where keys are kept that a certificate was asked for.
+    /// Stores the keys of pending requests.
     dir: PathBuf,
 }
 
-impl Desk {
-    /// Asks as this client's user.
+impl CsrClient {
     pub fn new(client: Client, dir: &Path) -> Self {
         Self {
             writer: Writer::new(client, Fence::open()),
@@ -41,82 +39,91 @@ impl Desk {
         }
     }
 
-    /// Asks, waits for as long as it takes, and keeps what it gets in `file`.
-    pub async fn obtain(&self, wanted: &Wanted, file: &Path) -> Result<Pair, IdentityError> {
-        let pending = self
-            .dir
-            .join(format!("{}.pending.key", wanted.purpose.word()));
+    /// Waits for the certificate without a timeout, and stores it in `file`.
+    pub async fn obtain(
+        &self,
+        request: &CertificateRequest,
+        file: &Path,
+    ) -> Result<Certificate, IdentityError> {
+        let purpose = request.purpose.as_str();
+        let pending = self.dir.join(format!("{purpose}.pending.key"));
         let key = pending_key(&pending)?;
-        let chain = match self.ask(wanted, &key).await {
-            // The next try is a new one.
-            Err(error @ IdentityError::TurnedDown { .. }) => {
-                pair::remove(&pending);
+        let chain = match self.request(request, &key).await {
+            // The next attempt uses another key, and so another request.
+            Err(error @ IdentityError::RequestDenied { .. }) => {
+                certificate::remove(&pending);
                 return Err(error);
             }
-            answer => answer?,
+            result => result?,
         };
-        let pair =
-            Pair::new(&chain, &key.serialize_pem()).inspect_err(|_| pair::remove(&pending))?;
-        pair.write(file)?;
-        pair::remove(&pending);
-        Ok(pair)
+        let new = Certificate::new(&chain, &key.serialize_pem());
+        let new = new.inspect_err(|_| certificate::remove(&pending))?;
+        new.write(file)?;
+        certificate::remove(&pending);
+        Ok(new)
     }
 
-    async fn ask(&self, wanted: &Wanted, key: &KeyPair) -> Result<String, IdentityError> {
-        let name = wanted.name(key);
-        self.create(wanted, key).await?;
-        let (mut wait, began) = (LOOK, Instant::now());
-        let mut remind_at = began + PATIENCE;
+    /// Returns the certificate chain as PEM.
+    async fn request(
+        &self,
+        request: &CertificateRequest,
+        key: &KeyPair,
+    ) -> Result<String, IdentityError> {
+        let name = request.name(key);
+        self.create(request, key).await?;
+        let get = Call::get(format!("{REQUESTS}/{name}"));
+        let mut delay = POLL_DELAY;
+        let mut hint_at = Instant::now() + APPROVAL_HINT_DELAY;
         loop {
-            match self
-                .writer
-                .send(&Call::get(format!("{REQUESTS}/{name}")))
-                .await
-            {
+            match self.writer.send(&get).await {
                 Ok(answer) => {
-                    let request = answer.tree().map_err(|failure| refused(&failure))?;
-                    if let Some(chain) = verdict(&name, &request)? {
+                    let object = answer.tree().map_err(|failure| refused(&failure))?;
+                    if let Some(chain) = result(&name, &object)? {
                         return Ok(chain);
                     }
                 }
-                // It was cleared away meanwhile.
-                Err(failure) if failure.is(404) => self.create(wanted, key).await?,
+                // It was deleted meanwhile.
+                Err(failure) if failure.is(404) => self.create(request, key).await?,
                 Err(failure) if failure.pushes_back() || failure.unsure => {
-                    tracing::warn!("looking for certificate request {name} failed: {failure}");
+                    tracing::warn!("reading certificate request {name} failed: {failure}");
                 }
                 Err(failure) => return Err(refused(&failure)),
             }
-            if remind_at <= Instant::now() {
-                remind_at = Instant::now() + REMIND;
+            if hint_at <= Instant::now() {
+                hint_at = Instant::now() + APPROVAL_HINT_INTERVAL;
                 tracing::warn!(
                     "certificate request {name} waits for an administrator: kubectl certificate approve {name}"
                 );
             }
-            tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(LOOK_MAX);
+            tokio::time::sleep(delay).await;
+            delay = (delay * 2).min(MAX_POLL_DELAY);
         }
     }
 
-    /// Makes the request; fine if it is there.
-    async fn create(&self, wanted: &Wanted, key: &KeyPair) -> Result<(), IdentityError> {
+    /// Succeeds if the request exists already.
+    async fn create(
+        &self,
+        request: &CertificateRequest,
+        key: &KeyPair,
+    ) -> Result<(), IdentityError> {
         let unusable = |error: rcgen::Error| IdentityError::Unusable {
             what: "a certificate request".to_owned(),
             why: error.to_string(),
         };
-        let object = wanted.object(key).map_err(unusable)?;
-        let mut wait = LOOK;
+        let object = request.object(key).map_err(unusable)?;
+        let mut delay = POLL_DELAY;
         loop {
             let call = Call::create(REQUESTS, object.to_string());
             match self.writer.send(&call).await {
                 Ok(_) => return Ok(()),
                 Err(failure) if failure.is(409) => return Ok(()),
                 Err(failure) if failure.pushes_back() || failure.unsure => {
-                    tracing::warn!("asking for a certificate failed: {failure}");
+                    tracing::warn!("creating a certificate request failed: {failure}");
                 }
                 Err(failure) => return Err(refused(&failure)),
             }
-            tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(LOOK_MAX);
+            tokio::time::sleep(delay).await;
+            delay = (delay * 2).min(MAX_POLL_DELAY);
         }
     }
 }
@@ -129,31 +136,31 @@ fn refused(failure: &Failure) -> IdentityError {
 }
 
 fn pending_key(path: &Path) -> Result<KeyPair, IdentityError> {
-    let kept = pair::read(path)?;
-    if let Some(key) = kept.and_then(|pem| KeyPair::from_pem(&pem).ok()) {
+    let stored = certificate::read(path)?;
+    if let Some(key) = stored.and_then(|pem| KeyPair::from_pem(&pem).ok()) {
         return Ok(key);
     }
     let key = KeyPair::generate().map_err(|error| IdentityError::Unusable {
         what: "a new key".to_owned(),
         why: error.to_string(),
     })?;
-    pair::write(path, &key.serialize_pem())?;
+    certificate::write(path, &key.serialize_pem())?;
     Ok(key)
 }
 
-/// The certificate, if there is one; an error if there will be none.
-fn verdict(name: &str, request: &Value) -> Result<Option<String>, IdentityError> {
+/// The certificate chain; none while the request is pending.
+fn result(name: &str, request: &Value) -> Result<Option<String>, IdentityError> {
     let status = &request["status"];
     for (kind, verdict) in [("Denied", "was denied"), ("Failed", "failed")] {
         let conditions = status["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
         if let Some(condition) = conditions.find(|condition| condition["type"] == kind) {
-            let words = |key: &str| condition[key].as_str().unwrap_or_default();
-            let message = match words("message") {
-                "" => words("reason"),
+            let text = |key: &str| condition[key].as_str().unwrap_or_default();
+            let message = match text("message") {
+                "" => text("reason"),
                 message => message,
             };
-            return Err(IdentityError::TurnedDown {
+            return Err(IdentityError::RequestDenied {
                 name: name.to_owned(),
                 verdict,
                 message: message.to_owned(),
@@ -170,7 +177,7 @@ fn verdict(name: &str, request: &Value) -> Result<Option<String>, IdentityError>
     let pem = pem.and_then(|bytes| String::from_utf8(bytes).ok());
     pem.map(Some).ok_or_else(|| IdentityError::Unusable {
         what: format!("the certificate of request {name}"),
-        why: "it is no PEM".to_owned(),
+        why: "it is not PEM".to_owned(),
     })
 }
 
@@ -180,9 +187,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_came_of_a_request() {
+    fn the_result_of_a_request() {
         let check = |status: Value, expected: Result<Option<&str>, &str>| {
-            let found = verdict("r", &json!({ "status": status }));
+            let found = result("r", &json!({ "status": status }));
             let found = found.map_err(|error| error.to_string());
             let expected = expected.map(|some| some.map(str::to_owned));
             assert_eq!(found, expected.map_err(str::to_owned));
@@ -206,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_kept_until_there_is_an_answer() {
+    fn the_key_of_a_pending_request_is_stored() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("client.pending.key");
         let first = pending_key(&path).unwrap().serialize_pem();

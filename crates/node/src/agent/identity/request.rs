@@ -1,4 +1,4 @@
-//! What a node asks for: who it is, what the certificate is for, and which names it is to serve under.
+//! The content of a node's certificate request.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -9,12 +9,11 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// What a certificate is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To show to the API.
+    /// To authenticate at the API server.
     Client,
-    /// To show to who asks the node.
+    /// For the node's own server.
     Serving,
 }
 
@@ -33,8 +32,8 @@ impl Purpose {
         }
     }
 
-    /// In names of files and requests.
-    pub(super) fn word(self) -> &'static str {
+    /// As in names of files and requests.
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Serving => "serving",
@@ -42,19 +41,16 @@ impl Purpose {
     }
 }
 
-/// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// What for.
+pub struct CertificateRequest {
     pub purpose: Purpose,
-    /// Which node.
+    /// The node's name.
     pub node: String,
-    /// Addresses to serve at, beside the node's name.
+    /// Of a serving certificate, beside the node's name.
     pub addresses: Vec<IpAddr>,
 }
 
-impl Wanted {
-    /// To show to the API.
+impl CertificateRequest {
     pub fn client(node: &str) -> Self {
         Self {
             purpose: Purpose::Client,
@@ -63,7 +59,6 @@ impl Wanted {
         }
     }
 
-    /// To show to who asks the node.
     pub fn serving(node: &str, addresses: Vec<IpAddr>) -> Self {
         Self {
             purpose: Purpose::Serving,
@@ -72,7 +67,7 @@ impl Wanted {
         }
     }
 
-    /// The request, signed with the key, as PEM.
+    /// The PKCS#10 request, signed with the key, as PEM.
     pub fn pem(&self, key: &KeyPair) -> Result<String, rcgen::Error> {
         let mut params = CertificateParams::default();
         let mut subject = DistinguishedName::new();
@@ -90,20 +85,20 @@ impl Wanted {
         params.serialize_request(key)?.pem()
     }
 
-    /// What the request is called: the same for the same wish with the same key, so that asking twice is asking
-    /// once.
+    /// The name of the `CertificateSigningRequest`. The same request with the same key has the same name, so creating
+    /// it is idempotent.
     pub(super) fn name(&self, key: &KeyPair) -> String {
         let mut digest = Sha256::new();
         digest.update(key.subject_public_key_info());
         digest.update(format!("{self:?}"));
-        let mut name = format!("node-{}-", self.purpose.word());
+        let mut name = format!("node-{}-", self.purpose.as_str());
         for byte in digest.finalize().iter().take(12) {
             let _infallible = write!(name, "{byte:02x}");
         }
         name
     }
 
-    /// The object that asks.
+    /// The `CertificateSigningRequest`.
     pub(super) fn object(&self, key: &KeyPair) -> Result<Value, rcgen::Error> {
         Ok(json!({
             "apiVersion": "certificates.k8s.io/v1",
@@ -123,16 +118,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_wish_has_the_same_name() {
+    fn the_same_request_has_the_same_name() {
         let key = KeyPair::generate().unwrap();
         let other = KeyPair::generate().unwrap();
-        let client = Wanted::client("n1");
-        let serving = Wanted::serving("n1", vec![]);
+        let client = CertificateRequest::client("n1");
+        let serving = CertificateRequest::serving("n1", vec![]);
         assert_eq!(client.name(&key), client.name(&key));
         assert_ne!(client.name(&key), client.name(&other));
-        assert_ne!(client.name(&key), Wanted::client("n2").name(&key));
+        assert_ne!(
+            client.name(&key),
+            CertificateRequest::client("n2").name(&key)
+        );
         assert_ne!(serving.name(&key), client.name(&key));
-        let elsewhere = Wanted::serving("n1", vec![[10, 0, 0, 1].into()]);
+        let elsewhere = CertificateRequest::serving("n1", vec![[10, 0, 0, 1].into()]);
         assert_ne!(serving.name(&key), elsewhere.name(&key));
     }
 }

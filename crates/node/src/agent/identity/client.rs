@@ -1,4 +1,4 @@
-//! The way to the API, which stays while the certificate that is shown there changes.
+//! A client of the API whose certificate can be replaced while it is in use.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,29 +9,28 @@ use kube::{Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::{IdentityError, Pair};
+use super::{Certificate, IdentityError};
 
-/// What is shown at the door.
 #[derive(Debug)]
-pub enum Shown<'a> {
-    /// A node's certificate.
-    Pair(&'a Pair),
-    /// A token.
+pub enum Credentials<'a> {
+    Certificate(&'a Certificate),
     Token(&'a str),
 }
 
-/// See the [module](self).
 #[derive(Clone)]
-pub struct Door {
+pub struct RotatingClient {
     server: String,
     ca_pem: String,
     current: Arc<RwLock<Client>>,
 }
 
-impl Door {
-    /// To the server at this URL, which has a certificate of this authority.
-    pub fn new(server: &str, ca_pem: &str, shown: &Shown<'_>) -> Result<Self, IdentityError> {
-        let client = plain_client(server, ca_pem, shown)?;
+impl RotatingClient {
+    pub fn new(
+        server: &str,
+        ca_pem: &str,
+        credentials: &Credentials<'_>,
+    ) -> Result<Self, IdentityError> {
+        let client = fixed_client(server, ca_pem, credentials)?;
         Ok(Self {
             server: server.to_owned(),
             ca_pem: ca_pem.to_owned(),
@@ -39,14 +38,15 @@ impl Door {
         })
     }
 
-    /// From now on, this certificate is shown. What is under way ends with the one it began with.
-    pub fn show(&self, pair: &Pair) -> Result<(), IdentityError> {
-        let client = plain_client(&self.server, &self.ca_pem, &Shown::Pair(pair))?;
+    /// New requests use this certificate; requests in flight keep theirs.
+    pub fn set_certificate(&self, certificate: &Certificate) -> Result<(), IdentityError> {
+        let credentials = Credentials::Certificate(certificate);
+        let client = fixed_client(&self.server, &self.ca_pem, &credentials)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = client;
         Ok(())
     }
 
-    /// A client that always shows the newest certificate.
+    /// A client that always uses the newest certificate.
     pub fn client(&self) -> Client {
         let current = Arc::clone(&self.current);
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -58,14 +58,14 @@ impl Door {
     }
 }
 
-/// A client that shows this and nothing else.
-pub(super) fn plain_client(
+/// A client whose credentials do not change.
+pub(super) fn fixed_client(
     server: &str,
     ca_pem: &str,
-    shown: &Shown<'_>,
+    credentials: &Credentials<'_>,
 ) -> Result<Client, IdentityError> {
     let unusable = |why: String| IdentityError::Unusable {
-        what: format!("the way to {server}"),
+        what: format!("cannot make a client of {server}"),
         why,
     };
     let url = server.parse::<http::Uri>();
@@ -73,23 +73,23 @@ pub(super) fn plain_client(
     let roots = CertificateDer::pem_slice_iter(ca_pem.as_bytes());
     let roots: Result<Vec<_>, _> = roots.map(|der| der.map(|der| der.to_vec())).collect();
     config.root_cert = Some(roots.map_err(|error| unusable(error.to_string()))?);
-    // Repeating a write whose answer got lost is ours to decide: it may have been carried out.
+    // Callers decide whether to repeat a write whose response was lost: it may have been executed.
     config.default_retry = false;
-    config.auth_info = auth(shown);
+    config.auth_info = auth_info(credentials);
     Client::try_from(config).map_err(|error| unusable(error.to_string()))
 }
 
-fn auth(shown: &Shown<'_>) -> AuthInfo {
+fn auth_info(credentials: &Credentials<'_>) -> AuthInfo {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    match shown {
-        Shown::Token(token) => AuthInfo {
+    match credentials {
+        Credentials::Token(token) => AuthInfo {
             token: Some((*token).to_owned().into()),
             ..AuthInfo::default()
         },
-        Shown::Pair(pair) => AuthInfo {
-            client_certificate_data: Some(STANDARD.encode(&pair.chain_pem)),
-            client_key_data: Some(STANDARD.encode(&pair.key_pem).into()),
+        Credentials::Certificate(certificate) => AuthInfo {
+            client_certificate_data: Some(STANDARD.encode(&certificate.chain_pem)),
+            client_key_data: Some(STANDARD.encode(&certificate.key_pem).into()),
             ..AuthInfo::default()
         },
     }

@@ -1,4 +1,4 @@
-//! What events say about the node itself, in upstream's words. Pure; `kubectl describe node` shows them.
+//! Events about the node itself, in upstream's words. Pure.
 
 use kennel_client::events::Note;
 use serde_json::Value;
@@ -13,18 +13,17 @@ fn normal(reason: &'static str, message: String) -> Note {
     }
 }
 
-fn status(name: &str, reason: &'static str) -> Note {
+fn status_event(name: &str, reason: &'static str) -> Note {
     normal(reason, format!("Node {name} status is now: {reason}"))
 }
 
-/// The agent has begun.
-pub(super) fn started() -> Note {
+pub(super) fn agent_started() -> Note {
     normal("Starting", "Starting kubelet.".to_owned())
 }
 
-/// Conditions that are not, or not yet, as `stored` shows them.
-pub(super) fn of_conditions(name: &str, conditions: &[Condition], stored: &Value) -> Vec<Note> {
-    let word = |(kind, holds)| match (kind, holds) {
+/// One event for each condition whose status differs from the stored object's.
+pub(super) fn condition_events(name: &str, conditions: &[Condition], stored: &Value) -> Vec<Note> {
+    let reason = |(kind, holds)| match (kind, holds) {
         ("MemoryPressure", true) => Some("NodeHasInsufficientMemory"),
         ("MemoryPressure", false) => Some("NodeHasSufficientMemory"),
         ("DiskPressure", true) => Some("NodeHasDiskPressure"),
@@ -35,12 +34,12 @@ pub(super) fn of_conditions(name: &str, conditions: &[Condition], stored: &Value
         ("Ready", false) => Some("NodeNotReady"),
         _ => None,
     };
-    let words = node::changed(conditions, stored).filter_map(word);
-    words.map(|word| status(name, word)).collect()
+    let reasons = node::changed(conditions, stored).filter_map(reason);
+    reasons.map(|reason| status_event(name, reason)).collect()
 }
 
-/// The machine was started anew since it last reported.
-pub(super) fn of_boot(name: &str, boot_id: &str, stored: &Value) -> Vec<Note> {
+/// An event if the stored object has another boot id.
+pub(super) fn reboot_event(name: &str, boot_id: &str, stored: &Value) -> Vec<Note> {
     let before = stored["status"]["nodeInfo"]["bootID"].as_str();
     let booted = before.is_some_and(|before| !before.is_empty() && before != boot_id);
     let note = || Note {
@@ -51,15 +50,15 @@ pub(super) fn of_boot(name: &str, boot_id: &str, stored: &Value) -> Vec<Note> {
     booted.then(note).into_iter().collect()
 }
 
-/// Somebody has cordoned it, or has ended that.
-pub(super) fn of_cordon(name: &str, before: &Value, after: &Value) -> Vec<Note> {
+/// An event if the node was cordoned or uncordoned.
+pub(super) fn cordon_event(name: &str, before: &Value, after: &Value) -> Vec<Note> {
     let cordoned = |object: &Value| object["spec"]["unschedulable"] == true;
-    let word = match (cordoned(before), cordoned(after)) {
+    let reason = match (cordoned(before), cordoned(after)) {
         (false, true) => "NodeNotSchedulable",
         (true, false) => "NodeSchedulable",
         _ => return Vec::new(),
     };
-    vec![status(name, word)]
+    vec![status_event(name, reason)]
 }
 
 #[cfg(test)]
@@ -74,17 +73,17 @@ mod tests {
         notes.iter().map(|note| &*note.reason).collect()
     }
 
-    fn well() -> Vec<Condition> {
+    fn healthy() -> Vec<Condition> {
         node::conditions(&Health::default(), Pressures::default())
     }
 
-    fn shown(conditions: &[Condition]) -> Value {
-        json!({"status": {"conditions": node::written(conditions, &Value::Null, "then")}})
+    fn stored(conditions: &[Condition]) -> Value {
+        json!({"status": {"conditions": node::to_api(conditions, &Value::Null, "then")}})
     }
 
     #[test]
-    fn a_new_node_says_all_of_how_it_is() {
-        let notes = of_conditions("n", &well(), &Value::Null);
+    fn a_new_node_reports_all_conditions() {
+        let notes = condition_events("n", &healthy(), &Value::Null);
         let expected = [
             "NodeHasSufficientMemory",
             "NodeHasNoDiskPressure",
@@ -96,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_changed_is_said() {
-        assert!(of_conditions("n", &well(), &shown(&well())).is_empty());
+    fn only_changed_conditions_are_reported() {
+        assert!(condition_events("n", &healthy(), &stored(&healthy())).is_empty());
         let full = Pressures {
             memory: true,
             disk: true,
@@ -107,44 +106,44 @@ mod tests {
             runtime: Some("gone".to_owned()),
             network: None,
         };
-        let ill = node::conditions(&gone, full);
+        let unhealthy = node::conditions(&gone, full);
         let expected = [
             "NodeHasInsufficientMemory",
             "NodeHasDiskPressure",
             "NodeHasInsufficientPID",
             "NodeNotReady",
         ];
-        let notes = of_conditions("n", &ill, &shown(&well()));
+        let notes = condition_events("n", &unhealthy, &stored(&healthy()));
         assert_eq!(reasons(&notes), expected);
-        // Why it is not ready may change without its being news.
+        // A changed message alone is no event.
         let otherwise = Health {
             runtime: Some("gone for good".to_owned()),
             network: None,
         };
         let otherwise = node::conditions(&otherwise, full);
-        assert!(of_conditions("n", &otherwise, &shown(&ill)).is_empty());
+        assert!(condition_events("n", &otherwise, &stored(&unhealthy)).is_empty());
     }
 
     #[test]
-    fn a_boot_is_told_once_the_machine_was_known() {
+    fn a_reboot_is_reported_if_the_last_boot_is_known() {
         let known = |id: &str| json!({"status": {"nodeInfo": {"bootID": id}}});
         let check = |stored: Value, expected: usize| {
-            assert_eq!(of_boot("n", "b", &stored).len(), expected, "{stored}");
+            assert_eq!(reboot_event("n", "b", &stored).len(), expected, "{stored}");
         };
         check(Value::Null, 0);
         check(known(""), 0);
         check(known("b"), 0);
         check(known("a"), 1);
-        let notes = of_boot("n", "b", &known("a"));
+        let notes = reboot_event("n", "b", &known("a"));
         assert_eq!(notes[0].message, "Node n has been rebooted, boot id: b");
         assert!(notes[0].warning);
     }
 
     #[test]
-    fn cordons_are_told() {
+    fn cordons_are_reported() {
         let node = |cordoned: bool| json!({"spec": {"unschedulable": cordoned}});
         let check = |before: Value, after: Value, expected: &[&str]| {
-            assert_eq!(reasons(&of_cordon("n", &before, &after)), expected);
+            assert_eq!(reasons(&cordon_event("n", &before, &after)), expected);
         };
         check(Value::Null, node(false), &[]);
         check(node(false), node(true), &["NodeNotSchedulable"]);

@@ -1,0 +1,118 @@
+//! Chooses the runtime of a node. The agent logs the choice and its reason at start.
+
+use std::path::{Path, PathBuf};
+
+/// containerd's default socket.
+pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+
+/// The value of `--runtime`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuntimeFlag {
+    /// CRI if there is a socket, else processes.
+    Auto,
+    Cri,
+    Process,
+    Simulated,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelectedRuntime {
+    /// A container runtime at this socket.
+    Cri(PathBuf),
+    Process,
+    Simulated,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub kind: SelectedRuntime,
+    /// For the log.
+    pub reason: String,
+}
+
+/// `socket` is the value of `--cri-socket`.
+pub fn choose(flag: RuntimeFlag, socket: Option<&str>, exists: impl Fn(&Path) -> bool) -> Choice {
+    let given = socket.map(|text| PathBuf::from(text.strip_prefix("unix://").unwrap_or(text)));
+    let path = given
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(CONTAINERD_SOCKET));
+    let shown = path.display().to_string();
+    let (kind, reason) = match flag {
+        RuntimeFlag::Simulated => (
+            SelectedRuntime::Simulated,
+            "--runtime selects it".to_owned(),
+        ),
+        RuntimeFlag::Process => (SelectedRuntime::Process, "--runtime selects it".to_owned()),
+        RuntimeFlag::Cri => (
+            SelectedRuntime::Cri(path),
+            format!("--runtime selects it, at {shown}"),
+        ),
+        // A socket that was given is used even if it does not exist yet.
+        RuntimeFlag::Auto if given.is_some() => (
+            SelectedRuntime::Cri(path),
+            format!("--cri-socket is {shown}"),
+        ),
+        RuntimeFlag::Auto if exists(&path) => (
+            SelectedRuntime::Cri(path),
+            format!("a container runtime's socket was found at {shown}"),
+        ),
+        RuntimeFlag::Auto => (
+            SelectedRuntime::Process,
+            format!("no container runtime's socket was found at {shown}"),
+        ),
+    };
+    Choice { kind, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_decides_unless_a_flag_does() {
+        let check =
+            |flag, socket: Option<&str>, exists: bool, expected: SelectedRuntime, text: &str| {
+                let choice = choose(flag, socket, |_| exists);
+                assert_eq!(choice.kind, expected);
+                assert!(choice.reason.contains(text), "{}", choice.reason);
+            };
+        let usual = || SelectedRuntime::Cri(PathBuf::from(CONTAINERD_SOCKET));
+        let own = || SelectedRuntime::Cri(PathBuf::from("/x.sock"));
+        check(
+            RuntimeFlag::Auto,
+            None,
+            true,
+            usual(),
+            "found at /run/containerd",
+        );
+        check(
+            RuntimeFlag::Auto,
+            None,
+            false,
+            SelectedRuntime::Process,
+            "no container",
+        );
+        check(
+            RuntimeFlag::Auto,
+            Some("/x.sock"),
+            false,
+            own(),
+            "--cri-socket is",
+        );
+        check(
+            RuntimeFlag::Auto,
+            Some("unix:///x.sock"),
+            true,
+            own(),
+            "--cri-socket is",
+        );
+        check(RuntimeFlag::Cri, None, false, usual(), "--runtime");
+        check(
+            RuntimeFlag::Process,
+            None,
+            true,
+            SelectedRuntime::Process,
+            "--runtime",
+        );
+    }
+}
