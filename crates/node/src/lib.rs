@@ -11,6 +11,7 @@
 pub mod agent;
 pub(crate) mod directory_watch;
 pub mod inputs;
+pub(crate) mod json;
 pub mod kubelet_api;
 pub mod manifests;
 pub mod pods;

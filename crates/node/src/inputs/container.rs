@@ -1,4 +1,4 @@
-//! A container, all worked out; and what it said when it ended.
+//! The configuration of a container, and its termination message.
 
 use std::fs;
 use std::io;
@@ -10,16 +10,16 @@ use kennel_core::pod::tracker::StartFailure;
 use serde_json::Value;
 
 use super::env::{Sources, Variables};
-use super::files::{dns, hostname, hosts, message};
-use super::tree::{flag, text, texts};
-use super::turn::Turn;
-use super::volumes::{Mounts, in_order};
-use super::{Shared, limits, machine, objects, sandbox, security, trouble};
+use super::files::{dns, hostname, hosts, termination_message};
+use super::volumes::{MountError, Mounts, create_dir, sort_mounts};
+use super::write_lock::WriteLock;
+use super::{Shared, capacity, limits, objects, sandbox, security, start_failure};
 use crate::agent::Paths;
+use crate::json::{flag, text, texts};
 use crate::pods::Pod;
 use crate::runtime::{ContainerConfig, Image, Mount};
 
-/// A run of a container that is to be.
+/// The run of a container to configure.
 pub(super) struct Run<'a> {
     pub(super) name: &'a str,
     pub(super) attempt: u32,
@@ -32,12 +32,12 @@ const HOSTS: &str = "/etc/hosts";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 impl Shared {
-    /// The container to make. Its files are written.
-    pub(super) async fn container(
+    /// Also writes the container's files.
+    pub(super) async fn container_config(
         &self,
         pod: &Pod,
         run: &Run<'_>,
-        turn: &Turn,
+        lock: &WriteLock,
     ) -> Result<ContainerConfig, StartFailure> {
         let Run {
             name,
@@ -45,7 +45,7 @@ impl Shared {
             image,
             addresses,
         } = *run;
-        let missing = || trouble::config(format!("the pod has no container \"{name}\""));
+        let missing = || start_failure::container_config(format!("the pod has no container \"{name}\""));
         let spec = pod.raw_container(name).ok_or_else(missing)?;
         let variables = self.variables(pod, spec, addresses).await?;
         let expand = |key: &str| {
@@ -53,11 +53,11 @@ impl Shared {
             words.map(|word| variables.expand(&word)).collect()
         };
         let (has_images, profiles) = (self.about.images, self.profiles());
-        let rights = security::of_container(pod, spec, image, has_images, &profiles);
+        let security = security::of_container(pod, spec, image, has_images, &profiles);
         let logs = self.settings.paths.pod_logs(&pod.id).join(name);
-        sandbox::make_log_dir(&logs).map_err(trouble::config)?;
-        let mounts = turn.take_shortly(|| self.mounts(pod, spec, run, &variables));
-        let mounts = mounts.await.map_err(trouble::config)?;
+        sandbox::create_log_dir(&logs).map_err(start_failure::container_config)?;
+        let mounts = lock.run(|| self.mounts(pod, spec, run, &variables));
+        let mounts = mounts.await.map_err(start_failure::container_config)?;
         Ok(ContainerConfig {
             name: name.to_owned(),
             attempt,
@@ -73,8 +73,8 @@ impl Shared {
             stdin: flag(spec, "stdin"),
             stdin_once: flag(spec, "stdinOnce"),
             tty: flag(spec, "tty"),
-            limits: limits::of(pod, spec, machine::memory()),
-            security: rights.map_err(trouble::config)?,
+            limits: limits::of(pod, spec, capacity::memory()),
+            security: security.map_err(start_failure::container_config)?,
             termination_message_path: text(spec, "terminationMessagePath").to_owned(),
             stop_signal: text(&spec["lifecycle"], "stopSignal").to_owned(),
         })
@@ -86,11 +86,12 @@ impl Shared {
         container: &Value,
         addresses: &[IpAddr],
     ) -> Result<Variables, StartFailure> {
-        self.objects.hold(&pod.id.uid, || objects::of(pod));
+        let references = || objects::references(pod);
+        self.objects.register(&pod.id.uid, references);
         let allocatable = self.allocatable();
         let sources = Sources {
             pod,
-            place: self.place(pod, addresses),
+            fields: self.runtime_fields(pod, addresses),
             objects: &self.objects,
             allocatable: &allocatable,
             api: self.settings.api.as_ref(),
@@ -98,7 +99,7 @@ impl Shared {
         let mut variables = sources
             .variables(container)
             .await
-            .map_err(trouble::config)?;
+            .map_err(start_failure::container_config)?;
         for message in std::mem::take(&mut variables.skipped) {
             self.warn(pod, "InvalidEnvironmentVariableNames", message);
         }
@@ -111,7 +112,7 @@ impl Shared {
         container: &Value,
         run: &Run<'_>,
         variables: &Variables,
-    ) -> Result<Vec<Mount>, String> {
+    ) -> Result<Vec<Mount>, MountError> {
         let own = Mounts {
             pod,
             paths: &self.settings.paths,
@@ -119,9 +120,8 @@ impl Shared {
         };
         let mut mounts = own.of(container)?;
         let files = self.files(pod, container, run);
-        let failed = |error: io::Error| format!("cannot write files of the pod: {error}");
-        for (container_path, host_path) in files.map_err(failed)? {
-            // What the container mounts there itself goes first.
+        for (container_path, host_path) in files.map_err(MountError::Files)? {
+            // The container's own mounts have precedence.
             if mounts
                 .iter()
                 .all(|mount| mount.container_path != container_path)
@@ -133,11 +133,11 @@ impl Shared {
                 });
             }
         }
-        in_order(&mut mounts);
+        sort_mounts(&mut mounts);
         Ok(mounts)
     }
 
-    /// The small files of a container: where it sees them, and where they are.
+    /// Writes the container's own files. Returns their paths in the container and on the machine.
     fn files(
         &self,
         pod: &Pod,
@@ -146,14 +146,14 @@ impl Shared {
     ) -> io::Result<Vec<(PathBuf, PathBuf)>> {
         let paths = &self.settings.paths;
         let dir = paths.pod(&pod.id.uid);
-        super::volumes::make(&dir)?;
+        create_dir(&dir)?;
         let mut files = Vec::new();
         if let Some(content) = self.hosts(pod, run.addresses) {
             let path = dir.join("etc-hosts");
             rewrite(&path, &content)?;
             files.push((HOSTS.into(), path));
         }
-        // Runtimes with images write this one themselves.
+        // Runtimes with images write it themselves.
         if !self.about.images
             && let Some(content) = self.dns(pod)
         {
@@ -164,13 +164,13 @@ impl Shared {
         let message = text(container, "terminationMessagePath");
         if !message.is_empty() {
             let path = paths.termination_message(&pod.id.uid, run.name, run.attempt);
-            leave_room_for_last_words(&path, run.attempt)?;
+            create_message_file(&path, run.attempt)?;
             files.push((Path::new("/").join(message), path));
         }
         Ok(files)
     }
 
-    /// `/etc/hosts`; none where the pod sees the machine's own, or has no address yet.
+    /// `/etc/hosts`; none if the pod uses the machine's own, or has no address yet.
     fn hosts(&self, pod: &Pod, addresses: &[IpAddr]) -> Option<String> {
         let spec = pod.raw_spec();
         if pod.host_network() {
@@ -184,25 +184,30 @@ impl Shared {
         (!addresses.is_empty()).then(|| hosts::of_pod(spec, &host, addresses))
     }
 
-    /// What a run said when it ended.
-    pub(super) fn last_words(&self, pod: &Pod, name: &str, attempt: u32, failed: bool) -> String {
+    pub(super) fn termination_message(
+        &self,
+        pod: &Pod,
+        name: &str,
+        attempt: u32,
+        failed: bool,
+    ) -> String {
         let Some(container) = pod.raw_container(name) else {
             return String::new();
         };
         let paths = &self.settings.paths;
-        let written = paths.termination_message(&pod.id.uid, name, attempt);
+        let file = paths.termination_message(&pod.id.uid, name, attempt);
         let containers = pod.spec.containers.len() + pod.spec.init_containers.len();
-        let words = message::written(&written, containers);
+        let message = termination_message::from_file(&file, containers);
         let policy = text(container, "terminationMessagePolicy");
-        if words.is_empty() && failed && policy == "FallbackToLogsOnError" {
+        if message.is_empty() && failed && policy == "FallbackToLogsOnError" {
             let log = paths.pod_logs(&pod.id).join(Paths::log(name, attempt));
-            return message::logged(&log);
+            return termination_message::from_log(&log);
         }
-        words
+        message
     }
 }
 
-/// Changes a file where it is: containers have it mounted.
+/// Changes a file in place: containers have it mounted.
 fn rewrite(path: &Path, content: &str) -> io::Result<()> {
     if fs::read(path).is_ok_and(|now| now == content.as_bytes()) {
         return Ok(());
@@ -211,17 +216,17 @@ fn rewrite(path: &Path, content: &str) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
 
-/// Makes the file that a run may write, whoever it runs as, and takes away those of runs long gone.
-fn leave_room_for_last_words(path: &Path, attempt: u32) -> io::Result<()> {
+/// Creates the file of a run's termination message, writable by any user, and removes those of old runs.
+fn create_message_file(path: &Path, attempt: u32) -> io::Result<()> {
     let dir = path.parent().unwrap_or(path);
-    super::volumes::make(dir)?;
+    create_dir(dir)?;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let of: Option<u32> = entry
+        let other: Option<u32> = entry
             .file_name()
             .to_str()
             .and_then(|name| name.parse().ok());
-        if of.is_some_and(|of| of.saturating_add(1) < attempt) {
+        if other.is_some_and(|other| other.saturating_add(1) < attempt) {
             fs::remove_file(entry.path())?;
         }
     }

@@ -1,33 +1,32 @@
-//! What a container may use, from what it requests and is limited to.
+//! cgroup limits of a container, from its requests and limits.
 
 use kennel_core::pod::qos::{self, Class};
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::tree::{containers, text};
+use crate::json::{containers, text};
 use crate::pods::Pod;
 use crate::runtime::Limits;
 
 const SHARES_PER_CPU: u64 = 1024;
 const SHARES_MIN: u64 = 2;
 const SHARES_MAX: u64 = 262_144;
-/// Microseconds in which a quota is counted.
+/// Of the CPU quota, in microseconds.
 const PERIOD: u64 = 100_000;
 const QUOTA_MIN: u64 = 1_000;
 
-/// Killed last when memory runs out.
-const OOM_LAST: i32 = -997;
-/// Killed first.
-const OOM_FIRST: i32 = 1000;
-/// What everything on a node without which it is none has.
+/// Upstream's values: killed last, and killed first when memory runs out.
+const GUARANTEED_OOM_SCORE_ADJ: i32 = -997;
+const BEST_EFFORT_OOM_SCORE_ADJ: i32 = 1000;
+/// The priority class of pods that a node needs.
 const NODE_CRITICAL: &str = "system-node-critical";
 
-/// Of a container of a pod, on a machine with so many bytes of memory.
+/// `memory` is the machine's, in bytes.
 pub(super) fn of(pod: &Pod, container: &Value, memory: u64) -> Limits {
     let (requests, limits) = ("requests", "limits");
     let cpu = |list| amount(container, list, "cpu").map(milli);
     let limit = cpu(limits).unwrap_or(0);
-    // Without a request, a limit is one.
+    // Without a request, the limit counts as the request.
     let request = cpu(requests).filter(|milli| *milli > 0).unwrap_or(limit);
     let whole = pod.raw_spec()["resources"]["limits"]["memory"].clone();
     let own = amount(container, limits, "memory");
@@ -67,11 +66,11 @@ fn quota(milli: u64) -> i64 {
 fn oom_score_adj(pod: &Pod, container: &Value, capacity: u64) -> i32 {
     let spec = pod.raw_spec();
     if text(spec, "priorityClassName") == NODE_CRITICAL {
-        return OOM_LAST;
+        return GUARANTEED_OOM_SCORE_ADJ;
     }
     match qos::class(spec) {
-        Class::Guaranteed => return OOM_LAST,
-        Class::BestEffort => return OOM_FIRST,
+        Class::Guaranteed => return GUARANTEED_OOM_SCORE_ADJ,
+        Class::BestEffort => return BEST_EFFORT_OOM_SCORE_ADJ,
         Class::Burstable => {}
     }
     let request = |container: &Value| {
@@ -81,16 +80,16 @@ fn oom_score_adj(pod: &Pod, container: &Value, capacity: u64) -> i32 {
     let score = |request: i128| 1000 - 1000 * request / i128::from(capacity.max(1));
     let mut adjusted = score(request(container));
     if text(container, "restartPolicy") == "Always" {
-        // A sidecar lives no shorter than the containers it serves.
-        let served = spec["containers"].as_array().into_iter().flatten();
-        let served = served.map(|container| score(request(container))).min();
-        adjusted = adjusted.min(served.unwrap_or(adjusted));
+        // A sidecar is not killed before the main containers.
+        let mains = spec["containers"].as_array().into_iter().flatten();
+        let mains = mains.map(|container| score(request(container))).min();
+        adjusted = adjusted.min(mains.unwrap_or(adjusted));
     }
     let adjusted = adjusted.clamp(3, 999);
-    i32::try_from(adjusted).unwrap_or(OOM_FIRST)
+    i32::try_from(adjusted).unwrap_or(BEST_EFFORT_OOM_SCORE_ADJ)
 }
 
-/// The cgroup of a pod, below that of its class.
+/// The cgroup of a pod, below that of its QoS class.
 pub(super) fn cgroup(pod: &Pod) -> String {
     let class = match qos::class(pod.raw_spec()) {
         Class::Guaranteed => "",
@@ -100,8 +99,8 @@ pub(super) fn cgroup(pod: &Pod) -> String {
     format!("/kubepods/{class}pod{}", pod.id.uid)
 }
 
-/// How much memory all containers of a pod may use together, if each is limited.
-pub(super) fn memory_of_all(spec: &Value) -> Option<u64> {
+/// The memory limit of a pod; none if a container has no limit.
+pub(super) fn pod_memory_limit(spec: &Value) -> Option<u64> {
     let whole = &spec["resources"]["limits"]["memory"];
     if !whole.is_null() {
         return Quantity::read(whole).value().try_into().ok();
@@ -119,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inputs::testing::pod;
+    use crate::inputs::fixture::pod;
 
     const GI: u64 = 1 << 30;
 
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time() {
+    fn cpu_shares_and_quotas() {
         let check = |resources: Value, shares, quota| {
             let found = limits(&resources);
             assert_eq!(
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_who_dies_first() {
+    fn memory_limits_and_oom_scores() {
         let check = |resources: Value, memory, score| {
             let found = limits(&resources);
             assert_eq!(

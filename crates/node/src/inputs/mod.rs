@@ -1,34 +1,33 @@
-//! What pods get on this node: volumes, variables, names, rights, bounds.
+//! Volumes, environment, files, security settings and limits of pods.
 //!
 //! ```text
-//!                 ┌▶ volumes ─▶ disk, tmpfs        follow: kept fresh while the pod runs
+//!                 ┌▶ volumes ─▶ disk, tmpfs        refresh: updates them while the pod runs
 //!   pod ─▶ Inputs ┼▶ env, files, security, limits ─▶ SandboxConfig, ContainerConfig
-//!                 └▶ logins
-//!   objects: ConfigMaps and secrets, watched while pods name them       tokens: of service accounts
+//!                 └▶ pull_secrets
+//!   objects: ConfigMaps and Secrets, watched while pods reference them       tokens: of service accounts
 //! ```
 //!
-//! All state is on disk below [`Paths`](crate::agent::Paths), or can be asked for again: an agent that was killed
-//! goes on where it was. What cannot be given is refused with the reason; nothing is left out silently.
+//! All state is on disk below [`Paths`](crate::agent::Paths) or can be requested again, so a restarted agent goes on.
+//! Settings that the node does not support are errors; none is ignored silently.
 
+mod capacity;
 mod container;
 mod env;
 mod files;
-mod follow;
+#[cfg(test)]
+mod fixture;
 mod limits;
-mod logins;
-mod machine;
 mod objects;
+mod pull_secrets;
+mod refresh;
 mod sandbox;
 mod security;
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 mod tokens;
-mod tree;
-mod trouble;
-mod turn;
+mod start_failure;
 mod volumes;
+mod write_lock;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -44,23 +43,23 @@ use tokio::sync::watch;
 pub use self::volumes::EMPTY_DIR;
 
 use self::container::Run;
-use self::env::field::Place;
-use self::follow::Follower;
+use self::env::field::RuntimeFields;
 use self::objects::Objects;
+use self::refresh::VolumeRefresher;
 use self::tokens::Tokens;
-use self::turn::Turn;
+use self::write_lock::WriteLock;
 use crate::agent::Settings;
+use crate::json;
 use crate::pods::{Pod, PodInputs};
 use crate::runtime::{About, ContainerConfig, Image, RegistryLogin, SandboxConfig};
 
-/// See the [module](self).
 pub struct Inputs {
     shared: Arc<Shared>,
-    /// By uid: the pods that were given something, or are to be.
-    pods: Mutex<BTreeMap<String, Kept>>,
+    /// By uid.
+    pods: Mutex<BTreeMap<String, PodState>>,
 }
 
-/// What is needed to work out anything.
+/// What all pods share.
 struct Shared {
     client: kube::Client,
     settings: Arc<Settings>,
@@ -71,15 +70,14 @@ struct Shared {
     recorder: OnceLock<Recorder>,
 }
 
-/// One pod.
 #[derive(Default)]
-struct Kept {
-    turn: Turn,
-    follower: Option<Follower>,
+struct PodState {
+    write_lock: WriteLock,
+    refresher: Option<VolumeRefresher>,
 }
 
 impl Inputs {
-    /// For pods on the runtime that `about` tells about.
+    /// `about` describes the runtime.
     pub fn new(client: kube::Client, settings: Arc<Settings>, about: About) -> Self {
         let shared = Shared {
             objects: Objects::new(client.clone()),
@@ -96,37 +94,39 @@ impl Inputs {
         }
     }
 
-    /// The node's own object, for what it has to give; without, what the machine has counts. Said once.
+    /// The node's own object, for its allocatable resources; without it, the machine's capacity counts. Call it once.
     pub fn set_node(&self, node: watch::Receiver<Arc<Value>>) {
         if self.shared.node.set(node).is_err() {
-            tracing::debug!("the node was given twice");
+            tracing::debug!("set_node was called twice");
         }
     }
 
-    /// Where events go; without, they are logged. Said once.
+    /// Records events; without it, they are logged. Call it once.
     pub fn set_recorder(&self, recorder: Recorder) {
         if self.shared.recorder.set(recorder).is_err() {
-            tracing::debug!("the recorder was given twice");
+            tracing::debug!("set_recorder was called twice");
         }
     }
 
-    fn pods(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+    fn pods(&self) -> MutexGuard<'_, BTreeMap<String, PodState>> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(&self, uid: &str) -> Turn {
-        self.pods().entry(uid.to_owned()).or_default().turn.clone()
+    fn write_lock(&self, uid: &str) -> WriteLock {
+        let mut pods = self.pods();
+        pods.entry(uid.to_owned()).or_default().write_lock.clone()
     }
 }
 
 #[async_trait]
 impl PodInputs for Inputs {
     async fn prepare(&self, pod: &Pod) -> Result<(), StartFailure> {
-        self.shared.prepare(pod, &self.turn(&pod.id.uid)).await
+        let lock = self.write_lock(&pod.id.uid);
+        self.shared.prepare(pod, &lock).await
     }
 
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<SandboxConfig, StartFailure> {
-        self.shared.sandbox(pod, attempt).await
+        self.shared.sandbox_config(pod, attempt).await
     }
 
     async fn container_config(
@@ -143,12 +143,12 @@ impl PodInputs for Inputs {
             image,
             addresses,
         };
-        let turn = self.turn(&pod.id.uid);
-        self.shared.container(pod, &run, &turn).await
+        let lock = self.write_lock(&pod.id.uid);
+        self.shared.container_config(pod, &run, &lock).await
     }
 
     async fn registry_logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin> {
-        self.shared.logins(pod, image).await
+        self.shared.registry_logins(pod, image).await
     }
 
     async fn termination_message(
@@ -158,23 +158,26 @@ impl PodInputs for Inputs {
         attempt: u32,
         failed: bool,
     ) -> String {
-        self.shared.last_words(pod, name, attempt, failed)
+        let shared = &self.shared;
+        shared.termination_message(pod, name, attempt, failed)
     }
 
     fn keep_fresh(&self, pod: &Arc<Pod>) {
         let mut pods = self.pods();
-        let kept = pods.entry(pod.id.uid.clone()).or_default();
-        match &kept.follower {
-            Some(follower) => follower.changed(pod),
-            None => kept.follower = Follower::start(&self.shared, pod, kept.turn.clone()),
+        let state = pods.entry(pod.id.uid.clone()).or_default();
+        if let Some(refresher) = &state.refresher {
+            refresher.set_pod(pod);
+        } else {
+            let lock = state.write_lock.clone();
+            state.refresher = VolumeRefresher::start(&self.shared, pod, lock);
         }
     }
 
     async fn remove(&self, uid: &str) -> io::Result<()> {
-        // Whoever writes comes to an end first, and nobody does afterwards.
-        let end = self.turn(uid).end().await;
+        // Wait for the current write, and reject later ones.
+        let removal = self.write_lock(uid).remove().await;
         drop(self.pods().remove(uid));
-        self.shared.remove(uid, end).await
+        self.shared.remove(uid, removal).await
     }
 
     async fn list(&self) -> io::Result<Vec<String>> {
@@ -191,33 +194,37 @@ impl PodInputs for Inputs {
 }
 
 impl Shared {
-    /// Where a pod is, as it is told itself.
-    fn place<'a>(&'a self, pod: &Pod, addresses: &'a [IpAddr]) -> Place<'a> {
-        let host = &self.settings.addresses;
-        Place {
-            node: &self.settings.node_name,
-            host,
-            pod: if pod.host_network() { host } else { addresses },
+    /// `addresses` are the pod's own.
+    fn runtime_fields<'a>(&'a self, pod: &Pod, addresses: &'a [IpAddr]) -> RuntimeFields<'a> {
+        let host_ips = &self.settings.addresses;
+        RuntimeFields {
+            node_name: &self.settings.node_name,
+            host_ips,
+            pod_ips: if pod.host_network() {
+                host_ips
+            } else {
+                addresses
+            },
         }
     }
 
-    /// What the node has to give.
+    /// The node's allocatable resources.
     fn allocatable(&self) -> Value {
         let node = self.node.get().map(|node| node.borrow().clone());
         let allocatable = node.map(|node| node["status"]["allocatable"].clone());
         match allocatable {
             Some(allocatable) if allocatable.is_object() => allocatable,
-            _ => machine::capacity(),
+            _ => capacity::resources(),
         }
     }
 
-    /// Says something about a pod that its user should know.
+    /// Records a warning event about a pod.
     fn warn(&self, pod: &Pod, reason: &'static str, message: String) {
         let Some(recorder) = self.recorder.get() else {
             tracing::warn!(pod = %pod.id.name, namespace = %pod.id.namespace, reason, "{message}");
             return;
         };
-        let version = tree::text(pod.metadata(), "resourceVersion");
+        let version = json::text(pod.metadata(), "resourceVersion");
         let about = Reference {
             api_version: "v1",
             kind: "Pod",

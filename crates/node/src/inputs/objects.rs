@@ -1,7 +1,7 @@
-//! Config maps and secrets, as far as pods of this node name them.
+//! ConfigMaps and Secrets that pods of this node reference.
 //!
-//! An object is watched by name, from when the first pod names it until the last one that did is removed. It is
-//! shared by all of them, and known while the server is away. Nothing else is read: a node may see no more.
+//! Each object is watched by name from its first reference until the last pod that references it is removed. All pods
+//! share it, and it stays available while the API server is not. A node may read no other objects.
 
 mod contents;
 mod references;
@@ -20,12 +20,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub(super) use self::contents::Contents;
 use self::contents::{ConfigMap, Secret};
-pub(super) use self::references::of;
+pub(super) use self::references::references;
 
-/// How long somebody who needs an object waits for the first answer about it, before trying again later.
-const FIRST_ANSWER: Duration = Duration::from_secs(5);
+/// How long a reader waits for the first result of a watch.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     ConfigMap,
@@ -33,7 +32,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// As messages call it.
+    /// As in upstream's messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ConfigMap => "configmap",
@@ -42,7 +41,6 @@ impl Kind {
     }
 }
 
-/// Which object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) kind: Kind,
@@ -50,10 +48,19 @@ pub(super) struct Key {
     pub(super) name: String,
 }
 
-/// What is known of an object: nothing yet; or that it is not there; or what is in it.
+/// The outer option is none until the watch has synced, the inner one if the object does not exist.
 type Known = Option<Option<Arc<Contents>>>;
 
-/// See the [module](self).
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ObjectError {
+    #[error("object \"{namespace}\"/\"{name}\" not registered")]
+    NotRegistered { namespace: String, name: String },
+    #[error("failed to sync {} cache: timed out waiting for the condition", .0.name())]
+    NotSynced(Kind),
+    #[error("{} \"{name}\" not found", kind.name())]
+    NotFound { kind: Kind, name: String },
+}
+
 pub(super) struct Objects {
     client: Client,
     watched: Arc<Mutex<Watched>>,
@@ -62,14 +69,14 @@ pub(super) struct Objects {
 #[derive(Default)]
 struct Watched {
     entries: BTreeMap<Key, Entry>,
-    /// The pods, and how to tell them of changes.
-    holders: BTreeMap<String, (Vec<Key>, Arc<Notify>)>,
+    /// By uid: the objects that a pod references, and the notification of their changes.
+    pods: BTreeMap<String, (Vec<Key>, Arc<Notify>)>,
 }
 
 struct Entry {
     known: watch::Receiver<Known>,
-    /// How many pods name it.
-    holders: usize,
+    /// How many pods reference it.
+    references: usize,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -79,61 +86,56 @@ impl Objects {
         Self { client, watched }
     }
 
-    /// From now on a pod names these. It is notified when one of them changes.
-    pub(super) fn hold(&self, uid: &str, keys: impl FnOnce() -> Vec<Key>) -> Arc<Notify> {
+    /// Watches the objects that a pod references. The pod is notified when one of them changes.
+    pub(super) fn register(&self, uid: &str, keys: impl FnOnce() -> Vec<Key>) -> Arc<Notify> {
         let mut watched = lock(&self.watched);
-        if let Some((_, notify)) = watched.holders.get(uid) {
+        if let Some((_, notify)) = watched.pods.get(uid) {
             return notify.clone();
         }
         let (keys, notify) = (keys(), Arc::new(Notify::new()));
         for key in &keys {
             let entry = watched.entries.entry(key.clone());
-            entry.or_insert_with(|| self.watch(key)).holders += 1;
+            entry.or_insert_with(|| self.watch(key)).references += 1;
         }
-        let holder = (keys, notify.clone());
-        watched.holders.insert(uid.to_owned(), holder);
+        watched.pods.insert(uid.to_owned(), (keys, notify.clone()));
         notify
     }
 
-    /// A pod is gone.
-    pub(super) fn release(&self, uid: &str) {
+    pub(super) fn unregister(&self, uid: &str) {
         let mut watched = lock(&self.watched);
-        let Some((keys, _)) = watched.holders.remove(uid) else {
+        let Some((keys, _)) = watched.pods.remove(uid) else {
             return;
         };
         for key in keys {
             if let Some(entry) = watched.entries.get_mut(&key) {
-                entry.holders -= 1;
-                if entry.holders == 0 {
+                entry.references -= 1;
+                if entry.references == 0 {
                     watched.entries.remove(&key);
                 }
             }
         }
     }
 
-    /// What is in an object that a pod holds; none if it is not there.
-    pub(super) async fn get(&self, key: &Key) -> Result<Option<Arc<Contents>>, String> {
+    /// None if the object does not exist. A registered pod must reference it.
+    pub(super) async fn get(&self, key: &Key) -> Result<Option<Arc<Contents>>, ObjectError> {
         let known = lock(&self.watched)
             .entries
             .get(key)
             .map(|entry| entry.known.clone());
         let Some(mut known) = known else {
-            let Key {
-                namespace, name, ..
-            } = key;
-            return Err(format!("object \"{namespace}\"/\"{name}\" not registered"));
+            return Err(ObjectError::NotRegistered {
+                namespace: key.namespace.clone(),
+                name: key.name.clone(),
+            });
         };
-        let answer = tokio::time::timeout(FIRST_ANSWER, known.wait_for(Option::is_some)).await;
-        let answer = answer.ok().and_then(|known| known.ok()?.clone());
-        answer.ok_or_else(|| {
-            let kind = key.kind.name();
-            format!("failed to sync {kind} cache: timed out waiting for the condition")
-        })
+        let synced = tokio::time::timeout(SYNC_TIMEOUT, known.wait_for(Option::is_some)).await;
+        let contents = synced.ok().and_then(|known| known.ok()?.clone());
+        contents.ok_or(ObjectError::NotSynced(key.kind))
     }
 
     fn watch(&self, key: &Key) -> Entry {
         let (sender, known) = watch::channel(None);
-        let teller = Teller {
+        let object_watch = ObjectWatch {
             key: key.clone(),
             sender,
             watched: Arc::downgrade(&self.watched),
@@ -141,13 +143,15 @@ impl Objects {
         let (client, namespace) = (self.client.clone(), &key.namespace);
         let task = match key.kind {
             Kind::ConfigMap => {
-                tokio::spawn(teller.run(Api::<ConfigMap>::namespaced(client, namespace)))
+                tokio::spawn(object_watch.run(Api::<ConfigMap>::namespaced(client, namespace)))
             }
-            Kind::Secret => tokio::spawn(teller.run(Api::<Secret>::namespaced(client, namespace))),
+            Kind::Secret => {
+                tokio::spawn(object_watch.run(Api::<Secret>::namespaced(client, namespace)))
+            }
         };
         Entry {
             known,
-            holders: 0,
+            references: 0,
             _task: AbortOnDropHandle::new(task),
         }
     }
@@ -157,14 +161,14 @@ fn lock(watched: &Mutex<Watched>) -> MutexGuard<'_, Watched> {
     watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches one object and tells the pods that name it.
-struct Teller {
+/// Watches one object and notifies the pods that reference it.
+struct ObjectWatch {
     key: Key,
     sender: watch::Sender<Known>,
     watched: Weak<Mutex<Watched>>,
 }
 
-impl Teller {
+impl ObjectWatch {
     async fn run<K>(self, api: Api<K>)
     where
         K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
@@ -174,9 +178,9 @@ impl Teller {
         let mut changes = feed::watch(api, only, self.key.kind.name());
         while let Some(change) = changes.next().await {
             let changed = match change {
-                Change::Applied(object) => self.say(Some(object.into())),
-                Change::Gone(_) => self.say(None),
-                Change::Synced if self.sender.borrow().is_none() => self.say(None),
+                Change::Applied(object) => self.set(Some(object.into())),
+                Change::Gone(_) => self.set(None),
+                Change::Synced if self.sender.borrow().is_none() => self.set(None),
                 Change::Synced => false,
             };
             if changed {
@@ -185,8 +189,8 @@ impl Teller {
         }
     }
 
-    /// Says what is known now, if that is news.
-    fn say(&self, contents: Option<Contents>) -> bool {
+    /// Returns whether the contents have changed.
+    fn set(&self, contents: Option<Contents>) -> bool {
         let same = |known: &Known| match (known, &contents) {
             (Some(Some(known)), Some(contents)) => **known == *contents,
             (Some(None), None) => true,
@@ -204,7 +208,7 @@ impl Teller {
             return;
         };
         let watched = lock(&watched);
-        let all = watched.holders.values();
+        let all = watched.pods.values();
         for (_, notify) in all.filter(|(keys, _)| keys.contains(&self.key)) {
             notify.notify_one();
         }

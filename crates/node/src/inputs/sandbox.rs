@@ -1,4 +1,4 @@
-//! What the containers of a pod share, and the volumes that must be there before.
+//! Prepares a pod's volumes and computes the configuration of its sandbox.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,14 +9,14 @@ use kube::api::Request;
 use serde_json::Value;
 
 use super::files::{dns, hostname};
-use super::tree::{flag, lasting, list, map, text};
-use super::turn::{End, Turn};
-use super::volumes::{self, Gatherer};
-use super::{Shared, limits, objects, security, trouble};
+use super::volumes::{self, VolumeError, VolumeSources};
+use super::write_lock::{Removal, WriteLock};
+use super::{Shared, limits, objects, security, start_failure};
+use crate::json::{flag, list, long_running_containers, map, text};
 use crate::pods::Pod;
 use crate::runtime::{Dns, PortMapping, SandboxConfig};
 
-/// Kernel settings that touch nobody outside the pod. Others are refused, as upstream's defaults do.
+/// Namespaced sysctls that upstream allows by default.
 const SAFE_SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -32,32 +32,47 @@ const SAFE_SYSCTLS: [&str; 12] = [
     "net.ipv4.tcp_wmem",
 ];
 
+/// Why a sandbox cannot be configured, beside its security context.
+#[derive(Debug, thiserror::Error)]
+enum SandboxError {
+    #[error("forbidden sysctl: \"{0}\" not allowlisted")]
+    UnsafeSysctl(String),
+    #[error("forbidden sysctl: \"{0}\" not allowed with host net enabled")]
+    HostNetworkSysctl(String),
+    #[error("failed to get sandbox runtime: RuntimeClass \"{0}\" not found")]
+    RuntimeClassNotFound(String),
+    #[error("failed to get sandbox runtime: {}", kennel_client::api::explain(.0))]
+    RuntimeClass(kube::Error),
+    #[error(transparent)]
+    Request(#[from] kube::core::request::Error),
+}
+
 impl Shared {
-    /// Directories and volumes.
-    pub(super) async fn prepare(&self, pod: &Pod, turn: &Turn) -> Result<(), StartFailure> {
-        let notify = self.objects.hold(&pod.id.uid, || objects::of(pod));
+    /// Creates a pod's directory and sets up its volumes.
+    pub(super) async fn prepare(&self, pod: &Pod, lock: &WriteLock) -> Result<(), StartFailure> {
+        let references = || objects::references(pod);
+        let notify = self.objects.register(&pod.id.uid, references);
         let dir = self.settings.paths.pod(&pod.id.uid);
-        let made = turn.take(move || volumes::make(&dir).map_err(|error| error.to_string()));
-        made.await.map_err(|why| trouble::directories(&why))?;
+        let created = lock.run_blocking(move || Ok::<_, VolumeError>(volumes::create_dir(&dir)?));
+        created.await.map_err(start_failure::pod_directories)?;
         let all = list(pod.raw_spec(), "volumes");
-        self.set_up(pod, all.iter(), turn).await?;
-        // Tokens that were got just now have times at which to renew them.
+        self.set_up(pod, all.iter(), lock).await?;
+        // New tokens have renewal times that the refresher does not know yet.
         notify.notify_one();
         Ok(())
     }
 
-    /// Sets volumes up, or says which of them cannot be.
     pub(super) async fn set_up<'a>(
         &self,
         pod: &Pod,
         volumes: impl Iterator<Item = &'a Value>,
-        turn: &Turn,
+        lock: &WriteLock,
     ) -> Result<(), StartFailure> {
         let allocatable = self.allocatable();
-        let gatherer = Gatherer {
+        let sources = VolumeSources {
             pod,
             paths: &self.settings.paths,
-            place: self.place(pod, &[]),
+            fields: self.runtime_fields(pod, &[]),
             objects: &self.objects,
             tokens: &self.tokens,
             allocatable: &allocatable,
@@ -65,27 +80,26 @@ impl Shared {
         };
         for volume in volumes {
             let name = text(volume, "name");
-            let done = match gatherer.work(volume).await {
-                Ok(work) => turn.take(move || work.carry_out()).await,
-                Err(why) => Err(why),
+            let done = match sources.setup(volume).await {
+                Ok(setup) => lock.run_blocking(move || setup.execute()).await,
+                Err(error) => Err(error),
             };
-            done.map_err(|why| trouble::mount(name, &why))?;
+            done.map_err(|error| start_failure::mount(name, error))?;
         }
         Ok(())
     }
 
-    /// The sandbox to make.
-    pub(super) async fn sandbox(
+    pub(super) async fn sandbox_config(
         &self,
         pod: &Pod,
         attempt: u32,
     ) -> Result<SandboxConfig, StartFailure> {
         let spec = pod.raw_spec();
         let domain = &self.settings.cluster_domain;
-        let hostname = hostname::for_kernel(pod, domain).map_err(trouble::sandbox)?;
-        let own = security::of_sandbox(pod, &self.profiles()).map_err(trouble::sandbox)?;
+        let hostname = hostname::for_kernel(pod, domain).map_err(start_failure::sandbox)?;
+        let own = security::of_sandbox(pod, &self.profiles()).map_err(start_failure::sandbox)?;
         let log_dir = self.settings.paths.pod_logs(&pod.id);
-        make_log_dir(&log_dir).map_err(trouble::sandbox)?;
+        create_log_dir(&log_dir).map_err(start_failure::sandbox)?;
         Ok(SandboxConfig {
             pod: pod.id.clone(),
             attempt,
@@ -96,67 +110,65 @@ impl Shared {
             share_processes: flag(spec, "shareProcessNamespace"),
             ports: ports(pod),
             dns: self.dns(pod),
-            sysctls: sysctls(pod).map_err(trouble::sandbox)?,
+            sysctls: sysctls(pod).map_err(start_failure::sandbox)?,
             log_dir,
             privileged: own.privileged,
             security: own,
             cgroup: limits::cgroup(pod),
             labels: map(pod.metadata(), "labels"),
             annotations: map(pod.metadata(), "annotations"),
-            handler: self.handler(pod).await.map_err(trouble::sandbox)?,
+            handler: self.runtime_handler(pod).await.map_err(start_failure::sandbox)?,
         })
     }
 
-    /// Where the system call profiles of this machine are.
+    /// The directory of `Localhost` seccomp profiles.
     pub(super) fn profiles(&self) -> PathBuf {
         self.settings.paths.data.join("seccomp")
     }
 
-    /// How a pod finds names; none if that is as the machine does, and the pod sees the machine's own file.
+    /// None if the pod can use the machine's own file.
     pub(super) fn dns(&self, pod: &Pod) -> Option<Dns> {
         let machine = dns::of_machine(pod.host_network());
-        let answer = dns::of_pod(pod, &self.settings, machine.clone());
-        for (reason, message) in answer.notes {
+        let own = dns::of_pod(pod, &self.settings, machine.clone());
+        for (reason, message) in own.warnings {
             self.warn(pod, reason, message);
         }
-        (self.about.images || answer.dns != machine).then_some(answer.dns)
+        (self.about.images || own.dns != machine).then_some(own.dns)
     }
 
-    /// What runs a pod that names a `RuntimeClass`.
-    async fn handler(&self, pod: &Pod) -> Result<String, String> {
+    /// The handler of the pod's `RuntimeClass`; empty without one.
+    async fn runtime_handler(&self, pod: &Pod) -> Result<String, SandboxError> {
         let name = text(pod.raw_spec(), "runtimeClassName");
         if name.is_empty() {
             return Ok(String::new());
         }
         let request = Request::new("/apis/node.k8s.io/v1/runtimeclasses");
-        let request = request.get(name, &kube::api::GetParams::default());
-        let request = request.map_err(|error| error.to_string())?;
+        let request = request.get(name, &kube::api::GetParams::default())?;
         let class: Result<Value, _> = self.client.request(request).await;
         let class = class.map_err(|error| {
-            let why = if kennel_client::api::code(&error) == Some(404) {
-                format!("RuntimeClass \"{name}\" not found")
+            if kennel_client::api::code(&error) == Some(404) {
+                SandboxError::RuntimeClassNotFound(name.to_owned())
             } else {
-                kennel_client::api::explain(&error)
-            };
-            format!("failed to get sandbox runtime: {why}")
+                SandboxError::RuntimeClass(error)
+            }
         })?;
         Ok(text(&class, "handler").to_owned())
     }
 
-    /// Takes away all that a pod was given. Its logs are kept by those who look after it.
-    pub(super) async fn remove(&self, uid: &str, end: End) -> io::Result<()> {
+    /// Removes a pod's files, without its logs.
+    pub(super) async fn remove(&self, uid: &str, removal: Removal) -> io::Result<()> {
         if uid.is_empty() || uid.starts_with('.') || uid.contains('/') {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "this is no uid",
+                "it is not a uid",
             ));
         }
-        self.objects.release(uid);
+        self.objects.unregister(uid);
         self.tokens.forget(uid);
         let dir = self.settings.paths.pod(uid);
         let remove = move || {
             let removed = volumes::remove(&dir);
-            drop(end);
+            drop(removal);
             removed
         };
         let removed = tokio::task::spawn_blocking(remove).await;
@@ -164,23 +176,34 @@ impl Shared {
     }
 }
 
-/// Log collectors, which may be anybody, list it.
-pub(super) fn make_log_dir(dir: &Path) -> Result<(), String> {
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make {}: {error}", dir.display())]
+pub(super) struct LogDirError {
+    dir: PathBuf,
+    error: io::Error,
+}
+
+/// All users can list it, for log collectors.
+pub(super) fn create_log_dir(dir: &Path) -> Result<(), LogDirError> {
     use std::os::unix::fs::DirBuilderExt as _;
-    let made = std::fs::DirBuilder::new()
+    let created = std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
         .create(dir);
-    made.map_err(|error| format!("cannot make {}: {error}", dir.display()))
+    created.map_err(|error| LogDirError {
+        dir: dir.to_owned(),
+        error,
+    })
 }
 
-/// With the machine's network, ports are the machine's already.
+/// Host ports. On the host network, ports need no mapping.
 fn ports(pod: &Pod) -> Vec<PortMapping> {
     if pod.host_network() {
         return Vec::new();
     }
     let number = |port: &Value, key: &str| port[key].as_u64().unwrap_or(0).try_into().unwrap_or(0);
-    let ports = lasting(pod.raw_spec()).flat_map(|container| list(container, "ports"));
+    let ports =
+        long_running_containers(pod.raw_spec()).flat_map(|container| list(container, "ports"));
     let ports = ports.map(|port| PortMapping {
         protocol: match text(port, "protocol") {
             "" => "TCP".to_owned(),
@@ -193,17 +216,15 @@ fn ports(pod: &Pod) -> Vec<PortMapping> {
     ports.filter(|port| port.host != 0).collect()
 }
 
-fn sysctls(pod: &Pod) -> Result<BTreeMap<String, String>, String> {
+fn sysctls(pod: &Pod) -> Result<BTreeMap<String, String>, SandboxError> {
     let all = list(&pod.raw_spec()["securityContext"], "sysctls").iter();
     let one = |sysctl: &Value| {
         let name = text(sysctl, "name").replace('/', ".");
         if !SAFE_SYSCTLS.contains(&name.as_str()) {
-            return Err(format!("forbidden sysctl: \"{name}\" not allowlisted"));
+            return Err(SandboxError::UnsafeSysctl(name));
         }
         if pod.host_network() && name.starts_with("net.") {
-            return Err(format!(
-                "forbidden sysctl: \"{name}\" not allowed with host net enabled"
-            ));
+            return Err(SandboxError::HostNetworkSysctl(name));
         }
         Ok((name, text(sysctl, "value").to_owned()))
     };

@@ -1,17 +1,42 @@
-//! What a container may do, from its own security context and its pod's.
+//! Security settings of sandboxes and containers, from their security contexts.
 
 use std::path::{Component, Path};
 
 use serde_json::Value;
 
-use super::tree::{flag, list, text, texts};
+use crate::json::{containers, flag, list, text, texts};
 use crate::pods::Pod;
 use crate::runtime::{Capabilities, Image, Seccomp, Security};
 
-/// Of a sandbox: the pod's own word.
-pub(super) fn of_sandbox(pod: &Pod, profiles: &Path) -> Result<Security, String> {
+/// A security context that this node cannot apply.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SecurityError {
+    #[error("container's runAsUser breaks non-root policy {0}")]
+    RunsAsRoot(String),
+    #[error("container has runAsNonRoot and image will run as root {0}")]
+    ImageRunsAsRoot(String),
+    #[error(
+        "container has runAsNonRoot and image has non-numeric user ({user}), cannot verify user is non-root {container}"
+    )]
+    NonNumericUser { user: String, container: String },
+    #[error("localhostProfile must be set if seccompProfile type is Localhost.")]
+    LocalhostProfile,
+    #[error("user namespaces (hostUsers: false) are not supported by this node")]
+    UserNamespaces,
+    #[error("supplementalGroupsPolicy=Strict is not supported in this node")]
+    StrictGroups,
+    #[error(
+        "Cannot enforce AppArmor: profiles of this machine (type: Localhost) are not supported by this node; use \
+         RuntimeDefault"
+    )]
+    AppArmor,
+    #[error("seLinuxOptions are not supported by this node")]
+    SeLinux,
+}
+
+pub(super) fn of_sandbox(pod: &Pod, profiles: &Path) -> Result<Security, SecurityError> {
     let own = &pod.raw_spec()["securityContext"];
-    refuse(pod.raw_spec(), own)?;
+    check_supported(pod.raw_spec(), own)?;
     Ok(Security {
         privileged: is_privileged(pod),
         user: own["runAsUser"].as_i64(),
@@ -22,36 +47,36 @@ pub(super) fn of_sandbox(pod: &Pod, profiles: &Path) -> Result<Security, String>
     })
 }
 
-/// Runs any container of it with all rights?
+/// Whether any container is privileged.
 pub(super) fn is_privileged(pod: &Pod) -> bool {
-    let mut all = super::tree::containers(pod.raw_spec());
+    let mut all = containers(pod.raw_spec());
     all.any(|container| flag(&container["securityContext"], "privileged"))
 }
 
-/// Of a container; the image says whom it runs as where nobody else does.
+/// The image's user applies if neither the container nor the pod sets one.
 pub(super) fn of_container(
     pod: &Pod,
     container: &Value,
     image: &Image,
     has_images: bool,
     profiles: &Path,
-) -> Result<Security, String> {
+) -> Result<Security, SecurityError> {
     let (own, all) = (
         &container["securityContext"],
         &pod.raw_spec()["securityContext"],
     );
-    refuse(&Value::Null, own)?;
+    check_supported(&Value::Null, own)?;
     let either = |key: &str| match &own[key] {
         Value::Null => &all[key],
         value => value,
     };
     let user = either("runAsUser").as_i64();
     if *either("runAsNonRoot") == true {
-        not_root(pod, text(container, "name"), user, image)?;
+        check_not_root(pod, text(container, "name"), user, image)?;
     }
     let privileged = flag(own, "privileged");
     let by_image = user.is_none() && has_images;
-    // An image that names nobody means root.
+    // An image without a user runs as root.
     let image_user = match image.username.as_str() {
         "" => Some(image.uid.unwrap_or(0)),
         _ => image.uid,
@@ -81,7 +106,7 @@ pub(super) fn of_container(
     })
 }
 
-/// The further groups of a pod's containers: that of its volumes is one of them.
+/// The supplemental groups of a pod's containers, with its fsGroup.
 fn groups(pod: &Pod) -> Vec<i64> {
     let own = &pod.raw_spec()["securityContext"];
     let groups = list(own, "supplementalGroups").iter();
@@ -89,43 +114,42 @@ fn groups(pod: &Pod) -> Vec<i64> {
     groups.filter_map(Value::as_i64).collect()
 }
 
-fn not_root(pod: &Pod, container: &str, user: Option<i64>, image: &Image) -> Result<(), String> {
+fn check_not_root(
+    pod: &Pod,
+    container: &str,
+    user: Option<i64>,
+    image: &Image,
+) -> Result<(), SecurityError> {
     let id = &pod.id;
-    let whom = format!(
+    let container = format!(
         "(pod: \"{}_{}({})\", container: {container})",
         id.name, id.namespace, id.uid
     );
     match (user, image.uid, image.username.as_str()) {
-        (Some(0), _, _) => Err(format!(
-            "container's runAsUser breaks non-root policy {whom}"
-        )),
+        (Some(0), _, _) => Err(SecurityError::RunsAsRoot(container)),
         (Some(_), _, _) => Ok(()),
-        (None, Some(0), _) | (None, None, "") => Err(format!(
-            "container has runAsNonRoot and image will run as root {whom}"
-        )),
+        (None, Some(0), _) | (None, None, "") => Err(SecurityError::ImageRunsAsRoot(container)),
         (None, Some(_), _) => Ok(()),
-        (None, None, name) => Err(format!(
-            "container has runAsNonRoot and image has non-numeric user ({name}), cannot verify user is \
-             non-root {whom}"
-        )),
+        (None, None, user) => Err(SecurityError::NonNumericUser {
+            user: user.to_owned(),
+            container,
+        }),
     }
 }
 
-/// The first that says something; all system calls where nobody does.
-fn seccomp(said: &[&Value], profiles: &Path) -> Result<Seccomp, String> {
-    let said = said.iter().map(|context| &context["seccompProfile"]);
-    let Some(profile) = said.into_iter().find(|profile| !profile.is_null()) else {
+/// The first profile of these contexts; unconfined without one.
+fn seccomp(contexts: &[&Value], profiles: &Path) -> Result<Seccomp, SecurityError> {
+    let mut profile = contexts.iter().map(|context| &context["seccompProfile"]);
+    let Some(profile) = profile.find(|profile| !profile.is_null()) else {
         return Ok(Seccomp::Unconfined);
     };
     match text(profile, "type") {
         "RuntimeDefault" => Ok(Seccomp::RuntimeDefault),
         "Localhost" => {
             let name = Path::new(text(profile, "localhostProfile"));
-            let plain = |part| matches!(part, Component::Normal(_));
-            if name.as_os_str().is_empty() || !name.components().all(plain) {
-                return Err(
-                    "localhostProfile must be set if seccompProfile type is Localhost.".into(),
-                );
+            let normal = |part| matches!(part, Component::Normal(_));
+            if name.as_os_str().is_empty() || !name.components().all(normal) {
+                return Err(SecurityError::LocalhostProfile);
             }
             Ok(Seccomp::Localhost(profiles.join(name)))
         }
@@ -133,24 +157,20 @@ fn seccomp(said: &[&Value], profiles: &Path) -> Result<Seccomp, String> {
     }
 }
 
-/// What no runtime here can honour must not be left out silently.
-fn refuse(spec: &Value, context: &Value) -> Result<(), String> {
+/// Rejects settings that no runtime of this node applies, instead of ignoring them.
+fn check_supported(spec: &Value, context: &Value) -> Result<(), SecurityError> {
     if spec["hostUsers"] == false {
-        return Err("user namespaces (hostUsers: false) are not supported by this node".into());
+        return Err(SecurityError::UserNamespaces);
     }
     if text(context, "supplementalGroupsPolicy") == "Strict" {
-        return Err("supplementalGroupsPolicy=Strict is not supported in this node".into());
+        return Err(SecurityError::StrictGroups);
     }
     if text(&context["appArmorProfile"], "type") == "Localhost" {
-        return Err(
-            "Cannot enforce AppArmor: profiles of this machine (type: Localhost) are not supported \
-             by this node; use RuntimeDefault"
-                .into(),
-        );
+        return Err(SecurityError::AppArmor);
     }
-    // Where the kernel knows no SELinux, its labels mean nothing, here as everywhere.
+    // Without SELinux in the kernel, its labels have no effect on any node.
     if context["seLinuxOptions"].is_object() && Path::new("/sys/fs/selinux/enforce").exists() {
-        return Err("seLinuxOptions are not supported by this node".into());
+        return Err(SecurityError::SeLinux);
     }
     Ok(())
 }

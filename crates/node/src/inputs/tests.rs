@@ -1,4 +1,4 @@
-//! Tests of pods that are given things, with an API in the same process.
+//! Tests against an API server in the same process.
 
 mod containers;
 mod volumes;

@@ -1,39 +1,38 @@
-//! Why a pod cannot be given what it asks for, in the words that users know.
+//! Makes start failures of input errors, with the reasons that upstream's kubelet reports.
+
+use std::fmt::Display;
 
 use kennel_core::pod::tracker::StartFailure;
 
-/// A container cannot be described as it asks to be.
-pub(super) fn config(message: impl Into<String>) -> StartFailure {
+/// The container's configuration is invalid or incomplete.
+pub(super) fn container_config(error: impl Display) -> StartFailure {
     StartFailure {
         reason: "CreateContainerConfigError",
         backoff_reason: "CreateContainerConfigError",
-        message: message.into(),
+        message: error.to_string(),
     }
 }
 
-/// A volume cannot be set up.
-pub(super) fn mount(volume: &str, why: &dyn std::fmt::Display) -> StartFailure {
+pub(super) fn mount(volume: &str, error: impl Display) -> StartFailure {
     StartFailure {
         reason: "FailedMount",
         backoff_reason: "ContainerCreating",
-        message: format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}"),
+        message: format!("MountVolume.SetUp failed for volume \"{volume}\" : {error}"),
     }
 }
 
-/// A sandbox cannot be described.
-pub(super) fn sandbox(why: impl std::fmt::Display) -> StartFailure {
+pub(super) fn sandbox(error: impl Display) -> StartFailure {
     StartFailure {
         reason: "FailedCreatePodSandBox",
         backoff_reason: "ContainerCreating",
-        message: format!("Failed to create pod sandbox: {why}"),
+        message: format!("Failed to create pod sandbox: {error}"),
     }
 }
 
-/// The pod's own directories cannot be made.
-pub(super) fn directories(why: &dyn std::fmt::Display) -> StartFailure {
+pub(super) fn pod_directories(error: impl Display) -> StartFailure {
     StartFailure {
         reason: "FailedToMakePodDataDirectories",
         backoff_reason: "ContainerCreating",
-        message: format!("error making pod data directories: {why}"),
+        message: format!("error making pod data directories: {error}"),
     }
 }

@@ -1,6 +1,6 @@
-//! `$(NAME)` in commands, arguments, variables and paths.
+//! Expands `$(NAME)` in commands, arguments, variables and paths.
 
-/// Replaces each `$(NAME)` that `find` knows; `$$` stands for one `$`, and what is not known stays as it is.
+/// Replaces each `$(NAME)` that `find` knows. `$$` becomes `$`; unknown references stay as they are.
 pub(in crate::inputs) fn expand(text: &str, find: impl Fn(&str) -> Option<String>) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -15,7 +15,7 @@ pub(in crate::inputs) fn expand(text: &str, find: impl Fn(&str) -> Option<String
         let inner = rest.strip_prefix('(');
         let name = inner.and_then(|inner| inner.split_once(')'));
         let Some((name, after)) = name else {
-            // A lone dollar, or a reference that never ends, means itself.
+            // A lone dollar or an unterminated reference stays as it is.
             result.push('$');
             continue;
         };

@@ -1,32 +1,40 @@
-//! `fieldRef`: what a pod tells its containers about itself.
+//! `fieldRef` of the downward API.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::inputs::tree::text;
+use crate::json::text;
 use crate::pods::Pod;
 
-/// What a pod's object does not say, or says too late.
+/// Field values that the pod's object does not have yet when a container starts.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::inputs) struct Place<'a> {
-    /// The node's name.
-    pub node: &'a str,
-    /// The node's addresses.
-    pub host: &'a [IpAddr],
-    /// The pod's addresses.
-    pub pod: &'a [IpAddr],
+pub(in crate::inputs) struct RuntimeFields<'a> {
+    pub node_name: &'a str,
+    pub host_ips: &'a [IpAddr],
+    pub pod_ips: &'a [IpAddr],
 }
 
-/// The value of a field, or why there is none. `metadata.labels` and `metadata.annotations` are written as files
-/// of volumes have them.
-pub(in crate::inputs) fn value(pod: &Pod, path: &str, place: &Place<'_>) -> Result<String, String> {
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::inputs) enum FieldError {
+    #[error("invalid fieldPath with subscript {0}")]
+    Subscript(String),
+    #[error("unsupported fieldPath: {0}")]
+    Unsupported(String),
+}
+
+/// `metadata.labels` and `metadata.annotations` have the format of downward API volumes.
+pub(in crate::inputs) fn value(
+    pod: &Pod,
+    path: &str,
+    fields: &RuntimeFields<'_>,
+) -> Result<String, FieldError> {
     if let Some((map, key)) = subscript(path) {
         return match map {
             "metadata.labels" => Ok(text(&pod.metadata()["labels"], key).to_owned()),
             "metadata.annotations" => Ok(text(&pod.metadata()["annotations"], key).to_owned()),
-            _ => Err(format!("invalid fieldPath with subscript {path}")),
+            _ => Err(FieldError::Subscript(path.to_owned())),
         };
     }
     let spec = pod.raw_spec();
@@ -37,19 +45,19 @@ pub(in crate::inputs) fn value(pod: &Pod, path: &str, place: &Place<'_>) -> Resu
         "metadata.labels" => lines(&pod.metadata()["labels"]),
         "metadata.annotations" => lines(&pod.metadata()["annotations"]),
         "spec.nodeName" => match text(spec, "nodeName") {
-            "" => place.node.to_owned(),
+            "" => fields.node_name.to_owned(),
             name => name.to_owned(),
         },
         "spec.serviceAccountName" => text(spec, "serviceAccountName").to_owned(),
-        "status.hostIP" => first(place.host),
-        "status.hostIPs" => all(place.host),
-        "status.podIP" => first(place.pod),
-        "status.podIPs" => all(place.pod),
-        _ => return Err(format!("unsupported fieldPath: {path}")),
+        "status.hostIP" => first(fields.host_ips),
+        "status.hostIPs" => join(fields.host_ips),
+        "status.podIP" => first(fields.pod_ips),
+        "status.podIPs" => join(fields.pod_ips),
+        _ => return Err(FieldError::Unsupported(path.to_owned())),
     })
 }
 
-/// `metadata.labels['key']` in its two parts.
+/// Splits `metadata.labels['key']`.
 fn subscript(path: &str) -> Option<(&str, &str)> {
     let (map, key) = path.strip_suffix("']")?.split_once("['")?;
     Some((map, key))
@@ -59,12 +67,12 @@ fn first(addresses: &[IpAddr]) -> String {
     addresses.first().map(IpAddr::to_string).unwrap_or_default()
 }
 
-fn all(addresses: &[IpAddr]) -> String {
+fn join(addresses: &[IpAddr]) -> String {
     let addresses: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
     addresses.join(",")
 }
 
-/// `key="value"`, a line for each, sorted.
+/// Lines of `key="value"`, sorted.
 fn lines(map: &Value) -> String {
     let entries = map.as_object().into_iter().flatten();
     let lines: Vec<String> = entries
@@ -73,7 +81,7 @@ fn lines(map: &Value) -> String {
     lines.join("\n")
 }
 
-/// As Go quotes texts.
+/// Quotes like Go's `strconv.Quote`.
 fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -89,7 +97,7 @@ fn quote(text: &str) -> String {
             '\u{c}' => quoted.push_str("\\f"),
             other if other.is_ascii_control() => {
                 let number = u32::from(other);
-                write!(quoted, "\\x{number:02x}").expect("a text takes everything");
+                write!(quoted, "\\x{number:02x}").expect("writing to a string cannot fail");
             }
             other => quoted.push(other),
         }
@@ -103,10 +111,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inputs::testing::pod;
+    use crate::inputs::fixture::pod;
 
     #[test]
-    fn every_field_that_upstream_offers() {
+    fn every_field_of_upstream_has_a_value() {
         let mut object = json!({"serviceAccountName": "robot", "containers": []});
         object["nodeName"] = json!("n1");
         let mut pod = pod(object);
@@ -114,13 +122,13 @@ mod tests {
         pod.object["metadata"]["annotations"] = json!({"note": "hi"});
         let host = ["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
         let own = ["10.1.0.7".parse().unwrap(), "fd01::7".parse().unwrap()];
-        let place = Place {
-            node: "other",
-            host: &host,
-            pod: &own,
+        let fields = RuntimeFields {
+            node_name: "other",
+            host_ips: &host,
+            pod_ips: &own,
         };
         let check = |path: &str, expected: &str| {
-            assert_eq!(value(&pod, path, &place).as_deref(), Ok(expected), "{path}");
+            assert_eq!(value(&pod, path, &fields).unwrap(), expected, "{path}");
         };
         check("metadata.name", "web");
         check("metadata.namespace", "shop");
@@ -136,7 +144,7 @@ mod tests {
         check("status.hostIPs", "10.0.0.1,fd00::1");
         check("status.podIP", "10.1.0.7");
         check("status.podIPs", "10.1.0.7,fd01::7");
-        let wrong = value(&pod, "spec.priority", &place);
-        assert_eq!(wrong, Err("unsupported fieldPath: spec.priority".into()));
+        let wrong = value(&pod, "spec.priority", &fields).unwrap_err();
+        assert_eq!(wrong.to_string(), "unsupported fieldPath: spec.priority");
     }
 }

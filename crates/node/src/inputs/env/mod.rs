@@ -1,51 +1,70 @@
-//! The environment of a container, and what is written with it: command, arguments, paths.
+//! The environment variables of a container, and their expansion in commands, arguments and paths.
 
 mod expand;
 pub(super) mod field;
 pub(super) mod resource;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 pub(super) use self::expand::expand;
-use self::field::Place;
-use super::objects::{Contents, Key, Kind, Objects};
-use super::tree::{flag, list, text};
+use self::field::{FieldError, RuntimeFields};
+use self::resource::ResourceError;
+use super::objects::{Contents, Key, Kind, ObjectError, Objects};
 use crate::agent::ApiAddress;
+use crate::json::{flag, list, text};
 use crate::pods::Pod;
 
-/// What variables are made from.
+/// What variables are computed from.
 pub(super) struct Sources<'a> {
     pub(super) pod: &'a Pod,
-    pub(super) place: Place<'a>,
+    pub(super) fields: RuntimeFields<'a>,
     pub(super) objects: &'a Objects,
     pub(super) allocatable: &'a Value,
     pub(super) api: Option<&'a ApiAddress>,
 }
 
-/// The variables of a container, and what is to be said about those that were left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Variables {
     pub(super) all: BTreeMap<String, String>,
+    /// Messages about keys that are not valid names of variables.
     pub(super) skipped: Vec<String>,
 }
 
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EnvError {
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error("couldn't find key {key} in {kind} {namespace}/{name}")]
+    Key {
+        key: String,
+        kind: &'static str,
+        namespace: String,
+        name: String,
+    },
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+    #[error("this node cannot set a variable from {0}; write it as value, or use a configMap")]
+    Source(String),
+}
+
 impl Variables {
-    /// Replaces `$(NAME)`.
     pub(super) fn expand(&self, text: &str) -> String {
         expand(text, |name| self.all.get(name).cloned())
     }
 }
 
 impl Sources<'_> {
-    /// Works out the variables of a container.
-    pub(super) async fn variables(&self, container: &Value) -> Result<Variables, String> {
+    pub(super) async fn variables(&self, container: &Value) -> Result<Variables, EnvError> {
         let mut variables = Variables::default();
         for from in list(container, "envFrom") {
-            self.all_keys(from, &mut variables).await?;
+            self.add_all_keys(from, &mut variables).await?;
         }
-        let service = self.service();
+        let service = self.api_variables();
         for variable in list(container, "env") {
             let known = |name: &str| {
                 let own = variables.all.get(name);
@@ -66,9 +85,8 @@ impl Sources<'_> {
         Ok(variables)
     }
 
-    /// Where the API is. Cluster IPs carry no traffic, so it is the server's own address, and no other service
-    /// has variables.
-    fn service(&self) -> BTreeMap<String, String> {
+    /// The API server's own address: cluster IPs carry no traffic, so other Services have no variables.
+    fn api_variables(&self) -> BTreeMap<String, String> {
         let Some(api) = self.api else {
             return BTreeMap::new();
         };
@@ -82,70 +100,74 @@ impl Sources<'_> {
         owned.into_iter().collect()
     }
 
-    /// None where an optional source has nothing: the variable is then not set at all.
-    async fn value_from(&self, container: &Value, from: &Value) -> Result<Option<String>, String> {
+    /// None if an optional source does not exist: the variable is not set.
+    async fn value_from(
+        &self,
+        container: &Value,
+        from: &Value,
+    ) -> Result<Option<String>, EnvError> {
         let Some((kind, reference)) = from.as_object().and_then(|from| from.iter().next()) else {
             return Ok(Some(String::new()));
         };
         let of_object = |kind| self.key(kind, reference);
         match kind.as_str() {
             "fieldRef" => {
-                field::value(self.pod, text(reference, "fieldPath"), &self.place).map(Some)
+                let path = text(reference, "fieldPath");
+                Ok(Some(field::value(self.pod, path, &self.fields)?))
             }
             "resourceFieldRef" => {
                 let named = self.pod.raw_container(text(reference, "containerName"));
                 let container = named.unwrap_or(container);
-                resource::value(container, reference, self.allocatable).map(Some)
+                let value = resource::value(container, reference, self.allocatable)?;
+                Ok(Some(value))
             }
             "configMapKeyRef" => of_object(Kind::ConfigMap).await,
             "secretKeyRef" => of_object(Kind::Secret).await,
-            other => Err(format!(
-                "this node cannot set a variable from {other}; write it as value, or use a configMap"
-            )),
+            other => Err(EnvError::Source(other.to_owned())),
         }
     }
 
-    async fn key(&self, kind: Kind, reference: &Value) -> Result<Option<String>, String> {
+    async fn key(&self, kind: Kind, reference: &Value) -> Result<Option<String>, EnvError> {
         let Some(object) = self.object(kind, reference).await? else {
             return Ok(None);
         };
         let key = text(reference, "key");
         match object.variable(key) {
-            None if !flag(reference, "optional") => {
-                let (namespace, name) = (&self.pod.id.namespace, text(reference, "name"));
-                let kind = match kind {
+            None if !flag(reference, "optional") => Err(EnvError::Key {
+                key: key.to_owned(),
+                kind: match kind {
                     Kind::ConfigMap => "ConfigMap",
                     Kind::Secret => "Secret",
-                };
-                Err(format!(
-                    "couldn't find key {key} in {kind} {namespace}/{name}"
-                ))
-            }
+                },
+                namespace: self.pod.id.namespace.clone(),
+                name: text(reference, "name").to_owned(),
+            }),
             found => Ok(found),
         }
     }
 
-    /// The object, or nothing if it is not there and need not be.
+    /// None if an optional object does not exist.
     async fn object(
         &self,
         kind: Kind,
         reference: &Value,
-    ) -> Result<Option<std::sync::Arc<Contents>>, String> {
+    ) -> Result<Option<Arc<Contents>>, ObjectError> {
         let key = Key {
             kind,
             namespace: self.pod.id.namespace.clone(),
             name: text(reference, "name").to_owned(),
         };
         match self.objects.get(&key).await? {
-            None if !flag(reference, "optional") => {
-                Err(format!("{} \"{}\" not found", kind.name(), key.name))
-            }
+            None if !flag(reference, "optional") => Err(ObjectError::NotFound {
+                kind,
+                name: key.name,
+            }),
             found => Ok(found),
         }
     }
 
-    /// All keys of an object whose names can be those of variables.
-    async fn all_keys(&self, from: &Value, variables: &mut Variables) -> Result<(), String> {
+    /// Adds the keys of an object that are valid names of variables.
+    async fn add_all_keys(&self, from: &Value, variables: &mut Variables) -> Result<(), EnvError> {
         let (kind, reference) = match &from["configMapRef"] {
             Value::Null => (Kind::Secret, &from["secretRef"]),
             reference => (Kind::ConfigMap, reference),

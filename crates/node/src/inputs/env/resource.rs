@@ -1,35 +1,39 @@
-//! `resourceFieldRef`: what a container may use, told to it.
+//! `resourceFieldRef` of the downward API.
 
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use crate::inputs::tree::text;
+use crate::json::text;
 
-/// The value of a reference like `limits.cpu`, in whole divisors, rounded up. A limit that is not set is what the
-/// node has to give.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unsupported container resource : {0}")]
+pub(in crate::inputs) struct ResourceError(String);
+
+/// The value of a reference such as `limits.cpu`, in units of the divisor, rounded up. A limit that is not set is the
+/// node's allocatable amount.
 pub(in crate::inputs) fn value(
     container: &Value,
     reference: &Value,
     allocatable: &Value,
-) -> Result<String, String> {
+) -> Result<String, ResourceError> {
     let path = text(reference, "resource");
     let (list, name) = path
         .split_once('.')
-        .filter(|(list, name)| ["limits", "requests"].contains(list) && is_offered(name))
-        .ok_or_else(|| format!("unsupported container resource : {path}"))?;
+        .filter(|(list, name)| ["limits", "requests"].contains(list) && is_supported(name))
+        .ok_or_else(|| ResourceError(path.to_owned()))?;
     let set = &container["resources"][list][name];
     let amount = match (set, list) {
         (Value::Null, "limits") => &allocatable[name],
         (set, _) => set,
     };
-    Ok(divided(name, Quantity::read(amount), &reference["divisor"]).to_string())
+    Ok(divide(name, Quantity::read(amount), &reference["divisor"]).to_string())
 }
 
-fn is_offered(name: &str) -> bool {
+fn is_supported(name: &str) -> bool {
     ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with("hugepages-")
 }
 
-fn divided(name: &str, amount: Quantity, divisor: &Value) -> i64 {
+fn divide(name: &str, amount: Quantity, divisor: &Value) -> i64 {
     let divisor = match Quantity::read(divisor) {
         zero if zero.is_zero() => Quantity::from_units(1, zero.format()),
         divisor => divisor,
@@ -56,7 +60,7 @@ mod tests {
         let allocatable = json!({"cpu": "2", "memory": "8Gi", "ephemeral-storage": "1G"});
         let reference = json!({"resource": resource, "divisor": divisor});
         let found = value(&container, &reference, &allocatable);
-        assert_eq!(found.as_deref(), Ok(expected), "{resource} / {divisor}");
+        assert_eq!(found.unwrap(), expected, "{resource} / {divisor}");
     }
 
     #[test]
@@ -72,17 +76,17 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_not_set_is_what_the_node_has() {
+    fn an_unset_limit_is_the_nodes_allocatable_amount() {
         check("limits.cpu", "1", "2");
         check("limits.ephemeral-storage", "1M", "1000");
     }
 
     #[test]
-    fn others_are_refused() {
+    fn other_resources_are_rejected() {
         let found = value(&json!({}), &json!({"resource": "limits.gpu"}), &json!({}));
         assert_eq!(
-            found,
-            Err("unsupported container resource : limits.gpu".into())
+            found.unwrap_err().to_string(),
+            "unsupported container resource : limits.gpu"
         );
     }
 }

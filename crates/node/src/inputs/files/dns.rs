@@ -1,45 +1,45 @@
-//! How a pod finds names: `/etc/resolv.conf`, from the machine's, the cluster's and the pod's own.
+//! `/etc/resolv.conf` of a pod, from the machine's, the cluster's and the pod's own DNS settings.
 
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::agent::Settings;
-use crate::inputs::tree::{list, text, texts};
+use crate::json::{list, text, texts};
 use crate::pods::Pod;
 use crate::runtime::Dns;
 
-/// More name servers than these are not asked.
-const SERVERS_MAX: usize = 3;
-/// More domains than these are not tried …
-const SEARCHES_MAX: usize = 32;
-/// … nor more than these characters of them.
-const SEARCH_CHARACTERS_MAX: usize = 2048;
+/// Upstream's limits, which resolvers have, too.
+const MAX_SERVERS: usize = 3;
+const MAX_SEARCHES: usize = 32;
+const MAX_SEARCH_CHARACTERS: usize = 2048;
 
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// Where systemd-resolved keeps the real one, when the usual file names its own listener alone.
-const BEHIND_RESOLVED: &str = "/run/systemd/resolve/resolv.conf";
-const RESOLVED: &str = "127.0.0.53";
+/// The upstream name servers of systemd-resolved, whose listener `/etc/resolv.conf` names.
+const RESOLVED_RESOLV_CONF: &str = "/run/systemd/resolve/resolv.conf";
+const RESOLVED_LISTENER: &str = "127.0.0.53";
 
-/// What a pod gets, and what must be said about it.
+/// A pod's DNS settings, and warnings as event reasons and messages.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::inputs) struct Answer {
+pub(in crate::inputs) struct PodDns {
     pub(in crate::inputs) dns: Dns,
-    pub(in crate::inputs) notes: Vec<(&'static str, String)>,
+    pub(in crate::inputs) warnings: Vec<(&'static str, String)>,
 }
 
-/// The machine's own settings, as those see it that share its network or not.
+/// The machine's settings, usable from its network or from a pod's.
 pub(in crate::inputs) fn of_machine(host_network: bool) -> Dns {
     let read = |path| parse(&std::fs::read_to_string(path).unwrap_or_default());
     let dns = read(RESOLV_CONF);
-    // A listener on the machine's loopback cannot be reached from another network.
-    if !host_network && dns.servers == [RESOLVED] && Path::new(BEHIND_RESOLVED).exists() {
-        return read(BEHIND_RESOLVED);
+    // Pods cannot reach a listener on the machine's loopback interface.
+    if !host_network
+        && dns.servers == [RESOLVED_LISTENER]
+        && Path::new(RESOLVED_RESOLV_CONF).exists()
+    {
+        return read(RESOLVED_RESOLV_CONF);
     }
     dns
 }
 
-/// Reads a `resolv.conf`.
 pub(in crate::inputs) fn parse(file: &str) -> Dns {
     let mut dns = Dns::default();
     for line in file.lines() {
@@ -54,7 +54,6 @@ pub(in crate::inputs) fn parse(file: &str) -> Dns {
     dns
 }
 
-/// Writes a `resolv.conf`.
 pub(in crate::inputs) fn write(dns: &Dns) -> String {
     let servers = dns.servers.iter();
     let mut lines: Vec<String> = servers.map(|ip| format!("nameserver {ip}\n")).collect();
@@ -66,9 +65,8 @@ pub(in crate::inputs) fn write(dns: &Dns) -> String {
     lines.concat()
 }
 
-/// What a pod gets, where the machine has `machine`.
-pub(in crate::inputs) fn of_pod(pod: &Pod, settings: &Settings, machine: Dns) -> Answer {
-    let mut notes = Vec::new();
+pub(in crate::inputs) fn of_pod(pod: &Pod, settings: &Settings, machine: Dns) -> PodDns {
+    let mut warnings = Vec::new();
     let policy = match text(pod.raw_spec(), "dnsPolicy") {
         "" => "ClusterFirst",
         policy => policy,
@@ -80,18 +78,18 @@ pub(in crate::inputs) fn of_pod(pod: &Pod, settings: &Settings, machine: Dns) ->
     let mut dns = match policy {
         "None" => Dns::default(),
         _ if wants_cluster && settings.cluster_dns.is_empty() => {
-            notes.push(("MissingClusterDNS", missing(pod, policy)));
+            warnings.push(("MissingClusterDNS", missing_cluster_dns(pod, policy)));
             machine
         }
         _ if wants_cluster => of_cluster(pod, settings, machine),
         _ => machine,
     };
-    add(&mut dns, &pod.raw_spec()["dnsConfig"]);
-    bound(&mut dns, &mut notes);
-    Answer { dns, notes }
+    add_pod_config(&mut dns, &pod.raw_spec()["dnsConfig"]);
+    apply_limits(&mut dns, &mut warnings);
+    PodDns { dns, warnings }
 }
 
-fn missing(pod: &Pod, policy: &str) -> String {
+fn missing_cluster_dns(pod: &Pod, policy: &str) -> String {
     let id = &pod.id;
     format!(
         "pod: \"{}_{}({})\". kubelet does not have ClusterDNS IP configured and cannot create Pod using \
@@ -117,8 +115,7 @@ fn of_cluster(pod: &Pod, settings: &Settings, machine: Dns) -> Dns {
     }
 }
 
-/// Adds what the pod itself says.
-fn add(dns: &mut Dns, own: &Value) {
+fn add_pod_config(dns: &mut Dns, own: &Value) {
     merge(&mut dns.servers, texts(own, "nameservers"));
     merge(&mut dns.searches, texts(own, "searches"));
     for option in list(own, "options") {
@@ -141,21 +138,21 @@ fn merge(all: &mut Vec<String>, more: Vec<String>) {
     }
 }
 
-/// Leaves out what no resolver would look at.
-fn bound(dns: &mut Dns, notes: &mut Vec<(&'static str, String)>) {
+/// Drops entries beyond the limits.
+fn apply_limits(dns: &mut Dns, warnings: &mut Vec<(&'static str, String)>) {
     let mut omitted = |message: &str, line: &[String]| {
-        notes.push(("DNSConfigForming", format!("{message}: {}", line.join(" "))));
+        warnings.push(("DNSConfigForming", format!("{message}: {}", line.join(" "))));
     };
-    if dns.servers.len() > SERVERS_MAX {
-        dns.servers.truncate(SERVERS_MAX);
+    if dns.servers.len() > MAX_SERVERS {
+        dns.servers.truncate(MAX_SERVERS);
         omitted(
             "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is",
             &dns.servers,
         );
     }
     let before = dns.searches.len();
-    dns.searches.truncate(SEARCHES_MAX);
-    while dns.searches.join(" ").len() > SEARCH_CHARACTERS_MAX {
+    dns.searches.truncate(MAX_SEARCHES);
+    while dns.searches.join(" ").len() > MAX_SEARCH_CHARACTERS {
         dns.searches.pop();
     }
     if dns.searches.len() < before {
@@ -171,7 +168,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inputs::testing::{pod, settings};
+    use crate::inputs::fixture::{pod, settings};
 
     const MACHINE: &str = "# by hand\nnameserver 192.0.2.1\nsearch example.com .\noptions edns0\n";
 
@@ -179,9 +176,13 @@ mod tests {
         let mut settings = settings(Path::new("/nowhere"));
         settings.cluster_dns = cluster.iter().map(|ip| ip.parse().unwrap()).collect();
         let shown = spec.to_string();
-        let answer = of_pod(&pod(spec), &settings, parse(MACHINE));
-        assert_eq!(write(&answer.dns), expected, "{shown}");
-        answer.notes.into_iter().map(|(reason, _)| reason).collect()
+        let found = of_pod(&pod(spec), &settings, parse(MACHINE));
+        assert_eq!(write(&found.dns), expected, "{shown}");
+        found
+            .warnings
+            .into_iter()
+            .map(|(reason, _)| reason)
+            .collect()
     }
 
     #[test]
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pod_says_itself_is_added() {
+    fn the_pods_dns_config_is_added() {
         let own = json!({"nameservers": ["192.0.2.7", "192.0.2.1"], "searches": ["a.b", "example.com"],
             "options": [{"name": "ndots", "value": "2"}, {"name": "rotate"}]});
         check(
@@ -218,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_left_out_and_said() {
+    fn entries_beyond_the_limits_are_dropped_with_a_warning() {
         let own = json!({"nameservers": ["1.1.1.1", "2.2.2.2", "3.3.3.3"]});
-        let notes = check(
+        let warnings = check(
             json!({"dnsPolicy": "Default", "dnsConfig": own}),
             &[],
             "nameserver 192.0.2.1\nnameserver 1.1.1.1\nnameserver 2.2.2.2\nsearch example.com\noptions edns0\n",
         );
-        assert_eq!(notes, ["DNSConfigForming"]);
+        assert_eq!(warnings, ["DNSConfigForming"]);
     }
 }

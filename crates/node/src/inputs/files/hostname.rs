@@ -1,14 +1,13 @@
-//! What a pod is called from within.
+//! The host name of a pod.
 
-use crate::inputs::tree::{flag, text};
+use crate::json::{flag, text};
 use crate::pods::Pod;
 
-/// The longest label of a name.
-const LABEL_MAX: usize = 63;
-/// The longest name that the kernel takes.
-const KERNEL_MAX: usize = 64;
+/// Of a DNS label.
+const MAX_LABEL_LENGTH: usize = 63;
+/// Of a host name in the kernel.
+const MAX_KERNEL_LENGTH: usize = 64;
 
-/// A pod's name and the domain it is in.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::inputs) struct Hostname {
     pub(in crate::inputs) name: String,
@@ -16,7 +15,14 @@ pub(in crate::inputs) struct Hostname {
     pub(in crate::inputs) domain: String,
 }
 
-/// Of a pod.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "failed to construct FQDN from pod hostname and cluster domain, FQDN {0} is too long ({MAX_KERNEL_LENGTH} characters \
+     is the max, {} characters requested)",
+    .0.len()
+)]
+pub(in crate::inputs) struct FqdnTooLong(String);
+
 pub(in crate::inputs) fn of(pod: &Pod, cluster_domain: &str) -> Hostname {
     let spec = pod.raw_spec();
     let overriding = text(spec, "hostnameOverride");
@@ -27,7 +33,7 @@ pub(in crate::inputs) fn of(pod: &Pod, cluster_domain: &str) -> Hostname {
         };
     }
     let name = match text(spec, "hostname") {
-        "" => short(&pod.id.name),
+        "" => truncate(&pod.id.name),
         name => name,
     };
     let domain = match text(spec, "subdomain") {
@@ -40,16 +46,19 @@ pub(in crate::inputs) fn of(pod: &Pod, cluster_domain: &str) -> Hostname {
     }
 }
 
-/// A name may not be longer than a label, nor end in a dash or dot.
-fn short(name: &str) -> &str {
-    match name.get(..LABEL_MAX) {
-        Some(cut) if name.len() > LABEL_MAX => cut.trim_end_matches(['-', '.']),
+/// Truncates a name to a valid label.
+fn truncate(name: &str) -> &str {
+    match name.get(..MAX_LABEL_LENGTH) {
+        Some(cut) if name.len() > MAX_LABEL_LENGTH => cut.trim_end_matches(['-', '.']),
         _ => name,
     }
 }
 
-/// What the kernel is told; empty for the machine's own.
-pub(in crate::inputs) fn for_kernel(pod: &Pod, cluster_domain: &str) -> Result<String, String> {
+/// The host name to set in the kernel; empty for the machine's own.
+pub(in crate::inputs) fn for_kernel(
+    pod: &Pod,
+    cluster_domain: &str,
+) -> Result<String, FqdnTooLong> {
     let named = !text(pod.raw_spec(), "hostnameOverride").is_empty();
     if pod.host_network() && !named {
         return Ok(String::new());
@@ -59,12 +68,8 @@ pub(in crate::inputs) fn for_kernel(pod: &Pod, cluster_domain: &str) -> Result<S
         return Ok(name);
     }
     let full = format!("{name}.{domain}");
-    if full.len() > KERNEL_MAX {
-        return Err(format!(
-            "failed to construct FQDN from pod hostname and cluster domain, FQDN {full} is too long \
-             ({KERNEL_MAX} characters is the max, {} characters requested)",
-            full.len()
-        ));
+    if full.len() > MAX_KERNEL_LENGTH {
+        return Err(FqdnTooLong(full));
     }
     Ok(full)
 }
@@ -74,14 +79,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::inputs::testing::pod;
+    use crate::inputs::fixture::pod;
 
     fn check(spec: Value, name: &str, domain: &str, kernel: &str) {
         let pod = pod(spec);
         let found = of(&pod, "cluster.local");
         assert_eq!((&*found.name, &*found.domain), (name, domain));
         let found = for_kernel(&pod, "cluster.local");
-        assert_eq!(found.as_deref(), Ok(kernel));
+        assert_eq!(found.unwrap(), kernel);
     }
 
     #[test]
@@ -103,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut() {
+    fn long_names_are_truncated() {
         let (a, b) = ("a".repeat(61), "b".repeat(9));
-        assert_eq!(short(&"a".repeat(80)), "a".repeat(63));
-        assert_eq!(short(&format!("{a}-.{b}")), a);
+        assert_eq!(truncate(&"a".repeat(80)), "a".repeat(63));
+        assert_eq!(truncate(&format!("{a}-.{b}")), a);
         let pod = pod(json!({"subdomain": "s".repeat(60), "setHostnameAsFQDN": true}));
-        let error = for_kernel(&pod, "cluster.local").unwrap_err();
+        let error = for_kernel(&pod, "cluster.local").unwrap_err().to_string();
         assert!(
             error.contains("is too long (64 characters is the max"),
             "{error}"

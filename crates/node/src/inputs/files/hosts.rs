@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::hostname::Hostname;
-use crate::inputs::tree::{list, text, texts};
+use crate::json::{list, text, texts};
 
-/// What every machine knows without asking.
-const ALWAYS: [(&str, &str); 6] = [
+/// Upstream's entries of every pod.
+const STANDARD_ENTRIES: [(&str, &str); 6] = [
     ("127.0.0.1", "localhost"),
     ("::1", "localhost ip6-localhost ip6-loopback"),
     ("fe00::0", "ip6-localnet"),
@@ -18,10 +18,10 @@ const ALWAYS: [(&str, &str); 6] = [
     ("fe00::2", "ip6-allrouters"),
 ];
 
-/// Of a pod with a network of its own.
+/// For a pod with its own network.
 pub(in crate::inputs) fn of_pod(spec: &Value, host: &Hostname, addresses: &[IpAddr]) -> String {
     let mut file = String::from("# Kubernetes-managed hosts file.\n");
-    for (address, names) in ALWAYS {
+    for (address, names) in STANDARD_ENTRIES {
         line(&mut file, &address, names);
     }
     for address in addresses {
@@ -34,13 +34,12 @@ pub(in crate::inputs) fn of_pod(spec: &Value, host: &Hostname, addresses: &[IpAd
     file + &aliases(spec)
 }
 
-/// Of a pod with the machine's network, whose own file is `machine`.
+/// For a pod on the host network; `machine` is the machine's file.
 pub(in crate::inputs) fn of_machine(spec: &Value, machine: &str) -> String {
     let aliases = aliases(spec);
     format!("# Kubernetes-managed hosts file (host network).\n{machine}{aliases}")
 }
 
-/// Has the pod names of its own for addresses?
 pub(in crate::inputs) fn has_aliases(spec: &Value) -> bool {
     !list(spec, "hostAliases").is_empty()
 }
@@ -58,7 +57,7 @@ fn aliases(spec: &Value) -> String {
 }
 
 fn line(file: &mut String, address: &dyn Display, names: &str) {
-    writeln!(file, "{address}\t{names}").expect("a text takes everything");
+    writeln!(file, "{address}\t{names}").expect("writing to a string cannot fail");
 }
 
 #[cfg(test)]
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_knows_itself_and_its_aliases() {
+    fn a_pods_file_has_its_own_name_and_aliases() {
         let host = Hostname {
             name: "web".into(),
             domain: "s.shop.svc.cluster.local".into(),
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_on_the_machine_s_network_knows_what_the_machine_does() {
+    fn a_host_network_pods_file_has_the_machines_entries() {
         let file = of_machine(&json!({}), "127.0.0.1 localhost\n");
         let expected = "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n";
         assert_eq!(file, expected);

@@ -1,6 +1,6 @@
-//! The small files that every pod has: names of hosts, name servers, last words.
+//! Files of every pod: `/etc/hosts`, `/etc/resolv.conf` and the termination message.
 
 pub(super) mod dns;
 pub(super) mod hostname;
 pub(super) mod hosts;
-pub(super) mod message;
+pub(super) mod termination_message;

@@ -1,4 +1,4 @@
-//! What is in a ConfigMap or a secret, and nothing else of it.
+//! The data of a ConfigMap or Secret.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,23 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-/// The keys of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::inputs) struct Contents {
-    /// Those that may become variables.
+    /// May become variables and files.
     pub(in crate::inputs) data: BTreeMap<String, Vec<u8>>,
-    /// Those of a ConfigMap that may only become files.
+    /// `binaryData` of a ConfigMap, which may only become files.
     pub(in crate::inputs) binary: BTreeMap<String, Vec<u8>>,
 }
 
 impl Contents {
-    /// What a key holds, as a file.
     pub(in crate::inputs) fn file(&self, key: &str) -> Option<&Vec<u8>> {
         self.data.get(key).or_else(|| self.binary.get(key))
     }
 
-    /// All keys, as files.
     pub(in crate::inputs) fn files(&self) -> impl Iterator<Item = (&String, &Vec<u8>)> {
         self.data.iter().chain(&self.binary)
     }
 
-    /// What a key holds, as a variable.
     pub(in crate::inputs) fn variable(&self, key: &str) -> Option<String> {
         let value = self.data.get(key)?;
         Some(String::from_utf8_lossy(value).into_owned())

@@ -1,19 +1,19 @@
-//! Which config maps and secrets a pod names.
+//! The ConfigMaps and Secrets that a pod references.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::{Key, Kind};
-use crate::inputs::tree::{containers, list, text};
+use crate::json::{containers, list, text};
 use crate::pods::{Origin, Pod};
 
-/// All that a pod names, each once. A pod of a file names none: it must run without a server.
-pub(in crate::inputs) fn of(pod: &Pod) -> Vec<Key> {
+/// Each once. A static pod references none: it must run without an API server.
+pub(in crate::inputs) fn references(pod: &Pod) -> Vec<Key> {
     if pod.origin == Origin::File {
         return Vec::new();
     }
-    let mut found = Found {
+    let mut found = References {
         namespace: &pod.id.namespace,
         keys: BTreeSet::new(),
     };
@@ -22,7 +22,7 @@ pub(in crate::inputs) fn of(pod: &Pod) -> Vec<Key> {
         found.add(Kind::Secret, text(secret, "name"));
     }
     for container in containers(spec) {
-        found.variables(container);
+        found.add_variables(container);
     }
     for volume in list(spec, "volumes") {
         found.add(Kind::Secret, text(&volume["secret"], "secretName"));
@@ -35,13 +35,13 @@ pub(in crate::inputs) fn of(pod: &Pod) -> Vec<Key> {
     found.keys.into_iter().collect()
 }
 
-struct Found<'a> {
+struct References<'a> {
     namespace: &'a str,
     keys: BTreeSet<Key>,
 }
 
-impl Found<'_> {
-    fn variables(&mut self, container: &Value) {
+impl References<'_> {
+    fn add_variables(&mut self, container: &Value) {
         for from in list(container, "envFrom") {
             self.add(Kind::ConfigMap, text(&from["configMapRef"], "name"));
             self.add(Kind::Secret, text(&from["secretRef"], "name"));

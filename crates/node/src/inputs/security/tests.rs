@@ -1,11 +1,11 @@
-//! Tests of what containers may do.
+//! Security settings of containers.
 
 use serde_json::json;
 
 use super::*;
-use crate::inputs::testing::pod;
+use crate::inputs::fixture::pod;
 
-fn of(all: Value, own: Value, image: &Image) -> Result<Security, String> {
+fn of(all: Value, own: Value, image: &Image) -> Result<Security, SecurityError> {
     let mut spec = json!({"containers": [{"name": "c"}]});
     spec["securityContext"] = all;
     spec["containers"][0]["securityContext"] = own;
@@ -23,7 +23,7 @@ fn image(uid: Option<i64>, username: &str) -> Image {
 }
 
 #[test]
-fn a_container_s_word_goes_before_its_pod_s() {
+fn a_containers_context_overrides_its_pods() {
     let all = json!({"runAsUser": 1, "runAsGroup": 2, "supplementalGroups": [5], "fsGroup": 6,
         "seccompProfile": {"type": "RuntimeDefault"}});
     let found = of(all.clone(), json!({"runAsUser": 9}), &image(None, "")).unwrap();
@@ -41,7 +41,7 @@ fn a_container_s_word_goes_before_its_pod_s() {
 }
 
 #[test]
-fn the_image_says_who_where_nobody_else_does() {
+fn the_images_user_is_the_default() {
     let check = |image: &Image, user: Option<i64>, username: &str| {
         let found = of(json!({}), json!({}), image).unwrap();
         assert_eq!((found.user, &*found.username), (user, username));
@@ -52,12 +52,13 @@ fn the_image_says_who_where_nobody_else_does() {
 }
 
 #[test]
-fn nobody_runs_as_root_who_must_not() {
+fn run_as_non_root_is_enforced() {
     let check = |own: Value, image: &Image, expected: &str| {
         let all = json!({"runAsNonRoot": true});
-        let error = of(all, own, image).err().unwrap_or_default();
-        let whom = " (pod: \"web_shop(u1)\", container: c)";
-        assert_eq!(error.trim_end_matches(whom), expected);
+        let error = of(all, own, image).err();
+        let error = error.map(|error| error.to_string()).unwrap_or_default();
+        let suffix = " (pod: \"web_shop(u1)\", container: c)";
+        assert_eq!(error.trim_end_matches(suffix), expected);
     };
     let by_root = "container has runAsNonRoot and image will run as root";
     check(json!({}), &image(None, ""), by_root);
@@ -78,7 +79,7 @@ fn nobody_runs_as_root_who_must_not() {
 }
 
 #[test]
-fn rights_are_handed_on() {
+fn settings_are_passed_to_the_runtime() {
     let own = json!({"capabilities": {"add": ["NET_ADMIN"], "drop": ["ALL"]}, "procMount": "Unmasked",
         "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
         "seccompProfile": {"type": "Localhost", "localhostProfile": "a/b.json"}});
@@ -93,13 +94,17 @@ fn rights_are_handed_on() {
 }
 
 #[test]
-fn what_cannot_be_honoured_is_refused() {
-    let refused = |all: Value, own: Value| of(all, own, &image(None, "")).unwrap_err();
+fn unsupported_settings_are_rejected() {
+    let refused = |all: Value, own: Value| {
+        let error = of(all, own, &image(None, "")).unwrap_err();
+        error.to_string()
+    };
     let outside = json!({"seccompProfile": {"type": "Localhost", "localhostProfile": "../x"}});
     assert!(refused(json!({}), outside).contains("localhostProfile"));
     let armor = json!({"appArmorProfile": {"type": "Localhost", "localhostProfile": "x"}});
     assert!(refused(json!({}), armor).contains("Cannot enforce AppArmor"));
     let strict = pod(json!({"securityContext": {"supplementalGroupsPolicy": "Strict"}}));
-    let error = of_sandbox(&strict, Path::new("/profiles")).unwrap_err();
+    let error = of_sandbox(&strict, Path::new("/profiles"));
+    let error = error.unwrap_err().to_string();
     assert!(error.contains("supplementalGroupsPolicy=Strict"), "{error}");
 }

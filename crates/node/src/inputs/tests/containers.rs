@@ -1,47 +1,45 @@
-//! Containers and sandboxes, as runtimes are told to make them.
+//! Configurations of containers and sandboxes.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use kennel_core::pod::tracker::StartFailure;
 use serde_json::{Value, json};
 
-use crate::inputs::testing::{World, pod, root};
+use crate::inputs::fixture::{Fixture, pod, root};
 use crate::pods::{Pod, PodInputs as _};
 use crate::runtime::{ContainerConfig, Image, Mount, Propagation};
 
-async fn made(world: &World, pod: &Pod) -> Result<ContainerConfig, String> {
+async fn config(fixture: &Fixture, pod: &Pod) -> Result<ContainerConfig, StartFailure> {
     let image = Image {
         reference: "sha".into(),
         ..Image::default()
     };
     let addresses = ["10.1.0.7".parse().unwrap()];
-    let made = world
+    let config = fixture
         .inputs
         .container_config(pod, "c", 0, &image, &addresses)
         .await;
-    made.map_err(|trouble| {
-        assert_eq!(trouble.reason, "CreateContainerConfigError");
-        trouble.message
-    })
+    config.inspect_err(|failure| assert_eq!(failure.reason, "CreateContainerConfigError"))
 }
 
-async fn env(world: &World, container: Value) -> Result<BTreeMap<String, String>, String> {
+async fn env(fixture: &Fixture, container: Value) -> Result<BTreeMap<String, String>, StartFailure> {
     let mut container = container;
     container["name"] = json!("c");
     let pod = pod(json!({"containers": [container]}));
-    let made = made(world, &pod).await;
-    world.inputs.remove("u1").await.unwrap();
-    made.map(|made| made.env.into_iter().collect())
+    let config = config(fixture, &pod).await;
+    fixture.inputs.remove("u1").await.unwrap();
+    config.map(|config| config.env.into_iter().collect())
 }
 
 #[tokio::test]
-async fn variables_come_from_everywhere() {
-    let world = World::open().await;
-    world
+async fn variables_come_from_all_sources() {
+    let fixture = Fixture::open().await;
+    fixture
         .add_config("settings", json!({"color": "red", "size": "1"}))
         .await;
-    world.add_secret("key", json!({"token": "s3cret"})).await;
+    fixture.add_secret("key", json!({"token": "s3cret"})).await;
     let container = json!({
         "resources": {"limits": {"memory": "1Gi"}},
         "envFrom": [
@@ -60,7 +58,7 @@ async fn variables_come_from_everywhere() {
             {"name": "NONE", "valueFrom": {"secretKeyRef": {"name": "key", "key": "no", "optional": true}}},
             {"name": "EMPTY"},
             {"name": "API", "value": "https://$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)"}]});
-    let found = env(&world, container).await.unwrap();
+    let found = env(&fixture, container).await.unwrap();
     let expected = [
         ("API", "https://192.0.2.5:6443"),
         ("BOTH", "red-2-$(LATER)-$(size)"),
@@ -83,11 +81,16 @@ async fn variables_come_from_everywhere() {
 }
 
 #[tokio::test]
-async fn variables_that_cannot_be_had_are_said() {
-    let world = World::open().await;
-    world.add_config("settings", json!({"color": "red"})).await;
+async fn missing_sources_of_variables_are_errors() {
+    let fixture = Fixture::open().await;
+    fixture
+        .add_config("settings", json!({"color": "red"}))
+        .await;
     let check = async |container: Value, expected: &str| {
-        assert_eq!(env(&world, container).await.unwrap_err(), expected);
+        assert_eq!(
+            env(&fixture, container).await.unwrap_err().message,
+            expected
+        );
     };
     let one = |from: Value| json!({"env": [{"name": "A", "valueFrom": from}]});
     check(
@@ -109,26 +112,26 @@ async fn variables_that_cannot_be_had_are_said() {
 
 #[tokio::test]
 async fn commands_and_files() {
-    let world = World::open().await;
+    let fixture = Fixture::open().await;
     let spec = json!({"containers": [{"name": "c", "image": "i:1", "env": [{"name": "A", "value": "1"}],
         "command": ["run", "$(A)"], "args": ["--x=$(A)", "$(B)"], "workingDir": "/w", "stdin": true,
         "terminationMessagePath": "/dev/termination-log", "lifecycle": {"stopSignal": "SIGUSR1"}}]});
     let pod = pod(spec);
-    let made = made(&world, &pod).await.unwrap();
-    assert_eq!(made.command, ["run", "1"]);
-    assert_eq!(made.args, ["--x=1", "$(B)"]);
+    let config = config(&fixture, &pod).await.unwrap();
+    assert_eq!(config.command, ["run", "1"]);
+    assert_eq!(config.args, ["--x=1", "$(B)"]);
     assert_eq!(
-        (&*made.working_dir, &*made.image, made.stdin),
+        (&*config.working_dir, &*config.image, config.stdin),
         ("/w", "i:1", true)
     );
     assert_eq!(
-        (&*made.image_reference, &*made.stop_signal),
+        (&*config.image_reference, &*config.stop_signal),
         ("sha", "SIGUSR1")
     );
-    assert_eq!(made.log_path, Path::new("c/0.log"));
-    assert!(world.dir.path().join("logs/pods/shop_web_u1/c").is_dir());
+    assert_eq!(config.log_path, Path::new("c/0.log"));
+    assert!(fixture.dir.path().join("logs/pods/shop_web_u1/c").is_dir());
     let at = |path: &str| {
-        let mount = made
+        let mount = config
             .mounts
             .iter()
             .find(|mount| mount.container_path == Path::new(path));
@@ -138,7 +141,7 @@ async fn commands_and_files() {
     assert!(hosts.contains("10.1.0.7\tweb\n"), "{hosts}");
     std::fs::write(at("/dev/termination-log"), "farewell").unwrap();
     let words = async |attempt| {
-        world
+        fixture
             .inputs
             .termination_message(&pod, "c", attempt, true)
             .await
@@ -148,11 +151,11 @@ async fn commands_and_files() {
 }
 
 #[tokio::test]
-async fn without_images_only_what_differs_from_the_machine_is_mounted() {
-    let world = World::with_images(false).await;
+async fn without_images_only_files_that_differ_from_the_machines_are_mounted() {
+    let fixture = Fixture::with_images(false).await;
     let paths = async |spec: Value| -> Vec<String> {
-        let made = made(&world, &pod(spec)).await.unwrap();
-        let mounts = made.mounts.iter();
+        let config = config(&fixture, &pod(spec)).await.unwrap();
+        let mounts = config.mounts.iter();
         mounts
             .map(|mount| mount.container_path.display().to_string())
             .collect()
@@ -170,14 +173,14 @@ async fn without_images_only_what_differs_from_the_machine_is_mounted() {
     assert_eq!(paths(spec(aliases)).await, ["/etc/hosts"]);
     let dns = json!({"dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.7"]}});
     assert_eq!(paths(spec(dns)).await, ["/etc/resolv.conf"]);
-    let resolv = std::fs::read_to_string(world.path("resolv.conf")).unwrap();
+    let resolv = std::fs::read_to_string(fixture.path("resolv.conf")).unwrap();
     assert_eq!(resolv, "nameserver 192.0.2.7\n");
 }
 
 #[tokio::test]
-async fn volumes_are_mounted_as_asked_and_in_order() {
-    let world = World::open().await;
-    world.add_config("settings", json!({"a": "1"})).await;
+async fn volumes_are_mounted_in_order() {
+    let fixture = Fixture::open().await;
+    fixture.add_config("settings", json!({"a": "1"})).await;
     let spec = json!({
         "volumes": [
             {"name": "host", "hostPath": {"path": "/proc"}},
@@ -188,13 +191,13 @@ async fn volumes_are_mounted_as_asked_and_in_order() {
             {"name": "tmp", "mountPath": "/data"},
             {"name": "host", "mountPath": "/host/proc", "readOnly": true, "mountPropagation": "HostToContainer"}]}]});
     let pod = pod(spec);
-    world.inputs.prepare(&pod).await.unwrap();
-    let made = made(&world, &pod).await.unwrap();
+    fixture.inputs.prepare(&pod).await.unwrap();
+    let config = config(&fixture, &pod).await.unwrap();
     let shown = |mount: &Mount| {
         let path = mount.container_path.display();
         format!("{path} {} {:?}", mount.read_only, mount.propagation)
     };
-    let shown: Vec<String> = made.mounts.iter().map(shown).collect();
+    let shown: Vec<String> = config.mounts.iter().map(shown).collect();
     let expected = [
         "/data false Private",
         "/data/etc true Private",
@@ -202,18 +205,18 @@ async fn volumes_are_mounted_as_asked_and_in_order() {
         "/etc/hosts false Private",
     ];
     assert_eq!(shown, expected);
-    assert_eq!(made.mounts[2].propagation, Propagation::HostToContainer);
+    assert_eq!(config.mounts[2].propagation, Propagation::HostToContainer);
 }
 
 /// Mounts one part of a volume that has a file, a directory, and links within and out of it.
-async fn part(world: &World, part: &str, expression: bool) -> Result<std::path::PathBuf, String> {
+async fn sub_path(fixture: &Fixture, sub_path: &str, expression: bool) -> Result<PathBuf, StartFailure> {
     let key = if expression { "subPathExpr" } else { "subPath" };
     let mount = json!({"name": "v", "mountPath": "/v", key: part});
     let spec = json!({"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
         {"name": "c", "env": [{"name": "A", "value": "dir"}], "volumeMounts": [mount]}]});
     let pod = pod(spec);
-    world.inputs.prepare(&pod).await.unwrap();
-    let dir = world.path("volumes/kubernetes.io~empty-dir/v");
+    fixture.inputs.prepare(&pod).await.unwrap();
+    let dir = fixture.path("volumes/kubernetes.io~empty-dir/v");
     if !dir.join("dir").exists() {
         std::fs::create_dir(dir.join("dir")).unwrap();
         std::fs::write(dir.join("dir/file"), "inside").unwrap();
@@ -221,8 +224,8 @@ async fn part(world: &World, part: &str, expression: bool) -> Result<std::path::
         symlink("/etc", dir.join("absolute")).unwrap();
         symlink("../../../..", dir.join("up")).unwrap();
     }
-    let made = made(world, &pod).await?;
-    let mount = made
+    let config = config(fixture, &pod).await?;
+    let mount = config
         .mounts
         .iter()
         .find(|mount| mount.container_path == Path::new("/v"));
@@ -230,35 +233,35 @@ async fn part(world: &World, part: &str, expression: bool) -> Result<std::path::
 }
 
 #[tokio::test]
-async fn parts_of_volumes_do_not_lead_out_of_them() {
+async fn sub_paths_do_not_lead_out_of_their_volume() {
     if !root() {
         return;
     }
-    let world = World::open().await;
+    let fixture = Fixture::open().await;
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
     assert_eq!(
-        read(&part(&world, "dir/file", false).await.unwrap()),
+        read(&sub_path(&fixture, "dir/file", false).await.unwrap()),
         "inside"
     );
     assert_eq!(
-        read(&part(&world, "dir", false).await.unwrap().join("file")),
+        read(&sub_path(&fixture, "dir", false).await.unwrap().join("file")),
         "inside"
     );
     assert_eq!(
-        read(&part(&world, "within/file", false).await.unwrap()),
+        read(&sub_path(&fixture, "within/file", false).await.unwrap()),
         "inside"
     );
     assert_eq!(
-        read(&part(&world, "$(A)/file", true).await.unwrap()),
+        read(&sub_path(&fixture, "$(A)/file", true).await.unwrap()),
         "inside"
     );
-    let fresh = part(&world, "dir/new/deep", false).await.unwrap();
+    let fresh = sub_path(&fixture, "dir/new/deep", false).await.unwrap();
     assert!(fresh.is_dir());
     std::fs::write(fresh.join("x"), "seen").unwrap();
-    let dir = world.path("volumes/kubernetes.io~empty-dir/v");
+    let dir = fixture.path("volumes/kubernetes.io~empty-dir/v");
     assert_eq!(read(&dir.join("dir/new/deep/x")), "seen");
     let check = async |path: &str, expected: &str| {
-        let error = part(&world, path, false).await.unwrap_err();
+        let error = sub_path(&fixture, path, false).await.unwrap_err().message;
         assert!(error.contains(expected), "{path}: {error}");
     };
     check("absolute", "leads out of the volume").await;
@@ -267,20 +270,21 @@ async fn parts_of_volumes_do_not_lead_out_of_them() {
     check("up/new", "leads out of the volume").await;
     check("../x", "must not contain '..'").await;
     check("/x", "must not be an absolute path").await;
-    let unknown = part(&world, "$(NOBODY)", true).await.unwrap_err();
-    assert_eq!(unknown, "missing value for \"NOBODY\"");
+    let unknown = sub_path(&fixture, "$(UNKNOWN)", true).await;
+    let unknown = unknown.unwrap_err().message;
+    assert_eq!(unknown, "missing value for \"UNKNOWN\"");
     assert!(!Path::new("/etc/new").exists());
     // What is mounted stays, even if a link is put in its place later.
-    let held = part(&world, "dir", false).await.unwrap();
+    let held = sub_path(&fixture, "dir", false).await.unwrap();
     std::fs::rename(dir.join("dir"), dir.join("moved")).unwrap();
     symlink("/etc", dir.join("dir")).unwrap();
     assert_eq!(read(&held.join("file")), "inside");
-    world.inputs.remove("u1").await.unwrap();
+    fixture.inputs.remove("u1").await.unwrap();
 }
 
 #[tokio::test]
-async fn sandboxes_share_what_the_pod_says() {
-    let world = World::open().await;
+async fn sandboxes_have_the_settings_of_the_pod() {
+    let fixture = Fixture::open().await;
     let spec = json!({
         "hostname": "h", "subdomain": "s", "setHostnameAsFQDN": true, "shareProcessNamespace": true,
         "securityContext": {"runAsUser": 5, "fsGroup": 6,
@@ -288,33 +292,33 @@ async fn sandboxes_share_what_the_pod_says() {
         "initContainers": [{"name": "i", "ports": [{"containerPort": 1, "hostPort": 1}]}],
         "containers": [{"name": "c", "securityContext": {"privileged": true},
             "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 53, "protocol": "UDP"}]}]});
-    let made = world.inputs.sandbox_config(&pod(spec), 3).await.unwrap();
+    let config = fixture.inputs.sandbox_config(&pod(spec), 3).await.unwrap();
     assert_eq!(
-        (made.attempt, &*made.hostname),
+        (config.attempt, &*config.hostname),
         (3, "h.s.shop.svc.cluster.local")
     );
-    assert!(made.share_processes && made.privileged && !made.host_pid);
-    let ports: Vec<(u16, u16)> = made
+    assert!(config.share_processes && config.privileged && !config.host_pid);
+    let ports: Vec<(u16, u16)> = config
         .ports
         .iter()
         .map(|port| (port.container, port.host))
         .collect();
     assert_eq!(ports, [(80, 8080)]);
-    assert_eq!(made.sysctls["net.ipv4.tcp_syncookies"], "0");
+    assert_eq!(config.sysctls["net.ipv4.tcp_syncookies"], "0");
     assert_eq!(
-        (made.security.user, made.security.groups),
+        (config.security.user, config.security.groups),
         (Some(5), vec![6])
     );
-    assert_eq!(made.cgroup, "/kubepods/besteffort/podu1");
-    assert!(made.dns.is_some());
+    assert_eq!(config.cgroup, "/kubepods/besteffort/podu1");
+    assert!(config.dns.is_some());
     let refused = async |spec: Value| {
-        let trouble = world
+        let failure = fixture
             .inputs
             .sandbox_config(&pod(spec), 0)
             .await
             .unwrap_err();
-        assert_eq!(trouble.reason, "FailedCreatePodSandBox");
-        trouble.message
+        assert_eq!(failure.reason, "FailedCreatePodSandBox");
+        failure.message
     };
     let unsafe_one =
         json!({"securityContext": {"sysctls": [{"name": "kernel.panic", "value": "1"}]}});
@@ -328,16 +332,22 @@ async fn sandboxes_share_what_the_pod_says() {
 }
 
 #[tokio::test]
-async fn pull_secrets_are_logins() {
-    let world = World::open().await;
+async fn pull_secrets_become_registry_logins() {
+    let fixture = Fixture::open().await;
     let config = json!({"auths": {"quay.io": {"username": "me", "password": "pw"}}});
     let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "pull"},
         "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": config.to_string()}});
-    world.add("secrets", secret).await;
+    fixture.add("secrets", secret).await;
     let spec = json!({"containers": [{"name": "c"}], "imagePullSecrets": [{"name": "no"}, {"name": "pull"}]});
     let pod = pod(spec);
-    let found = world.inputs.registry_logins(&pod, "quay.io/a/b:1").await;
+    let found = fixture.inputs.registry_logins(&pod, "quay.io/a/b:1").await;
     assert_eq!(found.len(), 1);
     assert_eq!((&*found[0].username, &*found[0].password), ("me", "pw"));
-    assert!(world.inputs.registry_logins(&pod, "nginx").await.is_empty());
+    assert!(
+        fixture
+            .inputs
+            .registry_logins(&pod, "nginx")
+            .await
+            .is_empty()
+    );
 }

@@ -1,39 +1,41 @@
-//! `hostPath`: what must be there, and what may be made.
+//! Checks the `type` of a hostPath volume, and creates missing files and directories.
 
 use std::fs::{self, FileType};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Looks whether a path is what the volume says. With `make`, a directory that nobody has said anything about is
-/// made if it is missing: where there is a container runtime, that does so.
-pub(super) fn check(path: &Path, kind: &str, make: bool) -> Result<(), String> {
+use super::VolumeError;
+
+/// With `create`, creates a missing directory for a volume without a type, as container runtimes do.
+pub(super) fn check(path: &Path, kind: &str, create: bool) -> Result<(), VolumeError> {
     let found = || fs::metadata(path).ok().map(|found| found.file_type());
-    let failed = |what: &str| format!("hostPath type check failed: {} is {what}", path.display());
-    let must_be = |is: fn(&FileType) -> bool, what: &str| match found() {
+    let must_be = |is: fn(&FileType) -> bool, expected| match found() {
         Some(found) if is(&found) => Ok(()),
-        _ => Err(failed(what)),
+        _ => Err(VolumeError::HostPath {
+            path: path.to_owned(),
+            expected,
+        }),
     };
-    let create = |made: std::io::Result<()>| made.map_err(|error| error.to_string());
     match kind {
-        "" if make && found().is_none() => create(directory(path)),
+        "" if create && found().is_none() => Ok(create_dir(path)?),
         "" => Ok(()),
-        "DirectoryOrCreate" if found().is_none() => create(directory(path)),
+        "DirectoryOrCreate" if found().is_none() => Ok(create_dir(path)?),
         "Directory" | "DirectoryOrCreate" => must_be(FileType::is_dir, "not a directory"),
-        "FileOrCreate" if found().is_none() => create(file(path)),
+        "FileOrCreate" if found().is_none() => Ok(create_file(path)?),
         "File" | "FileOrCreate" => must_be(|found| !found.is_dir(), "not a file"),
         "Socket" => must_be(FileType::is_socket, "not a socket file"),
         "CharDevice" => must_be(FileType::is_char_device, "not a character device"),
         "BlockDevice" => must_be(FileType::is_block_device, "not a block device"),
-        kind => Err(format!("{kind} is an invalid volume type")),
+        kind => Err(VolumeError::HostPathType(kind.to_owned())),
     }
 }
 
-fn directory(path: &Path) -> std::io::Result<()> {
+fn create_dir(path: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o755).create(path)
 }
 
-fn file(path: &Path) -> std::io::Result<()> {
+fn create_file(path: &Path) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true).mode(0o644);
     options.open(path).map(drop)
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_checked_and_made() {
+    fn types_are_checked_and_created() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("dir")).unwrap();
@@ -52,7 +54,8 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         let check = |name: &str, kind: &str, expected: &str| {
             let path = at(name);
-            let found = check(&path, kind, false).err().unwrap_or_default();
+            let found = check(&path, kind, false).err();
+            let found = found.map(|error| error.to_string()).unwrap_or_default();
             let prefix = format!("hostPath type check failed: {} is ", path.display());
             assert_eq!(found.trim_start_matches(&prefix), expected, "{name} {kind}");
         };

@@ -1,19 +1,19 @@
-//! Volumes: what containers see of the machine, of other objects and of each other.
+//! Volumes of pods.
 //!
 //! ```text
-//!   spec.volumes ─▶ gather (asks the API) ─▶ Work ─▶ disk, below the pod's directory
+//!   spec.volumes ─▶ setup (reads the API) ─▶ VolumeSetup ─▶ disk, below the pod's directory
 //!   volumeMounts ─▶ mounts ─▶ runtime::Mount
 //! ```
 //!
-//! Files of objects are swapped as a whole ([`atomic`]); nothing is ever deleted through a mount ([`remove`]).
+//! All files of an object are replaced at once ([`atomic`]). Nothing is deleted through a mount ([`remove`]).
 
 mod atomic;
-mod gather;
 mod host_path;
-mod mounted;
+mod mount_points;
 mod mounts;
 mod ownership;
 mod remove;
+mod setup;
 mod subpath;
 
 use std::io;
@@ -22,17 +22,21 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-pub(super) use self::atomic::{File, Payload};
-pub(super) use self::gather::Gatherer;
-pub(super) use self::mounts::{Mounts, in_order};
+pub(super) use self::atomic::{File, Files};
+pub(super) use self::mounts::{MountError, Mounts, sort_mounts};
 pub(super) use self::remove::remove;
-use super::tree::text;
+pub(super) use self::setup::VolumeSources;
+use super::env::field::FieldError;
+use super::env::resource::ResourceError;
+use super::objects::ObjectError;
+use super::tokens::TokenError;
+use super::write_lock::WriteLockError;
 use crate::agent::Paths;
+use crate::json::text;
 
-/// The directory of empty directories among a pod's volumes.
+/// The directory of emptyDirs in a pod's volumes.
 pub const EMPTY_DIR: &str = "kubernetes.io~empty-dir";
 
-/// What a volume is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     HostPath,
@@ -44,9 +48,9 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Of a volume of a spec, with what it says. Others are refused.
-    pub(super) fn of(volume: &Value) -> Result<(Self, &Value), String> {
-        const SERVED: [(&str, Kind); 6] = [
+    /// The kind of a volume, and its source.
+    pub(super) fn of(volume: &Value) -> Result<(Self, &Value), VolumeError> {
+        const SUPPORTED: [(&str, Kind); 6] = [
             ("hostPath", Kind::HostPath),
             ("emptyDir", Kind::EmptyDir),
             ("configMap", Kind::ConfigMap),
@@ -54,24 +58,22 @@ impl Kind {
             ("downwardAPI", Kind::DownwardApi),
             ("projected", Kind::Projected),
         ];
-        let served = SERVED.iter().find(|(key, _)| volume[key].is_object());
-        if let Some((key, kind)) = served {
+        let supported = SUPPORTED.iter();
+        let mut supported = supported.filter(|(key, _)| volume[key].is_object());
+        if let Some((key, kind)) = supported.next() {
             return Ok((*kind, &volume[key]));
         }
         let keys = volume.as_object().into_iter().flatten();
         let mut keys = keys.filter(|(key, value)| *key != "name" && !value.is_null());
         match keys.next() {
-            // A volume that says nothing is an empty directory.
+            // A volume without a source is an emptyDir.
             None => Ok((Self::EmptyDir, &Value::Null)),
-            Some((key, _)) => Err(format!(
-                "volumes of kind {key} are not served by this node; those of hostPath, emptyDir, configMap, \
-                 secret, downwardAPI and projected are"
-            )),
+            Some((key, _)) => Err(VolumeError::Kind(key.clone())),
         }
     }
 
-    /// Does it show something that changes while the pod runs?
-    pub(super) fn changes(self) -> bool {
+    /// Whether we write its files, and update them while the pod runs.
+    pub(super) fn is_updated(self) -> bool {
         !matches!(self, Self::HostPath | Self::EmptyDir)
     }
 
@@ -87,8 +89,8 @@ impl Kind {
     }
 }
 
-/// Where a volume is on the machine.
-pub(super) fn place(paths: &Paths, uid: &str, volume: &Value) -> Result<PathBuf, String> {
+/// The path of a volume on this machine.
+pub(super) fn path(paths: &Paths, uid: &str, volume: &Value) -> Result<PathBuf, VolumeError> {
     let (kind, source) = Kind::of(volume)?;
     Ok(match kind {
         Kind::HostPath => PathBuf::from(text(source, "path")),
@@ -96,18 +98,61 @@ pub(super) fn place(paths: &Paths, uid: &str, volume: &Value) -> Result<PathBuf,
     })
 }
 
-/// A volume that is ready to be written to disk. Doing so again changes nothing.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// Something of the machine is looked at.
-    Host {
+/// Why a volume cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum VolumeError {
+    #[error(
+        "volumes of kind {0} are not served by this node; those of hostPath, emptyDir, configMap, secret, downwardAPI \
+         and projected are"
+    )]
+    Kind(String),
+    #[error(
+        "{0} in projected volumes is not served by this node; configMap, secret, downwardAPI and serviceAccountToken \
+         are"
+    )]
+    ProjectedSource(String),
+    #[error("emptyDir with medium {0} is not served by this node; use Memory or none")]
+    Medium(String),
+    #[error("emptyDir with medium Memory needs an agent that runs as root")]
+    MemoryNeedsRoot,
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error("configmap references non-existent config key: {0}")]
+    ConfigMapKey(String),
+    #[error("references non-existent secret key: {0}")]
+    SecretKey(String),
+    #[error("couldn't find container {0} in the pod")]
+    Container(String),
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("hostPath type check failed: {} is {expected}", path.display())]
+    HostPath {
         path: PathBuf,
-        kind: String,
-        /// Nobody else makes a directory that is missing.
-        make: bool,
+        expected: &'static str,
     },
-    /// A directory for the containers.
-    Empty {
+    #[error("{0} is an invalid volume type")]
+    HostPathType(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Lock(#[from] WriteLockError),
+}
+
+/// What to write to disk for a volume. Idempotent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum VolumeSetup {
+    HostPath {
+        path: PathBuf,
+        /// The volume's `type`.
+        kind: String,
+        /// Create a missing directory, since the runtime does not.
+        create: bool,
+    },
+    EmptyDir {
         dir: PathBuf,
         medium: Medium,
         group: Option<u32>,
@@ -115,68 +160,67 @@ pub(super) enum Work {
     /// Files that we write.
     Files {
         dir: PathBuf,
-        payload: Payload,
-        /// They are not to reach a disk.
+        files: Files,
+        /// Keep them in memory if possible.
         secret: bool,
         group: Option<u32>,
     },
 }
 
-/// What an empty directory is on.
+/// The medium of an emptyDir.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Medium {
     Disk,
-    /// Of at most so many bytes; 0 for no bound.
+    /// With this size limit in bytes; 0 for none.
     Memory(u64),
 }
 
-impl Work {
-    /// Does it.
-    pub(super) fn carry_out(&self) -> Result<(), String> {
+impl VolumeSetup {
+    pub(super) fn execute(&self) -> Result<(), VolumeError> {
         match self {
-            Self::Host { path, kind, make } => host_path::check(path, kind, *make),
-            Self::Empty { dir, medium, group } => {
-                let made = empty(dir, *medium, *group);
-                made.map_err(|error| match error.kind() {
+            Self::HostPath { path, kind, create } => host_path::check(path, kind, *create),
+            Self::EmptyDir { dir, medium, group } => {
+                let created = empty_dir(dir, *medium, *group);
+                created.map_err(|error| match error.kind() {
                     io::ErrorKind::PermissionDenied if *medium != Medium::Disk => {
-                        "emptyDir with medium Memory needs an agent that runs as root".to_owned()
+                        VolumeError::MemoryNeedsRoot
                     }
-                    _ => error.to_string(),
+                    _ => error.into(),
                 })
             }
             Self::Files {
                 dir,
-                payload,
+                files,
                 secret,
                 group,
-            } => files(dir, payload, *secret, *group).map_err(|error| error.to_string()),
+            } => Ok(write_files(dir, files, *secret, *group)?),
         }
     }
 }
 
-fn empty(dir: &Path, medium: Medium, group: Option<u32>) -> io::Result<()> {
+fn empty_dir(dir: &Path, medium: Medium, group: Option<u32>) -> io::Result<()> {
     let mut fresh = !dir.exists();
-    make(dir)?;
+    create_dir(dir)?;
     if let Medium::Memory(size) = medium {
-        fresh |= mounted::tmpfs(dir, size)?;
+        fresh |= mount_points::mount_tmpfs(dir, size)?;
     }
-    // Modes and owners are settled once: later its files are the containers' own.
+    // Set the mode once: containers may change it later.
     if fresh {
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o777))?;
     }
     match group {
-        Some(group) if !ownership::is(dir, group)? => {
-            ownership::give(dir, group, ownership::Access::Write)
+        Some(group) if !ownership::has_group(dir, group)? => {
+            ownership::set_group_recursively(dir, group, ownership::Access::Write)
         }
         _ => Ok(()),
     }
 }
 
-fn files(dir: &Path, payload: &Payload, secret: bool, group: Option<u32>) -> io::Result<()> {
-    make(dir)?;
+fn write_files(dir: &Path, files: &Files, secret: bool, group: Option<u32>) -> io::Result<()> {
+    create_dir(dir)?;
     if secret {
-        match mounted::tmpfs(dir, 0) {
-            // Who may not mount has nothing but the disk.
+        match mount_points::mount_tmpfs(dir, 0) {
+            // An agent that must not mount uses the disk.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             mounted => drop(mounted?),
         }
@@ -184,11 +228,11 @@ fn files(dir: &Path, payload: &Payload, secret: bool, group: Option<u32>) -> io:
     if group.is_none() {
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755))?;
     }
-    atomic::write(dir, payload, group)
+    atomic::write(dir, files, group)
 }
 
-/// A directory that others than its owner do not list; volumes in it have modes of their own.
-pub(super) fn make(dir: &Path) -> io::Result<()> {
+/// Creates a directory that only its owner and group can list; volumes in it have modes of their own.
+pub(super) fn create_dir(dir: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o750).create(dir)
 }

@@ -1,17 +1,49 @@
-//! What a container mounts: its `volumeMounts`, in the order to mount.
+//! The mounts of a container, from its `volumeMounts`.
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Kind, place, subpath};
+use super::{Kind, VolumeError, path, subpath};
 use crate::agent::Paths;
 use crate::inputs::env::{Variables, expand};
-use crate::inputs::tree::{flag, list, text};
+use crate::inputs::write_lock::WriteLockError;
+use crate::json::{flag, list, text};
 use crate::pods::Pod;
 use crate::runtime::{Mount, Propagation};
 
-/// See the [module](self).
+/// Why the mounts of a container cannot be prepared.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::inputs) enum MountError {
+    #[error("volumeDevices are not served by this node; use a hostPath volume")]
+    Devices,
+    #[error("recursiveReadOnly: Enabled is not served by this node; use IfPossible")]
+    RecursiveReadOnly,
+    #[error("cannot find volume \"{volume}\" to mount into container \"{container}\"")]
+    UnknownVolume { volume: String, container: String },
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    #[error(
+        "failed to prepare subPath for volumeMount \"{volume}\" of container \"{container}\": {error}"
+    )]
+    SubPath {
+        volume: String,
+        container: String,
+        error: io::Error,
+    },
+    #[error("error SubPath `{0}` must not be an absolute path")]
+    AbsoluteSubPath(String),
+    #[error("unable to provision SubPath `{0}`: must not contain '..'")]
+    ParentInSubPath(String),
+    #[error("missing value for \"{0}\"")]
+    Variable(String),
+    #[error("cannot write files of the pod: {0}")]
+    Files(io::Error),
+    #[error(transparent)]
+    Lock(#[from] WriteLockError),
+}
+
 pub(in crate::inputs) struct Mounts<'a> {
     pub(in crate::inputs) pod: &'a Pod,
     pub(in crate::inputs) paths: &'a Paths,
@@ -19,44 +51,44 @@ pub(in crate::inputs) struct Mounts<'a> {
 }
 
 impl Mounts<'_> {
-    /// Of a container. Parts of volumes are made and held.
-    pub(in crate::inputs) fn of(&self, container: &Value) -> Result<Vec<Mount>, String> {
+    /// Creates and binds sub paths of volumes.
+    pub(in crate::inputs) fn of(&self, container: &Value) -> Result<Vec<Mount>, MountError> {
         if !list(container, "volumeDevices").is_empty() {
-            return Err("volumeDevices are not served by this node; use a hostPath volume".into());
+            return Err(MountError::Devices);
         }
         let mounts = list(container, "volumeMounts").iter().enumerate();
         let mounts = mounts.map(|(index, mount)| self.one(container, index, mount));
         mounts.collect()
     }
 
-    fn one(&self, container: &Value, index: usize, mount: &Value) -> Result<Mount, String> {
-        let (name, of) = (text(mount, "name"), text(container, "name"));
+    fn one(&self, container: &Value, index: usize, mount: &Value) -> Result<Mount, MountError> {
+        let (name, container) = (text(mount, "name"), text(container, "name"));
         let mut volumes = list(self.pod.raw_spec(), "volumes").iter();
         let volume = volumes
             .find(|volume| volume["name"] == name)
-            .ok_or_else(|| {
-                format!("cannot find volume \"{name}\" to mount into container \"{of}\"")
+            .ok_or_else(|| MountError::UnknownVolume {
+                volume: name.to_owned(),
+                container: container.to_owned(),
             })?;
-        let mut host_path = place(self.paths, &self.pod.id.uid, volume)?;
-        if let Some(part) = self.part(mount)? {
-            let holds = self.paths.pod(&self.pod.id.uid).join("volume-subpaths");
-            let hold = holds.join(name).join(of).join(index.to_string());
-            host_path = subpath::hold(&host_path, &part, &hold).map_err(|error| {
-                format!(
-                    "failed to prepare subPath for volumeMount \"{name}\" of container \"{of}\": {error}"
-                )
+        let mut host_path = path(self.paths, &self.pod.id.uid, volume)?;
+        if let Some(sub_path) = self.sub_path(mount)? {
+            let binds = self.paths.pod(&self.pod.id.uid).join("volume-subpaths");
+            let bind = binds.join(name).join(container).join(index.to_string());
+            let bound = subpath::bind(&host_path, &sub_path, &bind);
+            host_path = bound.map_err(|error| MountError::SubPath {
+                volume: name.to_owned(),
+                container: container.to_owned(),
+                error,
             })?;
         }
         if text(mount, "recursiveReadOnly") == "Enabled" {
-            return Err(
-                "recursiveReadOnly: Enabled is not served by this node; use IfPossible".into(),
-            );
+            return Err(MountError::RecursiveReadOnly);
         }
-        let ours = Kind::of(volume).is_ok_and(|(kind, _)| kind.changes());
+        let ours = Kind::of(volume).is_ok_and(|(kind, _)| kind.is_updated());
         Ok(Mount {
             container_path: Path::new("/").join(text(mount, "mountPath")),
             host_path,
-            // Files that we write, others do not.
+            // Containers must not change files that we write.
             read_only: flag(mount, "readOnly") || ours,
             propagation: match text(mount, "mountPropagation") {
                 "HostToContainer" => Propagation::HostToContainer,
@@ -66,31 +98,26 @@ impl Mounts<'_> {
         })
     }
 
-    fn part(&self, mount: &Value) -> Result<Option<PathBuf>, String> {
-        let part = match (text(mount, "subPath"), text(mount, "subPathExpr")) {
+    fn sub_path(&self, mount: &Value) -> Result<Option<PathBuf>, MountError> {
+        let sub_path = match (text(mount, "subPath"), text(mount, "subPathExpr")) {
             ("", "") => return Ok(None),
-            ("", expression) => self.expression(expression)?,
-            (part, _) => part.to_owned(),
+            ("", expression) => self.expand(expression)?,
+            (sub_path, _) => sub_path.to_owned(),
         };
-        let path = PathBuf::from(&part);
+        let path = PathBuf::from(&sub_path);
         if path.is_absolute() {
-            return Err(format!(
-                "error SubPath `{part}` must not be an absolute path"
-            ));
+            return Err(MountError::AbsoluteSubPath(sub_path));
         }
-        let out = |component| component == std::path::Component::ParentDir;
-        if path.components().any(out) {
-            return Err(format!(
-                "unable to provision SubPath `{part}`: must not contain '..'"
-            ));
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(MountError::ParentInSubPath(sub_path));
         }
         Ok(Some(path))
     }
 
-    /// All variables of an expression must be known.
-    fn expression(&self, expression: &str) -> Result<String, String> {
+    /// All variables of a `subPathExpr` must be set.
+    fn expand(&self, expression: &str) -> Result<String, MountError> {
         let missing = std::cell::RefCell::new(None);
-        let part = expand(expression, |name| {
+        let sub_path = expand(expression, |name| {
             let value = self.variables.all.get(name).cloned();
             if value.is_none() {
                 missing.replace(Some(name.to_owned()));
@@ -98,13 +125,13 @@ impl Mounts<'_> {
             value
         });
         match missing.into_inner() {
-            Some(name) => Err(format!("missing value for \"{name}\"")),
-            None => Ok(part),
+            Some(name) => Err(MountError::Variable(name)),
+            None => Ok(sub_path),
         }
     }
 }
 
-/// Sorts mounts so that none covers one that was made before.
-pub(in crate::inputs) fn in_order(mounts: &mut [Mount]) {
+/// Sorts mounts so that none hides an earlier one.
+pub(in crate::inputs) fn sort_mounts(mounts: &mut [Mount]) {
     mounts.sort_by_key(|mount| mount.container_path.components().count());
 }

@@ -1,29 +1,29 @@
-//! Taking a pod's directory away, whatever state a crash has left it in.
+//! Removes a pod's directory, in whatever state a crash has left it.
 
 use std::io;
 use std::path::Path;
 
-use super::mounted;
+use super::mount_points;
 
-/// Unmounts all that is mounted below a pod's directory, then deletes it. Nothing is deleted while anything is
-/// mounted there: it could be the machine's own files. Fine if there is nothing.
+/// Unmounts everything below a pod's directory, then deletes it. Deletes nothing while something is mounted there: it
+/// could be the machine's own files. Succeeds if there is no directory.
 pub(in crate::inputs) fn remove(pod: &Path) -> io::Result<()> {
     let parent = pod.parent().unwrap_or(pod);
-    let (Some(name), Some(parent)) = (pod.file_name(), there(parent.canonicalize())?) else {
+    let (Some(name), Some(parent)) = (pod.file_name(), if_found(parent.canonicalize())?) else {
         return Ok(());
     };
     let pod = parent.join(name);
-    for point in mounted::below(&pod)?.iter().rev() {
-        mounted::take_away(point)?;
+    for point in mount_points::below(&pod)?.iter().rev() {
+        mount_points::unmount_point(point)?;
     }
-    if let Some(point) = mounted::below(&pod)?.first() {
+    if let Some(point) = mount_points::below(&pod)?.first() {
         let why = format!("{} is still mounted", point.display());
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
     }
-    there(std::fs::remove_dir_all(&pod)).map(drop)
+    if_found(std::fs::remove_dir_all(&pod)).map(drop)
 }
 
-fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+fn if_found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

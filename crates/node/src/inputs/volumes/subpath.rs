@@ -1,7 +1,7 @@
-//! A part of a volume that a container sees alone.
+//! Bind mounts of a `subPath` of a volume.
 //!
-//! Containers may write to the volume and make links that lead out of it, at any time. So the part is opened
-//! beneath the volume by the kernel itself, and what was opened is mounted, not what is found at its path later.
+//! Containers may write to the volume and create links that lead out of it at any time. So we open the sub path with
+//! `RESOLVE_BENEATH` and mount the open file, not whatever is at its path later.
 
 use std::fs;
 use std::io;
@@ -13,44 +13,45 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, open
 use rustix::io::Errno;
 use rustix::mount::mount_bind;
 
-use super::mounted;
+use super::mount_points;
 
-/// What to mount for a part of a volume; it is made, if it is missing. It is held at `hold`, where we may mount.
-pub(super) fn hold(volume: &Path, part: &Path, hold: &Path) -> io::Result<PathBuf> {
-    let open = open(volume, part)?;
+/// Bind-mounts a sub path, which is created if it is missing, to `target`. Returns the path to mount in the container.
+pub(super) fn bind(volume: &Path, sub_path: &Path, target: &Path) -> io::Result<PathBuf> {
+    let open = open(volume, sub_path)?;
     let source = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
-    prepare(hold, FileType::from_raw_mode(fstat(&open)?.st_mode))?;
-    match mount_bind(&source, hold) {
-        Ok(()) => Ok(hold.to_owned()),
-        // Who may not mount, runs nothing that could move things under somebody else's feet.
+    prepare(target, FileType::from_raw_mode(fstat(&open)?.st_mode))?;
+    match mount_bind(&source, target) {
+        Ok(()) => Ok(target.to_owned()),
+        // An agent that must not mount runs all containers as its own user, so none can escape to other users' files.
         Err(Errno::PERM | Errno::ACCESS) => fs::read_link(source),
         Err(error) => Err(error.into()),
     }
 }
 
-/// A thing of the same kind to mount on, with nothing mounted there.
-fn prepare(hold: &Path, kind: FileType) -> io::Result<()> {
-    if let Some(parent) = hold.parent() {
-        super::make(parent)?;
+/// Creates an empty file or directory to mount on.
+fn prepare(target: &Path, kind: FileType) -> io::Result<()> {
+    if let Some(parent) = target.parent() {
+        super::create_dir(parent)?;
     }
-    if fs::symlink_metadata(hold).is_ok() {
-        while mounted::is_point(hold)? {
-            mounted::take_away(hold)?;
+    if fs::symlink_metadata(target).is_ok() {
+        while mount_points::is_mount_point(target)? {
+            mount_points::unmount_point(target)?;
         }
-        if fs::symlink_metadata(hold)?.is_dir() {
-            fs::remove_dir(hold)?;
+        if fs::symlink_metadata(target)?.is_dir() {
+            fs::remove_dir(target)?;
         } else {
-            fs::remove_file(hold)?;
+            fs::remove_file(target)?;
         }
     }
     match kind {
-        FileType::Directory => fs::create_dir(hold),
-        _ => fs::File::create_new(hold).map(drop),
+        FileType::Directory => fs::create_dir(target),
+        _ => fs::File::create_new(target).map(drop),
     }
 }
 
-/// Opens a part of a volume. Links within the volume are followed, those that lead out are refused.
-fn open(volume: &Path, part: &Path) -> io::Result<OwnedFd> {
+/// Opens a sub path of a volume, and creates missing directories. Follows links within the volume; fails at links that
+/// lead out of it.
+fn open(volume: &Path, sub_path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let root = openat(CWD, volume, flags, Mode::empty())?;
     let beneath = |path: &Path| {
@@ -58,7 +59,7 @@ fn open(volume: &Path, part: &Path) -> io::Result<OwnedFd> {
         openat2(&root, path, flags, Mode::empty(), resolve)
     };
     let (mut so_far, mut parent) = (PathBuf::new(), openat(&root, ".", flags, Mode::empty())?);
-    for component in part.components() {
+    for component in sub_path.components() {
         let name = match component {
             Component::Normal(name) => name,
             Component::CurDir => continue,
@@ -67,7 +68,7 @@ fn open(volume: &Path, part: &Path) -> io::Result<OwnedFd> {
         so_far.push(name);
         let opened = match beneath(&so_far) {
             Err(Errno::NOENT) => {
-                make(volume, &parent, name)?;
+                create_dir(volume, &parent, name)?;
                 beneath(&so_far)
             }
             opened => opened,
@@ -80,8 +81,8 @@ fn open(volume: &Path, part: &Path) -> io::Result<OwnedFd> {
     Ok(parent)
 }
 
-/// Makes a directory with the volume's own mode.
-fn make(volume: &Path, parent: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
+/// Creates a directory with the volume's mode.
+fn create_dir(volume: &Path, parent: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
     match mkdirat(parent, name, Mode::RWXU) {
         Err(Errno::EXIST) => return Ok(()),
         made => made?,

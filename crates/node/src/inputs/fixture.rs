@@ -1,4 +1,4 @@
-//! What tests of this room share: a pod, settings, a node with an API of its own.
+//! Test fixtures of this module: a pod, settings, and inputs with an API server.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ pub(super) fn pod(spec: Value) -> Pod {
     Pod::parse(object, Origin::Api).unwrap()
 }
 
-/// Settings of a node that keeps its things in `dir`.
+/// Settings with all files below `dir`.
 pub(super) fn settings(dir: &Path) -> Settings {
     Settings {
         api: Some(ApiAddress {
@@ -37,47 +37,47 @@ pub(super) fn settings(dir: &Path) -> Settings {
     }
 }
 
-/// A node and the API that it asks, with what was asked.
-pub(super) struct World {
+/// Inputs with an in-process API server.
+pub(super) struct Fixture {
     pub(super) inputs: Inputs,
     pub(super) client: kube::Client,
-    /// The paths and queries of requests of the node.
-    pub(super) asked: Arc<Mutex<Vec<String>>>,
+    /// The paths and queries of the inputs' requests.
+    pub(super) requests: Arc<Mutex<Vec<String>>>,
     pub(super) dir: TempDir,
     _server: Server,
 }
 
-impl World {
-    /// With the namespace `shop`.
+impl Fixture {
+    /// The API server has the namespace `shop`.
     pub(super) async fn open() -> Self {
         Self::with_images(true).await
     }
 
-    /// The same, on a runtime with images or without.
+    /// For a runtime with or without images.
     pub(super) async fn with_images(images: bool) -> Self {
         let (server, dir) = (Server::open().await, tempfile::tempdir().unwrap());
-        let (asked, client) = (Arc::default(), server.client("admin"));
-        let recording = recording(server.client("node"), Arc::clone(&asked));
-        let world = Self {
+        let (requests, client) = (Arc::default(), server.client("admin"));
+        let recording = recording(server.client("node"), Arc::clone(&requests));
+        let fixture = Self {
             inputs: Inputs::new(recording, Arc::new(settings(dir.path())), about(images)),
             client,
-            asked,
+            requests,
             dir,
             _server: server,
         };
         let namespace =
             json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "shop"}});
-        world.create("namespaces", namespace).await;
-        world
+        fixture.create("namespaces", namespace).await;
+        fixture
     }
 
-    /// The agent ends, and another one begins.
+    /// Replaces the inputs, as a restart of the agent does.
     pub(super) fn restart(&mut self) {
         let settings = Arc::new(settings(self.dir.path()));
         self.inputs = Inputs::new(self.client.clone(), settings, about(true));
     }
 
-    /// Creates an object outside namespaces.
+    /// `path` is below `/api/v1`.
     async fn create(&self, path: &str, object: Value) -> Value {
         let body = object.to_string().into_bytes();
         let request = Request::new(format!("/api/v1/{path}"));
@@ -85,35 +85,33 @@ impl World {
         self.client.request(request).await.unwrap()
     }
 
-    /// Creates an object in the namespace `shop`; says what came of it.
+    /// Creates an object in the namespace `shop`, and returns it.
     pub(super) async fn add(&self, plural: &str, object: Value) -> Value {
         self.create(&format!("namespaces/shop/{plural}"), object)
             .await
     }
 
-    /// Creates a ConfigMap with this data.
     pub(super) async fn add_config(&self, name: &str, data: Value) {
         let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": data});
         self.add("configmaps", object).await;
     }
 
-    /// Creates a secret with this text.
     pub(super) async fn add_secret(&self, name: &str, data: Value) {
         let object = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": name}, "stringData": data});
         self.add("secrets", object).await;
     }
 
-    /// Waits until the server has made an object of the namespace `shop` by itself.
-    pub(super) async fn wait_until_there(&self, plural: &str, name: &str) {
+    /// Waits until the API server has an object in the namespace `shop`.
+    pub(super) async fn wait_until_exists(&self, plural: &str, name: &str) {
         let path = kennel_client::api::core_path("shop", plural);
-        let there = async || {
+        let exists = async || {
             let request = Request::new(&path)
                 .get(name, &GetParams::default())
                 .unwrap();
             self.client.request::<Value>(request).await.is_ok()
         };
         let wait = async {
-            while !there().await {
+            while !exists().await {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -121,7 +119,7 @@ impl World {
         assert!(waited.is_ok(), "{plural} {name}");
     }
 
-    /// Merges into an object of the namespace `shop`.
+    /// Merge-patches an object in the namespace `shop`.
     pub(super) async fn patch(&self, plural: &str, name: &str, patch: Value) {
         let path = kennel_client::api::core_path("shop", plural);
         let patched = kennel_client::api::merge(&self.client, &path, name, None, &patch);
@@ -133,14 +131,14 @@ impl World {
         self.dir.path().join("data/pods/u1").join(path)
     }
 
-    /// A file of a volume of the pod `u1`.
+    /// Reads a file of a volume of the pod `u1`.
     pub(super) fn read(&self, path: &str) -> String {
         let path = self.path("volumes").join(path);
         std::fs::read_to_string(&path)
             .unwrap_or_else(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Waits until a file of a volume of the pod `u1` says so.
+    /// Waits until a file of a volume of the pod `u1` has this content.
     pub(super) async fn wait_for(&self, path: &str, expected: &str) {
         let wait = async {
             while self.read(path) != expected {
@@ -148,12 +146,12 @@ impl World {
             }
         };
         let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
-        assert!(waited.is_ok(), "{path} says: {}", self.read(path));
+        assert!(waited.is_ok(), "{path} has: {}", self.read(path));
     }
 }
 
-impl Drop for World {
-    /// Nothing stays mounted, also when a test has failed.
+impl Drop for Fixture {
+    /// Unmounts everything, even after a failed test.
     fn drop(&mut self) {
         for pod in std::fs::read_dir(self.dir.path().join("data/pods"))
             .into_iter()
@@ -167,11 +165,11 @@ impl Drop for World {
     }
 }
 
-/// A client that writes down what is asked.
-fn recording(client: kube::Client, asked: Arc<Mutex<Vec<String>>>) -> kube::Client {
+/// A client that records requests.
+fn recording(client: kube::Client, requests: Arc<Mutex<Vec<String>>>) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<Body>| {
-        let (client, what) = (client.clone(), request.uri().to_string());
-        asked.lock().unwrap().push(what);
+        let (client, uri) = (client.clone(), request.uri().to_string());
+        requests.lock().unwrap().push(uri);
         async move { client.send(request).await }
     });
     kube::Client::new(service, "default")
@@ -186,18 +184,18 @@ pub(super) fn root() -> bool {
     root
 }
 
-/// An API that gives out the tokens `t1`, `t2`, … for 1000 seconds each, unless it is `away`.
-pub(super) fn token_api(given: Arc<AtomicU32>, away: Arc<AtomicBool>) -> kube::Client {
+/// An API that issues the tokens `t1`, `t2`, … for 1000 seconds each, unless it is `unavailable`.
+pub(super) fn token_api(issued: Arc<AtomicU32>, unavailable: Arc<AtomicBool>) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<Body>| {
         let path = request.uri().path().to_owned();
         assert_eq!(
             path,
             "/api/v1/namespaces/shop/serviceaccounts/default/token"
         );
-        let number = given.fetch_add(1, Ordering::SeqCst) + 1;
-        // By a clock that is far from ours.
+        let number = issued.fetch_add(1, Ordering::SeqCst) + 1;
+        // By a clock that differs from ours.
         let expires = "2020-01-01T00:00:00Z";
-        let (code, body) = if away.load(Ordering::SeqCst) {
+        let (code, body) = if unavailable.load(Ordering::SeqCst) {
             let status = json!({"kind": "Status", "code": 500, "message": "away", "reason": "InternalError"});
             (500, status)
         } else {
@@ -217,7 +215,6 @@ pub(super) fn token_api(given: Arc<AtomicU32>, away: Arc<AtomicBool>) -> kube::C
     kube::Client::new(service, "default")
 }
 
-/// A runtime with images of its own or without.
 pub(super) fn about(images: bool) -> About {
     About {
         name: "test".into(),

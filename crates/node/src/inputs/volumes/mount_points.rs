@@ -1,4 +1,4 @@
-//! What is mounted on this machine, by the kernel's own list.
+//! Mount points of this machine, from the kernel's list.
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-/// The mount points at or below a directory, in the order they were made. The path must be free of links.
+/// The mount points at or below a directory, oldest first. The path must not contain links.
 pub(super) fn below(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    // The thread's, not the process's: several nodes in one process have mounts of their own.
+    // The thread's list, not the process's: nodes in one process may have mount namespaces of their own.
     let list = std::fs::read("/proc/thread-self/mountinfo")?;
-    let points = list.split(|byte| *byte == b'\n').filter_map(point);
+    let points = list.split(|byte| *byte == b'\n').filter_map(parse_line);
     Ok(points.filter(|point| point.starts_with(dir)).collect())
 }
 
-/// The mount point of a line: its fifth word, in which some characters are written as octal numbers.
-fn point(line: &[u8]) -> Option<PathBuf> {
+/// The mount point of a line of `mountinfo`: its fifth field, with octal escapes.
+fn parse_line(line: &[u8]) -> Option<PathBuf> {
     let word = line.split(|byte| *byte == b' ').nth(4)?;
     let mut path = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -34,16 +34,15 @@ fn point(line: &[u8]) -> Option<PathBuf> {
     Some(OsString::from_vec(path).into())
 }
 
-/// Is something mounted right here?
-pub(super) fn is_point(path: &Path) -> io::Result<bool> {
+/// Whether something is mounted at exactly this path.
+pub(super) fn is_mount_point(path: &Path) -> io::Result<bool> {
     let path = path.canonicalize()?;
     Ok(below(&path)?.contains(&path))
 }
 
-/// Mounts memory of at most so many bytes (0: no bound) on a directory, unless something is mounted there. Says
-/// whether it did.
-pub(super) fn tmpfs(dir: &Path, size: u64) -> io::Result<bool> {
-    if is_point(dir)? {
+/// Mounts a tmpfs with a size limit in bytes (0 for none), unless something is mounted there. Returns whether it did.
+pub(super) fn mount_tmpfs(dir: &Path, size: u64) -> io::Result<bool> {
+    if is_mount_point(dir)? {
         return Ok(false);
     }
     let options = match size {
@@ -55,8 +54,8 @@ pub(super) fn tmpfs(dir: &Path, size: u64) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Takes away what is mounted at a point; at once from view if somebody still uses it.
-pub(super) fn take_away(point: &Path) -> io::Result<()> {
+/// Unmounts; lazily if the mount is busy.
+pub(super) fn unmount_point(point: &Path) -> io::Result<()> {
     match unmount(point, UnmountFlags::NOFOLLOW) {
         Err(rustix::io::Errno::BUSY) => Ok(unmount(
             point,
@@ -71,10 +70,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_with_their_escapes() {
+    fn lines_are_parsed_with_their_escapes() {
         let check = |line: &str, expected: Option<&str>| {
             assert_eq!(
-                point(line.as_bytes()),
+                parse_line(line.as_bytes()),
                 expected.map(PathBuf::from),
                 "{line}"
             );
@@ -90,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_s_own_mounts_are_found() {
+    fn the_machines_own_mounts_are_found() {
         assert!(below(Path::new("/proc")).unwrap().contains(&"/proc".into()));
-        assert!(!is_point(Path::new("/proc/self/fd")).unwrap());
+        assert!(!is_mount_point(Path::new("/proc/self/fd")).unwrap());
     }
 }

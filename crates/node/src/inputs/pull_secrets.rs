@@ -1,22 +1,23 @@
-//! `imagePullSecrets`: who a pod is for registries.
+//! Registry credentials from `imagePullSecrets`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::objects::{Contents, Key, Kind};
-use super::tree::{list, text};
 use super::{Shared, objects};
+use crate::json::{list, text};
 use crate::pods::Pod;
 use crate::runtime::RegistryLogin;
 
-/// Docker's own registry has more than one name.
+/// Docker Hub, which has several names.
 const DEFAULT_REGISTRY: &str = "index.docker.io";
 
 impl Shared {
-    /// The logins for an image, the closest match first.
-    pub(super) async fn logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin> {
-        self.objects.hold(&pod.id.uid, || objects::of(pod));
+    /// The logins for an image, the best match first.
+    pub(super) async fn registry_logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin> {
+        let references = || objects::references(pod);
+        self.objects.register(&pod.id.uid, references);
         let mut all = Vec::new();
         let mut missing = Vec::new();
         for secret in list(pod.raw_spec(), "imagePullSecrets") {
@@ -46,14 +47,14 @@ impl Shared {
     }
 }
 
-/// The logins of a secret, of either form.
+/// The logins of a Secret, in either format.
 fn read(contents: &Contents) -> Vec<RegistryLogin> {
     let parse = |key: &str| -> Option<Value> {
         let content = contents.file(key)?;
         serde_json::from_slice(content).ok()
     };
-    let new = parse(".dockerconfigjson").map(|mut config| config["auths"].take());
-    let entries = new.or_else(|| parse(".dockercfg")).unwrap_or_default();
+    let current = parse(".dockerconfigjson").map(|mut config| config["auths"].take());
+    let entries = current.or_else(|| parse(".dockercfg")).unwrap_or_default();
     let entries = entries.as_object().into_iter().flatten();
     entries
         .filter_map(|(registry, entry)| login(registry, entry))
@@ -79,19 +80,19 @@ fn login(registry: &str, entry: &Value) -> Option<RegistryLogin> {
     })
 }
 
-/// Those that are for an image, longest prefix first.
+/// The logins that match an image, longest prefix first.
 fn matching(all: Vec<RegistryLogin>, image: &str) -> Vec<RegistryLogin> {
-    let image = full(image);
+    let image = full_name(image);
     let mut found: Vec<RegistryLogin> = all
         .into_iter()
-        .filter(|login| is_for(&normal(&login.registry), &image))
+        .filter(|login| matches(&normalize(&login.registry), &image))
         .collect();
-    found.sort_by_key(|login| std::cmp::Reverse(normal(&login.registry)));
+    found.sort_by_key(|login| std::cmp::Reverse(normalize(&login.registry)));
     found
 }
 
-/// A registry, as secrets write it, without scheme and version.
-fn normal(registry: &str) -> String {
+/// A registry of a Secret, without scheme and API version.
+fn normalize(registry: &str) -> String {
     let bare = registry
         .trim_start_matches("https://")
         .trim_start_matches("http://");
@@ -100,7 +101,7 @@ fn normal(registry: &str) -> String {
         "docker.io" => DEFAULT_REGISTRY,
         host => host,
     };
-    // The API's version is no part of images' names.
+    // Names of images do not contain the registry API's version.
     let path = path.trim_start_matches("v1/").trim_start_matches("v2/");
     match path.trim_matches('/') {
         "" | "v1" | "v2" => host.to_owned(),
@@ -109,7 +110,7 @@ fn normal(registry: &str) -> String {
 }
 
 /// An image's name with its registry, without tag and digest.
-fn full(image: &str) -> String {
+fn full_name(image: &str) -> String {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     let tag = name.rfind(':').filter(|at| !name[*at..].contains('/'));
     let name = tag.map_or(name, |at| &name[..at]);
@@ -126,9 +127,8 @@ fn full(image: &str) -> String {
     }
 }
 
-/// Is a registry, or the beginning of names in it, that of an image? `*` stands for anything within a part of the
-/// host's name.
-fn is_for(registry: &str, image: &str) -> bool {
+/// Whether a registry, or a prefix of names in it, matches an image. `*` matches within a label of the host name.
+fn matches(registry: &str, image: &str) -> bool {
     let split = |text: &str| -> (String, String) {
         let (host, path) = text.split_once('/').unwrap_or((text, ""));
         (host.to_owned(), path.to_owned())
@@ -145,20 +145,21 @@ fn is_for(registry: &str, image: &str) -> bool {
         && globs
             .iter()
             .zip(&names)
-            .all(|(glob, name)| fits(glob, name))
+            .all(|(glob, name)| glob_matches(glob, name))
         && image_path.starts_with(&path)
 }
 
-/// A part of a host's name, with `*` and `?`.
-fn fits(glob: &str, name: &str) -> bool {
+/// Matches a label of a host name with `*` and `?`.
+fn glob_matches(glob: &str, name: &str) -> bool {
     match (glob.chars().next(), name.chars().next()) {
         (None, None) => true,
         (Some('*'), first) => {
             let rest = &glob[1..];
-            fits(rest, name) || first.is_some_and(|first| fits(glob, &name[first.len_utf8()..]))
+            glob_matches(rest, name)
+                || first.is_some_and(|first| glob_matches(glob, &name[first.len_utf8()..]))
         }
         (Some(one), Some(first)) if one == '?' || one == first => {
-            fits(&glob[one.len_utf8()..], &name[first.len_utf8()..])
+            glob_matches(&glob[one.len_utf8()..], &name[first.len_utf8()..])
         }
         _ => false,
     }
@@ -171,9 +172,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registries_are_matched_as_docker_names_them() {
+    fn registries_match_like_docker() {
         let check = |registry: &str, image: &str, expected: bool| {
-            let found = is_for(&normal(registry), &full(image));
+            let found = matches(&normalize(registry), &full_name(image));
             assert_eq!(found, expected, "{registry} {image}");
         };
         for docker in [
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_of_secrets_are_read() {
+    fn both_formats_of_secrets_are_read() {
         let contents = |key: &str, value: Value| Contents {
             data: [(key.to_owned(), value.to_string().into_bytes())].into(),
             ..Contents::default()

@@ -1,5 +1,4 @@
-//! What a volume is to hold, asked from those who know: the spec, the pod, config maps, secrets, the API's tokens.
-//! Writes nothing.
+//! Computes what to write for a volume, from the spec, the pod, ConfigMaps, Secrets and tokens. Writes nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,52 +6,53 @@ use std::sync::Arc;
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::{File, Kind, Medium, Payload, Work, place};
+use super::{File, Files, Kind, Medium, VolumeError, VolumeSetup, path};
 use crate::agent::Paths;
-use crate::inputs::env::field::{self, Place};
+use crate::inputs::env::field::{self, RuntimeFields};
 use crate::inputs::env::resource;
 use crate::inputs::limits;
-use crate::inputs::objects::{self, Contents, Key, Objects};
-use crate::inputs::tokens::{Tokens, Wanted};
-use crate::inputs::tree::{containers, flag, list, text};
+use crate::inputs::objects::{self, Contents, Key, ObjectError, Objects};
+use crate::inputs::tokens::{TokenSpec, Tokens};
+use crate::json::{containers, flag, list, text};
 use crate::pods::Pod;
 
-/// The mode of files that nobody has given one.
-const MODE: u32 = 0o644;
-/// The mode of a token that belongs to who uses it.
+const DEFAULT_MODE: u32 = 0o644;
+/// The mode of a token that belongs to the pod's user or group.
 const TOKEN_MODE: u32 = 0o600;
 
-/// See the [module](self).
-pub(in crate::inputs) struct Gatherer<'a> {
+/// What volumes are computed from.
+pub(in crate::inputs) struct VolumeSources<'a> {
     pub(in crate::inputs) pod: &'a Pod,
     pub(in crate::inputs) paths: &'a Paths,
-    pub(in crate::inputs) place: Place<'a>,
+    pub(in crate::inputs) fields: RuntimeFields<'a>,
     pub(in crate::inputs) objects: &'a Objects,
     pub(in crate::inputs) tokens: &'a Tokens,
     pub(in crate::inputs) allocatable: &'a Value,
-    /// The runtime has images of its own, and makes directories of the machine that are missing.
+    /// A runtime with images creates missing hostPath directories itself.
     pub(in crate::inputs) has_images: bool,
 }
 
-impl Gatherer<'_> {
-    /// What is to be done for a volume, or why it cannot be.
-    pub(in crate::inputs) async fn work(&self, volume: &Value) -> Result<Work, String> {
+impl VolumeSources<'_> {
+    pub(in crate::inputs) async fn setup(
+        &self,
+        volume: &Value,
+    ) -> Result<VolumeSetup, VolumeError> {
         let (kind, source) = Kind::of(volume)?;
-        let place = place(self.paths, &self.pod.id.uid, volume)?;
+        let path = path(self.paths, &self.pod.id.uid, volume)?;
         match kind {
-            Kind::HostPath => Ok(Work::Host {
-                path: place,
+            Kind::HostPath => Ok(VolumeSetup::HostPath {
+                path,
                 kind: text(source, "type").to_owned(),
-                make: !self.has_images,
+                create: !self.has_images,
             }),
-            Kind::EmptyDir => Ok(Work::Empty {
-                dir: place,
+            Kind::EmptyDir => Ok(VolumeSetup::EmptyDir {
+                dir: path,
                 medium: self.medium(source)?,
                 group: self.group(),
             }),
-            kind => Ok(Work::Files {
-                dir: place,
-                payload: self.payload(kind, source).await?,
+            kind => Ok(VolumeSetup::Files {
+                dir: path,
+                files: self.files(kind, source).await?,
                 secret: matches!(kind, Kind::Secret | Kind::Projected),
                 group: self.group(),
             }),
@@ -65,30 +65,28 @@ impl Gatherer<'_> {
         group.as_u64().and_then(|group| group.try_into().ok())
     }
 
-    fn medium(&self, source: &Value) -> Result<Medium, String> {
+    fn medium(&self, source: &Value) -> Result<Medium, VolumeError> {
         match text(source, "medium") {
             "" => Ok(Medium::Disk),
             "Memory" => Ok(Medium::Memory(self.memory_size(source))),
-            other => Err(format!(
-                "emptyDir with medium {other} is not served by this node; use Memory or none"
-            )),
+            other => Err(VolumeError::Medium(other.to_owned())),
         }
     }
 
-    /// The least of what the volume, its pod and the node allow.
+    /// The smallest limit of the volume, its pod and the node; 0 for none.
     fn memory_size(&self, source: &Value) -> u64 {
         let read = |value: &Value| u64::try_from(Quantity::read(value).value()).unwrap_or(0);
         let bounds = [
             Some(read(&source["sizeLimit"])),
-            limits::memory_of_all(self.pod.raw_spec()),
+            limits::pod_memory_limit(self.pod.raw_spec()),
             Some(read(&self.allocatable["memory"])),
         ];
         let bounds = bounds.into_iter().flatten();
         bounds.filter(|bound| *bound > 0).min().unwrap_or(0)
     }
 
-    async fn payload(&self, kind: Kind, source: &Value) -> Result<Payload, String> {
-        let mode = mode(&source["defaultMode"], MODE);
+    async fn files(&self, kind: Kind, source: &Value) -> Result<Files, VolumeError> {
+        let mode = mode(&source["defaultMode"], DEFAULT_MODE);
         match kind {
             Kind::ConfigMap => {
                 let name = text(source, "name");
@@ -99,35 +97,34 @@ impl Gatherer<'_> {
                 let name = text(source, "secretName");
                 self.object(objects::Kind::Secret, name, source, mode).await
             }
-            Kind::DownwardApi => self.downward(source, mode),
+            Kind::DownwardApi => self.downward_api(source, mode),
             _ => self.projected(source, mode).await,
         }
     }
 
-    async fn projected(&self, source: &Value, mode: u32) -> Result<Payload, String> {
-        let mut payload = Payload::new();
+    async fn projected(&self, source: &Value, mode: u32) -> Result<Files, VolumeError> {
+        let mut files = Files::new();
         for source in list(source, "sources") {
             let Some((key, source)) = source.as_object().and_then(|source| source.iter().next())
             else {
                 continue;
             };
             let name = text(source, "name");
-            payload.extend(match key.as_str() {
+            files.extend(match key.as_str() {
                 "configMap" => {
-                    self.object(objects::Kind::ConfigMap, name, source, mode).await?
+                    self.object(objects::Kind::ConfigMap, name, source, mode)
+                        .await?
                 }
-                "secret" => self.object(objects::Kind::Secret, name, source, mode).await?,
-                "downwardAPI" => self.downward(source, mode)?,
+                "secret" => {
+                    self.object(objects::Kind::Secret, name, source, mode)
+                        .await?
+                }
+                "downwardAPI" => self.downward_api(source, mode)?,
                 "serviceAccountToken" => self.token(source, mode).await?,
-                other => {
-                    return Err(format!(
-                        "{other} in projected volumes is not served by this node; configMap, secret, \
-                         downwardAPI and serviceAccountToken are"
-                    ));
-                }
+                other => return Err(VolumeError::ProjectedSource(other.to_owned())),
             });
         }
-        Ok(payload)
+        Ok(files)
     }
 
     async fn object(
@@ -136,7 +133,7 @@ impl Gatherer<'_> {
         name: &str,
         source: &Value,
         mode: u32,
-    ) -> Result<Payload, String> {
+    ) -> Result<Files, VolumeError> {
         let key = Key {
             kind,
             namespace: self.pod.id.namespace.clone(),
@@ -144,33 +141,32 @@ impl Gatherer<'_> {
         };
         let optional = flag(source, "optional");
         let contents = match self.objects.get(&key).await? {
-            None if !optional => return Err(format!("{} \"{name}\" not found", kind.name())),
+            None if !optional => {
+                let name = key.name;
+                return Err(ObjectError::NotFound { kind, name }.into());
+            }
             None => Arc::new(Contents::default()),
             Some(contents) => contents,
         };
-        pick(&contents, source, mode).or_else(|missing| match (optional, kind) {
-            (true, _) => Ok(present(&contents, source, mode)),
-            (false, objects::Kind::ConfigMap) => Err(format!(
-                "configmap references non-existent config key: {missing}"
-            )),
-            (false, objects::Kind::Secret) => {
-                Err(format!("references non-existent secret key: {missing}"))
-            }
+        selected(&contents, source, mode).or_else(|MissingKey(key)| match (optional, kind) {
+            (true, _) => Ok(existing(&contents, source, mode)),
+            (false, objects::Kind::ConfigMap) => Err(VolumeError::ConfigMapKey(key)),
+            (false, objects::Kind::Secret) => Err(VolumeError::SecretKey(key)),
         })
     }
 
-    fn downward(&self, source: &Value, mode: u32) -> Result<Payload, String> {
+    fn downward_api(&self, source: &Value, mode: u32) -> Result<Files, VolumeError> {
         let file = |item: &Value| {
             let content = match &item["fieldRef"] {
                 Value::Null => {
                     let reference = &item["resourceFieldRef"];
                     let name = text(reference, "containerName");
                     let container = self.pod.raw_container(name);
-                    let container = container
-                        .ok_or_else(|| format!("couldn't find container {name} in the pod"))?;
+                    let container =
+                        container.ok_or_else(|| VolumeError::Container(name.to_owned()))?;
                     resource::value(container, reference, self.allocatable)?
                 }
-                field => field::value(self.pod, text(field, "fieldPath"), &self.place)?,
+                field => field::value(self.pod, text(field, "fieldPath"), &self.fields)?,
             };
             let file = file(content.into_bytes(), self::mode(&item["mode"], mode));
             Ok((PathBuf::from(text(item, "path")), file))
@@ -178,25 +174,25 @@ impl Gatherer<'_> {
         list(source, "items").iter().map(file).collect()
     }
 
-    async fn token(&self, source: &Value, mode: u32) -> Result<Payload, String> {
+    async fn token(&self, source: &Value, mode: u32) -> Result<Files, VolumeError> {
         let seconds = source["expirationSeconds"].as_u64().unwrap_or(3600);
-        let wanted = Wanted {
+        let spec = TokenSpec {
             audience: text(source, "audience"),
             seconds,
         };
-        let token = self.tokens.get(self.pod, &wanted).await?;
+        let token = self.tokens.get(self.pod, &spec).await?;
         let owner = self.user();
-        // Who has a user or a group of its own needs nobody else to read it.
-        let own = owner.is_some() || self.group().is_some();
+        // A pod with its own user or group needs no access by others.
+        let restricted = owner.is_some() || self.group().is_some();
         let file = File {
             content: token.into_bytes(),
-            mode: if own { TOKEN_MODE } else { mode },
+            mode: if restricted { TOKEN_MODE } else { mode },
             owner,
         };
-        Ok(Payload::from([(text(source, "path").into(), file)]))
+        Ok(Files::from([(text(source, "path").into(), file)]))
     }
 
-    /// The one user that all containers run as, if there is one.
+    /// The user of all containers, if they have the same.
     fn user(&self) -> Option<u32> {
         let spec = self.pod.raw_spec();
         let of = |container: &Value| {
@@ -223,8 +219,11 @@ fn file(content: Vec<u8>, mode: u32) -> File {
     }
 }
 
-/// The keys that `items` names, or all; else the first that is missing.
-fn pick(contents: &Contents, source: &Value, default: u32) -> Result<Payload, String> {
+/// A key of `items` that the object does not have.
+struct MissingKey(String);
+
+/// The keys of `items`, or all keys without `items`.
+fn selected(contents: &Contents, source: &Value, default: u32) -> Result<Files, MissingKey> {
     let items = list(source, "items");
     if items.is_empty() {
         let all = contents.files();
@@ -233,15 +232,17 @@ fn pick(contents: &Contents, source: &Value, default: u32) -> Result<Payload, St
     }
     let one = |item: &Value| {
         let key = text(item, "key");
-        let content = contents.file(key).ok_or_else(|| key.to_owned())?;
+        let content = contents
+            .file(key)
+            .ok_or_else(|| MissingKey(key.to_owned()))?;
         let file = file(content.clone(), mode(&item["mode"], default));
         Ok((text(item, "path").into(), file))
     };
     items.iter().map(one).collect()
 }
 
-/// Those of the keys that `items` names which are there.
-fn present(contents: &Contents, source: &Value, default: u32) -> Payload {
+/// The keys of `items` that exist.
+fn existing(contents: &Contents, source: &Value, default: u32) -> Files {
     let one = |item: &Value| {
         let content = contents.file(text(item, "key"))?.clone();
         let file = file(content, mode(&item["mode"], default));

@@ -1,4 +1,4 @@
-//! Keeps what the volumes of a running pod show in step with what they show it of.
+//! Updates the volumes of a running pod when the objects that they show change.
 
 use std::sync::{Arc, Weak};
 
@@ -6,57 +6,62 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::tokens::RETRY;
-use super::tree::list;
-use super::turn::Turn;
+use super::tokens::RETRY_DELAY;
 use super::volumes::{self, Kind};
+use super::write_lock::WriteLock;
 use super::{Shared, objects};
+use crate::json::list;
 use crate::pods::Pod;
 
-/// Of one pod. Dropping it ends it.
-pub(super) struct Follower {
+/// Updates the volumes of one pod until dropped.
+pub(super) struct VolumeRefresher {
     pod: watch::Sender<Arc<Pod>>,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Follower {
-    /// None for a pod whose volumes show nothing that changes.
-    pub(super) fn start(shared: &Arc<Shared>, pod: &Arc<Pod>, turn: Turn) -> Option<Self> {
-        let notify = shared.objects.hold(&pod.id.uid, || objects::of(pod));
+impl VolumeRefresher {
+    /// None for a pod whose volumes never change.
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        pod: &Arc<Pod>,
+        write_lock: WriteLock,
+    ) -> Option<Self> {
+        let references = || objects::references(pod);
+        let notify = shared.objects.register(&pod.id.uid, references);
         let volumes = list(pod.raw_spec(), "volumes").iter();
         let mut kinds = volumes.filter_map(|volume| Kind::of(volume).ok());
-        if !kinds.any(|(kind, _)| kind.changes()) {
+        if !kinds.any(|(kind, _)| kind.is_updated()) {
             return None;
         }
         let (sender, receiver) = watch::channel(pod.clone());
-        let follow = Follow {
+        let task = RefreshTask {
             shared: Arc::downgrade(shared),
             pod: receiver,
-            turn,
+            write_lock,
             notify,
         };
         Some(Self {
             pod: sender,
-            _task: AbortOnDropHandle::new(tokio::spawn(follow.run())),
+            _task: AbortOnDropHandle::new(tokio::spawn(task.run())),
         })
     }
 
-    /// The pod has changed: its labels and annotations may be shown, too.
-    pub(super) fn changed(&self, pod: &Arc<Pod>) {
+    /// Volumes may show labels and annotations.
+    pub(super) fn set_pod(&self, pod: &Arc<Pod>) {
         self.pod.send_replace(pod.clone());
     }
 }
 
-struct Follow {
+struct RefreshTask {
     shared: Weak<Shared>,
     pod: watch::Receiver<Arc<Pod>>,
-    turn: Turn,
+    write_lock: WriteLock,
     notify: Arc<Notify>,
 }
 
-impl Follow {
+impl RefreshTask {
     async fn run(mut self) {
-        // Things may have changed while no agent ran.
+        // Start with an update: objects may have changed while no agent ran.
         while let Some(next) = self.refresh().await {
             let due = async {
                 match next {
@@ -72,26 +77,26 @@ impl Follow {
         }
     }
 
-    /// Writes what has changed, and says when to do so again at the latest; nothing when it is all over.
+    /// Writes what has changed. Returns when the next update is due; none when the agent stops.
     async fn refresh(&mut self) -> Option<Option<Instant>> {
         let shared = self.shared.upgrade()?;
         let pod = self.pod.borrow_and_update().clone();
         let paths = &shared.settings.paths;
         let volumes = list(pod.raw_spec(), "volumes").iter();
-        let shown = volumes.filter(|volume| {
-            let changes = Kind::of(volume).is_ok_and(|(kind, _)| kind.changes());
-            let there = || volumes::place(paths, &pod.id.uid, volume);
-            changes && there().is_ok_and(|dir| dir.join("..data").is_symlink())
+        let written = volumes.filter(|volume| {
+            let is_updated = Kind::of(volume).is_ok_and(|(kind, _)| kind.is_updated());
+            let path = || volumes::path(paths, &pod.id.uid, volume);
+            is_updated && path().is_ok_and(|dir| dir.join("..data").is_symlink())
         });
         let mut retry = None;
-        // One that cannot be had must not hold the others back: it goes on showing what it did.
-        for volume in shown {
-            if let Err(trouble) = shared
-                .set_up(&pod, std::iter::once(volume), &self.turn)
+        // One at a time: a volume that fails keeps its content and must not delay the others.
+        for volume in written {
+            if let Err(failure) = shared
+                .set_up(&pod, std::iter::once(volume), &self.write_lock)
                 .await
             {
-                tracing::debug!(pod = %pod.id.name, "{}", trouble.message);
-                retry = Some(Instant::now() + RETRY);
+                tracing::debug!(pod = %pod.id.name, "{}", failure.message);
+                retry = Some(Instant::now() + RETRY_DELAY);
             }
         }
         let renewal = shared.tokens.renewal(&pod.id.uid);
