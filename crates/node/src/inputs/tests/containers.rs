@@ -208,10 +208,10 @@ async fn volumes_are_mounted_in_order() {
     assert_eq!(config.mounts[2].propagation, Propagation::HostToContainer);
 }
 
-/// Mounts one part of a volume that has a file, a directory, and links within and out of it.
+/// Mounts a sub path of a volume that has a file, a directory, and links within and out of it.
 async fn sub_path(fixture: &Fixture, sub_path: &str, expression: bool) -> Result<PathBuf, StartFailure> {
     let key = if expression { "subPathExpr" } else { "subPath" };
-    let mount = json!({"name": "v", "mountPath": "/v", key: part});
+    let mount = json!({"name": "v", "mountPath": "/v", key: sub_path});
     let spec = json!({"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
         {"name": "c", "env": [{"name": "A", "value": "dir"}], "volumeMounts": [mount]}]});
     let pod = pod(spec);
