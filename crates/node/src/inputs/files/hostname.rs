@@ -17,11 +17,13 @@ pub(in crate::inputs) struct Hostname {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "failed to construct FQDN from pod hostname and cluster domain, FQDN {0} is too long ({MAX_KERNEL_LENGTH} characters \
-     is the max, {} characters requested)",
-    .0.len()
+    "failed to construct FQDN from pod hostname and cluster domain, FQDN {fqdn} is too long ({MAX_KERNEL_LENGTH} \
+     characters is the max, {} characters requested)",
+    fqdn.len()
 )]
-pub(in crate::inputs) struct FqdnTooLong(String);
+pub(in crate::inputs) struct FqdnTooLong {
+    fqdn: String,
+}
 
 pub(in crate::inputs) fn of(pod: &Pod, cluster_domain: &str) -> Hostname {
     let spec = pod.raw_spec();
@@ -67,11 +69,11 @@ pub(in crate::inputs) fn for_kernel(
     if !flag(pod.raw_spec(), "setHostnameAsFQDN") || domain.is_empty() {
         return Ok(name);
     }
-    let full = format!("{name}.{domain}");
-    if full.len() > MAX_KERNEL_LENGTH {
-        return Err(FqdnTooLong(full));
+    let fqdn = format!("{name}.{domain}");
+    if fqdn.len() > MAX_KERNEL_LENGTH {
+        return Err(FqdnTooLong { fqdn });
     }
-    Ok(full)
+    Ok(fqdn)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Reconciler {
         match update {
             PodUpdate::Set(mirror) => {
                 let hash = mirror.metadata()["annotations"][MIRROR].as_str();
-                let known = self.pictures.get(&key(&mirror.id));
+                let known = self.mirror_pods.get(&key(&mirror.id));
                 let same = known.filter(|known| known.uid == mirror.id.uid);
                 let mirror_pod = MirrorPod {
                     uid: mirror.id.uid.clone(),
