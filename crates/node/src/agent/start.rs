@@ -222,7 +222,8 @@ impl Agent {
         self.tasks.spawn(manager);
         let (runtime, cache) = (Arc::clone(&self.runtime), Arc::clone(&self.cache));
         let paths = self.settings.paths.clone();
-        let rotation = kubelet_api::container_logs::rotate(runtime, cache, paths, self.stop.clone());
+        let rotation =
+            kubelet_api::container_logs::rotate(runtime, cache, paths, self.stop.clone());
         self.tasks.spawn(rotation);
     }
 

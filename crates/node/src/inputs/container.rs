@@ -45,7 +45,8 @@ impl Shared {
             image,
             addresses,
         } = *run;
-        let missing = || start_failure::container_config(format!("the pod has no container \"{name}\""));
+        let missing =
+            || start_failure::container_config(format!("the pod has no container \"{name}\""));
         let spec = pod.raw_container(name).ok_or_else(missing)?;
         let variables = self.variables(pod, spec, addresses).await?;
         let expand = |key: &str| {

@@ -22,10 +22,10 @@ mod pull_secrets;
 mod refresh;
 mod sandbox;
 mod security;
+mod start_failure;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod start_failure;
 mod volumes;
 mod write_lock;
 

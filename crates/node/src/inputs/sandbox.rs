@@ -117,7 +117,10 @@ impl Shared {
             cgroup: limits::cgroup(pod),
             labels: map(pod.metadata(), "labels"),
             annotations: map(pod.metadata(), "annotations"),
-            handler: self.runtime_handler(pod).await.map_err(start_failure::sandbox)?,
+            handler: self
+                .runtime_handler(pod)
+                .await
+                .map_err(start_failure::sandbox)?,
         })
     }
 

@@ -207,7 +207,12 @@ impl EvictionManager {
                 continue;
             };
             let candidate = candidate(cached, Some(used));
-            let verdict = eviction::storage_limit_exceeded(&cached.pod.object, &used.volumes, &candidate, split);
+            let verdict = eviction::storage_limit_exceeded(
+                &cached.pod.object,
+                &used.volumes,
+                &candidate,
+                split,
+            );
             let verdict = verdict.filter(|_| !candidate.critical);
             if let Some(verdict) = verdict {
                 self.pressure.metrics.evicted("limit");
@@ -244,7 +249,10 @@ impl EvictionManager {
         self.pressure.metrics.evicted(signal.name());
         let grace = match met.threshold.grace_period {
             None => HARD_EVICTION_GRACE_PERIOD,
-            Some(_) => self.pressure.max_pod_grace.min(cached.pod.spec.termination_grace_period()),
+            Some(_) => self
+                .pressure
+                .max_pod_grace
+                .min(cached.pod.spec.termination_grace_period()),
         };
         self.evict(&cached, verdict, grace).await;
         vec![cached.pod.id.uid.clone()]

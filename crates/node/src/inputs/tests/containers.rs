@@ -24,7 +24,10 @@ async fn config(fixture: &Fixture, pod: &Pod) -> Result<ContainerConfig, StartFa
     config.inspect_err(|failure| assert_eq!(failure.reason, "CreateContainerConfigError"))
 }
 
-async fn env(fixture: &Fixture, container: Value) -> Result<BTreeMap<String, String>, StartFailure> {
+async fn env(
+    fixture: &Fixture,
+    container: Value,
+) -> Result<BTreeMap<String, String>, StartFailure> {
     let mut container = container;
     container["name"] = json!("c");
     let pod = pod(json!({"containers": [container]}));
@@ -209,7 +212,11 @@ async fn volumes_are_mounted_in_order() {
 }
 
 /// Mounts a sub path of a volume that has a file, a directory, and links within and out of it.
-async fn sub_path(fixture: &Fixture, sub_path: &str, expression: bool) -> Result<PathBuf, StartFailure> {
+async fn sub_path(
+    fixture: &Fixture,
+    sub_path: &str,
+    expression: bool,
+) -> Result<PathBuf, StartFailure> {
     let key = if expression { "subPathExpr" } else { "subPath" };
     let mount = json!({"name": "v", "mountPath": "/v", key: sub_path});
     let spec = json!({"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
