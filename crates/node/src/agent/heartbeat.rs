@@ -9,6 +9,7 @@ use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::write::{Failure, Writer};
 use kennel_client::{clock, feed};
 use kennel_core::pod::eviction::Pressures;
+use kennel_types::Condition;
 use kube::Client;
 use kube::api::{Api, ObjectMeta};
 use kube::runtime::watcher::Config;
@@ -18,8 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::node::{self, Condition};
-use super::{node_events, register};
+use super::{node, node_events, register};
 use crate::runtime::Runtime;
 
 /// How often the status is written if nothing changes: upstream's default.

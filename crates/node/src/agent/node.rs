@@ -1,32 +1,27 @@
 //! The Node object: metadata, status and conditions. Pure; [`super::register`] and [`super::heartbeat`] write it.
 
 use kennel_core::pod::eviction::{Pressures, Signal};
+use kennel_types::{Condition, ConditionType};
 use serde_json::{Map, Value, json};
 
 use super::machine::{self, Machine};
 use super::settings::Settings;
+use crate::json::list;
 use crate::runtime::{About, Health};
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
-    kind: &'static str,
-    holds: bool,
-    reason: &'static str,
-    message: String,
-}
 
 /// All conditions, with upstream's reasons and messages; `Ready` is last.
 pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
     // Reason and message if it holds, then reason and message if it does not.
-    let pressure = |kind, holds, texts: [&'static str; 4]| Condition {
-        kind,
-        holds,
-        reason: texts[usize::from(!holds) * 2],
+    let pressure = |r#type, holds: bool, texts: [&str; 4]| Condition {
+        r#type,
+        status: holds.into(),
+        reason: texts[usize::from(!holds) * 2].to_owned(),
         message: texts[usize::from(!holds) * 2 + 1].to_owned(),
+        ..Condition::default()
     };
     vec![
         pressure(
-            "MemoryPressure",
+            ConditionType::MemoryPressure,
             pressures.memory,
             [
                 "KubeletHasInsufficientMemory",
@@ -36,7 +31,7 @@ pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
             ],
         ),
         pressure(
-            "DiskPressure",
+            ConditionType::DiskPressure,
             pressures.disk,
             [
                 "KubeletHasDiskPressure",
@@ -46,7 +41,7 @@ pub fn conditions(health: &Health, pressures: Pressures) -> Vec<Condition> {
             ],
         ),
         pressure(
-            "PIDPressure",
+            ConditionType::PidPressure,
             pressures.pids,
             [
                 "KubeletHasInsufficientPID",
@@ -69,36 +64,37 @@ fn ready(health: &Health) -> Condition {
         Some(format!("{what}: {why}"))
     });
     let messages: Vec<String> = messages.collect();
-    let holds = messages.is_empty();
+    let reason = if messages.is_empty() {
+        "KubeletReady"
+    } else {
+        "KubeletNotReady"
+    };
     Condition {
-        kind: "Ready",
-        holds,
-        reason: if holds {
-            "KubeletReady"
-        } else {
-            "KubeletNotReady"
-        },
+        r#type: ConditionType::Ready,
+        status: messages.is_empty().into(),
+        reason: reason.to_owned(),
         message: match messages.as_slice() {
             [] => "kubelet is posting ready status".to_owned(),
             [one] => one.clone(),
             more => format!("[{}]", more.join(", ")),
         },
+        ..Condition::default()
     }
 }
 
 pub fn is_ready(conditions: &[Condition]) -> bool {
-    let mut all = conditions.iter();
-    all.any(|condition| condition.kind == "Ready" && condition.holds)
+    let ready = kennel_types::condition::find(conditions, &ConditionType::Ready);
+    ready.is_some_and(Condition::is_true)
 }
 
 /// The conditions as API objects. A condition keeps its transition time if the stored object has the same status.
 pub fn to_api(conditions: &[Condition], stored: &Value, now: &str) -> Vec<Value> {
     let to_api = |condition: &Condition| {
-        let status = if condition.holds { "True" } else { "False" };
-        let before = stored_condition(stored, condition.kind);
+        let status = condition.status.as_str();
+        let before = stored_condition(stored, &condition.r#type);
         let since = before.filter(|before| before["status"] == status);
         let since = since.and_then(|before| before["lastTransitionTime"].as_str());
-        json!({"type": condition.kind, "status": status, "reason": condition.reason,
+        json!({"type": condition.r#type.as_str(), "status": status, "reason": condition.reason,
             "message": condition.message, "lastHeartbeatTime": now,
             "lastTransitionTime": since.unwrap_or(now)})
     };
@@ -108,31 +104,28 @@ pub fn to_api(conditions: &[Condition], stored: &Value, now: &str) -> Vec<Value>
 /// Whether the stored object has these conditions, apart from heartbeat times.
 pub fn are_stored(conditions: &[Condition], stored: &Value) -> bool {
     conditions.iter().all(|condition| {
-        let status = if condition.holds { "True" } else { "False" };
-        stored_condition(stored, condition.kind).is_some_and(|before| {
-            before["status"] == status
+        stored_condition(stored, &condition.r#type).is_some_and(|before| {
+            before["status"] == condition.status.as_str()
                 && before["reason"] == condition.reason
                 && before["message"] == condition.message
         })
     })
 }
 
-/// Type and status of the conditions whose status differs from the stored object's.
+/// The conditions whose status differs from the stored object's.
 pub fn changed<'a>(
     conditions: &'a [Condition],
     stored: &'a Value,
-) -> impl Iterator<Item = (&'static str, bool)> + use<'a> {
-    let changed = |condition: &&Condition| {
-        let status = if condition.holds { "True" } else { "False" };
-        stored_condition(stored, condition.kind).is_none_or(|before| before["status"] != status)
-    };
-    let changed = conditions.iter().filter(move |c| changed(c));
-    changed.map(|condition| (condition.kind, condition.holds))
+) -> impl Iterator<Item = &'a Condition> {
+    conditions.iter().filter(|condition| {
+        let before = stored_condition(stored, &condition.r#type);
+        before.is_none_or(|before| before["status"] != condition.status.as_str())
+    })
 }
 
-fn stored_condition<'a>(stored: &'a Value, kind: &str) -> Option<&'a Value> {
-    let all = stored["status"]["conditions"].as_array()?;
-    all.iter().find(|condition| condition["type"] == kind)
+fn stored_condition<'a>(stored: &'a Value, r#type: &ConditionType) -> Option<&'a Value> {
+    let mut all = list(&stored["status"], "conditions").iter();
+    all.find(|condition| condition["type"] == r#type.as_str())
 }
 
 pub fn labels(settings: &Settings) -> Map<String, Value> {
@@ -220,6 +213,8 @@ fn addresses(settings: &Settings) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
+    use kennel_types::ConditionStatus;
+
     use super::*;
 
     fn healthy() -> Vec<Condition> {
@@ -235,7 +230,8 @@ mod tests {
             };
             let ready = ready(&health);
             assert_eq!(ready.message, expected);
-            assert_eq!(ready.holds, runtime.is_none() && network.is_none());
+            let expected = runtime.is_none() && network.is_none();
+            assert_eq!(ready.status, ConditionStatus::from(expected));
         };
         check(None, None, "kubelet is posting ready status");
         let message = "container runtime not ready: gone";

@@ -1,9 +1,10 @@
 //! Events about the node itself, in upstream's words. Pure.
 
 use kennel_client::events::Note;
+use kennel_types::{Condition, ConditionType};
 use serde_json::Value;
 
-use super::node::{self, Condition};
+use super::node;
 
 fn normal(reason: &'static str, message: String) -> Note {
     Note {
@@ -23,15 +24,15 @@ pub(super) fn agent_started() -> Note {
 
 /// One event for each condition whose status differs from the stored object's.
 pub(super) fn condition_events(name: &str, conditions: &[Condition], stored: &Value) -> Vec<Note> {
-    let reason = |(kind, holds)| match (kind, holds) {
-        ("MemoryPressure", true) => Some("NodeHasInsufficientMemory"),
-        ("MemoryPressure", false) => Some("NodeHasSufficientMemory"),
-        ("DiskPressure", true) => Some("NodeHasDiskPressure"),
-        ("DiskPressure", false) => Some("NodeHasNoDiskPressure"),
-        ("PIDPressure", true) => Some("NodeHasInsufficientPID"),
-        ("PIDPressure", false) => Some("NodeHasSufficientPID"),
-        ("Ready", true) => Some("NodeReady"),
-        ("Ready", false) => Some("NodeNotReady"),
+    let reason = |condition: &Condition| match (&condition.r#type, condition.is_true()) {
+        (ConditionType::MemoryPressure, true) => Some("NodeHasInsufficientMemory"),
+        (ConditionType::MemoryPressure, false) => Some("NodeHasSufficientMemory"),
+        (ConditionType::DiskPressure, true) => Some("NodeHasDiskPressure"),
+        (ConditionType::DiskPressure, false) => Some("NodeHasNoDiskPressure"),
+        (ConditionType::PidPressure, true) => Some("NodeHasInsufficientPID"),
+        (ConditionType::PidPressure, false) => Some("NodeHasSufficientPID"),
+        (ConditionType::Ready, true) => Some("NodeReady"),
+        (ConditionType::Ready, false) => Some("NodeNotReady"),
         _ => None,
     };
     let reasons = node::changed(conditions, stored).filter_map(reason);

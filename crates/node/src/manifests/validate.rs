@@ -6,6 +6,8 @@ use kennel_core::names;
 use kennel_core::pod::references::{PROJECTED, VOLUMES};
 use serde_json::Value;
 
+use crate::json::{list, text};
+
 /// References in a container's environment, and the kind that upstream's message names.
 const ENVIRONMENT: [(&str, &str, &str); 4] = [
     ("env", "/valueFrom/secretKeyRef", "secrets"),
@@ -19,19 +21,19 @@ pub(super) fn reference(spec: &Value) -> Option<&'static str> {
     if spec["serviceAccountName"].is_string() || spec["serviceAccount"].is_string() {
         return Some("serviceaccounts");
     }
-    if items(&spec["imagePullSecrets"]).next().is_some() {
+    if !list(spec, "imagePullSecrets").is_empty() {
         return Some("secrets");
     }
-    if items(&spec["resourceClaims"]).next().is_some() {
+    if !list(spec, "resourceClaims").is_empty() {
         return Some("resourceclaims");
     }
     let environment = containers(spec).find_map(|(_, container)| {
-        ENVIRONMENT.iter().find_map(|(list, pointer, what)| {
+        ENVIRONMENT.iter().find_map(|(field, pointer, what)| {
             let named = |item: &Value| item.pointer(pointer).is_some();
-            items(&container[list]).any(named).then_some(*what)
+            list(container, field).iter().any(named).then_some(*what)
         })
     });
-    environment.or_else(|| items(&spec["volumes"]).find_map(volume))
+    environment.or_else(|| list(spec, "volumes").iter().find_map(volume))
 }
 
 fn volume(volume: &Value) -> Option<&'static str> {
@@ -39,7 +41,7 @@ fn volume(volume: &Value) -> Option<&'static str> {
         let row = table.iter().find(|(field, _)| tree[field].is_object());
         row.map(|(_, what)| *what)
     };
-    let mut sources = items(&volume["projected"]["sources"]);
+    let mut sources = list(&volume["projected"], "sources").iter();
     known(volume, &VOLUMES).or_else(|| sources.find_map(|source| known(source, &PROJECTED)))
 }
 
@@ -84,14 +86,14 @@ pub(super) fn check(pod: &Value) -> Result<(), InvalidPod> {
     if !["Always", "OnFailure", "Never"].iter().any(|p| policy == p) {
         return Err(InvalidPod::RestartPolicy(policy.clone()));
     }
-    if items(&spec["containers"]).next().is_none() {
+    if list(spec, "containers").is_empty() {
         return Err(required("spec.containers"));
     }
-    if items(&spec["ephemeralContainers"]).next().is_some() {
+    if !list(spec, "ephemeralContainers").is_empty() {
         return Err(InvalidPod::EphemeralContainers);
     }
     let mut volumes = BTreeSet::new();
-    for (index, volume) in items(&spec["volumes"]).enumerate() {
+    for (index, volume) in list(spec, "volumes").iter().enumerate() {
         let at = format!("spec.volumes[{index}].name");
         check_name(&at, &volume["name"], names::dns1123_label)?;
         check_unique(&at, &volume["name"], &mut volumes)?;
@@ -111,19 +113,19 @@ fn check_container(
 ) -> Result<(), InvalidPod> {
     let name = format!("{at}.name");
     check_name(&name, &container["name"], names::dns1123_label)?;
-    if container["image"].as_str().is_none_or(str::is_empty) {
+    if text(container, "image").is_empty() {
         return Err(required(format!("{at}.image")));
     }
-    for (index, mount) in items(&container["volumeMounts"]).enumerate() {
+    for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
         let at = format!("{at}.volumeMounts[{index}]");
-        let name = mount["name"].as_str().unwrap_or_default();
+        let name = text(mount, "name");
         if !volumes.contains(name) {
             return Err(InvalidPod::NotFound {
                 field: format!("{at}.name"),
                 value: name.to_owned(),
             });
         }
-        if mount["mountPath"].as_str().is_none_or(str::is_empty) {
+        if text(mount, "mountPath").is_empty() {
             return Err(required(format!("{at}.mountPath")));
         }
     }
@@ -164,14 +166,10 @@ fn check_unique<'a>(
 fn containers(spec: &Value) -> impl Iterator<Item = (String, &Value)> {
     ["initContainers", "containers"]
         .into_iter()
-        .flat_map(|list| {
-            let all = items(&spec[list]).enumerate();
-            all.map(move |(index, container)| (format!("spec.{list}[{index}]"), container))
+        .flat_map(|field| {
+            let all = list(spec, field).iter().enumerate();
+            all.map(move |(index, container)| (format!("spec.{field}[{index}]"), container))
         })
-}
-
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -54,10 +54,10 @@ pub struct Dependencies {
 /// A request from another part of the agent about one pod.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Terminate the pod; it fails with this verdict.
+    /// Terminate the pod; its status gets this failure.
     Evict {
         uid: String,
-        verdict: PodFailure,
+        failure: PodFailure,
         grace: Duration,
     },
     /// The static pod `uid` has this mirror pod in the API from now on, or none: its status goes there.

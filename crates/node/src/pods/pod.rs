@@ -1,9 +1,10 @@
 //! A pod that this node runs, as its source gave it.
 
-use kennel_types::{PodPhase, PodSpec};
+use kennel_types::{ConditionStatus, ConditionType, PodPhase, PodSpec};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::json::{list, text};
 use crate::runtime::PodId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +74,11 @@ impl Pod {
 
     /// A container of `spec.containers` or `spec.initContainers`, as in the object.
     pub fn raw_container(&self, name: &str) -> Option<&Value> {
-        let lists = ["containers", "initContainers"];
-        let lists = lists
+        let spec = self.raw_spec();
+        let mut all = list(spec, "containers")
             .iter()
-            .filter_map(|list| self.raw_spec()[list].as_array());
-        lists.flatten().find(|container| container["name"] == name)
+            .chain(list(spec, "initContainers"));
+        all.find(|container| container["name"] == name)
     }
 
     pub fn host_network(&self) -> bool {
@@ -92,5 +93,12 @@ impl Pod {
 
 /// The phase in a pod's status.
 pub fn phase(status: &Value) -> PodPhase {
-    status["phase"].as_str().unwrap_or_default().into()
+    text(status, "phase").into()
+}
+
+/// The status of a condition in a pod's or a node's status.
+pub fn condition_status(status: &Value, r#type: &ConditionType) -> Option<ConditionStatus> {
+    let mut conditions = list(status, "conditions").iter();
+    let condition = conditions.find(|condition| condition["type"] == r#type.as_str());
+    condition.map(|condition| text(condition, "status").into())
 }

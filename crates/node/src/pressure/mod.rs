@@ -207,16 +207,16 @@ impl EvictionManager {
                 continue;
             };
             let candidate = candidate(cached, Some(used));
-            let verdict = eviction::storage_limit_exceeded(
+            let failure = eviction::storage_limit_exceeded(
                 &cached.pod.object,
                 &used.volumes,
                 &candidate,
                 split,
             );
-            let verdict = verdict.filter(|_| !candidate.critical);
-            if let Some(verdict) = verdict {
+            let failure = failure.filter(|_| !candidate.critical);
+            if let Some(failure) = failure {
                 self.pressure.metrics.evicted("limit");
-                self.evict(cached, verdict, HARD_EVICTION_GRACE_PERIOD)
+                self.evict(cached, failure, HARD_EVICTION_GRACE_PERIOD)
                     .await;
                 evicted.push(cached.pod.id.uid.clone());
             }
@@ -245,7 +245,7 @@ impl EvictionManager {
             tracing::debug!("the node is low on {resource}, and no pod can be evicted");
             return Vec::new();
         };
-        let verdict = eviction::low_on_resource(&met, &cached.pod.object, &candidate);
+        let failure = eviction::low_on_resource(&met, &cached.pod.object, &candidate);
         self.pressure.metrics.evicted(signal.name());
         let grace = match met.threshold.grace_period {
             None => HARD_EVICTION_GRACE_PERIOD,
@@ -254,7 +254,7 @@ impl EvictionManager {
                 .max_pod_grace
                 .min(cached.pod.spec.termination_grace_period()),
         };
-        self.evict(&cached, verdict, grace).await;
+        self.evict(&cached, failure, grace).await;
         vec![cached.pod.id.uid.clone()]
     }
 
@@ -274,13 +274,13 @@ impl EvictionManager {
         Some((Arc::clone(cached), first))
     }
 
-    async fn evict(&mut self, cached: &CachedPod, verdict: PodFailure, grace: Duration) {
+    async fn evict(&mut self, cached: &CachedPod, failure: PodFailure, grace: Duration) {
         let id = &cached.pod.id;
-        tracing::warn!(pod = %id.name, namespace = %id.namespace, "evicting the pod: {}", verdict.message);
+        tracing::warn!(pod = %id.name, namespace = %id.namespace, "evicting the pod: {}", failure.message);
         self.evicted.insert(id.uid.clone());
         let command = Command::Evict {
             uid: id.uid.clone(),
-            verdict,
+            failure,
             grace,
         };
         self.pressure.commands.send(command).await;

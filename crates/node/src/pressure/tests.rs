@@ -103,11 +103,11 @@ impl Fixture {
         match tokio::time::timeout(within, self.commands.recv()).await {
             Ok(Some(Command::Evict {
                 uid,
-                verdict,
+                failure,
                 grace,
             })) => {
-                assert_eq!(verdict.reason, "Evicted");
-                Some((uid, verdict.message, grace))
+                assert_eq!(failure.reason, "Evicted");
+                Some((uid, failure.message, grace))
             }
             Ok(other) => panic!("unexpected command: {other:?}"),
             Err(_) => None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{ProbeError, Target};
+use crate::json::texts;
 use crate::runtime::Error;
 
 /// How much of a command's output errors hold.
@@ -32,10 +33,7 @@ pub(super) async fn probe(
 }
 
 pub(super) fn command(action: &Value) -> Vec<String> {
-    let words = action["command"].as_array().into_iter().flatten();
-    words
-        .map(|word| word.as_str().unwrap_or_default().to_owned())
-        .collect()
+    texts(action, "command")
 }
 
 /// A command's output, truncated.

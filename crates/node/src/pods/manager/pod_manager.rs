@@ -125,11 +125,11 @@ impl PodManager {
         match command {
             Command::Evict {
                 uid,
-                verdict,
+                failure,
                 grace,
             } => {
                 if let Some(managed) = self.pods.get(&uid) {
-                    managed.mailbox.evict(verdict, grace);
+                    managed.mailbox.evict(failure, grace);
                 }
             }
             Command::SetMirror { uid, mirror } => self.shared.status.set_mirror(&uid, mirror),
@@ -187,8 +187,8 @@ impl PodManager {
         for pod in pending {
             match self.decide_admission(&pod) {
                 Some(Admission::Admit) => self.start_worker(pod, None, false, Duration::ZERO),
-                Some(Admission::Reject(verdict)) => {
-                    self.start_worker(pod, Some(verdict), false, Duration::ZERO);
+                Some(Admission::Reject(failure)) => {
+                    self.start_worker(pod, Some(failure), false, Duration::ZERO);
                 }
                 Some(Admission::Preempt(victims)) => {
                     self.preempt(&victims);
@@ -212,8 +212,8 @@ impl PodManager {
         }
         let is_static = pod.origin == Origin::File;
         let pressures = *self.shared.dependencies.pressures.borrow();
-        if let Some(verdict) = eviction::reject_under_pressure(&pod.object, is_static, pressures) {
-            return Some(Admission::Reject(verdict));
+        if let Some(failure) = eviction::reject_under_pressure(&pod.object, is_static, pressures) {
+            return Some(Admission::Reject(failure));
         }
         let requests = requests(pod);
         let host = AdmissionNode::read(&self.shared.dependencies.node.borrow());
@@ -262,12 +262,12 @@ impl PodManager {
                 continue;
             };
             managed.preempted = true;
-            let verdict = PodFailure {
+            let failure = PodFailure {
                 reason: "Preempting".to_owned(),
                 message: "Preempted in order to admit critical pod".to_owned(),
             };
             let grace = managed.pod.spec.termination_grace_period();
-            managed.mailbox.evict(verdict, grace);
+            managed.mailbox.evict(failure, grace);
         }
     }
 

@@ -8,6 +8,8 @@ use kennel_core::pod::status::KUBELET_CONDITIONS;
 use kennel_types::ConditionType;
 use serde_json::{Value, json};
 
+use crate::json::text;
+use crate::pods::pod::{condition_status, phase};
 use crate::pods::{Origin, Pod};
 use crate::runtime::PodId;
 
@@ -106,15 +108,10 @@ impl Entry {
         let Some(sent) = self.sent.as_ref().filter(|_| !self.busy) else {
             return;
         };
-        let condition_status = |status: &Value, kind: &str| {
-            let conditions = status["conditions"].as_array();
-            let found = conditions.into_iter().flatten().find(|c| c["type"] == kind);
-            found.map(|found| found["status"].clone())
+        let differs = |r#type: &ConditionType| {
+            condition_status(sent, r#type) != condition_status(current, r#type)
         };
-        let differs = |kind: &ConditionType| {
-            condition_status(sent, kind.as_str()) != condition_status(current, kind.as_str())
-        };
-        if sent["phase"] != current["phase"] || KUBELET_CONDITIONS.iter().any(differs) {
+        if phase(sent) != phase(current) || KUBELET_CONDITIONS.iter().any(differs) {
             self.sent = None;
         }
     }
@@ -129,10 +126,7 @@ fn patch(uid: &str, status: &Value) -> Value {
         }
     };
     list("conditions", &mut |conditions| {
-        conditions.retain(|condition| {
-            let kind = condition["type"].as_str().unwrap_or_default();
-            KUBELET_CONDITIONS.contains(&kind.into())
-        });
+        conditions.retain(|condition| KUBELET_CONDITIONS.contains(&text(condition, "type").into()));
         // Send explicit nulls so that the merge patch clears stale fields.
         for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
             for key in ["reason", "message"] {

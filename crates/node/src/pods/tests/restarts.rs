@@ -171,9 +171,11 @@ async fn check_history(node: &TestNode, alive: &[String], seed: u64) {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_agent_killed_at_any_moment_leaks_doubles_and_restarts_nothing() {
-    for seed in 0..20 {
-        random_history(seed).await;
-    }
+#[test]
+fn an_agent_killed_at_any_moment_leaks_doubles_and_restarts_nothing() {
+    kennel_test_support::with_seeds(0..20, |seed| {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(random_history(seed));
+    });
 }

@@ -116,7 +116,7 @@ async fn an_evicted_pod_fails_and_stays_in_the_api() {
     let node = TestNode::new().await;
     node.create("web", one("linger 3"));
     node.until_ready("web").await;
-    let verdict = PodFailure {
+    let failure = PodFailure {
         reason: "Evicted".to_owned(),
         message: "The node was low on resource: memory.".to_owned(),
     };
@@ -124,7 +124,7 @@ async fn an_evicted_pod_fails_and_stays_in_the_api() {
     node.commands
         .send(Command::Evict {
             uid,
-            verdict,
+            failure,
             grace,
         })
         .await;

@@ -40,11 +40,11 @@ impl Mailbox {
         self.post(|pending| pending.observe = true);
     }
 
-    /// The first verdict and the shortest grace period count.
-    pub(in crate::pods) fn evict(&self, verdict: PodFailure, grace: Duration) {
+    /// The first failure and the shortest grace period count.
+    pub(in crate::pods) fn evict(&self, failure: PodFailure, grace: Duration) {
         self.post(|pending| match &mut pending.eviction {
             Some((_, shortest)) => *shortest = grace.min(*shortest),
-            None => pending.eviction = Some((verdict, grace)),
+            None => pending.eviction = Some((failure, grace)),
         });
     }
 

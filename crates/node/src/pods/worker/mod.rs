@@ -164,8 +164,8 @@ impl Worker {
         if let Some(pod) = pending.pod {
             self.on_pod_changed(pod);
         }
-        if let Some((verdict, grace)) = pending.eviction {
-            self.evict(verdict, grace);
+        if let Some((failure, grace)) = pending.eviction {
+            self.evict(failure, grace);
         }
         if pending.removed {
             self.on_source_removed();

@@ -84,19 +84,19 @@ impl Worker {
                 self.observation_due = Some((now + observe::RETRY_DELAY, 0));
                 return;
             }
-            Err(StartError::Failed(trouble)) => self.on_start_failed(name, trouble, now),
+            Err(StartError::Failed(failure)) => self.on_start_failed(name, failure, now),
         }
         self.observe_now();
     }
 
-    fn on_start_failed(&mut self, name: &str, trouble: StartFailure, now: Monotonic) {
-        if trouble.backoff_reason == IMAGE_BACK_OFF {
+    fn on_start_failed(&mut self, name: &str, failure: StartFailure, now: Monotonic) {
+        if failure.backoff_reason == IMAGE_BACK_OFF {
             let image = self.pod.spec.container(name).map(|c| c.image.as_str());
             let image = image.unwrap_or_default();
             let events = self.container_events(name);
             events.normal("BackOff", format!("Back-off pulling image \"{image}\""));
             events.warn("Failed", format!("Error: {IMAGE_BACK_OFF}"));
         }
-        self.tracker.start_failed(name, trouble, now);
+        self.tracker.start_failed(name, failure, now);
     }
 }

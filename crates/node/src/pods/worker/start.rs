@@ -117,9 +117,9 @@ impl Start {
         };
         let config = match self.unless_terminating(prepare).await? {
             Ok(config) => config,
-            Err(trouble) => {
-                self.events.warn(trouble.reason, trouble.message.clone());
-                return Err(StartError::Failed(trouble));
+            Err(failure) => {
+                self.events.warn(failure.reason, failure.message.clone());
+                return Err(StartError::Failed(failure));
             }
         };
         let started = with_timeout(START_TIMEOUT, self.runtime().start_sandbox(&config)).await;
@@ -214,8 +214,8 @@ impl Start {
             let container = inputs.container_config(pod, name, attempt, image, addresses);
             Ok((sandbox, container.await?))
         };
-        let (sandbox_config, config) = configs.await.map_err(|trouble: StartFailure| {
-            self.failed(trouble.reason, trouble.backoff_reason, &trouble.message)
+        let (sandbox_config, config) = configs.await.map_err(|failure: StartFailure| {
+            self.failed(failure.reason, failure.backoff_reason, &failure.message)
         })?;
         let create = self.runtime().create(&sandbox_config, &sandbox.id, &config);
         let created = with_timeout(START_TIMEOUT, create).await;

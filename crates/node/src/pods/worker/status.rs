@@ -9,6 +9,7 @@ use kennel_types::{Monotonic, PodPhase, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Stage, Worker, termination};
+use crate::json::{list, text};
 use crate::pods::pod::phase;
 use crate::pods::{CachedPod, Pod};
 
@@ -52,18 +53,19 @@ impl StatusTracker {
 
     /// Takes over the conditions of other writers, and keeps those that the node owns.
     pub(super) fn on_pod_changed(&mut self, pod: &Pod) {
-        let is_foreign = |condition: &Value| {
-            let kind = condition["type"].as_str().unwrap_or_default();
-            !KUBELET_CONDITIONS.contains(&kind.into())
+        let is_foreign = |condition: &&Value| {
+            let r#type = text(condition, "type").into();
+            !KUBELET_CONDITIONS.contains(&r#type)
         };
-        let list = |status: &Value| status["conditions"].as_array().cloned().unwrap_or_default();
+        let conditions = |status| list(status, "conditions").iter();
         let mut status = self.pod["status"].take();
         if !self.reported {
             status = pod.api_status().clone();
         } else if status.is_object() {
-            let foreign = list(pod.api_status()).into_iter().filter(is_foreign);
-            let own = list(&status).into_iter().filter(|c| !is_foreign(c));
-            status["conditions"] = foreign.chain(own).collect();
+            let foreign = conditions(pod.api_status()).filter(is_foreign);
+            let own = conditions(&status).filter(|condition| !is_foreign(condition));
+            let all: Vec<Value> = foreign.chain(own).cloned().collect();
+            status["conditions"] = all.into();
         }
         self.pod = status_inputs(pod, &status);
         self.cached = None;
@@ -120,9 +122,8 @@ fn status_inputs(pod: &Pod, status: &Value) -> Value {
 }
 
 fn container_statuses(status: &Value) -> impl Iterator<Item = &Value> {
-    let lists = ["initContainerStatuses", "containerStatuses"];
-    let lists = lists.into_iter().filter_map(|list| status[list].as_array());
-    lists.flatten()
+    let init = list(status, "initContainerStatuses").iter();
+    init.chain(list(status, "containerStatuses"))
 }
 
 /// How many runs each container had, by a pod's status.
@@ -206,8 +207,8 @@ impl Worker {
 
     fn compute_status(&self) -> Value {
         let alive = self.observed.running().next().is_some();
-        let verdict = self.termination.as_ref().and_then(|t| t.verdict.as_ref());
-        let story = StatusInput {
+        let failure = self.termination.as_ref().and_then(|t| t.failure.as_ref());
+        let input = StatusInput {
             pod: &self.status.pod,
             spec: &self.pod.spec,
             observed: &self.observed,
@@ -215,17 +216,17 @@ impl Worker {
             host_ips: &self.shared.dependencies.settings.addresses,
             runtime: &self.shared.runtime_name,
             // A pod must not be `Failed` while containers run: its ports and volumes are still in use.
-            failure: verdict.filter(|_| !alive),
+            failure: failure.filter(|_| !alive),
             now: self.shared.now(),
             wall_time: Timestamp::from_millis(clock::now_ms()),
         };
-        let mut status = status(&story);
+        let mut status = status(&input);
         let last = &self.status.pod["status"];
         if alive && phase(&status).is_terminal() && !phase(last).is_terminal() {
-            let kept = last["phase"].as_str().unwrap_or(PodPhase::Running.as_str());
-            status["phase"] = kept.into();
+            let phase = last["phase"].as_str().unwrap_or(PodPhase::Running.as_str());
+            status["phase"] = phase.into();
         }
-        if verdict.is_some() && self.observed.runs.is_empty() {
+        if failure.is_some() && self.observed.runs.is_empty() {
             // The pod never ran: its containers have no status.
             if let Some(status) = status.as_object_mut() {
                 status.remove("containerStatuses");
@@ -241,17 +242,16 @@ impl Worker {
             if container["state"]["waiting"]["reason"] != "CrashLoopBackOff" {
                 continue;
             }
-            let text = |key: &str| container[key].as_str().unwrap_or_default().to_owned();
-            let (name, id) = (text("name"), text("containerID"));
+            let (name, id) = (text(container, "name"), text(container, "containerID"));
             let recorded = &mut self.status.recorded_back_offs;
-            let recorded = recorded.insert(name.clone(), id.clone());
-            if recorded.as_ref() != Some(&id) {
+            let recorded = recorded.insert(name.to_owned(), id.to_owned());
+            if recorded.as_deref() != Some(id) {
                 let pod = &self.pod.id;
                 let message = format!(
                     "Back-off restarting failed container {name} in pod {}_{}({})",
                     pod.name, pod.namespace, pod.uid
                 );
-                self.container_events(&name).warn("BackOff", message);
+                self.container_events(name).warn("BackOff", message);
             }
         }
     }

@@ -21,16 +21,16 @@ pub(super) struct Termination {
     /// Containers that still run then are killed.
     pub(super) deadline: Monotonic,
     /// Why the pod fails, if the node decided so.
-    pub(super) verdict: Option<PodFailure>,
+    pub(super) failure: Option<PodFailure>,
 }
 
 impl Worker {
     pub(super) fn apply_initial_state(&mut self, rejection: Option<PodFailure>, removed: bool) {
         let now = self.shared.now();
-        if let Some(verdict) = rejection {
-            let message = verdict.message.trim_start_matches("Pod was rejected: ");
-            self.events.warn(verdict.reason.clone(), message);
-            self.terminate_by(now, Some(verdict));
+        if let Some(failure) = rejection {
+            let message = failure.message.trim_start_matches("Pod was rejected: ");
+            self.events.warn(failure.reason.clone(), message);
+            self.terminate_by(now, Some(failure));
         }
         if self.pod.phase().is_terminal() {
             self.status.freeze();
@@ -77,26 +77,26 @@ impl Worker {
         self.terminate_by(self.shared.now() + grace, None);
     }
 
-    pub(super) fn evict(&mut self, verdict: PodFailure, grace: Duration) {
+    pub(super) fn evict(&mut self, failure: PodFailure, grace: Duration) {
         if self.stage != Stage::Active {
             return;
         }
         self.events
-            .warn(verdict.reason.clone(), verdict.message.clone());
-        self.terminate_by(self.shared.now() + grace, Some(verdict));
+            .warn(failure.reason.clone(), failure.message.clone());
+        self.terminate_by(self.shared.now() + grace, Some(failure));
     }
 
-    /// Keeps an earlier deadline and the first verdict.
-    fn terminate_by(&mut self, deadline: Monotonic, verdict: Option<PodFailure>) {
+    /// Keeps an earlier deadline and the first failure.
+    fn terminate_by(&mut self, deadline: Monotonic, failure: Option<PodFailure>) {
         self.terminating.cancel();
         if let Some(termination) = &mut self.termination {
-            termination.verdict = termination.verdict.take().or(verdict);
+            termination.failure = termination.failure.take().or(failure);
             if deadline >= termination.deadline {
                 return;
             }
             termination.deadline = deadline;
         } else {
-            self.termination = Some(Termination { deadline, verdict });
+            self.termination = Some(Termination { deadline, failure });
         }
         // Kills that are under way were started with a longer grace period.
         self.restart_kills();
@@ -114,13 +114,13 @@ impl Worker {
         }
         let message = "Pod was active on the node longer than the specified deadline";
         self.events.normal("DeadlineExceeded", message);
-        let verdict = PodFailure {
+        let failure = PodFailure {
             reason: "DeadlineExceeded".to_owned(),
             message: message.to_owned(),
         };
         self.terminate_by(
             now + self.pod.spec.termination_grace_period(),
-            Some(verdict),
+            Some(failure),
         );
         None
     }
