@@ -273,7 +273,7 @@ async fn nothing_is_deleted_through_a_mount() {
     assert!(fixture.inputs.remove("../u1").await.is_err());
 }
 
-/// What changed while no agent ran is shown by the next one, which is told of the pod, and makes nothing anew.
+/// The new agent shows changes of objects that happened while none ran, and recreates nothing.
 #[tokio::test]
 async fn a_restarted_agent_goes_on_with_its_volumes() {
     let mut fixture = Fixture::open().await;
@@ -312,11 +312,11 @@ async fn tokens_in_volumes_are_renewed() {
         .join("data/pods/u1/volumes/kubernetes.io~projected/v/token");
     let read = || std::fs::read_to_string(&path).unwrap();
     assert_eq!(read(), "t1");
-    let began = tokio::time::Instant::now();
-    while read() != "t2" && began.elapsed().as_secs() < 2000 {
+    let started = tokio::time::Instant::now();
+    while read() != "t2" && started.elapsed().as_secs() < 2000 {
         tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     }
     inputs.remove("u1").await.unwrap();
-    let waited = began.elapsed().as_secs();
+    let waited = started.elapsed().as_secs();
     assert!((790..=850).contains(&waited), "renewed after {waited} s");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fixture::{TestNode, left, one};
+use super::fixture::{TestNode, one, runtime_pods};
 use crate::pods::Command;
 
 fn requesting(cpu: &str, command: &str) -> Value {
@@ -122,7 +122,7 @@ async fn a_changed_static_pod_starts_when_its_predecessor_has_ended() {
     node.until("follows", |node| node.starts("app").len() == 2)
         .await;
     assert_eq!(node.history(), ["+app", "-app", "+app"]);
-    assert_eq!(left(&node)[0].uid, "two");
+    assert_eq!(runtime_pods(&node)[0].uid, "two");
     node.file_removed("two");
     node.file("two", one("serve"));
     node.until("again", |node| node.starts("app").len() == 3)
@@ -149,5 +149,5 @@ async fn the_status_of_a_static_pod_goes_to_its_mirror_pod() {
     node.force_delete("static");
     node.pass(60).await;
     assert_eq!(node.starts("app").len(), 1, "its mirror cannot stop it");
-    assert_eq!(left(&node).len(), 1);
+    assert_eq!(runtime_pods(&node).len(), 1);
 }

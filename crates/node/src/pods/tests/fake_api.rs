@@ -161,7 +161,7 @@ impl PodInputs for FakeInputs {
         _attempt: u32,
         failed: bool,
     ) -> String {
-        if failed { "alas" } else { "" }.to_owned()
+        if failed { "the container failed" } else { "" }.to_owned()
     }
 
     fn keep_fresh(&self, _pod: &Arc<Pod>) {}

@@ -283,7 +283,7 @@ pub(super) fn container(name: &str, command: &str) -> Value {
 }
 
 /// The pods that the runtime has.
-pub(super) fn left(node: &TestNode) -> Vec<PodId> {
+pub(super) fn runtime_pods(node: &TestNode) -> Vec<PodId> {
     let all = node.runtime.all();
     all.into_iter().map(|found| found.pod).collect()
 }

@@ -57,7 +57,7 @@ async fn restart_back_off_grows_with_each_crash() {
     let last = &node.status("web")["containerStatuses"][0]["lastState"]["terminated"];
     assert_eq!(
         (&last["exitCode"], &last["message"]),
-        (&json!(3), &json!("alas"))
+        (&json!(3), &json!("the container failed"))
     );
     assert!(node.has_event("BackOff: Back-off restarting failed container app in pod web_ns"));
 }

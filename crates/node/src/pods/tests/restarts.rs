@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use serde_json::json;
 
-use super::fixture::{TestNode, container, left, one};
+use super::fixture::{TestNode, container, one, runtime_pods};
 use crate::runtime::fake::{FakeRuntime, RuntimeEvent};
 
 #[tokio::test(start_paused = true)]
@@ -41,11 +41,12 @@ async fn orphans_are_terminated_once_all_sources_have_synced() {
     node.api.lock().unwrap().unavailable = true;
     node.start().await;
     node.pass(100).await;
-    assert_eq!(left(&node).len(), 2, "nothing is known yet");
+    assert_eq!(runtime_pods(&node).len(), 2, "nothing is known yet");
     node.api.lock().unwrap().unavailable = false;
     node.start().await;
-    node.until("one left", |node| left(node).len() == 1).await;
-    assert_eq!(left(&node)[0].name, "stays");
+    node.until("one left", |node| runtime_pods(node).len() == 1)
+        .await;
+    assert_eq!(runtime_pods(&node)[0].name, "stays");
     assert_eq!(node.inputs.0.lock().unwrap().len(), 1);
     assert_eq!(node.starts("app").len(), 2);
 }
@@ -148,9 +149,12 @@ async fn random_history(seed: u64) {
 
 async fn check_history(node: &TestNode, alive: &[String], seed: u64) {
     let settled = |node: &TestNode| {
-        let (left, given) = (left(node).len(), node.inputs.0.lock().unwrap().len());
-        left == alive.len()
-            && given == alive.len()
+        let (pods, files) = (
+            runtime_pods(node).len(),
+            node.inputs.0.lock().unwrap().len(),
+        );
+        pods == alive.len()
+            && files == alive.len()
             && node.api.lock().unwrap().pods.len() == alive.len()
     };
     node.until("nothing leaks", settled).await;

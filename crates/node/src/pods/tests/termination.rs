@@ -5,7 +5,7 @@ use std::time::Duration;
 use kennel_core::pod::status::PodFailure;
 use serde_json::json;
 
-use super::fixture::{TestNode, container, left, one};
+use super::fixture::{TestNode, container, one, runtime_pods};
 use crate::pods::Command;
 
 #[tokio::test(start_paused = true)]
@@ -18,7 +18,7 @@ async fn a_deleted_pod_leaves_the_api_when_nothing_of_it_is_left() {
     assert!(node.pod("web").is_some(), "it still runs");
     node.until_gone("web").await;
     assert_eq!(node.seconds(), 5);
-    assert!(left(&node).is_empty());
+    assert!(runtime_pods(&node).is_empty());
     assert!(node.inputs.0.lock().unwrap().is_empty());
     node.until("forgotten", |node| node.cache.all().is_empty())
         .await;
@@ -94,7 +94,7 @@ async fn a_force_deleted_pod_terminates_too() {
     node.create("web", one("deaf"));
     node.until_ready("web").await;
     node.force_delete("web");
-    node.until("nothing left", |node| left(node).is_empty())
+    node.until("nothing left", |node| runtime_pods(node).is_empty())
         .await;
     assert_eq!(node.seconds(), 2);
 }
@@ -140,7 +140,7 @@ async fn an_evicted_pod_fails_and_stays_in_the_api() {
     assert_eq!(node.starts("app").len(), 1);
     node.delete("web", 30);
     node.until_gone("web").await;
-    assert!(left(&node).is_empty());
+    assert!(runtime_pods(&node).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +168,7 @@ async fn a_container_that_cannot_be_killed_is_retried_and_its_pod_not_deleted() 
     assert!(node.has_event("FailedKillPod: error killing pod: it is in uninterruptible sleep"));
     node.runtime.set_stuck(None);
     node.until_gone("web").await;
-    assert!(left(&node).is_empty());
+    assert!(runtime_pods(&node).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,5 +184,5 @@ async fn a_deleted_pods_status_says_how_its_containers_ended() {
     node.until("failed", |node| node.status("web")["phase"] == "Failed")
         .await;
     assert_eq!(node.state("web")["terminated"]["exitCode"], 143);
-    assert!(left(&node).is_empty() || node.seconds() <= 1);
+    assert!(runtime_pods(&node).is_empty() || node.seconds() <= 1);
 }
