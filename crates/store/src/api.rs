@@ -1,4 +1,4 @@
-//! The one trait behind which a storage engine stands. It promises only what every engine can keep.
+//! The interface of a storage engine.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 
 use crate::error::{Compacted, RangeAtError, WriteError};
 use crate::memory::Watch;
-use crate::record::{Op, Page, Record, Revision, Written};
-use crate::sqlite::Stats;
+use crate::record::{History, Op, Page, Record, Revision, Written};
+use crate::stats::Stats;
 
 /// Ordered keys with one global revision. Used as `Arc<dyn Store<H>>`.
 pub trait Store<H>: Send + Sync + 'static {
@@ -30,17 +30,17 @@ pub trait Store<H>: Send + Sync + 'static {
     ) -> Result<Page<H>, RangeAtError>;
 
     /// Performs one compare-and-set write. The future resolves when the write is visible and as
-    /// durable as it asked to be. Dropping the future does not take the write back.
+    /// durable as requested. Dropping the future does not cancel the write.
     fn write(&self, op: Op<H>) -> BoxFuture<'static, Result<Written<H>, WriteError<H>>>;
 
-    /// Every event after revision `after` on keys that start with `prefix`: first those that already
-    /// happened, then those to come, without a gap.
+    /// The past events after revision `after` on keys that start with `prefix`.
+    fn history(&self, prefix: &str, after: Revision) -> Result<History<H>, Compacted>;
+
+    /// Every event after revision `after` on keys that start with `prefix`: first the past ones, then
+    /// live ones, without a gap.
     fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted>;
 
-    /// Drops history up to and including `revision`; the current state stays.
-    fn compact(&self, revision: Revision);
-
-    /// What the engine has counted of its own work, if it counts.
+    /// None if the engine does not count.
     fn stats(&self) -> Option<Stats> {
         None
     }

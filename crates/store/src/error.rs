@@ -1,20 +1,21 @@
-//! What can go wrong, one type per call. Texts here may reach users; they name the file concerned.
+//! Errors, one type per call. Their texts may reach users and name the file concerned.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::record::{Record, Revision};
+use crate::seal::SealError;
 
-/// Why a write was refused. Nothing of a refused write is ever visible.
+/// A write that returns an error is never visible.
 pub enum WriteError<H> {
-    /// [`Op::Create`](crate::Op::Create) of a key that exists; this is what stands there.
+    /// [`Op::Create`](crate::Op::Create) of a key that exists, with its record.
     Exists(Arc<Record<H>>),
     /// Update or delete of a key that does not exist.
     Missing,
-    /// The value is no longer the expected one; this is the current one.
+    /// The value has changed since the expected revision; this is the current record.
     Stale(Arc<Record<H>>),
-    /// The disk refused the write (full, failing); the text says how.
+    /// The disk is full or failing.
     Unavailable(String),
     /// The store is closed.
     Closed,
@@ -59,110 +60,80 @@ impl<H> fmt::Debug for WriteError<H> {
 
 impl<H> std::error::Error for WriteError<H> {}
 
-/// The history asked for has been dropped.
+/// The requested history has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("history before revision {oldest} has been compacted")]
 pub struct Compacted {
-    /// The oldest revision that can still be asked for.
+    /// The oldest revision that is still available.
     pub oldest: Revision,
 }
 
-/// Why the state at a revision cannot be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeAtError {
-    /// That revision is too old.
     #[error(transparent)]
     Compacted(#[from] Compacted),
-    /// That revision has not happened yet.
     #[error("the store is at revision {current}, which is older than the one asked for")]
-    Future {
-        /// The revision the store is at.
-        current: Revision,
-    },
+    Future { current: Revision },
 }
 
-/// Why a watch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchEnd {
-    /// The watcher did not keep up and was cut off; its buffered events are gone.
+    /// Its buffer overflowed; the buffered events are gone.
     #[error("the watcher is too slow")]
     TooSlow,
-    /// The store was closed; everything before was delivered.
+    /// The store was closed; all events before have been delivered.
     #[error("the store is closed")]
     Closed,
 }
 
-/// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process has it open.
     #[error("data directory {} is in use by another process", dir.display())]
-    InUse {
-        /// The data directory.
-        dir: PathBuf,
-    },
-    /// The file is no SQLite database at all.
+    InUse { dir: PathBuf },
     #[error("{} is not a database", path.display())]
-    NotADatabase {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is a database of some other program.
+    NotADatabase { path: PathBuf },
     #[error(
         "{} is a database of another program (application id {application_id:#x}); refusing to touch it",
         path.display()
     )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// The id found in it.
-        application_id: i32,
-    },
-    /// The file was written by a newer version.
+    Foreign { path: PathBuf, application_id: i32 },
     #[error(
         "{} has schema version {found}, this program knows versions up to {known}; start the newer program again",
         path.display()
     )]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// The version found.
         found: i32,
-        /// The newest version known here.
         known: i32,
     },
-    /// The contents contradict themselves.
     #[error("{} is damaged: {reason}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What was found.
-        reason: String,
-    },
-    /// A stored value cannot be opened. Nothing was changed.
+    Damaged { path: PathBuf, reason: Damage },
+    /// A stored value cannot be decrypted. The file is unchanged.
     #[error("cannot read {key} in {}: {reason}", path.display())]
     Sealed {
-        /// The file.
         path: PathBuf,
-        /// The value's key.
         key: String,
-        /// Why.
-        reason: String,
+        reason: SealError,
     },
-    /// A file operation failed.
     #[error("cannot open {}", path.display())]
     File {
-        /// The file or directory.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// SQLite failed.
     #[error("cannot open database {}", path.display())]
     Database {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: rusqlite::Error,
     },
+}
+
+/// What is wrong with a database that contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    #[error("it has schema version {0}, which never existed")]
+    SchemaVersion(i32),
+    #[error("key {0} is stored twice")]
+    DuplicateKey(String),
+    #[error("key {0} has an impossible revision")]
+    ImpossibleRevision(String),
 }

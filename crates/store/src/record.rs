@@ -1,25 +1,23 @@
-//! The nouns of the store: records, events, operations and pages. Data only, no behaviour.
+//! Records, events, operations and pages.
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// The number of a write. One counter for the whole store; it never goes backwards, not even over a
-/// crash, but it may skip numbers.
+/// The number of a write. One counter for the whole store; it never goes back, not even after a crash, but it
+/// may skip numbers.
 pub type Revision = u64;
 
-/// One key's value at one revision, with the head the caller parsed out of it.
+/// A key's value at one revision, with the head that the caller parsed from it.
 pub struct Record<H> {
-    /// The key.
     pub key: Arc<str>,
-    /// The stored bytes.
     pub value: Bytes,
     /// The revision of the write that created the key.
     pub created: Revision,
     /// The revision of the write that stored this value.
     pub modified: Revision,
-    /// What the caller wants to know of the value without parsing it again.
+    /// The parsed part of the value.
     pub head: H,
 }
 
@@ -36,13 +34,11 @@ impl<H> fmt::Debug for Record<H> {
 
 /// What one write did to one key.
 pub struct Event<H> {
-    /// The revision of the write.
     pub revision: Revision,
-    /// The key written.
     pub key: Arc<str>,
-    /// What stood there before; `None` when the key was created.
+    /// `None` when the key was created.
     pub before: Option<Arc<Record<H>>>,
-    /// What stands there now; `None` when the key was deleted.
+    /// `None` when the key was deleted.
     pub after: Option<Arc<Record<H>>>,
 }
 
@@ -62,38 +58,26 @@ impl<H> fmt::Debug for Event<H> {
 pub enum Durability {
     /// Answered after the sync; survives a crash and a power cut.
     Synced,
-    /// Visible at once, on disk within [`Options::lazy_flush`](crate::Options::lazy_flush): for
-    /// heartbeats, whose loss costs no more than a heartbeat.
+    /// Visible at once, on disk within [`Options::lazy_flush`](crate::Options::lazy_flush). For
+    /// heartbeats, where a crash loses no more than one.
     Lazy,
 }
 
 /// One write.
 pub enum Op<H> {
     /// Store a key that must not exist yet.
-    Create {
-        /// The key.
-        key: String,
-        /// The bytes to store.
-        value: Bytes,
-        /// The head of those bytes.
-        head: H,
-    },
+    Create { key: String, value: Bytes, head: H },
     /// Replace a value that must still be the one of revision `expected`.
     Update {
-        /// The key.
         key: String,
         /// The [`Record::modified`] the caller last saw.
         expected: Revision,
-        /// The bytes to store.
         value: Bytes,
-        /// The head of those bytes.
         head: H,
-        /// Whether the answer waits for the disk.
         durability: Durability,
     },
     /// Remove a key whose value must still be the one of revision `expected`.
     Delete {
-        /// The key.
         key: String,
         /// The [`Record::modified`] the caller last saw.
         expected: Revision,
@@ -108,7 +92,6 @@ impl<H> Op<H> {
         }
     }
 
-    /// How many value bytes this operation brings along.
     pub(crate) fn value_bytes(&self) -> usize {
         match self {
             Self::Create { value, .. } | Self::Update { value, .. } => value.len(),
@@ -130,7 +113,6 @@ impl<H> Op<H> {
 
 /// A write that was accepted.
 pub struct Written<H> {
-    /// The revision of the write.
     pub revision: Revision,
     /// The record as stored, or for [`Op::Delete`] the record removed.
     pub record: Arc<Record<H>>,
@@ -157,10 +139,17 @@ impl<H> fmt::Debug for Written<H> {
 /// Part of a range, in key order.
 #[derive(Debug)]
 pub struct Page<H> {
-    /// The revision whose state the page shows: a watch from here misses and repeats nothing.
+    /// The revision of this state: a watch from here misses and repeats nothing.
     pub revision: Revision,
-    /// The records.
     pub records: Vec<Arc<Record<H>>>,
     /// How many more keys of the range follow the last record.
     pub remaining: usize,
+}
+
+/// Past events, in revision order.
+#[derive(Debug)]
+pub struct History<H> {
+    pub events: Vec<Arc<Event<H>>>,
+    /// The events are complete up to this revision.
+    pub revision: Revision,
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use bytes::Bytes;
-use kennel_store::{Opened, Seal};
+use kennel_store::{Opened, Seal, SealError};
 
 pub use keyfile::KeyFileError;
 use keyfile::{Contents, KEY_BYTES};
@@ -138,13 +138,13 @@ impl Seal for Keyring {
         Some([&[VERSION], &wanted.id[..], nonce.as_ref(), &sealed].concat())
     }
 
-    fn open(&self, key: &str, stored: Bytes) -> Result<Opened, String> {
+    fn open(&self, key: &str, stored: Bytes) -> Result<Opened, SealError> {
         if stored.first() == Some(&VERSION) {
-            return self.decrypt(key, &stored);
+            return Ok(self.decrypt(key, &stored)?);
         }
         if is_encrypted(key) && stored.first() != Some(&b'{') {
             let words = "it is neither an object nor encrypted in a way that this version knows";
-            return Err(words.to_owned());
+            return Err(words.into());
         }
         Ok(Opened {
             value: stored,

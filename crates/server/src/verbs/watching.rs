@@ -125,16 +125,14 @@ type Past = Vec<(Arc<Shared>, Change)>;
 /// What happened after a revision, and up to where that is known.
 fn past(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(Past, u64)> {
     let prefix = object::prefix(place.row, None);
-    let watch = api.store.watch(&prefix, version);
-    let mut watch = watch.map_err(|compacted| read::too_old(version, compacted.oldest))?;
-    let replay = watch.try_next().and_then(Result::ok).unwrap_or_default();
-    // A revision from the future is waited for in silence, as upstream does.
-    let covered = watch.progress().unwrap_or(version).max(version);
-    let concerned = replay.into_iter().filter_map(|event| {
+    let history = api.store.history(&prefix, version);
+    let history = history.map_err(|compacted| read::too_old(version, compacted.oldest))?;
+    let concerned = history.events.into_iter().filter_map(|event| {
         let change = Change::of(&event, filter)?;
         Some((Arc::new(Shared::new(event)), change))
     });
-    Ok((concerned.collect(), covered))
+    // A watch from a future revision waits for it without an error, as upstream does.
+    Ok((concerned.collect(), history.revision))
 }
 
 /// A watch on a collection that is always empty: nothing but the bookmarks that were asked for.

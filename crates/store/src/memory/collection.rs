@@ -1,6 +1,6 @@
-//! One collection: the keys under one prefix, their recent history and who watches them.
+//! One collection: the keys under one prefix, their recent history and their watchers.
 //!
-//! Splitting the keys this way keeps a busy kind from slowing readers of a quiet one.
+//! Each collection has locks of its own, so that writes of a busy kind do not block readers of another.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, RwLock};
@@ -10,14 +10,13 @@ use super::registry::Registry;
 use super::ring::Ring;
 use crate::record::{Event, Record, Revision};
 
-/// The keys under one prefix.
 pub(super) struct Collection<H> {
     prefix: Box<str>,
     pub(super) table: RwLock<Table<H>>,
     pub(super) watchers: Mutex<Registry<H>>,
 }
 
-/// What a collection's lock protects: the current state and how it came about.
+/// Current state and recent history.
 pub(super) struct Table<H> {
     pub(super) index: BTreeMap<Arc<str>, Arc<Record<H>>>,
     pub(super) ring: Ring<H>,
@@ -25,7 +24,7 @@ pub(super) struct Table<H> {
 
 impl<H> Collection<H> {
     pub(super) fn new(prefix: &str, records: Vec<Arc<Record<H>>>, revision: Revision) -> Self {
-        // Collecting sorts once and builds the tree from below, much faster than inserting.
+        // Collecting sorts once and builds the tree bottom-up, much faster than inserting.
         let index = records
             .into_iter()
             .map(|r| (Arc::clone(&r.key), r))
@@ -42,7 +41,7 @@ impl<H> Collection<H> {
 }
 
 impl<H> Table<H> {
-    /// Performs one event; returns by how many bytes history grew.
+    /// Applies one event; returns by how many bytes history grew.
     pub(super) fn apply(&mut self, event: &Arc<Event<H>>, now: Instant) -> usize {
         match &event.after {
             Some(record) => self
@@ -54,7 +53,7 @@ impl<H> Table<H> {
     }
 }
 
-/// Something with a key prefix, so that the search below serves both strings and collections.
+/// Implemented by strings and collections, so that the search below works on both.
 pub(super) trait Prefixed {
     fn prefix(&self) -> &str;
 }
@@ -71,8 +70,8 @@ impl<H> Prefixed for Collection<H> {
     }
 }
 
-/// The index of the collection a key lives in: the one with the longest fitting prefix. `sorted`
-/// begins with the empty prefix.
+/// The index of the collection of a key: the one with the longest matching prefix. `sorted` begins with the
+/// empty prefix.
 pub(super) fn home(sorted: &[impl Prefixed], key: &str) -> usize {
     let greater = sorted.partition_point(|collection| collection.prefix() <= key);
     (0..greater)

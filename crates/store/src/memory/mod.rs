@@ -1,7 +1,7 @@
-//! The store's memory: an ordered index, an event ring and watchers per collection.
+//! The in-memory state: an ordered index, a ring of recent events and the watchers of each collection.
 //!
-//! It knows nothing of disks: an engine decides and persists writes, then hands them over with
-//! [`Memory::publish`], in revision order and from one thread at a time.
+//! An engine decides and persists writes, then calls [`Memory::publish`] in revision order and from one thread at a
+//! time.
 
 mod collection;
 mod page;
@@ -21,29 +21,26 @@ use self::collection::{Collection, Table};
 use self::ring::Dropped;
 use self::watch::Watcher;
 use crate::error::{Compacted, RangeAtError};
-use crate::record::{Event, Page, Record, Revision};
+use crate::record::{Event, History, Page, Record, Revision};
 
-/// The bounds of a [`Memory`].
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How much memory history may hold at most, all collections together.
+    /// Maximum memory of the history of all collections.
     pub history_bytes: usize,
-    /// How much of that it may always hold. Beyond it there is as much history as there is state: who has
-    /// missed more than that is served as well by listing again.
-    pub history_least: usize,
-    /// How long history is kept.
+    /// History may always use this much. Above it, history is limited to the size of the state: a client that
+    /// has missed more can as well list again.
+    pub history_min_bytes: usize,
     pub history_age: Duration,
-    /// How many live events a watcher may leave unread.
+    /// How many live events a watch may buffer.
     pub watch_buffer: usize,
 }
 
-/// Current state, recent history and watchers.
 pub struct Memory<H> {
-    /// Sorted by prefix; the first has the empty prefix and takes what no other wants.
+    /// Sorted by prefix; the first has the empty prefix and takes all other keys.
     collections: Vec<Collection<H>>,
-    /// The last revision whose effect readers see.
+    /// The last visible revision.
     revision: AtomicU64,
-    /// The last revision whose events have been put into every watcher's buffer.
+    /// The last revision whose events are in the buffers of all watchers.
     delivered: AtomicU64,
     history_bytes: AtomicUsize,
     /// The bytes of the current values.
@@ -83,12 +80,10 @@ impl<H> Memory<H> {
         }
     }
 
-    /// The last visible revision.
     pub fn revision(&self) -> Revision {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// The current record of a key.
     pub fn get(&self, key: &str) -> Option<Arc<Record<H>>> {
         let home = collection::home(&self.collections, key);
         read(&self.collections[home].table).index.get(key).cloned()
@@ -100,7 +95,7 @@ impl<H> Memory<H> {
         page::current(
             &tables,
             revision,
-            page::Cut {
+            page::PageRequest {
                 prefix,
                 after,
                 limit,
@@ -124,7 +119,7 @@ impl<H> Memory<H> {
         Ok(page::past(
             &tables,
             revision,
-            page::Cut {
+            page::PageRequest {
                 prefix,
                 after,
                 limit,
@@ -132,28 +127,36 @@ impl<H> Memory<H> {
         ))
     }
 
-    /// See [`Store::watch`](crate::Store::watch).
-    pub fn watch(self: &Arc<Self>, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
-        let homes = collection::spanned(&self.collections, prefix);
-        // The registries stay locked from reading the rings until the watcher is in: whatever is
-        // appended meanwhile is delivered after the lock is free, and finds the watcher.
-        let mut registries: Vec<_> = homes
-            .iter()
-            .map(|&home| lock(&self.collections[home].watchers))
-            .collect();
+    /// See [`Store::history`](crate::Store::history).
+    pub fn history(&self, prefix: &str, after: Revision) -> Result<History<H>, Compacted> {
         let (tables, current) = self.snapshot(prefix);
         reachable(&tables, after)?;
-        let mut replay: Vec<Arc<Event<H>>> = tables
+        let mut events: Vec<Arc<Event<H>>> = tables
             .iter()
             .flat_map(|table| table.ring.since(after))
             .filter(|event| event.key.starts_with(prefix))
             .cloned()
             .collect();
-        drop(tables);
-        if homes.len() > 1 {
-            replay.sort_unstable_by_key(|event| event.revision);
+        if tables.len() > 1 {
+            events.sort_unstable_by_key(|event| event.revision);
         }
-        let watcher = Arc::new(Watcher::new(prefix, replay, current.max(after)));
+        Ok(History {
+            events,
+            revision: current.max(after),
+        })
+    }
+
+    /// See [`Store::watch`](crate::Store::watch).
+    pub fn watch(self: &Arc<Self>, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
+        let homes = collection::spanned(&self.collections, prefix);
+        // The registries stay locked from reading the rings until the watcher is registered, so that events
+        // published meanwhile are delivered to it.
+        let mut registries: Vec<_> = homes
+            .iter()
+            .map(|&home| lock(&self.collections[home].watchers))
+            .collect();
+        let History { events, revision } = self.history(prefix, after)?;
+        let watcher = Arc::new(Watcher::new(prefix, events, revision));
         for registry in &mut registries {
             registry.insert(&watcher);
         }
@@ -161,16 +164,16 @@ impl<H> Memory<H> {
         Ok(Watch::new(Arc::clone(self), watcher))
     }
 
-    /// Makes a batch of events visible, all at once, and puts them before the watchers. `last` is the
-    /// batch's last revision.
+    /// Makes a batch of events visible, all at once, and delivers them to watchers. `last` is the batch's last
+    /// revision.
     pub fn publish(&self, events: &[Arc<Event<H>>], last: Revision, now: Instant) {
         let homes: Vec<usize> = events
             .iter()
             .map(|e| collection::home(&self.collections, &e.key))
             .collect();
-        // All touched tables are locked while the revision moves, so no reader can see part of a
-        // batch, or a state under the wrong revision.
-        let mut tables = self.touched(&homes, |collection| write(&collection.table));
+        // All changed tables are locked while the revision moves, so that no reader sees part of a batch, or
+        // a state with the wrong revision.
+        let mut tables = self.lock_each(&homes, |collection| write(&collection.table));
         let mut grown = 0;
         for (event, &home) in events.iter().zip(&homes) {
             if let Some(table) = &mut tables[home] {
@@ -190,7 +193,7 @@ impl<H> Memory<H> {
         let size = |record: &Option<Arc<Record<H>>>| record.as_ref().map_or(0, |r| r.value.len());
         let added = events.iter().map(|event| size(&event.after)).sum();
         let removed = events.iter().map(|event| size(&event.before)).sum();
-        // In this order it never goes below zero, and only one thread publishes.
+        // Added first, so that it never goes below zero; only one thread publishes.
         self.state_bytes.fetch_add(added, Ordering::Relaxed);
         self.state_bytes.fetch_sub(removed, Ordering::Relaxed);
     }
@@ -198,15 +201,15 @@ impl<H> Memory<H> {
     fn history_allowed(&self) -> usize {
         let Limits {
             history_bytes,
-            history_least,
+            history_min_bytes,
             ..
         } = self.limits;
         let state = self.state_bytes.load(Ordering::Relaxed);
-        state.max(history_least).min(history_bytes)
+        state.max(history_min_bytes).min(history_bytes)
     }
 
     fn deliver(&self, events: &[Arc<Event<H>>], homes: &[usize]) {
-        let mut registries = self.touched(homes, |collection| lock(&collection.watchers));
+        let mut registries = self.lock_each(homes, |collection| lock(&collection.watchers));
         for (event, &home) in events.iter().zip(homes) {
             if let Some(registry) = &mut registries[home] {
                 registry.deliver(event, self.limits.watch_buffer);
@@ -214,8 +217,8 @@ impl<H> Memory<H> {
         }
     }
 
-    /// Locks each collection named in `homes` once, in ascending order.
-    fn touched<'a, G>(
+    /// Locks each collection in `homes` once, in ascending order.
+    fn lock_each<'a, G>(
         &'a self,
         homes: &[usize],
         acquire: impl Fn(&'a Collection<H>) -> G,
@@ -233,8 +236,8 @@ impl<H> Memory<H> {
             .collect()
     }
 
-    /// Takes history from the collection that holds most of it, so that a busy collection never
-    /// costs a quiet one its past.
+    /// Drops history of the collection that has most of it, so that a busy collection does not displace the
+    /// history of a quiet one.
     fn enforce_history_bytes(&self) {
         let allowed = self.history_allowed();
         while self.history_bytes.load(Ordering::Relaxed) > allowed {
@@ -248,7 +251,7 @@ impl<H> Memory<H> {
             if dropped.bytes == 0 {
                 return;
             }
-            self.forget(dropped);
+            self.release(dropped);
         }
     }
 
@@ -260,41 +263,30 @@ impl<H> Memory<H> {
         for collection in &self.collections {
             if read(&collection.table).ring.has_older(cutoff) {
                 let dropped = write(&collection.table).ring.drop_older(cutoff);
-                self.forget(dropped);
+                self.release(dropped);
             }
         }
     }
 
-    /// See [`Store::compact`](crate::Store::compact).
-    pub fn compact(&self, revision: Revision) {
-        let revision = revision.min(self.revision());
-        for collection in &self.collections {
-            let dropped = write(&collection.table).ring.compact(revision);
-            self.forget(dropped);
-        }
-    }
-
-    /// Accounts for dropped history and frees it, with no lock held.
-    fn forget(&self, dropped: Dropped<H>) {
+    /// Subtracts dropped history from the total and frees it, with no lock held.
+    fn release(&self, dropped: Dropped<H>) {
         self.history_bytes
             .fetch_sub(dropped.bytes, Ordering::Relaxed);
         drop(dropped);
     }
 
-    /// How many bytes history holds.
     pub fn history_bytes(&self) -> usize {
         self.history_bytes.load(Ordering::Relaxed)
     }
 
-    /// Ends all watches, now and later, once they have read what was delivered.
+    /// Ends all current and future watches after the events that were delivered.
     pub fn close(&self) {
         for collection in &self.collections {
             lock(&collection.watchers).close();
         }
     }
 
-    /// The collections that may hold keys with this prefix, locked for reading, and the revision
-    /// they stand at.
+    /// The collections that may hold keys with this prefix, locked for reading, and their revision.
     fn snapshot(&self, prefix: &str) -> (Vec<RwLockReadGuard<'_, Table<H>>>, Revision) {
         let tables = collection::spanned(&self.collections, prefix)
             .into_iter()
@@ -330,8 +322,8 @@ fn reachable<H>(
     }
 }
 
-// A panic elsewhere while a lock was held leaves the tables as consistent as they were: each change
-// below is a single insert or push. So poison is ignored.
+// Poisoning is ignored: each change under these locks is a single insert or push, so a panic leaves the tables
+// consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Who watches a collection, found by key without going past every watcher.
+//! The watchers of a collection, found by key without scanning all of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,9 +9,8 @@ use crate::record::Event;
 
 type ByPrefix<H> = BTreeMap<Box<str>, Vec<Arc<Watcher<H>>>>;
 
-/// Watchers by the length of their prefix, then by the prefix. A key has one prefix of each length
-/// and few lengths occur, so finding a key's watchers costs a handful of lookups however many there
-/// are.
+/// Watchers by the length of their prefix, then by the prefix. A key has one prefix of each length and few
+/// lengths occur, so finding a key's watchers takes a handful of lookups.
 pub(super) struct Registry<H> {
     by_length: BTreeMap<usize, ByPrefix<H>>,
     closed: bool,
@@ -27,7 +26,7 @@ impl<H> Default for Registry<H> {
 }
 
 impl<H> Registry<H> {
-    /// Adds a watcher; once the registry is closed it is ended instead.
+    /// Adds a watcher, or ends it if the registry is closed.
     pub(super) fn insert(&mut self, watcher: &Arc<Watcher<H>>) {
         if self.closed {
             watcher.end(WatchEnd::Closed);
@@ -59,15 +58,15 @@ impl<H> Registry<H> {
         }
     }
 
-    /// Offers an event to everyone whose prefix fits; who has no room left is out.
-    pub(super) fn deliver(&mut self, event: &Arc<Event<H>>, room: usize) {
+    /// Delivers an event to the watchers of its key; removes those whose buffer is full.
+    pub(super) fn deliver(&mut self, event: &Arc<Event<H>>, buffer_size: usize) {
         for (&length, same_length) in self.by_length.range_mut(..=event.key.len()) {
             let Some(prefix) = event.key.get(..length) else {
                 continue;
             };
             if let Some(watchers) = same_length.get_mut(prefix) {
-                // An emptied list stays until its watches are dropped; they remove it.
-                watchers.retain(|watcher| watcher.offer(event, room) == Offer::Taken);
+                // Dropping a watch removes its list if that is empty.
+                watchers.retain(|watcher| watcher.offer(event, buffer_size) == Offer::Taken);
             }
         }
     }

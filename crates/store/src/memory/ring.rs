@@ -1,4 +1,4 @@
-//! The recent events of one collection, oldest first, bounded by bytes and age from outside.
+//! The recent events of one collection, oldest first. Callers bound it by bytes and age.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use crate::record::{Event, Revision};
 
-/// What an event costs beyond the value it alone keeps alive: the event, the superseded record with
-/// its head and key, and the ring's slot. An estimate: heads are the caller's and not looked into.
+/// Estimated memory of an event beyond the superseded value: the event, the superseded record with its head and
+/// key, and the slot.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
-/// A ring smaller than this is not worth shrinking.
+/// Smaller rings are not shrunk.
 const SHRINK_ABOVE_EVENTS: usize = 1024;
 
 struct Slot<H> {
@@ -18,21 +18,20 @@ struct Slot<H> {
     at: Instant,
 }
 
-/// Events in revision order.
 pub(super) struct Ring<H> {
     slots: VecDeque<Slot<H>>,
     bytes: usize,
-    /// Events up to here are gone; a watch may start here or later.
+    /// Events up to here have been dropped; a watch may start here or later.
     compacted: Revision,
 }
 
-/// Events taken out of a ring, to be freed once its lock is released.
+/// Events removed from a ring, to be freed after its lock is released.
 pub(super) struct Dropped<H> {
     pub(super) bytes: usize,
     _slots: Vec<Slot<H>>,
 }
 
-/// What dropping the event would free. The value after it is either current or the value before
+/// The memory that dropping the event frees. The value after it is either current or the value before
 /// some later event, so only the value before it counts.
 fn cost<H>(event: &Event<H>) -> usize {
     EVENT_OVERHEAD_BYTES + event.before.as_ref().map_or(0, |record| record.value.len())
@@ -47,7 +46,7 @@ impl<H> Ring<H> {
         }
     }
 
-    /// Appends an event and returns what it costs.
+    /// Appends an event and returns its cost in bytes.
     pub(super) fn push(&mut self, event: Arc<Event<H>>, at: Instant) -> usize {
         debug_assert!(
             self.slots
@@ -97,13 +96,6 @@ impl<H> Ring<H> {
     /// Drops the events that happened before `cutoff`.
     pub(super) fn drop_older(&mut self, cutoff: Instant) -> Dropped<H> {
         self.drop_while(|slot| slot.at < cutoff)
-    }
-
-    /// Drops the events up to and including a revision, and refuses to go back behind it.
-    pub(super) fn compact(&mut self, revision: Revision) -> Dropped<H> {
-        let dropped = self.drop_while(|slot| slot.event.revision <= revision);
-        self.compacted = self.compacted.max(revision);
-        dropped
     }
 
     fn drop_while(&mut self, mut old: impl FnMut(&Slot<H>) -> bool) -> Dropped<H> {

@@ -1,4 +1,4 @@
-//! The bounds of memory: what history and watchers may hold, and when they let go.
+//! The bounds of history and watch buffers.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn memory(limits: Limits) -> Arc<Memory<()>> {
 fn unlimited() -> Limits {
     Limits {
         history_bytes: usize::MAX,
-        history_least: usize::MAX,
+        history_min_bytes: usize::MAX,
         history_age: 5 * MINUTE,
         watch_buffer: 4,
     }
@@ -77,7 +77,7 @@ fn history_ends_at_its_age() {
 }
 
 #[test]
-fn a_busy_collection_does_not_cost_a_quiet_one_its_history() {
+fn a_busy_collection_does_not_displace_the_history_of_a_quiet_one() {
     let limit = 64 * 1024;
     let memory = memory(Limits {
         history_bytes: limit,
@@ -104,11 +104,11 @@ fn a_busy_collection_does_not_cost_a_quiet_one_its_history() {
 }
 
 #[test]
-fn there_is_as_much_history_as_state_but_never_less_than_the_least() {
+fn history_is_limited_to_the_size_of_the_state_above_a_minimum() {
     let check = |state: usize, expected: usize| {
         let memory = memory(Limits {
             history_bytes: 256 * 1024,
-            history_least: 64 * 1024,
+            history_min_bytes: 64 * 1024,
             ..unlimited()
         });
         let now = Instant::now();
@@ -125,7 +125,7 @@ fn there_is_as_much_history_as_state_but_never_less_than_the_least() {
 }
 
 #[test]
-fn a_slow_watcher_is_cut_off_and_its_memory_freed() {
+fn a_slow_watch_is_ended_and_its_memory_freed() {
     let memory = memory(unlimited());
     let now = Instant::now();
     put(&memory, "/busy/1", 10, now);
@@ -142,7 +142,7 @@ fn a_slow_watcher_is_cut_off_and_its_memory_freed() {
         slow.try_next().map(|end| end.unwrap_err()),
         Some(WatchEnd::TooSlow)
     );
-    memory.compact(6);
+    memory.expire(now + 6 * MINUTE);
     assert!(
         events.iter().all(|event| event.strong_count() == 0),
         "still held by someone"
@@ -156,7 +156,7 @@ fn a_slow_watcher_is_cut_off_and_its_memory_freed() {
 }
 
 #[test]
-fn a_watcher_within_its_bound_keeps_everything() {
+fn a_watch_within_its_bound_misses_nothing() {
     let memory = memory(unlimited());
     let now = Instant::now();
     for _ in 0..10 {
@@ -177,7 +177,7 @@ fn a_watcher_within_its_bound_keeps_everything() {
 }
 
 #[test]
-fn a_dropped_watch_leaves_nothing_behind() {
+fn a_dropped_watch_is_unregistered() {
     let memory = memory(unlimited());
     let watches: Vec<_> = ["", "/busy/", "/busy/1", "/other"]
         .iter()

@@ -1,4 +1,5 @@
-//! One watch: a buffer that the publisher fills and one reader empties. The publisher never waits.
+//! One watch: a bounded buffer that the publisher fills and one reader empties. The publisher never waits; it ends a
+//! watch whose buffer is full.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,27 +12,24 @@ use crate::record::{Event, Revision};
 /// The publisher's side of a watch.
 pub(super) struct Watcher<H> {
     prefix: Box<str>,
-    /// The replay already holds everything up to here.
+    /// The replay includes events up to here.
     registered_at: Revision,
     buffer: Mutex<Buffer<H>>,
     filled: Notify,
 }
 
 struct Buffer<H> {
-    /// History asked for, followed by what happened since.
+    /// The replay, followed by live events.
     events: Vec<Arc<Event<H>>>,
-    /// How many of the events are live ones; the replay does not count against the bound, since its
-    /// size was the reader's choice and the ring's bound limits it.
+    /// The number of live events. The replay does not count against the bound, since the ring bounds it.
     live: usize,
     end: Option<WatchEnd>,
 }
 
-/// What became of an event offered to a watcher.
 #[derive(PartialEq, Eq)]
 pub(super) enum Offer {
-    /// It was taken, or the watcher had it already.
+    /// Also if the replay already had it.
     Taken,
-    /// The watch has ended.
     Ended,
 }
 
@@ -53,7 +51,7 @@ impl<H> Watcher<H> {
         &self.prefix
     }
 
-    pub(super) fn offer(&self, event: &Arc<Event<H>>, room: usize) -> Offer {
+    pub(super) fn offer(&self, event: &Arc<Event<H>>, buffer_size: usize) -> Offer {
         if event.revision <= self.registered_at {
             return Offer::Taken;
         }
@@ -61,7 +59,7 @@ impl<H> Watcher<H> {
         if buffer.end.is_some() {
             return Offer::Ended;
         }
-        if buffer.live >= room {
+        if buffer.live >= buffer_size {
             buffer.end = Some(WatchEnd::TooSlow);
             let released = std::mem::take(&mut buffer.events);
             drop(buffer);
@@ -94,7 +92,7 @@ impl<H> Watcher<H> {
     }
 }
 
-/// The events on the keys under a prefix, from some revision on.
+/// The events on the keys under a prefix, after some revision.
 pub struct Watch<H> {
     memory: Arc<Memory<H>>,
     watcher: Arc<Watcher<H>>,
@@ -110,7 +108,7 @@ impl<H> Watch<H> {
         }
     }
 
-    /// The next events in revision order, at least one. Cancel safe: a dropped call loses nothing.
+    /// The next events in revision order, at least one. Cancel safe.
     pub async fn next(&mut self) -> Result<Vec<Arc<Event<H>>>, WatchEnd> {
         loop {
             if let Some(taken) = self.try_next() {
@@ -120,7 +118,7 @@ impl<H> Watch<H> {
         }
     }
 
-    /// What [`next`](Self::next) would return at once, if anything.
+    /// Like [`next`](Self::next), without waiting.
     pub fn try_next(&mut self) -> Option<Result<Vec<Arc<Event<H>>>, WatchEnd>> {
         let taken = self.watcher.take();
         if let Some(Ok(events)) = &taken
@@ -131,11 +129,10 @@ impl<H> Watch<H> {
         taken
     }
 
-    /// A revision up to which this watch has handed out everything there was: where a new watch may
-    /// go on. It also moves while nothing happens under the prefix. `None` while history asked for
-    /// has not been taken yet.
+    /// A revision up to which this watch has returned all events: a new watch may continue from here. It also
+    /// advances while nothing happens under the prefix. `None` until the replay has been taken.
     pub fn progress(&self) -> Option<Revision> {
-        // In this order: what was delivered before the buffer was seen empty has been taken.
+        // Read first: everything delivered before the buffer is seen empty has been taken.
         let delivered = self.memory.delivered();
         let buffer = lock(&self.watcher.buffer);
         if buffer.events.is_empty() && buffer.end != Some(WatchEnd::TooSlow) {

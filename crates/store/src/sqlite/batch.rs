@@ -1,6 +1,6 @@
-//! Decides which writes of a batch hold, each against memory and the writes before it in the batch.
+//! Decides which writes of a batch succeed: each is compared with memory and the earlier writes of the batch.
 //!
-//! Pure decisions: nothing here is visible to anyone before the writer publishes it.
+//! Nothing becomes visible before the writer publishes it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::record::{Event, Op, Record, Revision, Written};
 
 type Answer<H> = tokio::sync::oneshot::Sender<Result<Written<H>, WriteError<H>>>;
 
-/// Why a write does not hold, and whether only the batch itself says so.
-struct Refusal<H> {
+struct Rejection<H> {
     error: WriteError<H>,
+    /// Caused by an earlier write of the same batch.
     by_batch: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Batch<H> {
     /// One event per accepted write, in revision order.
     pub(super) events: Vec<Arc<Event<H>>>,
     accepted: Vec<(Answer<H>, Written<H>)>,
-    refused: Vec<(Answer<H>, Refusal<H>)>,
+    rejected: Vec<(Answer<H>, Rejection<H>)>,
 }
 
 impl<H: Send + Sync + 'static> Batch<H> {
@@ -37,7 +37,7 @@ impl<H: Send + Sync + 'static> Batch<H> {
         let mut batch = Self {
             events: Vec::with_capacity(requests.len()),
             accepted: Vec::new(),
-            refused: Vec::new(),
+            rejected: Vec::new(),
         };
         for Request { op, answer } in requests {
             match staging.stage(op) {
@@ -53,30 +53,29 @@ impl<H: Send + Sync + 'static> Batch<H> {
                     ));
                     batch.events.push(event);
                 }
-                Err(refusal) => batch.refused.push((answer, refusal)),
+                Err(rejection) => batch.rejected.push((answer, rejection)),
             }
         }
         batch
     }
 
-    /// The last revision given out.
+    /// The last assigned revision.
     pub(super) fn last(&self) -> Option<Revision> {
         self.events.last().map(|event| event.revision)
     }
 
-    /// Tells all callers what was decided.
     pub(super) fn answer(self) {
-        // A send fails only when the caller has gone away; the write stands all the same.
+        // A send fails only when the caller has dropped its future; the write is done all the same.
         for (answer, written) in self.accepted {
             drop(answer.send(Ok(written)));
         }
-        for (answer, refusal) in self.refused {
-            drop(answer.send(Err(refusal.error)));
+        for (answer, rejection) in self.rejected {
+            drop(answer.send(Err(rejection.error)));
         }
     }
 
-    /// Tells all callers that the disk refused. Refusals that hold without the batch stay as they
-    /// are. Deletes are given back for an attempt of their own, unless there was nothing else.
+    /// Answers all callers after a failed commit. Rejections that do not depend on the batch stay as they
+    /// are. Returns deletes for an attempt of their own, unless the batch had nothing else.
     pub(super) fn fail(self, reason: &str) -> Vec<Request<H>> {
         let only_deletes = self.events.iter().all(|event| event.after.is_none());
         let mut deletes = Vec::new();
@@ -91,7 +90,7 @@ impl<H: Send + Sync + 'static> Batch<H> {
                 drop(answer.send(Err(WriteError::Unavailable(reason.to_owned()))));
             }
         }
-        for (answer, Refusal { error, by_batch }) in self.refused {
+        for (answer, Rejection { error, by_batch }) in self.rejected {
             let error = if by_batch {
                 WriteError::Unavailable(reason.to_owned())
             } else {
@@ -105,26 +104,26 @@ impl<H: Send + Sync + 'static> Batch<H> {
 
 struct Staging<'a, H> {
     memory: &'a Memory<H>,
-    /// What the batch has made of the keys it touched.
+    /// The keys that the batch has changed so far.
     changed: HashMap<Arc<str>, Option<Arc<Record<H>>>>,
     last: Revision,
 }
 
 impl<H: Send + Sync + 'static> Staging<'_, H> {
-    fn stage(&mut self, op: Op<H>) -> Result<Arc<Event<H>>, Refusal<H>> {
+    fn stage(&mut self, op: Op<H>) -> Result<Arc<Event<H>>, Rejection<H>> {
         let (before, by_batch) = match self.changed.get(op.key()) {
             Some(changed) => (changed.clone(), true),
             None => (self.memory.get(op.key()), false),
         };
-        let refuse = |error| Err(Refusal { error, by_batch });
+        let reject = |error| Err(Rejection { error, by_batch });
         let revision = self.last + 1;
         let event = match (op, before) {
-            (Op::Create { .. }, Some(current)) => return refuse(WriteError::Exists(current)),
-            (Op::Update { .. } | Op::Delete { .. }, None) => return refuse(WriteError::Missing),
+            (Op::Create { .. }, Some(current)) => return reject(WriteError::Exists(current)),
+            (Op::Update { .. } | Op::Delete { .. }, None) => return reject(WriteError::Missing),
             (Op::Update { expected, .. } | Op::Delete { expected, .. }, Some(current))
                 if current.modified != expected =>
             {
-                return refuse(WriteError::Stale(current));
+                return reject(WriteError::Stale(current));
             }
             (Op::Create { key, value, head }, None) => {
                 let (created, modified) = (revision, revision);

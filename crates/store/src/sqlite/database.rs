@@ -1,5 +1,4 @@
-//! The writer's and the loader's access to the SQLite file: the few statements they need, the block
-//! of reserved revisions, and the log's length. It decides nothing about writes.
+//! The SQLite file: its statements, the block of reserved revisions, and the length of the write-ahead log.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -15,30 +14,28 @@ use crate::seal::Seal;
 /// The database file in the data directory.
 pub const DATABASE_FILE: &str = "kennel.db";
 
-/// Revisions are reserved this many at a time. After a crash the counter goes on behind the reserved
-/// block, so no revision that was shown, but never reached the disk, is given out twice. A block is
-/// over two minutes of 500 lease renewals a second, so that reserving costs next to nothing.
+/// Revisions are reserved this many at a time. After a crash the counter continues after the reserved
+/// block, so that no revision that was visible, but never reached the disk, is assigned twice. A block lasts
+/// over two minutes at 500 lease renewals a second, so that reserving costs next to nothing.
 const REVISION_BLOCK: Revision = 1 << 16;
 
 /// A new block is reserved, along with some other write, when less than this is left: lazy writes
-/// then go on for a while even when the disk takes nothing.
+/// can then continue for a while even when the disk fails.
 const REVISION_LOW: Revision = REVISION_BLOCK / 2;
 
 /// The log is copied into the file after about this many pages (16 MB): rarely enough that a page
 /// rewritten often is copied once, often enough that copying takes tens of milliseconds.
 const CHECKPOINT_PAGES: usize = 4096;
 
-/// The open database.
 pub(super) struct Database {
     connection: Connection,
     path: PathBuf,
-    /// The revision the file stands for: what it was closed with, or the end of the reserved block.
+    /// The revision that the file was closed with, or the end of the reserved block after a crash.
     revision: Revision,
-    /// Revisions up to here may be given out.
+    /// Revisions up to here may be assigned.
     reserved: Revision,
-    /// About how many pages the log holds.
+    /// Approximate length of the log.
     log_pages: usize,
-    /// How values are stored.
     seal: Option<Arc<dyn Seal>>,
     /// The name of the seal that the whole file was last written with.
     sealed_as: String,
@@ -69,13 +66,12 @@ impl Database {
         })
     }
 
-    /// How values are stored.
     pub(super) fn seal(&self) -> Option<&dyn Seal> {
         self.seal.as_deref()
     }
 
-    /// Whether the whole file was last written with the present seal.
-    pub(super) fn is_sealed_as_wanted(&self) -> bool {
+    /// Whether the whole file was last written with the current seal.
+    pub(super) fn has_current_seal(&self) -> bool {
         self.sealed_as == self.seal_name()
     }
 
@@ -83,18 +79,18 @@ impl Database {
         self.seal().map_or("", Seal::name)
     }
 
-    /// Notes that the whole file is written with the present seal.
-    pub(super) fn note_seal(&mut self) -> rusqlite::Result<()> {
+    /// Records that the whole file is written with the current seal.
+    pub(super) fn record_seal(&mut self) -> rusqlite::Result<()> {
         let name = self.seal_name().to_owned();
-        schema::note_seal(&self.connection, &name)?;
+        schema::record_seal(&self.connection, &name)?;
         self.sealed_as = name;
         Ok(())
     }
 
-    /// Leaves nothing in the file and its log but what is stored now. `false`: another process reads the
-    /// log, which therefore stays as it is.
+    /// Removes everything but the current rows from the file and its log. Returns false if another process reads
+    /// the log, which therefore stays.
     pub(super) fn scrub(&mut self) -> rusqlite::Result<bool> {
-        // Everything fits into memory: it is there already. Nothing goes to a disk for temporary files.
+        // The state fits into memory, so no temporary file is written to disk.
         self.connection
             .execute_batch("PRAGMA temp_store = MEMORY; VACUUM; PRAGMA temp_store = DEFAULT;")?;
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -107,7 +103,7 @@ impl Database {
         &self.path
     }
 
-    /// The revision to start from: no greater one was ever shown.
+    /// The revision to start from: no greater one was ever visible.
     pub(super) fn revision(&self) -> Revision {
         self.revision
     }
@@ -137,7 +133,7 @@ impl Database {
         Ok(())
     }
 
-    /// Writes records that memory already shows.
+    /// Writes records that are already visible.
     pub(super) fn commit_lazy<'a, H: 'a>(
         &mut self,
         records: impl Iterator<Item = &'a Arc<Record<H>>>,
@@ -154,7 +150,7 @@ impl Database {
         Ok(())
     }
 
-    /// Makes sure that revisions up to `last` may be given out; returns whether that took a commit.
+    /// Ensures that revisions up to `last` may be assigned; returns whether that took a commit.
     pub(super) fn reserve(&mut self, last: Revision) -> rusqlite::Result<bool> {
         if last <= self.reserved {
             return Ok(false);
@@ -167,7 +163,7 @@ impl Database {
         Ok(true)
     }
 
-    /// The reservation a batch ending at `last` should carry along, if any.
+    /// The reservation to write along with a batch that ends at `last`, if any.
     fn wanted_block(&self, last: Revision) -> Option<Revision> {
         (last + REVISION_LOW > self.reserved).then_some(last + REVISION_BLOCK)
     }
@@ -184,7 +180,7 @@ impl Database {
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
     }
 
-    /// Closes the file, noting that no revision after `last` was given out.
+    /// Closes the file and records that no revision after `last` was assigned.
     pub(super) fn close(mut self, last: Revision) -> rusqlite::Result<()> {
         let transaction = begin(&mut self.connection)?;
         write_reserved(&transaction, last)?;
@@ -194,7 +190,8 @@ impl Database {
     }
 }
 
-/// How long a log was left behind: a server that keeps crashing early must still get to copy it.
+/// The length of a log that a crash left behind: a server that crashes early each time must still get to
+/// checkpoint it.
 fn log_pages(path: &Path) -> usize {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -206,7 +203,7 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// The bytes that stand for a record's value in the file.
+/// The bytes of a record's value in the file.
 fn stored<'a, H>(record: &'a Record<H>, seal: Option<&dyn Seal>) -> Cow<'a, [u8]> {
     let sealed = seal.and_then(|seal| seal.seal(&record.key, &record.value));
     sealed.map_or(Cow::Borrowed(&record.value), Cow::Owned)
@@ -256,7 +253,7 @@ fn write_reserved(transaction: &Transaction<'_>, reserved: Revision) -> rusqlite
     one_row(statement.execute([signed(reserved)])?)
 }
 
-/// The file must hold what memory shows. If a row is missing, somebody else wrote to the file.
+/// Fails if a row is missing that memory has: another process must have written to the file.
 fn one_row(changed: usize) -> rusqlite::Result<()> {
     if changed == 1 {
         Ok(())
@@ -265,7 +262,7 @@ fn one_row(changed: usize) -> rusqlite::Result<()> {
     }
 }
 
-/// How many log pages a write takes: the row's own and those that lead to it.
+/// How many log pages a write takes: the row's own and those of the tree above it.
 fn pages<H>(record: Option<&Record<H>>) -> usize {
     1 + record.map_or(1, |record| record.value.len().div_ceil(PAGE_BYTES))
 }
@@ -275,7 +272,6 @@ fn signed(revision: Revision) -> i64 {
     i64::try_from(revision).expect("revisions stay below 2^63")
 }
 
-/// Reads a revision.
 pub(super) fn unsigned(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Revision> {
     let number: i64 = row.get(at)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(at, number))

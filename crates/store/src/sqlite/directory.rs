@@ -1,4 +1,4 @@
-//! The data directory: made private, and held by one process at a time.
+//! The data directory: private, and locked by one process at a time.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -10,10 +10,10 @@ use rustix::io::Errno;
 
 use crate::error::OpenError;
 
-/// The file whose lock says that the directory is in use.
+/// Locked while the directory is in use.
 pub const LOCK_FILE: &str = "kennel.lock";
 
-/// A directory this process alone may use, until this is dropped.
+/// A lock on the directory, until dropped.
 pub(super) struct Directory {
     lock: File,
 }
@@ -59,15 +59,14 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // Closing the file would do, were there not processes that this one has just forked: until
-        // they run their own program they hold the file, too.
+        // Closing the file is not enough: child processes hold it, too, between fork and exec.
         if let Err(error) = rustix::fs::flock(&self.lock, FlockOperation::Unlock) {
             tracing::warn!(%error, "cannot unlock the data directory");
         }
     }
 }
 
-/// A directory's name lives in its parent, which a power cut may forget unless it is synced.
+/// The name of a new directory survives a power cut only if its parent is synced.
 fn sync_parent(dir: &Path) -> io::Result<()> {
     match dir.parent() {
         Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),

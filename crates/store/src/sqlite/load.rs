@@ -1,4 +1,4 @@
-//! Reads all rows at startup: this thread reads, others parse heads, since parsing is the dearer part.
+//! Loads all rows at startup: one thread reads, others parse heads, which is the more expensive part.
 
 use std::cmp::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::database::{Database, unsigned};
-use crate::error::OpenError;
+use crate::error::{Damage, OpenError};
 use crate::record::{Record, Revision};
-use crate::seal::Seal;
+use crate::seal::{Seal, SealError};
 
-/// Rows handed to a parser at once: enough to make the handing over cheap, few enough that little
-/// is in flight (1 MB at 3 KiB a row).
+/// Rows per message to a parser: enough to make the channel cheap, few enough to keep memory low (1 MB at
+/// 3 KiB a row).
 const CHUNK_ROWS: usize = 256;
 
-/// Chunks waiting for a parser: enough that reader and parsers never wait for each other long.
+/// Capacity of the channel: enough that reader and parsers do not wait for each other long.
 const CHUNKS_IN_FLIGHT: usize = 4;
 
-/// More parsers than this only wait for the reader.
+/// More parsers than this would wait for the reader.
 const PARSERS_MAX: usize = 3;
 
 struct Row {
@@ -28,21 +28,19 @@ struct Row {
     value: Bytes,
 }
 
-/// What a file holds.
 pub(super) struct Loaded<H> {
-    /// All records, in key order.
+    /// In key order.
     pub(super) records: Vec<Arc<Record<H>>>,
-    /// Those of them that are not stored as the seal would store them.
+    /// Those that the current seal would store in another form.
     pub(super) stale: Vec<Arc<Record<H>>>,
 }
 
-/// A value that cannot be opened, and why.
-struct Unopened {
+struct OpenValueError {
     key: Arc<str>,
-    reason: String,
+    reason: SealError,
 }
 
-/// All records in key order, checked for contradictions.
+/// Loads and checks all records.
 pub(super) fn load<H: Send + Sync>(
     database: &Database,
     decode: &(impl Fn(&str, &Bytes) -> H + Sync),
@@ -65,12 +63,12 @@ pub(super) fn load<H: Send + Sync>(
         (read, parsed)
     });
     let path = database.path().to_owned();
-    let mut loaded = gather(parsed).map_err(|Unopened { key, reason }| OpenError::Sealed {
+    let mut loaded = merge(parsed).map_err(|OpenValueError { key, reason }| OpenError::Sealed {
         path: path.clone(),
         key: key.to_string(),
         reason,
     })?;
-    // Each parser's share is in order already, which this sort notices: it only has to merge them.
+    // Each parser's share is sorted already, so this sort only merges them.
     loaded.records.sort_by(by_key);
     read.map_err(|source| OpenError::Database {
         path: path.clone(),
@@ -84,8 +82,8 @@ pub(super) fn load<H: Send + Sync>(
     Ok(loaded)
 }
 
-/// Puts the parsers' shares together, or says which value was not to be had.
-fn gather<H>(shares: Vec<Result<Loaded<H>, Unopened>>) -> Result<Loaded<H>, Unopened> {
+/// Merges the parsers' shares.
+fn merge<H>(shares: Vec<Result<Loaded<H>, OpenValueError>>) -> Result<Loaded<H>, OpenValueError> {
     let mut all = Loaded::default();
     for share in shares {
         let share = share?;
@@ -106,7 +104,7 @@ fn parse<H>(
     chunks: &Mutex<Receiver<Vec<Row>>>,
     seal: Option<&dyn Seal>,
     decode: &impl Fn(&str, &Bytes) -> H,
-) -> Result<Loaded<H>, Unopened> {
+) -> Result<Loaded<H>, OpenValueError> {
     let mut loaded = Loaded::default();
     let mut failed = None;
     loop {
@@ -115,7 +113,7 @@ fn parse<H>(
             loaded.records.sort_unstable_by(by_key);
             return failed.map_or(Ok(loaded), Err);
         };
-        // Taken even after a failure: the reader must not wait for ever.
+        // Receive even after a failure, or the reader would block forever.
         if failed.is_none() {
             let parsed = chunk
                 .into_iter()
@@ -130,7 +128,7 @@ fn parse_row<H>(
     row: Row,
     seal: Option<&dyn Seal>,
     decode: &impl Fn(&str, &Bytes) -> H,
-) -> Result<(), Unopened> {
+) -> Result<(), OpenValueError> {
     let Row {
         key,
         created,
@@ -140,7 +138,7 @@ fn parse_row<H>(
     let (value, is_current) = match seal.map(|seal| seal.open(&key, value.clone())) {
         None => (value, true),
         Some(Ok(opened)) => (opened.value, opened.is_current),
-        Some(Err(reason)) => return Err(Unopened { key, reason }),
+        Some(Err(reason)) => return Err(OpenValueError { key, reason }),
     };
     let head = decode(&key, &value);
     let record = Arc::new(Record {
@@ -188,14 +186,14 @@ fn read_rows(database: &Database, mut send: impl FnMut(Vec<Row>) -> bool) -> rus
     Ok(())
 }
 
-/// What the writer relies on: each key once, each revision already given out.
-fn check<H>(sorted: &[Arc<Record<H>>], revision: Revision) -> Result<(), String> {
+/// Checks what the writer relies on: unique keys, and no revision that was not assigned.
+fn check<H>(sorted: &[Arc<Record<H>>], revision: Revision) -> Result<(), Damage> {
     if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a.key == b.key) {
-        return Err(format!("key {} is stored twice", twice.key));
+        return Err(Damage::DuplicateKey(twice.key.to_string()));
     }
     let impossible = |r: &&Arc<Record<H>>| r.modified > revision || r.created > r.modified;
     match sorted.iter().find(impossible) {
-        Some(record) => Err(format!("key {} has an impossible revision", record.key)),
+        Some(record) => Err(Damage::ImpossibleRevision(record.key.to_string())),
         None => Ok(()),
     }
 }

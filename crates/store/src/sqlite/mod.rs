@@ -1,6 +1,7 @@
 //! The embedded engine: memory for reads, one SQLite file for durability.
 
 mod batch;
+mod counters;
 mod database;
 mod directory;
 mod load;
@@ -8,7 +9,6 @@ mod options;
 mod queue;
 mod reseal;
 mod schema;
-mod stats;
 mod writer;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,19 +21,19 @@ use tokio::sync::oneshot;
 pub use self::database::DATABASE_FILE;
 pub use self::directory::LOCK_FILE;
 pub use self::options::Options;
-pub use self::stats::Stats;
 
+use self::counters::Counters;
 use self::database::Database;
 use self::directory::Directory;
 use self::queue::{Queue, Request};
-use self::stats::Counters;
 use self::writer::Writer;
 use crate::api::Store;
 use crate::error::{Compacted, OpenError, RangeAtError, WriteError};
 use crate::memory::{Memory, Watch};
-use crate::record::{Op, Page, Record, Revision, Written};
+use crate::record::{History, Op, Page, Record, Revision, Written};
+use crate::stats::Stats;
 
-/// A store in one directory. See the crate's documentation for how it works.
+/// A store in one directory.
 pub struct SqliteStore<H: Send + Sync + 'static> {
     memory: Arc<Memory<H>>,
     queue: Arc<Queue<H>>,
@@ -84,18 +84,13 @@ impl<H: Send + Sync + 'static> SqliteStore<H> {
         }))
     }
 
-    /// Finishes queued writes, writes what was lazy, and releases the directory. Reads still work
-    /// afterwards; writes are refused and watches end.
+    /// Finishes queued writes, flushes lazy ones, and releases the directory. Afterwards, reads still
+    /// work, writes fail and watches end.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
         self.queue.close(Some(done));
-        // An error means that the writer is gone already, which is what was asked for.
+        // An error means that the writer has already ended.
         closed.await.unwrap_or_default();
-    }
-
-    /// What the writer has done so far.
-    pub fn stats(&self) -> Stats {
-        self.counters.read()
     }
 }
 
@@ -150,12 +145,12 @@ impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
         })
     }
 
-    fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
-        self.memory.watch(prefix, after)
+    fn history(&self, prefix: &str, after: Revision) -> Result<History<H>, Compacted> {
+        self.memory.history(prefix, after)
     }
 
-    fn compact(&self, revision: Revision) {
-        self.memory.compact(revision);
+    fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
+        self.memory.watch(prefix, after)
     }
 
     fn stats(&self) -> Option<Stats> {

@@ -1,4 +1,4 @@
-//! The way to the writer: many callers push, one thread takes everything at once.
+//! The bounded queue between callers and the writer thread, which takes all queued writes at once.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,48 +8,43 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::error::WriteError;
 use crate::record::{Op, Written};
 
-/// How long the writer waits for company at most: a commit costs as much processor time as encoding
-/// a pod, so on a busy server one commit for ten writes instead of three is a quarter of everything,
-/// and next to a disk's sync a millisecond more is little.
-const COMPANY: Duration = Duration::from_millis(1);
+/// How long the writer waits for more writes to batch: a commit costs as much CPU time as encoding a pod, so
+/// on a busy server one commit for ten writes instead of three saves a quarter of the total, and a
+/// millisecond is little next to a sync.
+const BATCH_DELAY: Duration = Duration::from_millis(1);
 
-/// One write and where its answer goes.
 pub(super) struct Request<H> {
     pub(super) op: Op<H>,
     pub(super) answer: oneshot::Sender<Result<Written<H>, WriteError<H>>>,
 }
 
-/// The store no longer takes writes.
 pub(super) struct Closed;
 
-/// What the writer is woken with.
 pub(super) enum Work<H> {
     /// Writes, oldest first; none when the deadline passed.
     Requests(Vec<Request<H>>),
-    /// Nothing will come any more.
     Closed,
 }
 
-/// A bounded queue of writes.
 pub(super) struct Queue<H> {
-    room: Semaphore,
+    permits: Semaphore,
     state: Mutex<State<H>>,
     filled: Condvar,
 }
 
 struct State<H> {
     requests: Vec<Request<H>>,
-    /// The waiting writer is woken when so many writes are there.
+    /// Wake the waiting writer at this many writes.
     wake_at: Option<usize>,
-    /// How many writes were taken last.
+    /// The size of the last batch taken.
     taken: usize,
     closed: bool,
-    /// Who wants to know when the writer is done.
+    /// Notified when the writer has ended.
     closers: Vec<oneshot::Sender<()>>,
 }
 
 impl<H> Queue<H> {
-    pub(super) fn new(room: usize) -> Self {
+    pub(super) fn new(capacity: usize) -> Self {
         let state = State {
             requests: Vec::new(),
             wake_at: None,
@@ -58,7 +53,7 @@ impl<H> Queue<H> {
             closers: Vec::new(),
         };
         Self {
-            room: Semaphore::new(room.clamp(1, Semaphore::MAX_PERMITS)),
+            permits: Semaphore::new(capacity.clamp(1, Semaphore::MAX_PERMITS)),
             state: Mutex::new(state),
             filled: Condvar::new(),
         }
@@ -70,8 +65,8 @@ impl<H> Queue<H> {
 
     /// Enqueues a write, waiting while the queue is full.
     pub(super) async fn push(&self, request: Request<H>) -> Result<(), Closed> {
-        // The writer gives the room back when it takes the request.
-        self.room.acquire().await.map_err(|_| Closed)?.forget();
+        // The writer returns the permit when it takes the request.
+        self.permits.acquire().await.map_err(|_| Closed)?.forget();
         let mut state = self.state();
         if state.closed {
             return Err(Closed);
@@ -88,14 +83,14 @@ impl<H> Queue<H> {
 
     /// Takes everything queued, waiting until `deadline` while there is nothing.
     ///
-    /// Whoever wrote in the last batch, or came while it was in work, is likely to come again: up to
-    /// so many are waited for, but not long. A lone writer is never kept waiting by this.
+    /// Callers of the last batch, and those that came while it was committed, are likely to write again, so
+    /// this waits briefly for as many. A single writer never waits.
     pub(super) fn take(&self, deadline: Instant) -> Work<H> {
         let mut state = self.state();
-        let company = state.taken + state.requests.len();
+        let expected = state.taken + state.requests.len();
         state = self.wait(state, 1, deadline);
         if !state.requests.is_empty() {
-            state = self.wait(state, company, Instant::now() + COMPANY);
+            state = self.wait(state, expected, Instant::now() + BATCH_DELAY);
         }
         if state.requests.is_empty() && state.closed {
             return Work::Closed;
@@ -103,7 +98,7 @@ impl<H> Queue<H> {
         let requests = std::mem::take(&mut state.requests);
         state.taken = requests.len();
         drop(state);
-        self.room.add_permits(requests.len());
+        self.permits.add_permits(requests.len());
         Work::Requests(requests)
     }
 
@@ -127,17 +122,17 @@ impl<H> Queue<H> {
         state
     }
 
-    /// Takes no more writes; `done` is told when the writer has finished those it has.
+    /// Rejects new writes; `done` is notified when the writer has finished the queued ones.
     pub(super) fn close(&self, done: Option<oneshot::Sender<()>>) {
         let mut state = self.state();
         state.closed = true;
         state.closers.extend(done);
         drop(state);
-        self.room.close();
+        self.permits.close();
         self.filled.notify_one();
     }
 
-    /// The writer's last word: nothing queued will be done, and whoever waits for the end need not.
+    /// Called when the writer ends: rejects what is still queued and notifies callers of `close`.
     pub(super) fn finish(&self) {
         self.close(None);
         let mut state = self.state();

@@ -1,27 +1,26 @@
-//! Rewrites at open what is not stored as the present seal would store it: without a new revision,
-//! without an event, and without leaving what was there before in the file or its log.
+//! Rewrites values at open that the current seal would store differently: without new revisions and events, and
+//! without leaving the old bytes in the file or its log.
 //!
 //! A crash on the way leaves some values in the old form and some in the new one, both readable; the next
-//! open goes on. What the file is sealed with is noted last, so that nothing is left half done.
+//! open continues. The name of the seal is recorded last.
 
 use std::sync::Arc;
 
 use super::database::Database;
 use crate::record::Record;
 
-/// Values rewritten in one transaction: as many as the writer takes at once.
+/// Values rewritten in one transaction, like the writer's batches.
 const BATCH_VALUES: usize = 1024;
-/// Bytes rewritten in one transaction.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Brings the file in line with the seal. `stale` are the records that are stored in another form.
+/// `stale` are the records that are stored in another form.
 pub(super) fn reseal<H>(database: &mut Database, stale: &[Arc<Record<H>>]) -> rusqlite::Result<()> {
-    if stale.is_empty() && database.is_sealed_as_wanted() {
+    if stale.is_empty() && database.has_current_seal() {
         return Ok(());
     }
     tracing::info!(
         values = stale.len(),
-        "rewriting what is stored in another form"
+        "rewriting values that are stored with another key or none"
     );
     let mut rest = stale;
     while !rest.is_empty() {
@@ -33,10 +32,10 @@ pub(super) fn reseal<H>(database: &mut Database, stale: &[Arc<Record<H>>]) -> ru
         rest = later;
     }
     if database.scrub()? {
-        return database.note_seal();
+        return database.record_seal();
     }
     tracing::warn!(
-        "another process reads {}: what it held before stays in its log until the next start",
+        "another process reads {}: old values stay in its log until the next start",
         database.path().display()
     );
     Ok(())
@@ -48,6 +47,6 @@ fn batch_length<H>(records: &[Arc<Record<H>>]) -> usize {
         bytes += record.value.len();
         bytes <= BATCH_BYTES
     };
-    let most = &records[..records.len().min(BATCH_VALUES)];
-    most.iter().take_while(fits).count().max(1)
+    let candidates = &records[..records.len().min(BATCH_VALUES)];
+    candidates.iter().take_while(fits).count().max(1)
 }

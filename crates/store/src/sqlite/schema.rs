@@ -1,7 +1,7 @@
-//! How the SQLite file is recognised, laid out and set up. It reads and writes no records.
+//! The schema of the SQLite file: recognition, creation, settings.
 //!
-//! Rows are numbered by the revision that created their key. That number is unique and growing, so
-//! new rows are appended to one tree without a second one for the keys: memory knows the keys.
+//! The primary key of a row is the revision that created its key. It is unique and growing, so new rows are
+//! appended to one tree, and the keys need no index: memory has them.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -10,16 +10,14 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::error::OpenError;
+use crate::error::{Damage, OpenError};
 
-/// "knnl" in the file's header: marks the file as ours.
+/// "knnl" in the file's header.
 const APPLICATION_ID: i32 = 0x6b6e_6e6c;
 
-/// The newest layout this program knows.
 const SCHEMA_VERSION: i32 = 1;
 
-/// Page cache: the writer appends or rewrites single rows, so a small cache does, and an idle server
-/// stays small.
+/// Page cache. The writer appends or rewrites single rows, so a small cache is enough.
 const CACHE_KIBIBYTES: i64 = 1024;
 
 /// Another process that reads or backs up the file may hold a lock for a moment.
@@ -28,7 +26,7 @@ const BUSY_TIMEOUT_MS: u32 = 2_000;
 /// A row of 3 KiB fits a page of SQLite's default size, and an update rewrites only that page.
 pub(super) const PAGE_BYTES: usize = 4096;
 
-/// Opens the database file, creating and laying it out when there is none.
+/// Opens the database file, creating it when there is none.
 pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => OpenError::NotADatabase {
@@ -64,7 +62,7 @@ fn create_private(path: &Path) -> io::Result<()> {
         .map(drop)
 }
 
-/// Decides whose file this is; returns whether it is an empty one.
+/// Checks that the file is ours; returns whether it is empty.
 fn recognise(
     connection: &Connection,
     path: &Path,
@@ -93,7 +91,7 @@ fn recognise(
         return Err(OpenError::Newer { path, found, known });
     }
     if found < SCHEMA_VERSION {
-        let reason = format!("it has schema version {found}, which never existed");
+        let reason = Damage::SchemaVersion(found);
         return Err(OpenError::Damaged { path, reason });
     }
     Ok(false)
@@ -139,7 +137,7 @@ pub(super) fn sealed_as(connection: &Connection) -> rusqlite::Result<String> {
 }
 
 /// Notes the name of the seal that the whole file is written with.
-pub(super) fn note_seal(connection: &Connection, name: &str) -> rusqlite::Result<()> {
+pub(super) fn record_seal(connection: &Connection, name: &str) -> rusqlite::Result<()> {
     connection.execute_batch(
         "BEGIN IMMEDIATE;
          DROP TABLE IF EXISTS seal;

@@ -1,5 +1,5 @@
-//! The one thread that writes: it drains the queue into one transaction, makes the batch visible
-//! after the sync, and then answers everyone in it.
+//! The writer thread: drains the queue into one transaction, makes the batch visible after the sync, and then
+//! answers its callers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,24 +8,23 @@ use std::time::{Duration, Instant};
 use rusqlite::ErrorCode;
 
 use super::batch::Batch;
+use super::counters::{Counters, add};
 use super::database::Database;
 use super::directory::Directory;
 use super::queue::{Queue, Request, Work};
-use super::stats::{Counters, add};
 use crate::memory::Memory;
 use crate::record::{Event, Record, Revision};
 
-/// Writes in one transaction: beyond this a sync is spread thin enough already, and callers at the
+/// Writes in one transaction. More would hardly lower the cost of a sync per write, and callers at the
 /// front would wait for those behind.
 const BATCH_OPS: usize = 1024;
 
 /// Value bytes in one transaction, so that a batch of large values does not grow without bound.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// How often history is searched for events past their age. Being this much late does no harm.
+/// How often expired history is dropped.
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What the writer thread owns.
 pub(super) struct Writer<H: Send + Sync + 'static> {
     pub(super) memory: Arc<Memory<H>>,
     pub(super) queue: Arc<Queue<H>>,
@@ -35,18 +34,17 @@ pub(super) struct Writer<H: Send + Sync + 'static> {
     pub(super) lazy_flush: Duration,
 }
 
-/// What the writer has to remember between batches.
+/// The writer's state between batches.
 struct Progress<H> {
-    /// The last revision given out, visible or not.
+    /// The last assigned revision, visible or not.
     last: Revision,
     /// Lazy records not on disk yet.
     dirty: BTreeMap<Arc<str>, Arc<Record<H>>>,
-    /// When they are due.
     flush_at: Option<Instant>,
     expire_at: Instant,
 }
 
-/// Leaves the queue closed however the thread ends.
+/// Closes the queue even if the thread panics.
 struct FinishQueue<H>(Arc<Queue<H>>);
 
 impl<H> Drop for FinishQueue<H> {
@@ -58,7 +56,7 @@ impl<H> Drop for FinishQueue<H> {
 impl<H: Send + Sync + 'static> Writer<H> {
     /// Works until the queue is closed and empty.
     pub(super) fn run(mut self) {
-        // Dropped last, so that whoever waits for the end finds the directory free.
+        // Dropped last, so that callers of `close` find the directory unlocked.
         let _finish = FinishQueue(Arc::clone(&self.queue));
         let mut progress = Progress {
             last: self.memory.revision(),
@@ -67,7 +65,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
             expire_at: Instant::now() + EXPIRE_INTERVAL,
         };
         while let Work::Requests(requests) = self.queue.take(progress.deadline()) {
-            for batch in cut(requests) {
+            for batch in split_into_batches(requests) {
                 self.perform(batch, &mut progress);
             }
             self.housekeeping(&mut progress);
@@ -76,8 +74,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
     }
 
     fn perform(&mut self, requests: Vec<Request<H>>, progress: &mut Progress<H>) {
-        // Concurrent writes have no order yet, so the lazy ones may go first and need not wait for
-        // the disk.
+        // Concurrent writes have no order yet, so lazy ones go first and do not wait for the disk.
         let (lazy, synced): (Vec<_>, Vec<_>) = requests
             .into_iter()
             .partition(|request| request.op.is_lazy());
@@ -97,7 +94,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
         match self.database.reserve(last) {
             Ok(committed) => add(&self.counters.batches, usize::from(committed)),
             Err(error) => {
-                batch.fail(&self.complaint(&error));
+                batch.fail(&self.error_text(&error));
                 return;
             }
         }
@@ -120,20 +117,20 @@ impl<H: Send + Sync + 'static> Writer<H> {
             return batch.answer();
         };
         if let Err(error) = self.database.commit(&batch.events) {
-            // A full disk stops a batch at a write, so its end never got there. After other errors
-            // (a failed sync) the batch may turn up after a crash: its revisions are not used again.
+            // A full disk fails a batch before its commit record is written. After other errors (a failed
+            // sync) the batch may reappear after a crash: its revisions are not assigned again.
             if !is_full(&error) {
                 progress.last = last;
             }
-            let deletes = batch.fail(&self.complaint(&error));
-            // What makes room must not fail for want of the room that others asked for.
+            let deletes = batch.fail(&self.error_text(&error));
+            // Deletes free space, so they must not fail because other writes of the batch need some.
             if !deletes.is_empty() {
                 self.perform_synced(deletes, progress);
             }
             return;
         }
         progress.last = last;
-        progress.settle(&batch.events);
+        progress.remove_synced(&batch.events);
         add(&self.counters.batches, 1);
         self.publish(batch, last);
         self.checkpoint_if_long();
@@ -154,8 +151,8 @@ impl<H: Send + Sync + 'static> Writer<H> {
     fn checkpoint(&mut self) {
         match self.database.checkpoint() {
             Ok(()) => add(&self.counters.checkpoints, 1),
-            // Nothing is lost: the log stays and the next attempt copies it.
-            Err(error) => tracing::warn!("{}", self.complaint(&error)),
+            // Nothing is lost: the log stays, and the next checkpoint copies it.
+            Err(error) => tracing::warn!("{}", self.error_text(&error)),
         }
     }
 
@@ -179,7 +176,10 @@ impl<H: Send + Sync + 'static> Writer<H> {
                 self.checkpoint_if_long();
             }
             Err(error) => {
-                tracing::warn!("lazy writes stay in memory: {}", self.complaint(&error));
+                tracing::warn!(
+                    "lazy writes stay in memory for now: {}",
+                    self.error_text(&error)
+                );
                 progress.flush_at = Some(now + self.lazy_flush);
             }
         }
@@ -197,8 +197,7 @@ impl<H: Send + Sync + 'static> Writer<H> {
         drop(self.directory);
     }
 
-    /// What callers are told when SQLite refuses.
-    fn complaint(&self, error: &rusqlite::Error) -> String {
+    fn error_text(&self, error: &rusqlite::Error) -> String {
         let file = self.database.path().display();
         if is_full(error) {
             format!("no space left on the disk of {file}")
@@ -214,8 +213,8 @@ impl<H> Progress<H> {
             .map_or(self.expire_at, |flush_at| flush_at.min(self.expire_at))
     }
 
-    /// What a synced write stored, or removed, no longer waits for the disk.
-    fn settle(&mut self, events: &[Arc<Event<H>>]) {
+    /// A synced write of a key supersedes its lazy one.
+    fn remove_synced(&mut self, events: &[Arc<Event<H>>]) {
         if !self.dirty.is_empty() {
             for event in events {
                 self.dirty.remove(&event.key);
@@ -231,8 +230,7 @@ fn is_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DiskFull)
 }
 
-/// Cuts what was queued into batches.
-fn cut<H>(requests: Vec<Request<H>>) -> Vec<Vec<Request<H>>> {
+fn split_into_batches<H>(requests: Vec<Request<H>>) -> Vec<Vec<Request<H>>> {
     let mut batches: Vec<Vec<Request<H>>> = Vec::new();
     let mut bytes = 0;
     for request in requests {

@@ -1,6 +1,6 @@
-//! A process that opens a store and writes to it, telling on its standard output what it does.
+//! A process that opens a store and writes to it, and reports what it does on its standard output.
 //!
-//! The process is this test binary again, running the same test with [`CHILD`] set. It says, a line
+//! The process is this test binary again, running the same test with [`CHILD`] set. It prints, one line
 //! each: `open R` and a `have` per record after opening, `ready`, then `try` before and `ack` after
 //! every write. The parent kills or traces it and reads the lines.
 
@@ -50,7 +50,7 @@ pub(crate) fn command(wrapper: &[&str], test: &str, dir: &Path) -> Command {
 }
 
 /// Writes one whole line with one system call.
-pub(crate) fn say(line: &impl fmt::Display) {
+pub(crate) fn print(line: &impl fmt::Display) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")
         .and_then(|()| out.flush())
@@ -118,7 +118,7 @@ impl fmt::Display for Line {
 }
 
 impl Line {
-    /// Reads a line; the test harness says things too, which are `None`.
+    /// `None` for lines of the test harness.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         // The harness writes "test name ... " without an end before the child's first line.
         let line = line.rsplit("... ").next().unwrap_or(line);
@@ -193,21 +193,21 @@ fn checksum(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The child's life: opens, reports what it found, and writes `writes` times per task.
-pub(crate) fn live(dir: &Path, writes: usize, longest: usize) -> TestStore {
+/// The child process: opens, reports what it found, and writes `writes` times per task.
+pub(crate) fn run(dir: &Path, writes: usize, longest: usize) -> TestStore {
     let store = open(dir);
-    say(&Line::Open {
+    print(&Line::Open {
         revision: store.revision(),
     });
     for record in store.range("", None, None).records {
         let sequence = sequence(&record.key, &text(&record.value));
-        say(&Line::Have {
+        print(&Line::Have {
             key: record.key.to_string(),
             sequence,
             modified: record.modified,
         });
     }
-    say(&Line::Ready);
+    print(&Line::Ready);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build();
@@ -242,7 +242,7 @@ async fn write_on(store: TestStore, task: usize, writes: usize, longest: usize) 
                 update_op(&key, record.modified, &body, Durability::Synced),
             ),
         };
-        say(&Line::Try {
+        print(&Line::Try {
             kind,
             key: key.clone(),
             sequence: next,
@@ -252,7 +252,7 @@ async fn write_on(store: TestStore, task: usize, writes: usize, longest: usize) 
             .await
             .expect("nobody else writes this key")
             .revision;
-        say(&Line::Ack {
+        print(&Line::Ack {
             kind,
             key,
             sequence: next,

@@ -1,4 +1,4 @@
-//! Kills a writing process again and again, and looks at what it left behind.
+//! Kills a writing process repeatedly, and checks what it left on disk.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ const TEST: &str = "crash::nothing_acknowledged_is_lost";
 /// "Hundreds of times", within half a minute.
 const KILLS: usize = 300;
 /// Time after which no more processes are started, for machines that are much slower.
-const PATIENCE: Duration = Duration::from_secs(35);
+const TIME_LIMIT: Duration = Duration::from_secs(35);
 /// Lines read before the kill, at most: a few batches to a few hundred.
 const LINES_MAX: usize = 600;
 /// The kill then comes this much later, at most: some syncs and commits.
@@ -35,18 +35,18 @@ struct Expectation {
 }
 
 #[derive(Default)]
-struct Witness {
+struct Expected {
     keys: BTreeMap<String, Expectation>,
-    /// The greatest revision any process showed.
+    /// The greatest revision that any process reported.
     shown: Revision,
     acknowledged: usize,
     lazy: usize,
     survived_tries: usize,
 }
 
-impl Witness {
-    /// Takes in what one process said before it died.
-    fn hear(&mut self, lines: &[Line]) {
+impl Expected {
+    /// Processes what one process reported before it died.
+    fn record(&mut self, lines: &[Line]) {
         let ready = lines.contains(&Line::Ready);
         let mut found = BTreeMap::new();
         for line in lines {
@@ -186,7 +186,7 @@ async fn check_watch(dir: &Path, remembered: Revision) -> Revision {
 #[test]
 fn nothing_acknowledged_is_lost() {
     if let Some(dir) = child::directory() {
-        child::live(&dir, usize::MAX, LONGEST);
+        child::run(&dir, usize::MAX, LONGEST);
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -194,10 +194,10 @@ fn nothing_acknowledged_is_lost() {
         .build()
         .unwrap();
     let mut random = fastrand::Rng::new();
-    let mut witness = Witness::default();
+    let mut expected = Expected::default();
     let started = Instant::now();
     let mut kills = 0;
-    while kills < KILLS && started.elapsed() < PATIENCE {
+    while kills < KILLS && started.elapsed() < TIME_LIMIT {
         // One in eight dies while opening.
         let lines = if random.u32(..8) == 0 {
             0
@@ -205,20 +205,20 @@ fn nothing_acknowledged_is_lost() {
             random.usize(..LINES_MAX)
         };
         let delay = Duration::from_micros(random.u64(..DELAY_MAX_US));
-        witness.hear(&run_and_kill(dir.path(), lines, delay));
+        expected.record(&run_and_kill(dir.path(), lines, delay));
         kills += 1;
         if random.u32(..16) == 0 {
-            let left_at = runtime.block_on(check_watch(dir.path(), witness.shown));
-            witness.shown = runtime.block_on(check_watch(dir.path(), left_at));
+            let left_at = runtime.block_on(check_watch(dir.path(), expected.shown));
+            expected.shown = runtime.block_on(check_watch(dir.path(), left_at));
         }
     }
     eprintln!(
         "{kills} kills in {:?}: {} writes acknowledged, {} of them lazy; {} unanswered or lazy ones survived",
         started.elapsed(),
-        witness.acknowledged,
-        witness.lazy,
-        witness.survived_tries
+        expected.acknowledged,
+        expected.lazy,
+        expected.survived_tries
     );
-    assert!(witness.acknowledged > kills, "the processes hardly wrote");
-    assert!(witness.lazy > 0 && witness.survived_tries > 0);
+    assert!(expected.acknowledged > kills, "the processes hardly wrote");
+    assert!(expected.lazy > 0 && expected.survived_tries > 0);
 }

@@ -1,9 +1,9 @@
-//! The store's tests against its public face, in one binary so that they link once.
+//! The store's tests against its public interface, in one binary so that they link once.
 
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "helpers of tests are tests too"
+    reason = "test helpers are test code"
 )]
 
 mod basics;

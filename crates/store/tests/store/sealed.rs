@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kennel_store::{OpenError, Opened, Options, Seal, SqliteStore, Store};
+use kennel_store::{OpenError, Opened, Options, Seal, SealError, SqliteStore, Store};
 use tempfile::TempDir;
 
 use crate::common::{create, delete, options, renew, update, value};
@@ -34,14 +34,14 @@ impl Seal for Turn {
         is_sealed.then(|| [&[MARK, self.pivot], &turned(value, self.pivot)[..]].concat())
     }
 
-    fn open(&self, key: &str, stored: Bytes) -> Result<Opened, String> {
+    fn open(&self, key: &str, stored: Bytes) -> Result<Opened, SealError> {
         let wanted = if key.starts_with("/a/") {
             self.pivot
         } else {
             0
         };
         match &stored[..] {
-            [MARK, 0xff, ..] => Err("nobody knows how to turn 0xff".to_owned()),
+            [MARK, 0xff, ..] => Err("nobody knows how to turn 0xff".into()),
             [MARK, pivot, rest @ ..] => Ok(Opened {
                 value: turned(rest, *pivot).into(),
                 is_current: *pivot == wanted,

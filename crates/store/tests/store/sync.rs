@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use kennel_store::Store as _;
+
 use crate::child::{self, Kind, Line};
 
 /// Writes per task: some dozens of batches.
@@ -136,7 +138,7 @@ fn trace(test: &str, calls: &str, dir: &Path) -> Option<String> {
 #[test]
 fn no_write_is_acknowledged_before_its_sync_returned() {
     if let Some(dir) = child::directory() {
-        child::live(&dir, WRITES, LONGEST);
+        child::run(&dir, WRITES, LONGEST);
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -159,10 +161,10 @@ fn no_write_is_acknowledged_before_its_sync_returned() {
 #[test]
 fn statistics_count_every_sync() {
     if let Some(dir) = child::directory() {
-        let store = child::live(&dir, WRITES_TO_CHECKPOINT, LONGEST);
-        let stats = store.stats();
+        let store = child::run(&dir, WRITES_TO_CHECKPOINT, LONGEST);
+        let stats = store.stats().unwrap();
         assert!(stats.checkpoints > 0 && stats.batches > 0);
-        child::say(&format!("stats {}", stats.syncs));
+        child::print(&format!("stats {}", stats.syncs));
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -1,21 +1,8 @@
-//! Counters of the writer's work, for benchmarks and metrics.
+//! Counts the writer's work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the writer has done since the store was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Writes accepted, lazy ones included.
-    pub writes: u64,
-    /// Lazy writes accepted.
-    pub lazy_writes: u64,
-    /// Transactions committed.
-    pub batches: u64,
-    /// Checkpoints run: the log copied into the database file.
-    pub checkpoints: u64,
-    /// Syncs asked of the disk: one per transaction and three per checkpoint.
-    pub syncs: u64,
-}
+use crate::stats::Stats;
 
 /// A checkpoint syncs the log before copying it and the database file after, and makes the next
 /// commit sync the head of the new log before filling it.
@@ -43,7 +30,6 @@ impl Counters {
     }
 }
 
-/// Adds to a counter.
 pub(super) fn add(counter: &AtomicU64, by: usize) {
     counter.fetch_add(by as u64, Ordering::Relaxed);
 }
