@@ -1,7 +1,6 @@
-//! Node selectors: `nodeSelectorTerms`, as required node affinity uses them, and the preferences of
-//! preferred node affinity.
+//! Node affinity: required (`nodeSelectorTerms`) and preferred.
 //!
-//! Terms are parsed once and matched often. Pod affinity is not here.
+//! Terms are parsed once and matched often.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 use crate::selector::{Operator, Requirement};
 
-/// The only field that node selector terms know.
+/// The only field that node selector terms support.
 pub const NAME_FIELD: &str = "metadata.name";
 
 /// A parsed node selector: matches if any of its terms does.
@@ -24,7 +23,6 @@ struct Term {
     fields: Vec<FieldRequirement>,
 }
 
-/// What one term asks of a node's fields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldRequirement {
     key: String,
@@ -32,17 +30,15 @@ pub struct FieldRequirement {
     negated: bool,
 }
 
-/// One thing that a term asks for.
+/// One requirement of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Of a label.
     Label(&'a Requirement),
-    /// Of a field.
     Field(&'a FieldRequirement),
 }
 
 impl NodeSelector {
-    /// Parses a `NodeSelector` object. Terms that are empty or make no sense match nothing.
+    /// Parses a `NodeSelector` object. Empty and invalid terms match nothing.
     pub fn parse(object: &Value) -> Self {
         let terms = list(object, "nodeSelectorTerms");
         Self {
@@ -50,12 +46,11 @@ impl NodeSelector {
         }
     }
 
-    /// Does a node of this name with these labels match?
     pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         self.terms.iter().any(|term| term.matches(name, labels))
     }
 
-    /// What each term misses in a node of this name with these labels: nothing in one that matches.
+    /// The requirements of each term that a node does not meet; empty for a term that matches.
     pub fn unmet<'a>(
         &'a self,
         name: &'a str,
@@ -71,8 +66,8 @@ impl NodeSelector {
         labels.map(Requirement::key)
     }
 
-    /// The one node that can match, if the terms say so by name: what pins a daemon pod, and what
-    /// lets a scheduler look at one node alone.
+    /// The name of the only node that can match, if the terms name one. Daemon pods are pinned in this way, and
+    /// the scheduler considers only that node.
     pub fn pinned(&self) -> Option<&str> {
         let [term] = self.terms.as_slice() else {
             return None;
@@ -81,7 +76,7 @@ impl NodeSelector {
         term.fields.iter().find(by_name).map(|f| f.value.as_str())
     }
 
-    /// Does it say nothing but which node it is?
+    /// Whether it has no other requirement than the name of one node.
     pub fn only_pins(&self) -> bool {
         let only = |term: &Term| term.labels.is_empty() && term.fields.len() == 1;
         self.pinned().is_some() && self.terms.iter().all(only)
@@ -91,13 +86,13 @@ impl NodeSelector {
 /// One preference of preferred node affinity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Preference {
-    /// How much it counts: 1 to 100.
+    /// 1 to 100.
     pub weight: i64,
     term: Term,
 }
 
 impl Preference {
-    /// Parses a list of `PreferredSchedulingTerm`s; those that are empty or make no sense are none.
+    /// Parses a list of `PreferredSchedulingTerm`s; skips empty and invalid ones.
     pub fn list(terms: &Value) -> Vec<Self> {
         let terms = terms.as_array().into_iter().flatten();
         terms
@@ -109,7 +104,6 @@ impl Preference {
             .collect()
     }
 
-    /// Does a node of this name with these labels have it?
     pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         self.term.matches(name, labels)
     }
@@ -157,17 +151,15 @@ impl Term {
 }
 
 impl FieldRequirement {
-    /// The field's name.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// What it must be, or must not be.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// Must it be something else?
+    /// `NotIn` instead of `In`.
     pub fn negated(&self) -> bool {
         self.negated
     }
@@ -261,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn s2_2_3_empty_and_senseless_terms_match_nothing() {
+    fn s2_2_3_empty_and_invalid_terms_match_nothing() {
         check(&json!([]), false);
         check(&json!([{}]), false);
         check(&label("zone", "In", &[]), false);
@@ -269,8 +261,8 @@ mod tests {
         check(&label("cores", "Gt", &["many"]), false);
         check(&name("In", &["n1", "n2"]), false);
         check(&name("Exists", &[]), false);
-        let senseless = label("zone", "Near", &["a"])[0].clone();
-        check(&json!([senseless, name("In", &["n1"])[0]]), true);
+        let invalid = label("zone", "Near", &["a"])[0].clone();
+        check(&json!([invalid, name("In", &["n1"])[0]]), true);
     }
 
     #[test]

@@ -1,20 +1,17 @@
-//! A count that is either a number or a share of something: `3` or `"25%"`.
+//! A count that is a number or a percentage: `3` or `"25%"`.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// A number, or a percentage of a total that is known only later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntOrPercent {
-    /// So many.
     Int(i64),
-    /// So many of a hundred.
     Percent(i64),
 }
 
 impl IntOrPercent {
-    /// Reads an integer or a percent string; anything else is `None`.
+    /// `None` unless the value is an integer or a percent string.
     pub fn parse(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_i64().map(Self::Int),
@@ -27,11 +24,11 @@ impl IntOrPercent {
         }
     }
 
-    /// The count out of `total`, with shares rounded up.
+    /// The count out of `total`, with percentages rounded up.
     pub fn of_rounded_up(self, total: i64) -> i64 {
         match self {
             Self::Int(count) => count,
-            Self::Percent(share) => share.saturating_mul(total).saturating_add(99) / 100,
+            Self::Percent(percent) => percent.saturating_mul(total).saturating_add(99) / 100,
         }
     }
 }
@@ -40,7 +37,7 @@ impl fmt::Display for IntOrPercent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(count) => write!(f, "{count}"),
-            Self::Percent(share) => write!(f, "{share}%"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
         }
     }
 }
@@ -56,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn s5_1_2_shares_are_rounded_up() {
+    fn s5_1_2_percentages_are_rounded_up() {
         check(&json!(3), 10, Some(3));
         check(&json!("25%"), 10, Some(3));
         check(&json!("20%"), 10, Some(2));

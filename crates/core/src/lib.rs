@@ -1,4 +1,4 @@
-//! The rules of Kennel as pure functions: what should be, given what is.
+//! The rules of Kennel as pure functions.
 //!
 //! ```text
 //!   query strings, LabelSelectors ─▶ selector      taints, tolerations ─▶ taint
@@ -12,17 +12,17 @@
 //!
 //!   node, lease, pod changed · time passes ─▶ lifecycle ─▶ conditions, taints, evictions
 //!
-//!   a pod, and what runs of it · time passes ─▶ pod ─▶ start, stop, its status
+//!   pod, runtime state · time passes ─▶ pod ─▶ start, kill, status
 //!
-//!   certificate request ─▶ certificates ─▶ approve, sign, refuse
+//!   certificate request ─▶ certificates ─▶ approve, sign, deny
 //!
-//!   numbers ─▶ metric ─▶ the text of /metrics
+//!   metrics ─▶ metric ─▶ the text of /metrics
 //!
-//!   everything about one DaemonSet, at one moment ─▶ why ─▶ what is wrong where, and what would help
+//!   snapshot of one DaemonSet ─▶ why ─▶ causes and remedies per node
 //! ```
 //!
-//! Nothing here performs I/O, reads a clock, draws random numbers or awaits: the rooms around this
-//! one do, and hand in what they saw.
+//! No I/O, no clock, no random numbers, no threads and no async: callers pass observations, times and random
+//! numbers in. `clippy.toml` forbids the standard library functions that would break this.
 
 pub mod affinity;
 pub mod backoff;

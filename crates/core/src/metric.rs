@@ -1,24 +1,20 @@
-//! Numbers as Prometheus reads them: what each is called and means, and the page that they are shown on.
+//! Metric descriptions and the Prometheus text format.
 //!
-//! Every number is described once, in a table of the room that counts it ([`metrics!`](crate::metrics)); its page
-//! and the reference both read that. Nothing is counted here.
+//! Each module declares its metrics once, with [`metrics!`](crate::metrics); `/metrics` and the reference
+//! documentation read the same table.
 
 use std::fmt::{Display, Write as _};
 
-/// How a number behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
     Counter,
-    /// It goes up and down.
     Gauge,
-    /// It counts how long things took.
+    /// Of durations in seconds.
     Histogram,
 }
 
 impl Kind {
-    /// Prometheus' word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
@@ -27,26 +23,22 @@ impl Kind {
     }
 }
 
-/// What a number is called and means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name.
     pub name: &'static str,
-    /// How it behaves.
     pub kind: Kind,
-    /// The names of its labels, in the order in which they are written.
+    /// The names of its labels, in the order of output.
     pub labels: &'static [&'static str],
-    /// One sentence.
     pub help: &'static str,
 }
 
-/// Describes the numbers of a room, each as a constant, and all of them as a table:
+/// Declares metrics, each as a static, and all of them as a table:
 ///
 /// ```
 /// kennel_core::metrics! {
 ///     pub METRICS;
 ///     Counter WRITES = "store_writes_total" ["kind"] "Writes accepted.";
-///     Gauge DEPTH = "store_depth" [] "Writes that wait.";
+///     Gauge DEPTH = "store_depth" [] "Queued writes.";
 /// }
 /// assert_eq!(METRICS[0].labels, ["kind"]);
 /// assert_eq!(METRICS[1].name, DEPTH.name);
@@ -63,14 +55,12 @@ macro_rules! metrics {
                 help: $help,
             };
         )+
-        /// The numbers that are shown here.
         $vis static $table: &[&$crate::metric::Metric] = &[$(&$id),+];
     };
 }
 
-/// Someone who has numbers to show.
+/// A source of metrics.
 pub trait Observed: Send + Sync {
-    /// Writes them.
     fn show(&self, page: &mut Page);
 }
 
@@ -79,7 +69,6 @@ pub trait Observed: Send + Sync {
 pub struct Page(String);
 
 impl Page {
-    /// The numbers of all of these.
     pub fn of<'a>(all: impl IntoIterator<Item = &'a dyn Observed>) -> String {
         let mut page = Self::default();
         for one in all {
@@ -88,12 +77,11 @@ impl Page {
         page.0
     }
 
-    /// A number without labels.
     pub fn number(&mut self, metric: &Metric, value: impl Display) {
         self.rows(metric, [("", value)]);
     }
 
-    /// A number's rows: labels as Prometheus writes them (`a="b",c="d"`), and the value.
+    /// Each row has labels in Prometheus format (`a="b",c="d"`) and a value.
     pub fn rows<L: AsRef<str>, V: Display>(
         &mut self,
         metric: &Metric,
@@ -107,7 +95,7 @@ impl Page {
         }
     }
 
-    /// A histogram of seconds: how many took at most so long, how many there are, and how long they took in all.
+    /// `buckets` are upper bounds in seconds with cumulative counts; `sum` is in seconds.
     pub fn histogram(
         &mut self,
         metric: &Metric,
@@ -130,7 +118,7 @@ impl Page {
         let Metric {
             name, kind, help, ..
         } = metric;
-        let kind = kind.word();
+        let kind = kind.as_str();
         write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n")
             .expect("a String takes every write");
     }
@@ -144,7 +132,7 @@ impl Page {
     }
 }
 
-/// The names in labels: `a` and `c` in `a="b",c="d"`.
+/// The label names: `a` and `c` in `a="b",c="d"`.
 fn names(labels: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = labels;
@@ -183,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_shown_as_prometheus_reads_them() {
+    fn metrics_are_printed_in_prometheus_format() {
         let page = Page::of([&Example as &dyn Observed]);
         let has = |line: &str| assert!(page.lines().any(|l| l == line), "{line} in\n{page}");
         has("# HELP c_total How many.");
@@ -197,12 +185,12 @@ mod tests {
         has("took_seconds_sum 40.203");
         has("took_seconds_count 4");
         for metric in METRICS {
-            has(&format!("# TYPE {} {}", metric.name, metric.kind.word()));
+            has(&format!("# TYPE {} {}", metric.name, metric.kind.as_str()));
         }
     }
 
     #[test]
-    fn labels_are_told_from_their_values() {
+    fn label_names_are_found() {
         let check = |labels: &str, expected: &[&str]| assert_eq!(names(labels), expected);
         check("", &[]);
         check("a=\"b\"", &["a"]);

@@ -1,8 +1,6 @@
-//! Whether a string is a name of some form, in the words Kubernetes users know.
+//! Validation of names and other strings, with upstream's messages.
 //!
-//! Each check takes a string and returns what is wrong with it: nothing when it is fine, one
-//! sentence per mistake otherwise. The sentences carry no path and no value; the caller adds both.
-//! This room knows forms only. It must not know kinds, fields or objects.
+//! Each function returns one message per mistake, without path and value, which the caller adds.
 
 mod address;
 mod values;
@@ -17,7 +15,7 @@ pub use values::{
 pub const SUBDOMAIN_LENGTH_MAX: usize = 253;
 /// The longest DNS label, and the longest label value.
 pub const LABEL_LENGTH_MAX: usize = 63;
-/// What generated names are made of: no vowels, so that they spell nothing, and no look-alikes.
+/// The alphabet of generated names: no vowels, so that they form no words, and no look-alikes.
 pub const GENERATED_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// How many characters are appended to `generateName`.
 pub const GENERATED_LENGTH: usize = 5;
@@ -31,7 +29,7 @@ const LABEL_KEY_FORM: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_KEY_WORDS: &str = "must consist of alphanumeric characters, '-', '_' or '.', \
      and must start and end with an alphanumeric character";
 
-/// The sentence for a string that does not have the form `form`.
+/// The message for a string that does not match the regular expression `form`.
 pub fn form_error(words: &str, form: &str, examples: &[&str]) -> String {
     use std::fmt::Write as _;
     let mut text = words.to_owned();
@@ -41,7 +39,7 @@ pub fn form_error(words: &str, form: &str, examples: &[&str]) -> String {
     }
     text.push_str(" (e.g. ");
     for (i, example) in examples.iter().enumerate() {
-        // Upstream's separator really has two blanks.
+        // Upstream's separator has two spaces.
         let or = if i > 0 { " or " } else { "" };
         let _infallible = write!(text, "{or}'{example}', ");
     }
@@ -49,12 +47,12 @@ pub fn form_error(words: &str, form: &str, examples: &[&str]) -> String {
     text
 }
 
-/// The sentence for a number outside `low..=high`.
+/// The message for a number outside `low..=high`.
 pub fn range_error(low: i64, high: i64) -> String {
     format!("must be between {low} and {high}, inclusive")
 }
 
-/// The sentence for a DNS name or key longer than `max`.
+/// The message for a DNS name or key longer than `max`.
 pub fn length_error(max: usize) -> String {
     format!("must be no more than {max} characters")
 }
@@ -88,7 +86,7 @@ fn is_label_key_name(text: &str) -> bool {
     )
 }
 
-/// A DNS-1123 subdomain, such as `example.com`: what most objects are named by.
+/// A DNS-1123 subdomain, such as `example.com`: the form of most object names.
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_LENGTH_MAX {
@@ -207,7 +205,7 @@ fn prefix_errors(prefix: &str) -> Vec<String> {
     if wrong.is_empty() {
         return wrong;
     }
-    // Label keys count bytes where names count characters; only the word differs.
+    // Upstream says "bytes" for label keys and "characters" for names.
     let too_long = length_error(SUBDOMAIN_LENGTH_MAX);
     wrong
         .into_iter()
@@ -274,7 +272,7 @@ pub fn fully_qualified_domain_name(text: &str) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// A `generateName` prefix as it is judged: a trailing dash is fine, something will follow it.
+/// Replaces a trailing dash of a `generateName` prefix, which is valid since a suffix follows.
 pub fn mask_trailing_dash(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {

@@ -1,8 +1,7 @@
 //! Resource quantities: `100m`, `1.5Gi`, `2e3`.
 //!
-//! A [`Quantity`] is an exact number of nano-units with the family of suffixes it was written in.
-//! It parses whatever Kubernetes parses and prints the one canonical spelling. It must never go
-//! through floating point.
+//! A [`Quantity`] is an exact number of nano-units with the family of suffixes it was written in. It accepts what
+//! Kubernetes accepts and prints the canonical form. It never uses floating point.
 
 mod parse;
 
@@ -17,18 +16,16 @@ use thiserror::Error;
 
 const NANOS_PER_UNIT: i128 = 1_000_000_000;
 const NANOS_PER_MILLI: i128 = 1_000_000;
-/// The largest quantity with a binary suffix; larger ones are cut down to it.
+/// The largest quantity with a binary suffix; larger ones are clamped to it.
 const LARGEST_BINARY: i128 = i64::MAX as i128 * NANOS_PER_UNIT;
 
-/// Why a text is no quantity. The words are those Kubernetes answers with.
+/// The messages are upstream's.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum QuantityError {
-    /// The text has another shape than number and suffix.
     #[error(
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Format,
-    /// The suffix is none of the known ones.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
@@ -53,19 +50,17 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Nothing at all.
     pub const ZERO: Self = Self {
         nanos: 0,
         format: Format::DecimalSi,
     };
 
-    /// Reads a quantity. Fractions of a nano-unit round away from zero; amounts beyond what can be
-    /// held are cut down to the largest.
+    /// Fractions of a nano-unit round away from zero; amounts beyond the range are clamped to the largest.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         let (negative, magnitude, format) = parse::read(text)?;
         let tiny = magnitude > 0 && magnitude < NANOS_PER_UNIT;
         let format = match format {
-            // A binary suffix cannot show a part of one, so such a quantity becomes a decimal one.
+            // A binary suffix cannot express fractions of a unit.
             Format::BinarySi if tiny => Format::DecimalSi,
             format => format,
         };
@@ -73,7 +68,7 @@ impl Quantity {
         Ok(Self { nanos, format })
     }
 
-    /// A quantity of a JSON tree, which may be written as a number; zero if it is none.
+    /// Reads a JSON string or number; zero if it is not a quantity.
     pub fn read(value: &Value) -> Self {
         let parsed = match value {
             Value::String(text) => Self::parse(text),
@@ -82,13 +77,11 @@ impl Quantity {
         parsed.unwrap_or(Self::ZERO)
     }
 
-    /// That many whole units.
     pub fn from_units(units: i64, format: Format) -> Self {
         let nanos = i128::from(units) * NANOS_PER_UNIT;
         Self { nanos, format }
     }
 
-    /// That many thousandths.
     pub fn from_milli(milli: i64, format: Format) -> Self {
         let nanos = i128::from(milli) * NANOS_PER_MILLI;
         Self { nanos, format }
@@ -119,12 +112,10 @@ impl Quantity {
         }
     }
 
-    /// Whether the amount is a whole number of units.
     pub fn is_whole(self) -> bool {
         self.nanos % NANOS_PER_UNIT == 0
     }
 
-    /// Whether the amount is nothing.
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
@@ -165,7 +156,7 @@ impl Quantity {
             amount /= 1000;
             thousands += 1;
         }
-        // Past the last suffix only an exponent can say how much it is.
+        // Above the last suffix, only an exponent remains.
         if self.format != Format::DecimalExponent
             && let Some(suffix) = SUFFIXES.get(thousands)
         {

@@ -1,4 +1,4 @@
-//! A set of durations and its quantiles, for those who measure.
+//! A set of durations and its percentiles, for benchmarks.
 
 use std::time::Duration;
 
@@ -15,18 +15,16 @@ impl FromIterator<Duration> for Spread {
 }
 
 impl Spread {
-    /// The duration that so many in a hundred do not exceed; zero when there is none at all.
+    /// The duration that `percent` percent do not exceed; zero for an empty set.
     pub fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).copied().unwrap_or_default()
     }
 
-    /// The middle one.
     pub fn median(&self) -> Duration {
         self.percentile(50)
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.0.len()
     }

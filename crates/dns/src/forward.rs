@@ -1,7 +1,7 @@
-//! Questions for others, and their answers, passed on as they are.
+//! Forwards queries to upstream resolvers and returns their answers unchanged.
 //!
-//! The same question from several askers is asked once. So a question that comes back to us, because those
-//! we ask ask us, waits for itself and ends with the patience of the first: it never multiplies.
+//! Equal queries of several clients are sent once. So if an upstream forwards a query back to this server, the
+//! second query waits for the first and ends with its timeout: it never multiplies.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -18,66 +18,69 @@ use tokio::time::Instant;
 
 use crate::question::HEADER;
 
-/// How long one resolver may take.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long one that did not answer is asked after the others. Without that, every question would wait for
-/// it, and few would be served at all.
-const DOUBT: Duration = Duration::from_secs(10);
-/// How many questions are with others at once.
-const AT_ONCE: usize = 256;
+/// For one upstream.
+const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long an upstream that did not answer is tried after the others. Without this, every query would wait for
+/// its timeout.
+const FAILURE_PENALTY: Duration = Duration::from_secs(10);
+/// How many queries are forwarded at once.
+const MAX_IN_FLIGHT: usize = 256;
 
-/// The way that a packet takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Over {
+pub(crate) enum Transport {
     Udp,
     Tcp,
 }
 
 type Answered = Option<Arc<[u8]>>;
-type Flights = HashMap<(Over, Vec<u8>), Weak<OnceCell<Answered>>>;
+type InFlight = HashMap<(Transport, Vec<u8>), Weak<OnceCell<Answered>>>;
 
 /// See the [module](self).
 pub(crate) struct Forwarder {
     upstreams: Vec<SocketAddr>,
-    room: Semaphore,
-    flights: Mutex<Flights>,
-    /// Until when those who did not answer are doubted.
-    doubts: Mutex<HashMap<SocketAddr, Instant>>,
+    permits: Semaphore,
+    in_flight: Mutex<InFlight>,
+    /// Upstreams that did not answer, and until when they are tried last.
+    failed: Mutex<HashMap<SocketAddr, Instant>>,
 }
 
-/// What others know of a name.
+/// An upstream's answer.
 pub(crate) struct Known {
     pub(crate) addresses: Vec<IpAddr>,
-    /// There is no such name.
-    pub(crate) missing: bool,
+    pub(crate) nxdomain: bool,
 }
 
 impl Forwarder {
     pub(crate) fn new(upstreams: Vec<SocketAddr>) -> Self {
         Self {
             upstreams,
-            room: Semaphore::new(AT_ONCE),
-            flights: Mutex::default(),
-            doubts: Mutex::default(),
+            permits: Semaphore::new(MAX_IN_FLIGHT),
+            in_flight: Mutex::default(),
+            failed: Mutex::default(),
         }
     }
 
-    /// The answer of the first that has one. `end` is where the question in the packet ends.
-    pub(crate) async fn ask(&self, packet: &[u8], end: usize, over: Over) -> Option<Vec<u8>> {
+    /// The answer of the first upstream that has one. `end` is the end of the question in the packet.
+    pub(crate) async fn forward(
+        &self,
+        packet: &[u8],
+        end: usize,
+        transport: Transport,
+    ) -> Option<Vec<u8>> {
         if self.upstreams.is_empty() {
             return None;
         }
         let mut same = packet.get(2..)?.to_vec();
         same.get_mut(HEADER - 2..end - 2)?.make_ascii_lowercase();
-        let flight = self.join((over, same));
+        let shared = self.join((transport, same));
         let exchange = async {
-            let _seat = self.room.acquire().await.ok()?;
-            self.exchange(packet, end, over).await
+            let _permit = self.permits.acquire().await.ok()?;
+            self.exchange(packet, end, transport).await
         };
-        let answered = flight.get_or_init(|| exchange).await.clone();
-        drop(flight);
+        let answered = shared.get_or_init(|| exchange).await.clone();
+        drop(shared);
         let mut answered = answered?.to_vec();
-        // Each asker gets the question back as asked.
+        // Each client gets its own id and the spelling of its question back.
         answered.get_mut(..2)?.copy_from_slice(packet.get(..2)?);
         answered
             .get_mut(HEADER..end)?
@@ -85,34 +88,37 @@ impl Forwarder {
         Some(answered)
     }
 
-    /// The flight of those who ask the same.
-    fn join(&self, same: (Over, Vec<u8>)) -> Arc<OnceCell<Answered>> {
-        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights.len() > 2 * AT_ONCE {
-            flights.retain(|_, flight| flight.strong_count() > 0);
+    /// The cell that equal queries share.
+    fn join(&self, same: (Transport, Vec<u8>)) -> Arc<OnceCell<Answered>> {
+        let mut in_flight = self
+            .in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if in_flight.len() > 2 * MAX_IN_FLIGHT {
+            in_flight.retain(|_, shared| shared.strong_count() > 0);
         }
-        let running = flights.get(&same).and_then(Weak::upgrade);
+        let running = in_flight.get(&same).and_then(Weak::upgrade);
         running.unwrap_or_else(|| {
-            let flight = Arc::new(OnceCell::new());
-            flights.insert(same, Arc::downgrade(&flight));
-            flight
+            let shared = Arc::new(OnceCell::new());
+            in_flight.insert(same, Arc::downgrade(&shared));
+            shared
         })
     }
 
-    /// Asks one after the other. One that failed is believed only if nobody knows better.
-    async fn exchange(&self, packet: &[u8], end: usize, over: Over) -> Answered {
+    /// Tries the upstreams one by one. Returns a failure only if none has a better answer.
+    async fn exchange(&self, packet: &[u8], end: usize, transport: Transport) -> Answered {
         let mut last = None;
         for upstream in self.in_order() {
             let mut packet = packet.to_vec();
             packet[..2].copy_from_slice(&fastrand::u16(..).to_be_bytes());
             let exchange = async {
-                match over {
-                    Over::Udp => ask_udp(upstream, &packet, end).await,
-                    Over::Tcp => ask_tcp(upstream, &packet, end).await,
+                match transport {
+                    Transport::Udp => query_udp(upstream, &packet, end).await,
+                    Transport::Tcp => query_tcp(upstream, &packet, end).await,
                 }
             };
-            let answer = tokio::time::timeout(PATIENCE, exchange).await;
-            self.judge(upstream, matches!(answer, Ok(Ok(_))));
+            let answer = tokio::time::timeout(UPSTREAM_TIMEOUT, exchange).await;
+            self.record(upstream, matches!(answer, Ok(Ok(_))));
             match answer {
                 Ok(Ok(answer)) if has_failed(&answer) => last = Some(answer.into()),
                 Ok(Ok(answer)) => return Some(answer.into()),
@@ -123,47 +129,50 @@ impl Forwarder {
         last
     }
 
-    /// All, those who did not answer lately after the others.
+    /// All upstreams, those that failed recently last.
     fn in_order(&self) -> Vec<SocketAddr> {
-        let (doubts, now) = (self.doubts(), Instant::now());
+        let (failed, now) = (self.failed(), Instant::now());
         let mut all = self.upstreams.clone();
-        all.sort_by_key(|upstream| doubts.get(upstream).is_some_and(|until| *until > now));
+        all.sort_by_key(|upstream| failed.get(upstream).is_some_and(|until| *until > now));
         all
     }
 
-    fn judge(&self, upstream: SocketAddr, has_answered: bool) {
-        let mut doubts = self.doubts();
+    fn record(&self, upstream: SocketAddr, has_answered: bool) {
+        let mut failed = self.failed();
         if has_answered {
-            doubts.remove(&upstream);
+            failed.remove(&upstream);
         } else {
-            doubts.insert(upstream, Instant::now() + DOUBT);
+            failed.insert(upstream, Instant::now() + FAILURE_PENALTY);
         }
     }
 
-    fn doubts(&self) -> MutexGuard<'_, HashMap<SocketAddr, Instant>> {
-        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failed(&self) -> MutexGuard<'_, HashMap<SocketAddr, Instant>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What others know of a foreign name; nothing, if nobody could be asked.
-    pub(crate) async fn addresses(&self, name: &str, kind: u16) -> Option<Known> {
-        let packet = question(name, kind)?;
-        let answer = self.ask(&packet, packet.len(), Over::Udp).await?;
+    /// Resolves a name outside the zone; nothing if no upstream answers.
+    pub(crate) async fn addresses(&self, name: &str, qtype: u16) -> Option<Known> {
+        let packet = question(name, qtype)?;
+        let answer = self.forward(&packet, packet.len(), Transport::Udp).await?;
         if has_failed(&answer) {
             return None;
         }
-        // What strangers send is read by the codec: a bug in there must not be ours.
+        // The codec reads untrusted data here: a panic in it must not end the server.
         let addresses = catch_unwind(AssertUnwindSafe(|| read_addresses(&answer))).ok()??;
-        let missing = answer.get(3).is_some_and(|flags| flags & 0x0f == 3);
-        Some(Known { addresses, missing })
+        let nxdomain = answer.get(3).is_some_and(|flags| flags & 0x0f == 3);
+        Some(Known {
+            addresses,
+            nxdomain,
+        })
     }
 }
 
-fn question(name: &str, kind: u16) -> Option<Vec<u8>> {
+fn question(name: &str, qtype: u16) -> Option<Vec<u8>> {
     let mut packet = Packet::new_query(0);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);
-    let (kind, class) = (TYPE::from(kind), QCLASS::CLASS(CLASS::IN));
+    let (qtype, class) = (TYPE::from(qtype), QCLASS::CLASS(CLASS::IN));
     let name = Name::new(name).ok()?;
-    let question = Question::new(name, QTYPE::TYPE(kind), class, false);
+    let question = Question::new(name, QTYPE::TYPE(qtype), class, false);
     packet.questions.push(question);
     packet.build_bytes_vec().ok()
 }
@@ -179,14 +188,14 @@ pub(crate) fn read_addresses(packet: &[u8]) -> Option<Vec<IpAddr>> {
     Some(records.filter_map(address).collect())
 }
 
-/// Server failure, or a refusal.
+/// `SERVFAIL` or `REFUSED`.
 fn has_failed(answer: &[u8]) -> bool {
     answer
         .get(3)
         .is_some_and(|flags| matches!(flags & 0x0f, 2 | 5))
 }
 
-async fn ask_udp(upstream: SocketAddr, packet: &[u8], end: usize) -> std::io::Result<Vec<u8>> {
+async fn query_udp(upstream: SocketAddr, packet: &[u8], end: usize) -> std::io::Result<Vec<u8>> {
     let any: IpAddr = match upstream.ip() {
         IpAddr::V4(_) => [0; 4].into(),
         IpAddr::V6(_) => [0; 16].into(),
@@ -197,14 +206,14 @@ async fn ask_udp(upstream: SocketAddr, packet: &[u8], end: usize) -> std::io::Re
     let mut buffer = vec![0; usize::from(u16::MAX)];
     loop {
         let count = socket.recv(&mut buffer).await?;
-        if answers(packet, &buffer[..count], end) {
+        if is_answer_to(packet, &buffer[..count], end) {
             buffer.truncate(count);
             return Ok(buffer);
         }
     }
 }
 
-async fn ask_tcp(upstream: SocketAddr, packet: &[u8], end: usize) -> std::io::Result<Vec<u8>> {
+async fn query_tcp(upstream: SocketAddr, packet: &[u8], end: usize) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(upstream).await?;
     let length = u16::try_from(packet.len()).map_err(std::io::Error::other)?;
     stream
@@ -212,14 +221,13 @@ async fn ask_tcp(upstream: SocketAddr, packet: &[u8], end: usize) -> std::io::Re
         .await?;
     let mut answer = vec![0; usize::from(stream.read_u16().await?)];
     stream.read_exact(&mut answer).await?;
-    if answers(packet, &answer, end) {
+    if is_answer_to(packet, &answer, end) {
         return Ok(answer);
     }
     Err(std::io::Error::other("the answer is to another question"))
 }
 
-/// Is this an answer to that question?
-fn answers(packet: &[u8], answer: &[u8], end: usize) -> bool {
+fn is_answer_to(packet: &[u8], answer: &[u8], end: usize) -> bool {
     let same = |range: std::ops::Range<usize>| match (packet.get(range.clone()), answer.get(range))
     {
         (Some(ours), Some(theirs)) => ours.eq_ignore_ascii_case(theirs),

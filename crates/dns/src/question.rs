@@ -1,8 +1,8 @@
-//! What a packet asks. Read by hand rather than by the codec, so that questions of types it does not know
-//! can be forwarded, and nothing a stranger sends is more than a few comparisons.
+//! Parses the question of a packet. Not done by the codec, so that questions of types that it does not know can be
+//! forwarded, and so that untrusted packets cost no more than a few comparisons.
 
-/// A, AAAA and so on, as far as we answer them ourselves.
-pub(crate) mod kind {
+/// The record types that this server answers itself.
+pub(crate) mod record_type {
     pub(crate) const A: u16 = 1;
     pub(crate) const NS: u16 = 2;
     pub(crate) const CNAME: u16 = 5;
@@ -15,87 +15,80 @@ pub(crate) mod kind {
     pub(crate) const ANY: u16 = 255;
 }
 
-/// The Internet.
+/// The class `IN`.
 pub(crate) const INTERNET: u16 = 1;
-/// The length of a header.
 pub(crate) const HEADER: usize = 12;
 
 const LABEL_MAX: usize = 63;
 const NAME_MAX: usize = 255;
 
-/// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) id: u16,
-    /// Whether others may be asked.
+    /// Recursion desired.
     pub(crate) recursion: bool,
     /// The labels as they were sent.
     pub(crate) labels: Vec<Vec<u8>>,
-    pub(crate) kind: u16,
+    pub(crate) qtype: u16,
     pub(crate) class: u16,
-    /// What the asker knows beyond the old protocol.
-    pub(crate) extension: Option<Extension>,
-    /// Where the question ends in its packet.
+    pub(crate) edns: Option<Edns>,
+    /// The end of the question in its packet.
     pub(crate) end: usize,
 }
 
-/// What an asker knows beyond the old protocol.
+/// The client's EDNS parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extension {
-    /// The longest packet it takes.
+pub(crate) struct Edns {
+    /// The longest UDP packet that the client accepts.
     pub(crate) size: u16,
     pub(crate) version: u8,
 }
 
-/// Why a packet is no question that could be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
-    /// Not even an answer would make sense.
-    Silence,
-    /// It makes no sense.
+pub(crate) enum QuestionError {
+    /// Too short, or a response: sends no reply.
+    Ignore,
     Malformed,
-    /// It asks for something that is no question.
-    Unknown,
+    /// Not a query.
+    NotImplemented,
 }
 
 impl Question {
-    /// Reads a packet.
-    pub(crate) fn read(packet: &[u8]) -> Result<Self, Unfit> {
+    pub(crate) fn read(packet: &[u8]) -> Result<Self, QuestionError> {
         let mut reader = Reader { packet, at: 0 };
         let mut header = [0; 6];
         for field in &mut header {
-            *field = reader.number().ok_or(Unfit::Silence)?;
+            *field = reader.number().ok_or(QuestionError::Ignore)?;
         }
         let [id, flags, questions, answers, authorities, others] = header;
         if flags & 0x8000 != 0 {
-            // An answer, which nobody asked for.
-            return Err(Unfit::Silence);
+            // A response.
+            return Err(QuestionError::Ignore);
         }
         if flags & 0x7800 != 0 {
-            return Err(Unfit::Unknown);
+            return Err(QuestionError::NotImplemented);
         }
         if questions != 1 {
-            return Err(Unfit::Malformed);
+            return Err(QuestionError::Malformed);
         }
-        let labels = reader.name().ok_or(Unfit::Malformed)?;
-        let kind = reader.number().ok_or(Unfit::Malformed)?;
-        let class = reader.number().ok_or(Unfit::Malformed)?;
+        let labels = reader.name().ok_or(QuestionError::Malformed)?;
+        let qtype = reader.number().ok_or(QuestionError::Malformed)?;
+        let class = reader.number().ok_or(QuestionError::Malformed)?;
         let end = reader.at;
         let records = usize::from(answers) + usize::from(authorities) + usize::from(others);
-        let extension = reader.extension(records).ok_or(Unfit::Malformed)?;
+        let edns = reader.edns(records).ok_or(QuestionError::Malformed)?;
         Ok(Self {
             id,
             recursion: flags & 0x0100 != 0,
             labels,
-            kind,
+            qtype,
             class,
-            extension,
+            edns,
             end,
         })
     }
 
-    /// The labels as they are compared: in lower case. What no name of ours contains becomes a mark that
-    /// none of them has.
+    /// The labels in lower case, for comparison. Bytes that no name in the zone contains are replaced.
     pub(crate) fn name(&self) -> Vec<String> {
         let plain = |byte: &u8| match byte {
             b'.' => char::REPLACEMENT_CHARACTER,
@@ -107,18 +100,26 @@ impl Question {
     }
 }
 
-/// A domain's labels, in lower case.
-pub(crate) fn domain(text: &str) -> Result<Vec<String>, String> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DomainError {
+    #[error("labels are letters, digits and dashes, with dots between them")]
+    Label,
+    #[error("it is too long for names to be below it")]
+    TooLong,
+}
+
+/// The labels of a domain, in lower case.
+pub(crate) fn domain(text: &str) -> Result<Vec<String>, DomainError> {
     let text = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let fits = |label: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         !label.is_empty() && label.len() <= LABEL_MAX && label.chars().all(plain)
     };
     if !text.split('.').all(fits) {
-        return Err("labels are letters, digits and dashes, with dots between them".to_owned());
+        return Err(DomainError::Label);
     }
     if text.len() > NAME_MAX / 2 {
-        return Err("it is too long for names to be below it".to_owned());
+        return Err(DomainError::TooLong);
     }
     Ok(text.split('.').map(str::to_owned).collect())
 }
@@ -145,7 +146,7 @@ impl Reader<'_> {
         Some(u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// A name that is written out: nothing comes before the question that it could refer to.
+    /// An uncompressed name: nothing precedes the question that a compressed one could refer to.
     fn name(&mut self) -> Option<Vec<Vec<u8>>> {
         let (mut labels, mut length) = (Vec::new(), 1);
         loop {
@@ -161,12 +162,12 @@ impl Reader<'_> {
         }
     }
 
-    /// Steps over a name, which may end in a reference.
+    /// Skips a name, which may end in a compression pointer.
     fn skip_name(&mut self) -> Option<()> {
         loop {
             match usize::from(self.byte()?) {
                 0 => return Some(()),
-                reference if reference >= 0xc0 => {
+                pointer if pointer >= 0xc0 => {
                     self.byte()?;
                     return Some(());
                 }
@@ -178,21 +179,21 @@ impl Reader<'_> {
         }
     }
 
-    /// Looks through the records for what extends the protocol. The outer nothing: they make no sense.
-    #[expect(clippy::option_option, reason = "no sense, and no extension")]
-    fn extension(&mut self, records: usize) -> Option<Option<Extension>> {
+    /// Searches the records for an OPT record. The outer `None` means malformed.
+    #[expect(clippy::option_option, reason = "malformed, or no OPT record")]
+    fn edns(&mut self, records: usize) -> Option<Option<Edns>> {
         let mut found = None;
         for _ in 0..records {
             self.skip_name()?;
-            let kind = self.number()?;
+            let qtype = self.number()?;
             let class = self.number()?;
             let time = self.take(4)?;
             let version = time[1];
             let length = self.number()?;
             self.take(usize::from(length))?;
-            if kind == kind::OPT {
+            if qtype == record_type::OPT {
                 let size = class;
-                found = Some(Extension { size, version });
+                found = Some(Edns { size, version });
             }
         }
         Some(found)
@@ -203,8 +204,8 @@ impl Reader<'_> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A packet that asks for a name, with an extension if a size is given.
-    pub(crate) fn packet(name: &str, kind: u16, size: Option<u16>) -> Vec<u8> {
+    /// A packet that asks for a name, with an edns if a size is given.
+    pub(crate) fn packet(name: &str, qtype: u16, size: Option<u16>) -> Vec<u8> {
         let others = u8::from(size.is_some());
         let mut packet = vec![0x12, 0x34, 0x01, 0x00, 0, 1, 0, 0, 0, 0, 0, others];
         for label in name.split('.').filter(|label| !label.is_empty()) {
@@ -212,7 +213,7 @@ pub(crate) mod tests {
             packet.extend(label.as_bytes());
         }
         packet.push(0);
-        packet.extend(kind.to_be_bytes());
+        packet.extend(qtype.to_be_bytes());
         packet.extend(INTERNET.to_be_bytes());
         if let Some(size) = size {
             packet.extend([0, 0, 41]);
@@ -223,51 +224,59 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_question_is_read_as_it_was_asked() {
-        let read = Question::read(&packet("Web.NS.svc", kind::A, Some(4096))).unwrap();
+    fn a_question_is_parsed() {
+        let read = Question::read(&packet("Web.NS.svc", record_type::A, Some(4096))).unwrap();
         assert_eq!(
-            (read.id, read.recursion, read.kind),
-            (0x1234, true, kind::A)
+            (read.id, read.recursion, read.qtype),
+            (0x1234, true, record_type::A)
         );
         assert_eq!(read.labels[0], b"Web");
         assert_eq!(read.name(), ["web", "ns", "svc"]);
-        let extension = Extension {
+        let edns = Edns {
             size: 4096,
             version: 0,
         };
-        assert_eq!(read.extension, Some(extension));
+        assert_eq!(read.edns, Some(edns));
         assert_eq!(read.end, HEADER + 12 + 4);
-        let root = Question::read(&packet("", kind::NS, None)).unwrap();
-        assert!(root.labels.is_empty() && root.extension.is_none());
+        let root = Question::read(&packet("", record_type::NS, None)).unwrap();
+        assert!(root.labels.is_empty() && root.edns.is_none());
     }
 
     #[test]
-    fn what_is_no_question_is_told_from_what_is_none_of_ours() {
-        let good = packet("web", kind::A, None);
+    fn packets_that_are_not_questions_are_classified() {
+        let good = packet("web", record_type::A, None);
         let with = |at: usize, byte: u8| {
             let mut packet = good.clone();
             packet[at] = byte;
             Question::read(&packet)
         };
-        assert_eq!(Question::read(&good[..11]), Err(Unfit::Silence));
-        assert_eq!(with(2, 0x81), Err(Unfit::Silence), "an answer");
-        assert_eq!(with(2, 0x29), Err(Unfit::Unknown), "an update");
-        assert_eq!(with(5, 2), Err(Unfit::Malformed), "two questions");
-        assert_eq!(with(12, 0xc0), Err(Unfit::Malformed), "a reference");
+        assert_eq!(Question::read(&good[..11]), Err(QuestionError::Ignore));
+        assert_eq!(with(2, 0x81), Err(QuestionError::Ignore), "a response");
+        assert_eq!(
+            with(2, 0x29),
+            Err(QuestionError::NotImplemented),
+            "an update"
+        );
+        assert_eq!(with(5, 2), Err(QuestionError::Malformed), "two questions");
+        assert_eq!(
+            with(12, 0xc0),
+            Err(QuestionError::Malformed),
+            "a compression pointer"
+        );
         assert_eq!(
             with(11, 1),
-            Err(Unfit::Malformed),
+            Err(QuestionError::Malformed),
             "a record that is missing"
         );
-        assert_eq!(Question::read(&good[..14]), Err(Unfit::Malformed));
+        assert_eq!(Question::read(&good[..14]), Err(QuestionError::Malformed));
         let long = vec!["a"; 130].join(".");
-        let long = packet(&long, kind::A, None);
-        assert_eq!(Question::read(&long), Err(Unfit::Malformed));
+        let long = packet(&long, record_type::A, None);
+        assert_eq!(Question::read(&long), Err(QuestionError::Malformed));
     }
 
     #[test]
-    fn a_dot_within_a_label_is_no_border() {
-        let mut packet = packet("a-b", kind::A, None);
+    fn a_dot_within_a_label_does_not_split_it() {
+        let mut packet = packet("a-b", record_type::A, None);
         packet[14] = b'.';
         let name = Question::read(&packet).unwrap().name();
         assert_eq!(name, ["a\u{fffd}b"]);

@@ -1,87 +1,83 @@
-//! Answers as packets, no longer than the asker takes. Decides nothing about names.
+//! Encodes answers as packets, truncated to what the client accepts.
 
 use simple_dns::rdata::{A, AAAA, CNAME, NS, OPT, PTR, RData, SOA, SRV, TXT};
 use simple_dns::{
     CLASS, Label, Name, Packet, PacketFlag, QCLASS, QTYPE, RCODE, ResourceRecord, TYPE,
 };
 
-use crate::answer::UDP_MAX;
-use crate::forward::Over;
+use crate::forward::Transport;
 use crate::question::{HEADER, INTERNET, Question};
-use crate::zone::{Found, Record};
+use crate::resolver::UDP_MAX;
+use crate::zone::{Lookup, Record};
 
-/// How long answers may be remembered, in seconds: pods come and go.
+/// Seconds. Short, since pods come and go.
 const TTL: u32 = 5;
-/// The shortest that a record can be.
+/// The size of the shortest record in bytes.
 const RECORD_MIN: usize = 16;
 
-/// How a question ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    Fine,
-    Malformed,
-    Failure,
-    Missing,
-    Unknown,
-    Version,
+pub(crate) enum Rcode {
+    NoError,
+    FormErr,
+    ServFail,
+    NxDomain,
+    NotImp,
+    BadVers,
 }
 
-impl Code {
+impl Rcode {
     fn wire(self) -> RCODE {
         match self {
-            Self::Fine => RCODE::NoError,
-            Self::Malformed => RCODE::FormatError,
-            Self::Failure => RCODE::ServerFailure,
-            Self::Missing => RCODE::NameError,
-            Self::Unknown => RCODE::NotImplemented,
-            Self::Version => RCODE::BADVERS,
+            Self::NoError => RCODE::NoError,
+            Self::FormErr => RCODE::FormatError,
+            Self::ServFail => RCODE::ServerFailure,
+            Self::NxDomain => RCODE::NameError,
+            Self::NotImp => RCODE::NotImplemented,
+            Self::BadVers => RCODE::BADVERS,
         }
     }
 }
 
-/// What is answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    pub(crate) code: Code,
-    /// Ours to say.
+    pub(crate) code: Rcode,
     authoritative: bool,
-    /// Names that lead from the one that was asked for to the one that the records are of.
-    pub(crate) aliases: Vec<String>,
+    /// The chain from the name in the question to the owner of the records.
+    pub(crate) cnames: Vec<String>,
     pub(crate) records: Vec<Record>,
 }
 
 impl Answer {
-    /// Nothing but how it ended.
-    pub(crate) fn bare(code: Code) -> Self {
+    /// Without records.
+    pub(crate) fn empty(code: Rcode) -> Self {
         Self {
             code,
             authoritative: false,
-            aliases: Vec::new(),
+            cnames: Vec::new(),
             records: Vec::new(),
         }
     }
 
-    /// What was found among our own names.
-    pub(crate) fn ours(found: Found) -> Self {
+    pub(crate) fn from_zone(found: Lookup) -> Self {
         let (code, records) = match found {
-            Found::Records(records) => (Code::Fine, records),
-            Found::Missing => (Code::Missing, Vec::new()),
-            Found::Nothing | Found::Alias(_) | Found::Foreign => (Code::Fine, Vec::new()),
+            Lookup::Records(records) => (Rcode::NoError, records),
+            Lookup::NxDomain => (Rcode::NxDomain, Vec::new()),
+            Lookup::NoData | Lookup::Cname(_) | Lookup::OutOfZone => (Rcode::NoError, Vec::new()),
         };
         Self {
             authoritative: true,
             records,
-            ..Self::bare(code)
+            ..Self::empty(code)
         }
     }
 }
 
-/// The answer to what is no question.
-pub(crate) fn refusal(packet: &[u8], code: Code) -> Vec<u8> {
+/// The reply to a packet whose question could not be parsed.
+pub(crate) fn error(packet: &[u8], code: Rcode) -> Vec<u8> {
     let id = packet.get(..2).map_or([0, 0], |id| [id[0], id[1]]);
     let operation = packet.get(2).map_or(0, |flags| flags & 0x79);
     let code = match code {
-        Code::Unknown => 4,
+        Rcode::NotImp => 4,
         _ => 1,
     };
     let mut reply = vec![0; HEADER];
@@ -91,25 +87,30 @@ pub(crate) fn refusal(packet: &[u8], code: Code) -> Vec<u8> {
     reply
 }
 
-/// The answer to a question.
 pub(crate) fn packet(
     question: &Question,
     answer: &Answer,
     domain: &str,
-    (over, room): (Over, usize),
+    (transport, max_bytes): (Transport, usize),
 ) -> Vec<u8> {
     let mut records: Vec<&Record> = answer.records.iter().collect();
-    // Who takes the first gets another each time, and if not all fit, nobody is always left out.
+    // Shuffled, so that clients that use the first record are spread, and truncation drops no record always.
     fastrand::shuffle(&mut records);
-    let mut cut = records.len() > room / RECORD_MIN;
-    records.truncate(room / RECORD_MIN);
+    let mut truncated = records.len() > max_bytes / RECORD_MIN;
+    records.truncate(max_bytes / RECORD_MIN);
     loop {
-        let bytes = build(question, answer, &records, domain, cut && over == Over::Udp);
-        if bytes.len() <= room || records.is_empty() {
+        let bytes = build(
+            question,
+            answer,
+            &records,
+            domain,
+            truncated && transport == Transport::Udp,
+        );
+        if bytes.len() <= max_bytes || records.is_empty() {
             return bytes;
         }
-        cut = true;
-        let fit = records.len() * room / bytes.len();
+        truncated = true;
+        let fit = records.len() * max_bytes / bytes.len();
         records.truncate(fit.min(records.len() - 1));
     }
 }
@@ -119,26 +120,26 @@ fn build(
     answer: &Answer,
     records: &[&Record],
     domain: &str,
-    cut: bool,
+    truncated: bool,
 ) -> Vec<u8> {
     let labels = question
         .labels
         .iter()
         .map(|label| Label::new_unchecked(label.as_slice()));
     let labels: Vec<Label<'_>> = labels.collect();
-    let asked = Name::new_with_labels(&labels);
+    let question_name = Name::new_with_labels(&labels);
     let mut packet = Packet::new_reply(question.id);
     *packet.rcode_mut() = answer.code.wire();
     packet.set_flags(PacketFlag::RECURSION_AVAILABLE);
     let flags = [
         (question.recursion, PacketFlag::RECURSION_DESIRED),
         (answer.authoritative, PacketFlag::AUTHORITATIVE_ANSWER),
-        (cut, PacketFlag::TRUNCATION),
+        (truncated, PacketFlag::TRUNCATION),
     ];
     for (_, flag) in flags.into_iter().filter(|(set, _)| *set) {
         packet.set_flags(flag);
     }
-    if question.extension.is_some() {
+    if question.edns.is_some() {
         *packet.opt_mut() = Some(OPT {
             opt_codes: Vec::new(),
             udp_packet_size: UDP_MAX,
@@ -146,14 +147,14 @@ fn build(
         });
     }
     packet.questions.push(simple_dns::Question::new(
-        asked.clone(),
-        QTYPE::TYPE(TYPE::from(question.kind)),
+        question_name.clone(),
+        QTYPE::TYPE(TYPE::from(question.qtype)),
         QCLASS::CLASS(CLASS::IN),
         false,
     ));
-    let mut owner = asked;
-    for alias in &answer.aliases {
-        let target = name(alias);
+    let mut owner = question_name;
+    for cname in &answer.cnames {
+        let target = name(cname);
         packet
             .answers
             .push(record(owner, RData::CNAME(CNAME(target.clone()))));
@@ -163,19 +164,19 @@ fn build(
         .iter()
         .map(|r| record(owner.clone(), data(r, domain)));
     packet.answers.extend(found);
-    // An alias is something; what is not behind it, others may say.
-    if answer.authoritative && answer.records.is_empty() && answer.aliases.is_empty() {
+    // No SOA after a CNAME: the missing target is not ours.
+    if answer.authoritative && answer.records.is_empty() && answer.cnames.is_empty() {
         packet
             .name_servers
             .push(record(name(domain), authority(domain)));
     }
     let mut bytes = packet.build_bytes_vec_compressed().unwrap_or_default();
-    echo(question, &mut bytes);
+    restore_class(question, &mut bytes);
     bytes
 }
 
-/// Types and classes that the codec does not know are echoed as they came.
-fn echo(question: &Question, bytes: &mut [u8]) {
+/// The codec only writes the class `IN`: copies the class of the question back.
+fn restore_class(question: &Question, bytes: &mut [u8]) {
     if question.class != INTERNET
         && let Some(class) = bytes.get_mut(question.end - 2..question.end)
     {
@@ -187,7 +188,7 @@ fn record<'a>(owner: Name<'a>, data: RData<'a>) -> ResourceRecord<'a> {
     ResourceRecord::new(owner, CLASS::IN, TTL, data)
 }
 
-/// A name; the root, if it is none.
+/// The root if the name is invalid.
 fn name(text: &str) -> Name<'_> {
     let text = text.strip_suffix('.').unwrap_or(text);
     Name::new(text).unwrap_or_else(|_| Name::new_with_labels(&[]))

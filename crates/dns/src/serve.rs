@@ -1,4 +1,4 @@
-//! The sockets: packets in, packets out, so many at once.
+//! The UDP and TCP sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,19 +10,18 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::answer::{State, Step};
-use crate::forward::Over;
+use crate::forward::Transport;
+use crate::resolver::{Action, Resolver};
 
-/// How many questions over UDP wait for others at once. More are dropped: who asked asks again.
-const UDP_WAITING: usize = 1024;
-/// How many connections are served at once.
+/// How many UDP queries wait for upstreams at once. More are dropped: clients retry.
+const UDP_IN_FLIGHT: usize = 1024;
 const CONNECTIONS: usize = 256;
-/// How long a connection may be idle, or take to be read or written.
-const IDLE: Duration = Duration::from_secs(10);
-/// How long to wait when a socket fails, for want of descriptors say.
-const AGAIN: Duration = Duration::from_millis(50);
-/// How often a free port is looked for that both kinds of socket can have.
-const PORTS: usize = 16;
+/// For one read or write on a connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Delay after a socket error, such as running out of file descriptors.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+/// Attempts to find a port that is free for both UDP and TCP.
+const PORT_ATTEMPTS: usize = 16;
 
 /// Both sockets, at the same address.
 pub(crate) struct Sockets {
@@ -33,7 +32,7 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     pub(crate) async fn bind(listen: SocketAddr) -> io::Result<Self> {
-        let mut tries = if listen.port() == 0 { PORTS } else { 1 };
+        let mut tries = if listen.port() == 0 { PORT_ATTEMPTS } else { 1 };
         loop {
             tries -= 1;
             let udp = UdpSocket::bind(listen).await?;
@@ -57,34 +56,35 @@ impl Sockets {
     }
 }
 
-/// Answers over UDP, for ever. What needs nobody else is answered on the spot.
-pub(crate) async fn udp(sockets: &Sockets, state: &Arc<State>) {
-    let waiting = Arc::new(Semaphore::new(UDP_WAITING));
-    let mut asked = JoinSet::new();
+/// Runs forever. Answers from memory are sent at once.
+pub(crate) async fn udp(sockets: &Sockets, resolver: &Arc<Resolver>) {
+    let permits = Arc::new(Semaphore::new(UDP_IN_FLIGHT));
+    let mut forwarded = JoinSet::new();
     let mut buffer = vec![0; usize::from(u16::MAX)];
     loop {
-        while asked.try_join_next().is_some() {}
+        while forwarded.try_join_next().is_some() {}
         let (count, from) = match sockets.udp.recv_from(&mut buffer).await {
             Ok(received) => received,
             Err(error) => {
-                tracing::debug!("a packet could not be received: {error}");
-                tokio::time::sleep(AGAIN).await;
+                tracing::debug!("cannot receive a packet: {error}");
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             }
         };
         let packet = &buffer[..count];
-        match state.step(packet, Over::Udp) {
-            Step::Drop => {}
-            Step::Send(answer) => send(&sockets.udp, &answer, from).await,
-            Step::Ask(question) => {
-                let Ok(seat) = Arc::clone(&waiting).try_acquire_owned() else {
+        match resolver.handle(packet, Transport::Udp) {
+            Action::Drop => {}
+            Action::Reply(answer) => send(&sockets.udp, &answer, from).await,
+            Action::Forward(question) => {
+                let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
                     continue;
                 };
-                let (udp, state, packet) = (sockets.udp.clone(), state.clone(), packet.to_vec());
-                asked.spawn(async move {
-                    let answer = state.ask(&packet, &question, Over::Udp).await;
+                let (udp, resolver, packet) =
+                    (sockets.udp.clone(), resolver.clone(), packet.to_vec());
+                forwarded.spawn(async move {
+                    let answer = resolver.resolve(&packet, &question, Transport::Udp).await;
                     send(&udp, &answer, from).await;
-                    drop(seat);
+                    drop(permit);
                 });
             }
         }
@@ -93,57 +93,57 @@ pub(crate) async fn udp(sockets: &Sockets, state: &Arc<State>) {
 
 async fn send(udp: &UdpSocket, answer: &[u8], to: SocketAddr) {
     if let Err(error) = udp.send_to(answer, to).await {
-        tracing::debug!("an answer could not be sent to {to}: {error}");
+        tracing::debug!("cannot send an answer to {to}: {error}");
     }
 }
 
-/// Answers over TCP, for ever.
-pub(crate) async fn tcp(sockets: &Sockets, state: &Arc<State>) {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS));
+/// Runs forever.
+pub(crate) async fn tcp(sockets: &Sockets, resolver: &Arc<Resolver>) {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
             return;
         };
         match sockets.tcp.accept().await {
             Ok((stream, from)) => {
-                let state = Arc::clone(state);
+                let resolver = Arc::clone(resolver);
                 connections.spawn(async move {
-                    if let Err(error) = converse(stream, &state).await {
+                    if let Err(error) = serve_connection(stream, &resolver).await {
                         tracing::debug!("the connection of {from} ended: {error}");
                     }
-                    drop(seat);
+                    drop(permit);
                 });
             }
             Err(error) => {
-                tracing::debug!("a connection could not be taken: {error}");
-                tokio::time::sleep(AGAIN).await;
+                tracing::debug!("cannot accept a connection: {error}");
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
 }
 
-/// One question after the other, until the asker has no more or takes too long.
-async fn converse(mut stream: TcpStream, state: &State) -> io::Result<()> {
+/// Answers queries until the client closes the connection or a timeout passes.
+async fn serve_connection(mut stream: TcpStream, resolver: &Resolver) -> io::Result<()> {
     loop {
         let mut packet = Vec::new();
         let reading = async {
             packet = vec![0; usize::from(stream.read_u16().await?)];
             stream.read_exact(&mut packet).await
         };
-        match tokio::time::timeout(IDLE, reading).await {
+        match tokio::time::timeout(IDLE_TIMEOUT, reading).await {
             Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             read => read??,
         };
-        let answer = match state.step(&packet, Over::Tcp) {
-            Step::Drop => return Ok(()),
-            Step::Send(answer) => answer,
-            Step::Ask(question) => state.ask(&packet, &question, Over::Tcp).await,
+        let answer = match resolver.handle(&packet, Transport::Tcp) {
+            Action::Drop => return Ok(()),
+            Action::Reply(answer) => answer,
+            Action::Forward(question) => resolver.resolve(&packet, &question, Transport::Tcp).await,
         };
         let length = u16::try_from(answer.len()).map_err(io::Error::other)?;
-        // In one piece: the second of two would wait until the first is acknowledged.
+        // One write: a second one would wait for the acknowledgement of the first.
         let framed = [&length.to_be_bytes(), answer.as_slice()].concat();
-        tokio::time::timeout(IDLE, stream.write_all(&framed)).await??;
+        tokio::time::timeout(IDLE_TIMEOUT, stream.write_all(&framed)).await??;
     }
 }

@@ -1,25 +1,25 @@
-//! The server over real sockets, with names made up and resolvers of our own; and packets that make no sense.
+//! The server over real sockets with fake upstreams, and mutated packets.
 
-mod garbage;
-mod over_sockets;
+mod mutations;
+mod sockets;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::answer::State;
-use crate::zone::{Place, PlacePort, Service, Slice};
+use crate::resolver::Resolver;
+use crate::zone::{Port, ReadyEndpoint, Service, Slice};
 
-/// A server's state: a service `web` with an address, a headless `agent` with so many endpoints, and `alias`,
-/// which leads to `example.com`.
-fn state(endpoints: u16, upstreams: Vec<SocketAddr>) -> Arc<State> {
-    let state = State::new(vec!["cluster".into(), "local".into()], upstreams);
+/// A service `web` with a cluster IP, a headless `agent` with this many endpoints, and `alias`, whose external name is
+/// `example.com`.
+fn resolver(endpoints: u16, upstreams: Vec<SocketAddr>) -> Arc<Resolver> {
+    let resolver = Resolver::new(vec!["cluster".into(), "local".into()], upstreams);
     let key = |name: &str| ("ns".into(), name.into());
-    let mut zone = state.zone.write().unwrap();
+    let mut zone = resolver.zone.write().unwrap();
     let web = Service {
         addresses: vec![[10, 96, 0, 9].into()],
-        alias: None,
-        ports: vec![PlacePort {
+        external_name: None,
+        ports: vec![Port {
             name: "http".into(),
             protocol: "tcp".into(),
             number: 80,
@@ -28,15 +28,15 @@ fn state(endpoints: u16, upstreams: Vec<SocketAddr>) -> Arc<State> {
     zone.put_service(key("web"), web);
     zone.put_service(key("agent"), Service::default());
     let alias = |target: &str| Service {
-        alias: Some(target.to_owned()),
+        external_name: Some(target.to_owned()),
         ..Service::default()
     };
     zone.put_service(key("alias"), alias("Example.com"));
     zone.put_service(key("inner"), alias("web.ns.svc.cluster.local"));
     zone.put_service(key("circle"), alias("circle.ns.svc.cluster.local"));
-    let place = |number: u16| {
+    let endpoint = |number: u16| {
         let [high, low] = number.to_be_bytes();
-        Place {
+        ReadyEndpoint {
             address: IpAddr::from([10, 1, high, low]),
             hostname: None,
             node: Some(format!("node-{number}").into()),
@@ -44,12 +44,12 @@ fn state(endpoints: u16, upstreams: Vec<SocketAddr>) -> Arc<State> {
     };
     let slice = Slice {
         ports: Vec::new(),
-        places: (0..endpoints).map(place).collect(),
+        endpoints: (0..endpoints).map(endpoint).collect(),
     };
     zone.put_slice(key("agent-1"), "agent".into(), slice);
     let listed = ["web", "agent", "alias", "inner", "circle"].map(key);
-    zone.all_services(&BTreeSet::from(listed));
-    zone.all_slices(&BTreeSet::from([key("agent-1")]));
+    zone.retain_services(&BTreeSet::from(listed));
+    zone.retain_slices(&BTreeSet::from([key("agent-1")]));
     drop(zone);
-    Arc::new(state)
+    Arc::new(resolver)
 }

@@ -1,5 +1,4 @@
-//! Keeps the names up to date with the services and slices of the API. While the API is away, nothing
-//! changes.
+//! Keeps the zone up to date with Services and EndpointSlices. While the API is unavailable, nothing changes.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,17 +13,17 @@ use kube::api::Api;
 use kube::runtime::watcher::Config;
 use kube::{Client, ResourceExt as _};
 
-use crate::zone::{Key, Place, PlacePort, Service, Slice, Zone};
+use crate::zone::{Key, Port, ReadyEndpoint, Service, Slice, Zone};
 
 const SERVICE: &str = "kubernetes.io/service-name";
 
-/// Watches for ever.
+/// Runs forever.
 pub(crate) async fn run(client: Client, zone: &RwLock<Zone>) -> Result<(), Error> {
     let services = Api::<ApiService>::all(client.clone());
     let mut services = feed::watch(services, Config::default(), "services");
     let slices = Api::<EndpointSlice>::all(client);
     let mut slices = feed::watch(slices, Config::default(), "endpointslices");
-    // Until all has been seen: what is remembered from an earlier run and is not among it is gone.
+    // Until the initial lists are complete: names of an earlier run that are not listed are removed then.
     let mut listed = (Some(BTreeSet::new()), Some(BTreeSet::new()));
     loop {
         tokio::select! {
@@ -32,13 +31,13 @@ pub(crate) async fn run(client: Client, zone: &RwLock<Zone>) -> Result<(), Error
                 None => return Err(Error::WatchEnded("services")),
                 Some(Change::Applied(object)) => {
                     let key = key(&Identity::of(&object));
-                    note(&mut listed.0, &key);
+                    add(&mut listed.0, &key);
                     write(zone).put_service(key, service(&object));
                 }
                 Some(Change::Gone(id)) => write(zone).remove_service(&key(&id)),
                 Some(Change::Synced) => {
                     if let Some(listed) = listed.0.take() {
-                        write(zone).all_services(&listed);
+                        write(zone).retain_services(&listed);
                     }
                 }
             },
@@ -46,13 +45,13 @@ pub(crate) async fn run(client: Client, zone: &RwLock<Zone>) -> Result<(), Error
                 None => return Err(Error::WatchEnded("endpointslices")),
                 Some(Change::Applied(object)) => {
                     let key = key(&Identity::of(&object));
-                    note(&mut listed.1, &key);
-                    slice_seen(zone, key, &object);
+                    add(&mut listed.1, &key);
+                    update_slice(zone, key, &object);
                 }
                 Some(Change::Gone(id)) => write(zone).remove_slice(&key(&id)),
                 Some(Change::Synced) => {
                     if let Some(listed) = listed.1.take() {
-                        write(zone).all_slices(&listed);
+                        write(zone).retain_slices(&listed);
                     }
                 }
             },
@@ -60,7 +59,7 @@ pub(crate) async fn run(client: Client, zone: &RwLock<Zone>) -> Result<(), Error
     }
 }
 
-fn note(listed: &mut Option<BTreeSet<Key>>, key: &Key) {
+fn add(listed: &mut Option<BTreeSet<Key>>, key: &Key) {
     if let Some(listed) = listed {
         listed.insert(key.clone());
     }
@@ -74,7 +73,7 @@ fn key(id: &Identity) -> Key {
     (id.namespace.clone(), id.name.clone())
 }
 
-fn slice_seen(zone: &RwLock<Zone>, id: Key, object: &EndpointSlice) {
+fn update_slice(zone: &RwLock<Zone>, id: Key, object: &EndpointSlice) {
     let of = object
         .labels()
         .get(SERVICE)
@@ -87,23 +86,19 @@ fn slice_seen(zone: &RwLock<Zone>, id: Key, object: &EndpointSlice) {
 
 fn service(object: &ApiService) -> Service {
     let spec = object.spec.clone().unwrap_or_default();
-    let alias = spec.external_name.filter(|name| !name.is_empty());
+    let external_name = spec.external_name.filter(|name| !name.is_empty());
     let mut addresses = spec.cluster_ips.unwrap_or_default();
     if addresses.is_empty() {
         addresses.extend(spec.cluster_ip);
     }
-    let ports = spec
-        .ports
-        .unwrap_or_default()
-        .into_iter()
-        .map(|port| PlacePort {
-            name: port.name.unwrap_or_default().to_ascii_lowercase(),
-            protocol: protocol(port.protocol.as_deref()),
-            number: u16::try_from(port.port).unwrap_or_default(),
-        });
+    let ports = spec.ports.unwrap_or_default().into_iter().map(|port| Port {
+        name: port.name.unwrap_or_default().to_ascii_lowercase(),
+        protocol: protocol(port.protocol.as_deref()),
+        number: u16::try_from(port.port).unwrap_or_default(),
+    });
     Service {
         addresses: addresses.iter().filter_map(|ip| ip.parse().ok()).collect(),
-        alias: alias.filter(|_| spec.type_.as_deref() == Some("ExternalName")),
+        external_name: external_name.filter(|_| spec.type_.as_deref() == Some("ExternalName")),
         ports: ports.collect(),
     }
 }
@@ -112,7 +107,7 @@ fn protocol(name: Option<&str>) -> String {
     name.unwrap_or("TCP").to_ascii_lowercase()
 }
 
-/// What of a slice is ready: who does not say is.
+/// The ready endpoints of a slice. Endpoints without the condition are ready.
 fn slice(object: &EndpointSlice) -> Slice {
     let ready = |endpoint: &&Endpoint| {
         let conditions = endpoint.conditions.as_ref();
@@ -120,7 +115,7 @@ fn slice(object: &EndpointSlice) -> Slice {
     };
     let endpoints = object.endpoints.iter().flatten().filter(ready);
     let ports = object.ports.iter().flatten().filter_map(|port| {
-        Some(PlacePort {
+        Some(Port {
             name: port.name.clone().unwrap_or_default().to_ascii_lowercase(),
             protocol: protocol(port.protocol.as_deref()),
             number: u16::try_from(port.port?).ok()?,
@@ -128,15 +123,15 @@ fn slice(object: &EndpointSlice) -> Slice {
     });
     Slice {
         ports: ports.collect(),
-        places: endpoints.flat_map(places).collect(),
+        endpoints: endpoints.flat_map(ready_endpoints).collect(),
     }
 }
 
-fn places(endpoint: &Endpoint) -> impl Iterator<Item = Place> + '_ {
+fn ready_endpoints(endpoint: &Endpoint) -> impl Iterator<Item = ReadyEndpoint> + '_ {
     let lower = |name: &Option<String>| name.as_deref().map(|n| Arc::from(n.to_ascii_lowercase()));
     let addresses = endpoint.addresses.iter();
     addresses.filter_map(move |address| {
-        Some(Place {
+        Some(ReadyEndpoint {
             address: address.parse::<IpAddr>().ok()?,
             hostname: lower(&endpoint.hostname),
             node: lower(&endpoint.node_name),

@@ -1,41 +1,39 @@
-//! The names of a cluster, in memory, kept as services and slices change. Knows nothing of packets.
+//! The names of a cluster, in memory.
 //!
-//! What is below `svc.<domain>`:
+//! Names below `svc.<domain>`:
 //!
-//! | Name | Leads to |
+//! | Name | Resolves to |
 //! |---|---|
-//! | `<service>.<namespace>` | its cluster IP; a headless one's ready endpoints; an alias' target |
+//! | `<service>.<namespace>` | its cluster IP; the ready endpoints if it is headless; its external name |
 //! | `_<port>._<protocol>.<service>.<namespace>` | its ports (SRV) |
-//! | `<hostname>.<service>.<namespace>` | the endpoint that calls itself so, or `10-0-0-1` for its address |
-//! | `<node>.<service>.<namespace>` | the ready endpoints on that node; nodes' names may contain dots |
+//! | `<hostname>.<service>.<namespace>` | the endpoint with this hostname, or with this address, as `10-0-0-1` |
+//! | `<node>.<service>.<namespace>` | the ready endpoints on that node, whose name may contain dots |
 //!
-//! A hostname wins over an address, and both win over a node of the same name.
+//! A hostname takes precedence over an address, and both over a node of the same name.
 
-mod find;
-mod places;
+mod endpoints;
+mod lookup;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-pub(crate) use find::{Found, Record};
-use places::Places;
-pub(crate) use places::{Place, PlacePort, Slice};
+use endpoints::ServiceEndpoints;
+pub(crate) use endpoints::{Port, ReadyEndpoint, Slice};
+pub(crate) use lookup::{Lookup, Record};
 
 /// Namespace and name of a service.
 pub(crate) type Key = (Arc<str>, Arc<str>);
 
-/// Who has an address: a service, or what is called so below it.
+/// A service, or an endpoint with its label, that has an address.
 type Holder = (Key, Option<Arc<str>>);
 
-/// A service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// Its own addresses; none if it is headless.
+    /// The cluster IPs; none if it is headless.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Another name to ask for instead.
-    pub(crate) alias: Option<String>,
-    pub(crate) ports: Vec<PlacePort>,
+    pub(crate) external_name: Option<String>,
+    pub(crate) ports: Vec<Port>,
 }
 
 /// See the [module](self).
@@ -43,30 +41,30 @@ pub(crate) struct Service {
 pub(crate) struct Zone {
     domain: Vec<String>,
     services: BTreeMap<Key, Service>,
-    places: BTreeMap<Key, Places>,
-    /// The services that slices are of, by the slices' names.
+    endpoints: BTreeMap<Key, ServiceEndpoints>,
+    /// The service of each slice.
     slices: BTreeMap<Key, Arc<str>>,
-    /// Who has which address, and in how many slices.
+    /// The holders of each address, with the number of slices.
     by_address: BTreeMap<IpAddr, BTreeMap<Holder, u32>>,
-    /// Services and slices have all been seen.
+    /// Whether services and slices have been listed.
     synced: (bool, bool),
 }
 
 impl Zone {
-    /// Empty, and not to be relied on until it [is synced](Self::is_synced).
+    /// Empty, and incomplete until it [is synced](Self::is_synced).
     pub(crate) fn new(domain: Vec<String>) -> Self {
         Self {
             domain,
             services: BTreeMap::new(),
-            places: BTreeMap::new(),
+            endpoints: BTreeMap::new(),
             slices: BTreeMap::new(),
             by_address: BTreeMap::new(),
             synced: (false, false),
         }
     }
 
-    /// These are all services there are.
-    pub(crate) fn all_services(&mut self, listed: &BTreeSet<Key>) {
+    /// Removes services that are not in the complete list.
+    pub(crate) fn retain_services(&mut self, listed: &BTreeSet<Key>) {
         let known = self.services.keys().filter(|key| !listed.contains(*key));
         let gone: Vec<Key> = known.cloned().collect();
         for key in gone {
@@ -75,8 +73,8 @@ impl Zone {
         self.synced.0 = true;
     }
 
-    /// These are all slices there are.
-    pub(crate) fn all_slices(&mut self, listed: &BTreeSet<Key>) {
+    /// Removes slices that are not in the complete list.
+    pub(crate) fn retain_slices(&mut self, listed: &BTreeSet<Key>) {
         let known = self.slices.keys().filter(|key| !listed.contains(*key));
         let gone: Vec<Key> = known.cloned().collect();
         for key in gone {
@@ -85,77 +83,72 @@ impl Zone {
         self.synced.1 = true;
     }
 
-    /// Is all there is known?
     pub(crate) fn is_synced(&self) -> bool {
         self.synced == (true, true)
     }
 
-    /// A service is there or has changed.
     pub(crate) fn put_service(&mut self, key: Key, service: Service) {
         self.remove_service(&key);
         for address in &service.addresses {
-            self.note(*address, (key.clone(), None));
+            self.add_holder(*address, (key.clone(), None));
         }
         self.services.insert(key, service);
     }
 
-    /// A service is gone.
     pub(crate) fn remove_service(&mut self, key: &Key) {
         let Some(service) = self.services.remove(key) else {
             return;
         };
         for address in service.addresses {
-            self.forget(address, &(key.clone(), None));
+            self.remove_holder(address, &(key.clone(), None));
         }
     }
 
-    /// A slice of a service is there or has changed.
     pub(crate) fn put_slice(&mut self, id: Key, service: Arc<str>, slice: Slice) {
         self.remove_slice(&id);
         let key = (id.0.clone(), service.clone());
-        for place in &slice.places {
-            self.note(place.address, (key.clone(), Some(place.label())));
+        for endpoint in &slice.endpoints {
+            self.add_holder(endpoint.address, (key.clone(), Some(endpoint.label())));
         }
-        let places = self.places.entry(key).or_default();
-        places.put(id.1.clone(), slice);
+        let endpoints = self.endpoints.entry(key).or_default();
+        endpoints.put(id.1.clone(), slice);
         self.slices.insert(id, service);
     }
 
-    /// A slice is gone.
     pub(crate) fn remove_slice(&mut self, id: &Key) {
         let Some(service) = self.slices.remove(id) else {
             return;
         };
         let key = (id.0.clone(), service);
-        let Some(places) = self.places.get_mut(&key) else {
+        let Some(endpoints) = self.endpoints.get_mut(&key) else {
             return;
         };
-        let slice = places.remove(&id.1);
-        if places.is_empty() {
-            self.places.remove(&key);
+        let slice = endpoints.remove(&id.1);
+        if endpoints.is_empty() {
+            self.endpoints.remove(&key);
         }
-        for place in slice.into_iter().flat_map(|slice| slice.places) {
-            self.forget(place.address, &(key.clone(), Some(place.label())));
+        for endpoint in slice.into_iter().flat_map(|slice| slice.endpoints) {
+            self.remove_holder(endpoint.address, &(key.clone(), Some(endpoint.label())));
         }
     }
 
-    fn note(&mut self, address: IpAddr, who: Holder) {
+    fn add_holder(&mut self, address: IpAddr, holder: Holder) {
         *self
             .by_address
             .entry(address)
             .or_default()
-            .entry(who)
+            .entry(holder)
             .or_default() += 1;
     }
 
-    fn forget(&mut self, address: IpAddr, who: &Holder) {
+    fn remove_holder(&mut self, address: IpAddr, holder: &Holder) {
         let Some(all) = self.by_address.get_mut(&address) else {
             return;
         };
-        if let Some(count) = all.get_mut(who) {
+        if let Some(count) = all.get_mut(holder) {
             *count -= 1;
             if *count == 0 {
-                all.remove(who);
+                all.remove(holder);
             }
         }
         if all.is_empty() {

@@ -190,7 +190,7 @@ async fn serve_dns(
     let settings = kennel_dns::Settings {
         listen: SocketAddr::new(ip, DNS_PORT),
         domain: CLUSTER_DOMAIN.to_owned(),
-        upstreams: kennel_dns::of_this_machine(),
+        upstreams: kennel_dns::system_resolvers(),
     };
     let Ok(dns_server) = kennel_dns::Server::bind(settings).await else {
         return Vec::new();

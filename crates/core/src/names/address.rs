@@ -1,7 +1,7 @@
-//! IP addresses and CIDR blocks as strings: whether they are well-formed, and which are special.
+//! Validation of IP addresses and CIDR blocks.
 //!
-//! New values must be in standard form: leading zeros and IPv4-mapped IPv6 addresses are refused,
-//! since programs read them differently.
+//! New values must be in standard form: leading zeros and IPv4-mapped IPv6 addresses are rejected, since programs
+//! read them differently.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ fn is_mapped(ip: &IpAddr) -> bool {
     matches!(ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
-/// Whether `text` is an IPv4 address but for leading zeros.
+/// Whether `text` is an IPv4 address with leading zeros.
 fn has_leading_zeros(text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
     parts.len() == 4

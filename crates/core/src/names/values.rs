@@ -1,4 +1,4 @@
-//! The forms of small things: variables, keys, ports, percentages and headers.
+//! Validation of variables, keys, ports, percentages and headers.
 
 use super::{SUBDOMAIN_LENGTH_MAX, form_error, length_error, lower_or_digit, range_error};
 

@@ -1,9 +1,8 @@
-//! Taking the text of a quantity apart.
+//! Parses the text of a quantity.
 
 use super::{Format, LARGEST_BINARY, NANOS_PER_UNIT, QuantityError};
 
-/// The largest decimal amount, in nano-units: a power of ten that fits, so that it is read as it is
-/// printed.
+/// The largest decimal amount in nano-units: a power of ten, so that it round-trips.
 const LARGEST_DECIMAL: i128 = 10_i128.pow(38);
 
 /// The sign, the amount in nano-units and the suffix family of a text.
@@ -19,7 +18,6 @@ pub(super) fn read(text: &str) -> Result<(bool, i128, Format), QuantityError> {
     Ok((parts.negative, nanos, suffix.format))
 }
 
-/// The pieces of a quantity's text.
 struct Parts<'a> {
     negative: bool,
     whole: &'a str,
@@ -28,8 +26,8 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes the text apart as Kubernetes does, which is laxer than the expression in its error:
-    /// a sign alone and a suffix alone are zero.
+    /// Splits the text as Kubernetes does, which accepts more than the expression in its error: a sign alone and
+    /// a suffix alone are zero.
     fn split(text: &'a str) -> Result<Self, QuantityError> {
         if text.is_empty() {
             return Err(QuantityError::Format);
@@ -59,7 +57,7 @@ fn split_where(text: &str, stop: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(stop).unwrap_or(text.len()))
 }
 
-/// What a suffix multiplies by: ten or two to the power of `exponent`.
+/// Ten or two to the power of `exponent`, by `format`.
 struct Suffix {
     exponent: i64,
     format: Format,
@@ -99,18 +97,18 @@ impl Suffix {
     }
 }
 
-/// The first digits of a number, as many as an `i128` holds for certain.
+/// The leading digits of a number, as many as fit.
 struct Digits {
     mantissa: i128,
     /// How many digits did not fit.
     dropped: i64,
-    /// Whether one of those was no zero.
+    /// Whether one of those was not zero.
     inexact: bool,
 }
 
 impl Digits {
-    fn read(digits: impl Iterator<Item = u8>, room: u32) -> Self {
-        let limit = 10_i128.pow(room - 1);
+    fn read(digits: impl Iterator<Item = u8>, max_digits: u32) -> Self {
+        let limit = 10_i128.pow(max_digits - 1);
         let mut read = Self {
             mantissa: 0,
             dropped: 0,
@@ -166,7 +164,7 @@ fn binary_nanos(whole: &str, fraction: &str, exponent: i64) -> i128 {
     let nanos = (whole.mantissa * factor)
         .checked_mul(NANOS_PER_UNIT)
         .unwrap_or(LARGEST_BINARY);
-    // Nineteen digits leave room for the largest factor; what follows them only rounds up.
+    // Nineteen digits times the largest factor fit; further digits only round up.
     let kept = &fraction[..fraction.len().min(19)];
     let part = Digits::read(kept.bytes(), 20).mantissa * factor;
     let beyond = fraction[kept.len()..].bytes().any(|digit| digit != b'0');

@@ -1,5 +1,4 @@
-//! Field selectors: `spec.nodeName=a,status.phase!=Failed`. Only equality, and an absent field is
-//! the empty string.
+//! Field selectors: `spec.nodeName=a,status.phase!=Failed`. Only equality; an absent field equals the empty string.
 
 use std::fmt;
 
@@ -10,20 +9,20 @@ use super::SelectorError;
 pub struct FieldTerm {
     /// The field, as the resource names it.
     pub field: String,
-    /// What it is compared with, unescaped.
+    /// Unescaped.
     pub value: String,
     /// True for `!=`.
     pub negated: bool,
 }
 
-/// A field selector: all of its terms hold.
+/// Matches if all terms hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     terms: Vec<FieldTerm>,
 }
 
 impl FieldSelector {
-    /// From a query string. Empty selects everything.
+    /// An empty text selects everything.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut parts = split_terms(text);
         parts.sort_unstable();
@@ -48,20 +47,18 @@ impl FieldSelector {
         &self.terms
     }
 
-    /// True if it selects everything.
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Does an object match? `field` looks one of its fields up.
+    /// `field` looks a field of the object up.
     pub fn matches<'a>(&self, field: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.terms
             .iter()
             .all(|term| (field(&term.field).unwrap_or_default() == term.value) != term.negated)
     }
 
-    /// The one value that this field must have, if the selector says so: for finding candidates by
-    /// an index.
+    /// The only value that this field may have, if there is one. Used to find candidates by an index.
     pub fn required(&self, field: &str) -> Option<&str> {
         self.terms
             .iter()
@@ -81,7 +78,7 @@ impl fmt::Display for FieldSelector {
     }
 }
 
-/// Cuts at commas that are not escaped.
+/// Splits at commas that are not escaped.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -100,7 +97,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Cuts at the first operator.
+/// Splits at the first operator.
 fn split_term(term: &str) -> Option<(&str, &str, &str)> {
     term.char_indices().find_map(|(index, _)| {
         let rest = &term[index..];
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_understood_prints_in_one_form() {
+    fn valid_selectors_print_in_canonical_form() {
         check("", "");
         check("b=2,a==1", "a=1,b=2");
         check("spec.nodeName!=", "spec.nodeName!=");
@@ -169,24 +166,24 @@ mod tests {
         check(r"a=x\,y\=z\\", r"a=x\,y\=z\\");
     }
 
-    fn refused(text: &str, message: &str) {
-        let why = FieldSelector::parse(text).unwrap_err().to_string();
-        assert_eq!(why, message, "{text}");
+    fn check_error(text: &str, message: &str) {
+        let error = FieldSelector::parse(text).unwrap_err().to_string();
+        assert_eq!(error, message, "{text}");
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_in_upstream_words() {
-        refused("a", "invalid selector: 'a'; can't understand 'a'");
-        refused("a=1,b", "invalid selector: 'a=1,b'; can't understand 'b'");
-        refused(
+    fn invalid_selectors_are_rejected_with_upstreams_messages() {
+        check_error("a", "invalid selector: 'a'; can't understand 'a'");
+        check_error("a=1,b", "invalid selector: 'a=1,b'; can't understand 'b'");
+        check_error(
             r"a=\x",
             r"invalid field selector: invalid escape sequence: \x",
         );
-        refused(
+        check_error(
             r"a=\",
             r"invalid field selector: invalid escape sequence: \",
         );
-        refused(
+        check_error(
             "a=b=c",
             "invalid field selector: unescaped character in value: 61",
         );

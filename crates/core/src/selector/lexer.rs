@@ -1,6 +1,5 @@
-//! Cuts a label selector's query string into tokens. Knows nothing of their order.
+//! Splits the query string of a label selector into tokens.
 
-/// What a piece of a selector is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     ClosedPar,

@@ -1,8 +1,7 @@
 //! Label selectors and field selectors: parse, print, and match.
 //!
-//! [`Selector`] is a label selector, from a query string or from a `LabelSelector` object;
-//! [`FieldSelector`] is its poorer cousin for fields. Which fields a resource offers is not decided
-//! here.
+//! [`Selector`] is a label selector, from a query string or from a `LabelSelector` object. [`FieldSelector`] only has
+//! equality; callers know which fields a resource supports.
 
 mod field;
 mod lexer;
@@ -14,12 +13,11 @@ use std::fmt;
 
 pub use field::{FieldSelector, FieldTerm};
 
-/// Why a selector cannot be understood, in upstream's words.
+/// Upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(pub String);
 
-/// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operator {
     /// `key in (a,b)`
@@ -47,12 +45,12 @@ pub enum Operator {
 pub struct Requirement {
     key: String,
     operator: Operator,
-    /// Sorted, without doubles.
+    /// Sorted, without duplicates.
     values: Vec<String>,
 }
 
 impl Requirement {
-    /// A checked requirement.
+    /// Validates the requirement.
     pub fn new(
         key: &str,
         operator: Operator,
@@ -69,22 +67,20 @@ impl Requirement {
         })
     }
 
-    /// The label's key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// How the label's value is compared.
     pub fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// What the label's value is compared with, sorted.
+    /// Sorted.
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// Does a label with this value (or its absence) satisfy the requirement?
+    /// Whether a label with this value, or its absence, satisfies the requirement.
     pub fn accepts(&self, label: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|v| v == value);
         match self.operator {
@@ -124,7 +120,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// A label selector: all of its requirements hold, or it is one that never matches.
+/// Matches if all requirements hold, unless it never matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
     never: bool,
@@ -132,7 +128,6 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Matches everything.
     pub fn everything() -> Self {
         Self {
             never: false,
@@ -140,7 +135,7 @@ impl Selector {
         }
     }
 
-    /// Matches nothing: what an absent `LabelSelector` means.
+    /// The meaning of an absent `LabelSelector`.
     pub fn nothing() -> Self {
         Self {
             never: true,
@@ -148,7 +143,7 @@ impl Selector {
         }
     }
 
-    /// All of these requirements, which are kept sorted by key.
+    /// Sorts the requirements by key.
     pub fn of(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Self {
@@ -167,12 +162,10 @@ impl Selector {
         object::from_object(object)
     }
 
-    /// True if no object can fail to match.
     pub fn is_everything(&self) -> bool {
         !self.never && self.requirements.is_empty()
     }
 
-    /// True if no object can match.
     pub fn is_nothing(&self) -> bool {
         self.never
     }
@@ -182,7 +175,7 @@ impl Selector {
         &self.requirements
     }
 
-    /// Do these labels match? `label` looks one up by key.
+    /// `label` looks a label up by key.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         !self.never
             && self
@@ -191,8 +184,7 @@ impl Selector {
                 .all(|requirement| requirement.accepts(label(requirement.key())))
     }
 
-    /// The one value that this label must have, if the selector says so: for finding candidates by
-    /// an index.
+    /// The only value that this label may have, if there is one. Used to find candidates by an index.
     pub fn exact(&self, key: &str) -> Option<&str> {
         self.requirements.iter().find_map(|r| match r.operator {
             Operator::Equals | Operator::DoubleEquals | Operator::In

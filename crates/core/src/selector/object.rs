@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_operators_are_refused() {
+    fn unknown_operators_are_rejected() {
         let object = json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]});
         assert_eq!(
             Selector::from_object(&object).unwrap_err().to_string(),

@@ -1,5 +1,4 @@
-//! The grammar of label selectors in query strings, with upstream's complaints. Matching is not
-//! done here.
+//! The grammar of label selectors in query strings, with upstream's messages.
 
 use super::lexer::{Item, Token, scan};
 use super::{Operator, Requirement, SelectorError, rules};
@@ -20,7 +19,7 @@ struct Parser {
     position: usize,
 }
 
-fn complain<T>(found: &str, expected: &str) -> Result<T, SelectorError> {
+fn error<T>(found: &str, expected: &str) -> Result<T, SelectorError> {
     Err(SelectorError(format!(
         "found '{found}', expected: {expected}"
     )))
@@ -65,7 +64,7 @@ impl Parser {
                 Token::End => return Ok(found),
                 _ => {
                     let literal = &self.item().literal;
-                    return complain(literal, "!, identifier, or 'end of string'");
+                    return error(literal, "!, identifier, or 'end of string'");
                 }
             }
             found.push(self.requirement().map_err(|SelectorError(why)| {
@@ -75,8 +74,8 @@ impl Parser {
             match next.token {
                 Token::End => return Ok(found),
                 Token::Comma if matches!(self.peek(), Token::Identifier | Token::Not) => {}
-                Token::Comma => return complain(&self.item().literal, "identifier after ','"),
-                _ => return complain(&next.literal, "',' or 'end of string'"),
+                Token::Comma => return error(&self.item().literal, "identifier after ','"),
+                _ => return error(&next.literal, "',' or 'end of string'"),
             }
         }
     }
@@ -88,7 +87,7 @@ impl Parser {
             item = self.take();
         }
         if item.token != Token::Identifier {
-            return complain(&item.literal, "identifier");
+            return error(&item.literal, "identifier");
         }
         let key = item.literal;
         rules::check_key(&key, "<nil>")?;
@@ -116,7 +115,7 @@ impl Parser {
             Token::NotEquals => Operator::NotEquals,
             Token::GreaterThan => Operator::GreaterThan,
             Token::LessThan => Operator::LessThan,
-            _ => return complain(&item.literal, BINARY_OPERATORS),
+            _ => return error(&item.literal, BINARY_OPERATORS),
         })
     }
 
@@ -127,7 +126,7 @@ impl Parser {
         let item = self.take();
         match item.token {
             Token::Identifier => Ok(item.literal),
-            _ => complain(&item.literal, "identifier"),
+            _ => error(&item.literal, "identifier"),
         }
     }
 
@@ -146,7 +145,7 @@ impl Parser {
                 self.take();
                 return Ok(Vec::new());
             }
-            _ => return complain(&self.item().literal, "',', ')' or identifier"),
+            _ => return error(&self.item().literal, "',', ')' or identifier"),
         }
         self.value_list()
     }
@@ -169,8 +168,8 @@ impl Parser {
                     }
                     return Ok(values);
                 }
-                _ if expect_word => return complain(&item.literal, "',', or identifier"),
-                _ => return complain(&item.literal, "',' or ')'"),
+                _ if expect_word => return error(&item.literal, "',', or identifier"),
+                _ => return error(&item.literal, "',' or ')'"),
             }
         }
     }

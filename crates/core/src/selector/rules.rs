@@ -1,6 +1,4 @@
-//! What a label's key and value may look like, and which values an operator takes.
-//!
-//! The checks return upstream's explanations as text; where the text is shown is for others to say.
+//! Validation of label keys, label values and the values of each operator, with upstream's messages.
 
 use super::{Operator, SelectorError};
 use crate::names;
@@ -9,12 +7,12 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The key as a check of its own, shown at `path`.
+/// `path` is the field named in the message.
 pub(super) fn check_key(key: &str, path: &str) -> Result<(), SelectorError> {
-    refuse(key_complaint(key, path).into_iter().collect())
+    into_result(key_error(key, path).into_iter().collect())
 }
 
-fn key_complaint(key: &str, path: &str) -> Option<String> {
+fn key_error(key: &str, path: &str) -> Option<String> {
     let mistakes = names::qualified_name(key);
     (!mistakes.is_empty()).then(|| {
         format!(
@@ -25,29 +23,29 @@ fn key_complaint(key: &str, path: &str) -> Option<String> {
     })
 }
 
-fn refuse(mut complaints: Vec<String>) -> Result<(), SelectorError> {
-    match complaints.len() {
+fn into_result(mut errors: Vec<String>) -> Result<(), SelectorError> {
+    match errors.len() {
         0 => Ok(()),
-        1 => Err(SelectorError(complaints.remove(0))),
-        _ => Err(SelectorError(format!("[{}]", complaints.join(", ")))),
+        1 => Err(SelectorError(errors.remove(0))),
+        _ => Err(SelectorError(format!("[{}]", errors.join(", ")))),
     }
 }
 
-/// Key, number of values and values of a requirement.
+/// Validates the key, the number of values and the values.
 pub(super) fn check_requirement(
     key: &str,
     operator: Operator,
     values: &[String],
 ) -> Result<(), SelectorError> {
-    let mut complaints: Vec<String> = key_complaint(key, "key").into_iter().collect();
+    let mut errors: Vec<String> = key_error(key, "key").into_iter().collect();
     if let Some(detail) = wrong_count(operator, values.len()) {
         let shown = serde_json::Value::from(values.to_vec());
-        complaints.push(format!("values: Invalid value: {shown}: {detail}"));
+        errors.push(format!("values: Invalid value: {shown}: {detail}"));
     }
     let numeric = matches!(operator, Operator::GreaterThan | Operator::LessThan);
     for (index, value) in values.iter().enumerate() {
         if numeric && value.parse::<i64>().is_err() {
-            complaints.push(format!(
+            errors.push(format!(
                 "values[{index}]: Invalid value: {}: for 'Gt', 'Lt' operators, the value must be \
                  an integer",
                 quoted(value)
@@ -57,14 +55,14 @@ pub(super) fn check_requirement(
     for (index, value) in values.iter().enumerate() {
         let mistakes = names::label_value(value);
         if !mistakes.is_empty() {
-            complaints.push(format!(
+            errors.push(format!(
                 "values[{index}][{key}]: Invalid value: {}: {}",
                 quoted(value),
                 mistakes.join("; ")
             ));
         }
     }
-    refuse(complaints)
+    into_result(errors)
 }
 
 fn wrong_count(operator: Operator, count: usize) -> Option<&'static str> {

@@ -1,29 +1,29 @@
-//! What names lead to, as a table.
+//! Lookups, as a table.
 
 use super::*;
-use crate::question::kind::{A, AAAA, ANY, CNAME, NS, PTR, SOA, SRV, TXT};
+use crate::question::record_type::{A, AAAA, ANY, CNAME, NS, PTR, SOA, SRV, TXT};
 
 fn key(namespace: &str, name: &str) -> Key {
     (namespace.into(), name.into())
 }
 
-fn port(name: &str, protocol: &str, number: u16) -> PlacePort {
-    PlacePort {
+fn port(name: &str, protocol: &str, number: u16) -> Port {
+    Port {
         name: name.into(),
         protocol: protocol.into(),
         number,
     }
 }
 
-fn place(address: &str, hostname: Option<&str>, node: &str) -> Place {
-    Place {
+fn endpoint(address: &str, hostname: Option<&str>, node: &str) -> ReadyEndpoint {
+    ReadyEndpoint {
         address: address.parse().unwrap(),
         hostname: hostname.map(Into::into),
         node: Some(node.into()),
     }
 }
 
-/// A service with an address, a headless one with daemons on three nodes, an alias, and one without endpoints.
+/// A service with a cluster IP, a headless one with pods on three nodes, an external name, and one without endpoints.
 fn zone() -> Zone {
     let mut zone = Zone::new(vec!["cluster".into(), "local".into()]);
     let web = Service {
@@ -35,23 +35,23 @@ fn zone() -> Zone {
     zone.put_service(key("ns", "agent"), Service::default());
     zone.put_service(key("ns", "empty"), Service::default());
     let alias = Service {
-        alias: Some("example.com".into()),
+        external_name: Some("example.com".into()),
         ..Service::default()
     };
     zone.put_service(key("ns", "alias"), alias);
     let slice = Slice {
         ports: vec![port("metrics", "tcp", 9100)],
-        places: vec![
-            place("10.0.1.1", None, "node-a"),
-            place("10.0.2.1", Some("second"), "b.rack.example"),
+        endpoints: vec![
+            endpoint("10.0.1.1", None, "node-a"),
+            endpoint("10.0.2.1", Some("second"), "b.rack.example"),
         ],
     };
     zone.put_slice(key("ns", "agent-1"), "agent".into(), slice);
     let clash = Slice {
         ports: vec![port("metrics", "tcp", 9200)],
-        places: vec![
-            place("10.0.3.1", Some("node-a"), "10-0-1-1"),
-            place("fd00::3", None, "second"),
+        endpoints: vec![
+            endpoint("10.0.3.1", Some("node-a"), "10-0-1-1"),
+            endpoint("fd00::3", None, "second"),
         ],
     };
     zone.put_slice(key("ns", "agent-2"), "agent".into(), clash);
@@ -69,24 +69,24 @@ fn show(record: &Record) -> String {
     }
 }
 
-fn look(zone: &Zone, name: &str, kind: u16) -> String {
+fn look(zone: &Zone, name: &str, qtype: u16) -> String {
     let name: Vec<String> = name.split('.').map(str::to_owned).collect();
-    match zone.find(&name, kind) {
-        Found::Records(records) => {
+    match zone.lookup(&name, qtype) {
+        Lookup::Records(records) => {
             let mut shown: Vec<String> = records.iter().map(show).collect();
             shown.sort();
             shown.join(", ")
         }
-        Found::Nothing => "nothing".to_owned(),
-        Found::Missing => "missing".to_owned(),
-        Found::Alias(alias) => format!("alias {alias}"),
-        Found::Foreign => "foreign".to_owned(),
+        Lookup::NoData => "nothing".to_owned(),
+        Lookup::NxDomain => "missing".to_owned(),
+        Lookup::Cname(alias) => format!("alias {alias}"),
+        Lookup::OutOfZone => "foreign".to_owned(),
     }
 }
 
-fn check(name: &str, kind: u16, expected: &str) {
+fn check(name: &str, qtype: u16, expected: &str) {
     let whole = format!("{name}.cluster.local");
-    assert_eq!(look(&zone(), &whole, kind), expected, "{name} {kind}");
+    assert_eq!(look(&zone(), &whole, qtype), expected, "{name} {qtype}");
 }
 
 #[test]
@@ -196,10 +196,10 @@ fn of_more_than_any_packet_holds_each_has_a_chance() {
         |number: u16| IpAddr::from([10, 9, number.to_be_bytes()[0], number.to_be_bytes()[1]]);
     for slice in 0..90_u16 {
         let numbers = slice * 100..(slice + 1) * 100;
-        let places = numbers.map(|number| place(&address(number).to_string(), None, "n"));
+        let endpoints = numbers.map(|number| endpoint(&address(number).to_string(), None, "n"));
         let slice_of = Slice {
             ports: vec![port("p", "tcp", 1), port("q", "tcp", 2)],
-            places: places.collect(),
+            endpoints: endpoints.collect(),
         };
         zone.put_slice(
             key("ns", &format!("empty-{slice}")),
@@ -207,10 +207,10 @@ fn of_more_than_any_packet_holds_each_has_a_chance() {
             slice_of,
         );
     }
-    let asked = |name: &str, kind: u16| {
+    let asked = |name: &str, qtype: u16| {
         let name: Vec<String> = name.split('.').map(str::to_owned).collect();
-        match zone.find(&name, kind) {
-            Found::Records(records) => records,
+        match zone.lookup(&name, qtype) {
+            Lookup::Records(records) => records,
             other => panic!("{other:?}"),
         }
     };
@@ -236,7 +236,7 @@ fn an_address_that_moves_between_slices_is_never_lost_and_all_can_be_forgotten()
     let mut zone = zone();
     let moved = Slice {
         ports: Vec::new(),
-        places: vec![place("10.0.1.1", None, "node-c")],
+        endpoints: vec![endpoint("10.0.1.1", None, "node-c")],
     };
     zone.put_slice(key("ns", "agent-3"), "agent".into(), moved);
     zone.remove_slice(&key("ns", "agent-1"));
@@ -246,10 +246,10 @@ fn an_address_that_moves_between_slices_is_never_lost_and_all_can_be_forgotten()
         look(&zone, "node-c.agent.ns.svc.cluster.local", A),
         "10.0.1.1"
     );
-    zone.all_slices(&BTreeSet::new());
+    zone.retain_slices(&BTreeSet::new());
     assert_eq!(look(&zone, name, A), "missing");
     assert!(!zone.is_synced());
-    zone.all_services(&BTreeSet::new());
+    zone.retain_services(&BTreeSet::new());
     assert!(zone.is_synced());
-    assert!(zone.services.is_empty() && zone.places.is_empty() && zone.by_address.is_empty());
+    assert!(zone.services.is_empty() && zone.endpoints.is_empty() && zone.by_address.is_empty());
 }

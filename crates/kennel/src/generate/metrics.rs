@@ -67,6 +67,6 @@ pub(super) fn page() -> String {
 fn write_row(out: &mut String, metric: &Metric) {
     let labels = metric.labels.iter().map(|label| format!("`{label}`"));
     let labels = labels.collect::<Vec<_>>().join(", ");
-    let (name, kind, help) = (metric.name, metric.kind.word(), cell(metric.help));
+    let (name, kind, help) = (metric.name, metric.kind.as_str(), cell(metric.help));
     let _ = writeln!(out, "| `{name}` | {kind} | {labels} | {help} |");
 }

@@ -23,7 +23,7 @@ async fn work(args: DnsArgs, stop: CancellationToken) -> anyhow::Result<()> {
 
 pub(crate) async fn bind(listen: SocketAddr, zone: DnsZoneArgs) -> anyhow::Result<Server> {
     let upstreams = if zone.dns_upstream.is_empty() {
-        kennel_dns::of_this_machine()
+        kennel_dns::system_resolvers()
     } else {
         zone.dns_upstream
     };

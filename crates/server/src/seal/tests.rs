@@ -67,24 +67,28 @@ fn what_cannot_be_opened_says_why() {
          --encryption-key-file names; put that key back"
     );
     for reader in [ring(&[2], false), Keyring::empty()] {
-        assert_eq!(reader.open(PLACE, stored.clone()).unwrap_err(), missing);
+        assert_eq!(
+            reader.open(PLACE, stored.clone()).unwrap_err().to_string(),
+            missing
+        );
     }
     let changed = "it cannot be decrypted with the key \"key 1\", which it names: its bytes were changed, \
                    or are those of another object; restore them from a backup";
     let reader = ring(&[1], false);
     let elsewhere = reader.open("/registry/secrets/default/other", stored.clone());
-    assert_eq!(elsewhere.unwrap_err(), changed);
+    assert_eq!(elsewhere.unwrap_err().to_string(), changed);
     let unknown = reader.open(PLACE, Bytes::from_static(b"\x02future"));
     assert!(
         unknown
             .unwrap_err()
+            .to_string()
             .starts_with("it is neither an object nor encrypted")
     );
     for at in 1 + ID_BYTES..stored.len() {
         let mut bytes = stored.to_vec();
         bytes[at] ^= 1;
         assert_eq!(
-            reader.open(PLACE, bytes.into()).unwrap_err(),
+            reader.open(PLACE, bytes.into()).unwrap_err().to_string(),
             changed,
             "{at}"
         );

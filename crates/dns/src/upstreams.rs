@@ -1,45 +1,45 @@
-//! Who is asked for names that are not ours.
+//! The upstream resolvers for names outside the zone.
 
 use std::net::{IpAddr, SocketAddr};
 
 const FILE: &str = "/etc/resolv.conf";
 const PORT: u16 = 53;
 
-/// The resolvers of this machine.
-pub fn of_this_machine() -> Vec<SocketAddr> {
+/// The name servers in `/etc/resolv.conf`.
+pub fn system_resolvers() -> Vec<SocketAddr> {
     match std::fs::read_to_string(FILE) {
         Ok(text) => read(&text),
         Err(error) => {
-            tracing::warn!("{FILE} cannot be read, so that no other names are known: {error}");
+            tracing::warn!("cannot read {FILE}; only cluster names are resolved: {error}");
             Vec::new()
         }
     }
 }
 
 fn read(text: &str) -> Vec<SocketAddr> {
-    let mut resolvers = Vec::new();
+    let mut upstreams = Vec::new();
     for line in text.lines() {
         let mut words = line.split_whitespace();
         if words.next() != Some("nameserver") {
             continue;
         }
         let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
-        resolvers.extend(address.map(|address| SocketAddr::new(address, PORT)));
+        upstreams.extend(address.map(|address| SocketAddr::new(address, PORT)));
     }
-    resolvers
+    upstreams
 }
 
-/// All but ourselves, whom asking would be going round in circles.
-pub(crate) fn but_us(resolvers: &[SocketAddr], us: SocketAddr) -> Vec<SocketAddr> {
-    let is_us = |resolver: &SocketAddr| {
+/// Removes this server's own address, which would make a forwarding loop.
+pub(crate) fn without_self(upstreams: &[SocketAddr], us: SocketAddr) -> Vec<SocketAddr> {
+    let is_self = |resolver: &SocketAddr| {
         let here = resolver.ip() == us.ip()
             || us.ip().is_unspecified()
                 && (resolver.ip().is_loopback() || resolver.ip().is_unspecified());
         here && resolver.port() == us.port()
     };
-    let (ours, others): (Vec<_>, Vec<_>) = resolvers.iter().partition(|r| is_us(r));
-    if !ours.is_empty() {
-        tracing::warn!("names that are not the cluster's are not asked of ourselves, {us}");
+    let (own, others): (Vec<_>, Vec<_>) = upstreams.iter().partition(|r| is_self(r));
+    if !own.is_empty() {
+        tracing::warn!("ignoring upstream {us}: it is this server");
     }
     others
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machines_resolvers_are_read() {
+    fn resolv_conf_is_parsed() {
         let text = "# comment\nsearch a b\nnameserver 192.0.2.1\nnameserver\t2001:db8::1\n\
                     nameserver nonsense\noptions ndots:5\n";
         let expected: Vec<SocketAddr> = ["192.0.2.1:53", "[2001:db8::1]:53"]
@@ -59,10 +59,10 @@ mod tests {
     }
 
     #[test]
-    fn we_do_not_ask_ourselves() {
+    fn own_addresses_are_removed() {
         let check = |us: &str, other: &str, asked: bool| {
             let other = [other.parse().unwrap()];
-            let left = but_us(&other, us.parse().unwrap());
+            let left = without_self(&other, us.parse().unwrap());
             assert_eq!(left.len() == 1, asked, "{us} {other:?}");
         };
         check("127.0.0.1:53", "127.0.0.1:53", false);

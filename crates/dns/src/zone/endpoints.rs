@@ -1,12 +1,11 @@
-//! Where the ready endpoints of one service are, found by what they call themselves and by their node.
+//! The ready endpoints of one service, by hostname, address and node.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// A port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlacePort {
+pub(crate) struct Port {
     /// May be empty.
     pub(crate) name: String,
     /// In lower case.
@@ -14,16 +13,15 @@ pub(crate) struct PlacePort {
     pub(crate) number: u16,
 }
 
-/// A ready endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ReadyEndpoint {
     pub(crate) address: IpAddr,
     pub(crate) hostname: Option<Arc<str>>,
     pub(crate) node: Option<Arc<str>>,
 }
 
-impl Place {
-    /// What it is called below its service: its hostname, or its address with dashes.
+impl ReadyEndpoint {
+    /// Its name below the service: its hostname, or its address with dashes.
     pub(crate) fn label(&self) -> Arc<str> {
         match &self.hostname {
             Some(name) => name.clone(),
@@ -35,39 +33,39 @@ impl Place {
 /// The ready endpoints of a slice, and their ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
-    pub(crate) ports: Vec<PlacePort>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) ports: Vec<Port>,
+    pub(crate) endpoints: Vec<ReadyEndpoint>,
 }
 
-/// An address can stand in two slices for a moment, while it moves from one to the other.
+/// By the number of slices: an address may be in two slices while it moves from one to the other.
 type Counted = BTreeMap<IpAddr, u32>;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct ServiceEndpoints {
     slices: BTreeMap<Arc<str>, Slice>,
     all: Counted,
     by_hostname: BTreeMap<Arc<str>, Counted>,
-    /// By the node's name with its labels in reverse, so that what is below a name stands after it.
+    /// By the node's name with its labels reversed, so that names below another sort after it.
     by_node: BTreeMap<String, Counted>,
 }
 
-impl Places {
+impl ServiceEndpoints {
     pub(super) fn is_empty(&self) -> bool {
         self.slices.is_empty()
     }
 
-    /// A slice that was not there.
+    /// The slice must not be present.
     pub(super) fn put(&mut self, name: Arc<str>, slice: Slice) {
-        for place in &slice.places {
-            count(&mut self.all, place.address);
-            if let Some(hostname) = &place.hostname {
+        for endpoint in &slice.endpoints {
+            count(&mut self.all, endpoint.address);
+            if let Some(hostname) = &endpoint.hostname {
                 let of = self.by_hostname.entry(hostname.clone()).or_default();
-                count(of, place.address);
+                count(of, endpoint.address);
             }
-            if let Some(node) = &place.node {
+            if let Some(node) = &endpoint.node {
                 let of = self.by_node.entry(reversed(node)).or_default();
-                count(of, place.address);
+                count(of, endpoint.address);
             }
         }
         self.slices.insert(name, slice);
@@ -75,31 +73,28 @@ impl Places {
 
     pub(super) fn remove(&mut self, name: &str) -> Option<Slice> {
         let slice = self.slices.remove(name)?;
-        for place in &slice.places {
-            discount(&mut self.all, place.address);
-            if let Some(hostname) = &place.hostname {
-                discount_in(&mut self.by_hostname, hostname, place.address);
+        for endpoint in &slice.endpoints {
+            discount(&mut self.all, endpoint.address);
+            if let Some(hostname) = &endpoint.hostname {
+                discount_in(&mut self.by_hostname, hostname, endpoint.address);
             }
-            if let Some(node) = &place.node {
-                discount_in(&mut self.by_node, reversed(node).as_str(), place.address);
+            if let Some(node) = &endpoint.node {
+                discount_in(&mut self.by_node, reversed(node).as_str(), endpoint.address);
             }
         }
         Some(slice)
     }
 
-    /// All addresses.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.all.keys().copied()
     }
 
-    /// All slices.
     pub(super) fn slices(&self) -> impl Iterator<Item = &Slice> {
         self.slices.values()
     }
 
-    /// The addresses of those that call themselves so, are so, or are on that node; which of these comes
-    /// first is said in [`super`].
-    pub(super) fn called(&self, name: &str) -> Vec<IpAddr> {
+    /// The addresses by hostname, address or node; [`super`] has the precedence.
+    pub(super) fn by_label(&self, name: &str) -> Vec<IpAddr> {
         if let Some(all) = self.by_hostname.get(name) {
             return all.keys().copied().collect();
         }
@@ -114,7 +109,7 @@ impl Places {
             .collect()
     }
 
-    /// Is there a node's name below this one?
+    /// Whether a node's name is below this one.
     pub(super) fn has_below(&self, name: &str) -> bool {
         let prefix = format!("{}.", reversed(name));
         let mut after = self.by_node.range(prefix.clone()..);

@@ -10,20 +10,23 @@ use simple_dns::{Packet, PacketFlag, RCODE};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 
-use super::state;
-use crate::answer::State;
-use crate::question::kind::{A, AAAA, CNAME, SRV};
+use super::resolver;
+use crate::question::record_type::{A, AAAA, CNAME, SRV};
 use crate::question::tests::packet;
+use crate::resolver::Resolver;
 use crate::serve::{self, Sockets};
 
 const HERE: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
 /// Serves this until the test ends; returns where.
-async fn serve(state: Arc<State>) -> SocketAddr {
+async fn serve(resolver: Arc<Resolver>) -> SocketAddr {
     let sockets = Arc::new(Sockets::bind(HERE.into()).await.unwrap());
     let address = sockets.address();
     tokio::spawn(async move {
-        tokio::join!(serve::udp(&sockets, &state), serve::tcp(&sockets, &state));
+        tokio::join!(
+            serve::udp(&sockets, &resolver),
+            serve::tcp(&sockets, &resolver)
+        );
     });
     address
 }
@@ -61,7 +64,7 @@ fn addresses(packet: &Packet<'_>) -> Vec<String> {
 }
 
 /// A resolver that answers every question for an address with this one, and counts them.
-async fn resolver(address: [u8; 4]) -> (SocketAddr, Arc<AtomicUsize>) {
+async fn fake_upstream(address: [u8; 4]) -> (SocketAddr, Arc<AtomicUsize>) {
     let socket = UdpSocket::bind(HERE).await.unwrap();
     let (here, asked) = (socket.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
     let counter = asked.clone();
@@ -82,8 +85,8 @@ async fn resolver(address: [u8; 4]) -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn what_is_ours_is_answered_with_authority_and_in_any_case() {
-    let server = serve(state(3, Vec::new())).await;
+async fn names_in_the_zone_are_answered_authoritatively_and_case_insensitively() {
+    let server = serve(resolver(3, Vec::new())).await;
     let answer = ask(server, &packet("wEb.Ns.SVC.cluster.LOCAL", A, None)).await;
     let answer = Packet::parse(&answer).unwrap();
     assert_eq!(answer.id(), 0x1234);
@@ -116,13 +119,13 @@ async fn what_is_ours_is_answered_with_authority_and_in_any_case() {
 }
 
 #[tokio::test]
-async fn nothing_and_no_such_name_are_told_apart_and_say_for_how_long() {
-    let server = serve(state(3, Vec::new())).await;
-    for (name, kind, code) in [
+async fn nodata_and_nxdomain_differ_and_have_a_ttl() {
+    let server = serve(resolver(3, Vec::new())).await;
+    for (name, qtype, code) in [
         ("web.ns.svc.cluster.local", AAAA, RCODE::NoError),
         ("other.ns.svc.cluster.local", A, RCODE::NameError),
     ] {
-        let answer = ask(server, &packet(name, kind, Some(1232))).await;
+        let answer = ask(server, &packet(name, qtype, Some(1232))).await;
         let answer = Packet::parse(&answer).unwrap();
         assert_eq!(answer.rcode(), code, "{name}");
         assert!(answer.answers.is_empty());
@@ -135,8 +138,8 @@ async fn nothing_and_no_such_name_are_told_apart_and_say_for_how_long() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_cut_and_comes_whole_over_tcp() {
-    let server = serve(state(300, Vec::new())).await;
+async fn long_answers_are_truncated_and_complete_over_tcp() {
+    let server = serve(resolver(300, Vec::new())).await;
     let name = "agent.ns.svc.cluster.local";
     for (size, most) in [(None, 512), (Some(600), 600), (Some(60_000), 1232)] {
         let answer = ask(server, &packet(name, A, size)).await;
@@ -160,8 +163,8 @@ async fn what_does_not_fit_is_cut_and_comes_whole_over_tcp() {
 }
 
 #[tokio::test]
-async fn more_than_any_packet_holds_is_as_much_as_one_holds() {
-    let server = serve(state(6_000, Vec::new())).await;
+async fn more_records_than_fit_into_any_packet_fill_one() {
+    let server = serve(resolver(6_000, Vec::new())).await;
     let mut stream = TcpStream::connect(server).await.unwrap();
     let question = packet("agent.ns.svc.cluster.local", A, None);
     let answer = ask_tcp(&mut stream, &question).await;
@@ -173,10 +176,10 @@ async fn more_than_any_packet_holds_is_as_much_as_one_holds() {
 }
 
 #[tokio::test]
-async fn the_rest_is_asked_of_others_and_passed_on_as_it_is() {
-    let (upstream, asked) = resolver([192, 0, 2, 7]).await;
+async fn other_names_are_forwarded_and_answered_unchanged() {
+    let (upstream, asked) = fake_upstream([192, 0, 2, 7]).await;
     let nobody: SocketAddr = "127.0.0.1:1".parse().unwrap();
-    let server = serve(state(1, vec![nobody, upstream])).await;
+    let server = serve(resolver(1, vec![nobody, upstream])).await;
     let answer = ask(server, &packet("Example.ORG", A, None)).await;
     let answer = Packet::parse(&answer).unwrap();
     assert_eq!(answer.id(), 0x1234);
@@ -193,10 +196,10 @@ async fn the_rest_is_asked_of_others_and_passed_on_as_it_is() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_answer_is_waited_for_once() {
+async fn a_dead_upstream_is_waited_for_once() {
     let silent = UdpSocket::bind(HERE).await.unwrap();
-    let (upstream, asked) = resolver([192, 0, 2, 7]).await;
-    let server = serve(state(1, vec![silent.local_addr().unwrap(), upstream])).await;
+    let (upstream, asked) = fake_upstream([192, 0, 2, 7]).await;
+    let server = serve(resolver(1, vec![silent.local_addr().unwrap(), upstream])).await;
     for name in ["a.example", "b.example", "c.example"] {
         let answer = ask(server, &packet(name, A, None)).await;
         assert_eq!(addresses(&Packet::parse(&answer).unwrap()), ["192.0.2.7"]);
@@ -208,7 +211,7 @@ async fn one_that_does_not_answer_is_waited_for_once() {
 }
 
 #[tokio::test]
-async fn an_alias_of_a_name_that_is_missing_says_so() {
+async fn a_cname_to_a_missing_name_is_nxdomain() {
     let nowhere = UdpSocket::bind(HERE).await.unwrap();
     let upstream = nowhere.local_addr().unwrap();
     tokio::spawn(async move {
@@ -220,7 +223,7 @@ async fn an_alias_of_a_name_that_is_missing_says_so() {
             nowhere.send_to(&buffer[..count], from).await.unwrap();
         }
     });
-    let server = serve(state(1, vec![upstream])).await;
+    let server = serve(resolver(1, vec![upstream])).await;
     let answer = ask(server, &packet("alias.ns.svc.cluster.local", A, None)).await;
     let answer = Packet::parse(&answer).unwrap();
     assert!(answer.name_servers.is_empty(), "it is not ours to say");
@@ -229,10 +232,10 @@ async fn an_alias_of_a_name_that_is_missing_says_so() {
 }
 
 #[tokio::test]
-async fn nobody_to_ask_is_a_failure_and_so_is_not_knowing_yet() {
+async fn without_upstreams_or_before_the_sync_queries_fail() {
     let nobody: SocketAddr = "127.0.0.1:1".parse().unwrap();
     for upstreams in [vec![], vec![nobody]] {
-        let server = serve(state(1, upstreams)).await;
+        let server = serve(resolver(1, upstreams)).await;
         let answer = ask(server, &packet("example.org", A, None)).await;
         assert_eq!(
             Packet::parse(&answer).unwrap().rcode(),
@@ -240,7 +243,7 @@ async fn nobody_to_ask_is_a_failure_and_so_is_not_knowing_yet() {
         );
     }
     let domain = vec!["cluster".to_owned(), "local".to_owned()];
-    let server = serve(Arc::new(State::new(domain, Vec::new()))).await;
+    let server = serve(Arc::new(Resolver::new(domain, Vec::new()))).await;
     let answer = ask(server, &packet("web.ns.svc.cluster.local", A, None)).await;
     assert_eq!(
         Packet::parse(&answer).unwrap().rcode(),
@@ -249,13 +252,13 @@ async fn nobody_to_ask_is_a_failure_and_so_is_not_knowing_yet() {
 }
 
 #[tokio::test]
-async fn aliases_are_followed() {
-    let (upstream, _) = resolver([192, 0, 2, 7]).await;
-    let server = serve(state(1, vec![upstream])).await;
-    let look = async |name: &str, kind: u16| {
+async fn cnames_are_followed() {
+    let (upstream, _) = fake_upstream([192, 0, 2, 7]).await;
+    let server = serve(resolver(1, vec![upstream])).await;
+    let look = async |name: &str, qtype: u16| {
         let answer = ask(
             server,
-            &packet(&format!("{name}.ns.svc.cluster.local"), kind, None),
+            &packet(&format!("{name}.ns.svc.cluster.local"), qtype, None),
         )
         .await;
         let answer = Packet::parse(&answer).unwrap().into_owned_answer();
@@ -293,10 +296,10 @@ impl IntoOwnedAnswer for Packet<'_> {
 }
 
 #[tokio::test]
-async fn a_circle_of_resolvers_ends() {
+async fn a_forwarding_loop_ends() {
     // A resolver that asks us whatever it is asked.
     let relay = UdpSocket::bind(HERE).await.unwrap();
-    let server = serve(state(1, vec![relay.local_addr().unwrap()])).await;
+    let server = serve(resolver(1, vec![relay.local_addr().unwrap()])).await;
     let passed = Arc::new(AtomicUsize::new(0));
     let counter = passed.clone();
     tokio::spawn(async move {
@@ -318,8 +321,8 @@ async fn a_circle_of_resolvers_ends() {
 }
 
 #[tokio::test]
-async fn a_newer_protocol_is_refused_politely() {
-    let server = serve(state(1, Vec::new())).await;
+async fn an_unknown_edns_version_is_rejected() {
+    let server = serve(resolver(1, Vec::new())).await;
     let mut question = packet("web.ns.svc.cluster.local", A, Some(1232));
     let version = question.len() - 5;
     question[version] = 1;
