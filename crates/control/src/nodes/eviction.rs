@@ -68,16 +68,16 @@ impl Controller for TaintEviction {
             Event::Node(Update::Applied(node)) => {
                 let taints: Vec<_> = node.spec.taints.iter().map(view::taint).collect();
                 let name = node.name_any().into();
-                self.evictions.node(cx.now().elapsed(), &name, &taints);
+                self.evictions.on_node(cx.now(), &name, &taints);
             }
-            Event::Node(Update::Gone(id)) => self.evictions.node_gone(&id.name),
+            Event::Node(Update::Gone(id)) => self.evictions.on_node_deleted(&id.name),
             Event::Pod(Update::Applied(pod)) => self.pod_applied(&pod, cx),
-            Event::Pod(Update::Gone(id)) => self.evictions.pod_gone(&id.uid),
+            Event::Pod(Update::Gone(id)) => self.evictions.on_pod_deleted(&id.uid),
         }
     }
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
-        for action in self.evictions.take(cx.now().elapsed()) {
+        for action in self.evictions.take_actions(cx.now()) {
             match action {
                 Action::Delete(pod) => {
                     let (writer, recorder) = (self.writer.clone(), self.recorder.clone());
@@ -94,13 +94,12 @@ impl Controller for TaintEviction {
         match outcome {
             Outcome::Evicted => {}
             Outcome::Failed(uid) => cx.after(RETRY, Outcome::RetryDue(uid)),
-            Outcome::RetryDue(uid) => self.evictions.again(cx.now().elapsed(), &uid),
+            Outcome::RetryDue(uid) => self.evictions.retry(cx.now(), &uid),
         }
     }
 
     fn next_deadline(&self, _: &Clock) -> Option<Monotonic> {
-        let deadline = self.evictions.next_deadline();
-        deadline.map(Monotonic::since_start)
+        self.evictions.next_deadline()
     }
 }
 
@@ -110,9 +109,9 @@ impl TaintEviction {
         let uid: Arc<str> = pod.metadata.uid.as_deref().unwrap_or_default().into();
         let tolerations = view::tolerations(pod);
         let staying = pod.metadata.deletion_timestamp.is_none();
-        match view::resident(pod, &tolerations[..]).filter(|_| staying) {
-            Some(resident) => self.evictions.pod(cx.now().elapsed(), &uid, resident),
-            None => self.evictions.pod_gone(&uid),
+        match view::node_pod(pod, &tolerations[..]).filter(|_| staying) {
+            Some(pod) => self.evictions.on_pod(cx.now(), &uid, pod),
+            None => self.evictions.on_pod_deleted(&uid),
         }
     }
 }

@@ -10,10 +10,10 @@ use kennel_client::events::{Note, Recorder};
 use kennel_client::fence::Fence;
 use kennel_client::write::{Failure, Writer, Written};
 use kennel_core::lifecycle::NodeFacts;
-use kennel_core::lifecycle::conditions::Silence;
+use kennel_core::lifecycle::conditions::UnknownCondition;
 use kennel_core::lifecycle::monitor::{Action, Monitor, NodeVersion, PodName};
-use kennel_core::lifecycle::residents::Resident;
-use kennel_types::{Lease, Monotonic};
+use kennel_core::lifecycle::pods_by_node::NodePod;
+use kennel_types::{Lease, Monotonic, Timestamp};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,7 @@ pub use kennel_core::lifecycle::monitor::Settings;
 pub use kennel_core::lifecycle::zones::Rates;
 
 /// A pod's uid; and the pod, with whether it is ready, if it is bound to a node.
-type ObservedPod = (Arc<str>, Option<Resident<bool>>);
+type ObservedPod = (Arc<str>, Option<NodePod<bool>>);
 
 enum Event {
     Node(Update<NodeFacts>),
@@ -116,7 +116,7 @@ fn renewed(lease: &Lease) -> (String, Option<i64>) {
 
 fn observed(pod: &Pod) -> ObservedPod {
     let uid = pod.metadata.uid.as_deref().unwrap_or_default().into();
-    (uid, view::resident(pod, pod.status.is_ready()))
+    (uid, view::node_pod(pod, pod.status.is_ready()))
 }
 
 impl Controller for NodeLifecycle {
@@ -128,50 +128,51 @@ impl Controller for NodeLifecycle {
     }
 
     fn handle(&mut self, event: Event, cx: &mut Context<Self>) {
-        let now = cx.now().elapsed();
+        let now = cx.now();
         match event {
-            Event::Node(Update::Applied(node)) => self.monitor.node(now, node),
-            Event::Node(Update::Gone(id)) => self.monitor.node_gone(&id.name),
+            Event::Node(Update::Applied(node)) => self.monitor.on_node(now, node),
+            Event::Node(Update::Gone(id)) => self.monitor.on_node_deleted(&id.name),
             Event::Lease(Update::Applied((name, renewed))) => {
-                self.monitor.lease(now, &name, renewed);
+                self.monitor.on_lease(now, &name, renewed);
             }
             Event::Lease(Update::Gone(_)) => {}
-            Event::Pod(Update::Applied((uid, Some(pod)))) => self.monitor.pod(&uid, pod),
-            Event::Pod(Update::Applied((uid, None))) => self.monitor.pod_gone(&uid),
-            Event::Pod(Update::Gone(id)) => self.monitor.pod_gone(&id.uid),
+            Event::Pod(Update::Applied((uid, Some(pod)))) => self.monitor.on_pod(&uid, pod),
+            Event::Pod(Update::Applied((uid, None))) => self.monitor.on_pod_deleted(&uid),
+            Event::Pod(Update::Gone(id)) => self.monitor.on_pod_deleted(&id.uid),
         }
     }
 
     fn synced(&mut self, cx: &mut Context<Self>) {
-        self.monitor.synced(cx.now().elapsed());
+        self.monitor.on_synced(cx.now());
     }
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
-        for action in self.monitor.take(cx.now().elapsed()) {
+        for action in self.monitor.take_actions(cx.now()) {
             self.start_action(action, cx);
         }
     }
 
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
         match outcome {
-            Outcome::Written((name, uid), version) => self.monitor.wrote(&name, &uid, &version),
+            Outcome::Written((name, uid), version) => {
+                self.monitor.on_written(&name, &uid, &version)
+            }
             Outcome::Failed(node, kind) => cx.after(kind.delay(), Outcome::RetryDue(node)),
-            Outcome::RetryDue((name, uid)) => self.monitor.again(&name, &uid),
+            Outcome::RetryDue((name, uid)) => self.monitor.retry_node(&name, &uid),
             Outcome::ApiWasUnavailable((name, uid)) => {
-                self.monitor.was_deaf(cx.now().elapsed());
-                self.monitor.again(&name, &uid);
+                self.monitor.restart_grace_periods(cx.now());
+                self.monitor.retry_node(&name, &uid);
             }
             Outcome::PodMarked => {}
             Outcome::PodNotMarked(pod, kind) => {
                 cx.after(kind.delay(), Outcome::PodRetryDue(pod.uid));
             }
-            Outcome::PodRetryDue(uid) => self.monitor.pod_again(&uid),
+            Outcome::PodRetryDue(uid) => self.monitor.retry_pod(&uid),
         }
     }
 
     fn next_deadline(&self, _: &Clock) -> Option<Monotonic> {
-        let deadline = self.monitor.next_deadline();
-        deadline.map(Monotonic::since_start)
+        self.monitor.next_deadline()
     }
 }
 
@@ -212,8 +213,8 @@ impl NodeLifecycle {
                 let recorder = self.recorder.clone();
                 cx.spawn(async move { mark_not_ready(&writer, &recorder, pod).await });
             }
-            Action::Tell { name, uid, news } => {
-                writes::record_on_node(&self.recorder, &name, &uid, news);
+            Action::RecordEvent { name, uid, event } => {
+                writes::record_on_node(&self.recorder, &name, &uid, event);
             }
         }
     }
@@ -224,8 +225,8 @@ impl NodeLifecycle {
 async fn set_unknown(
     writer: &Writer,
     node: &NodeVersion,
-    created: Option<i64>,
-    conditions: &[Silence],
+    created: Option<Timestamp>,
+    conditions: &[UnknownCondition],
 ) -> Option<Result<Written, Failure>> {
     tracing::info!("node {} has not renewed its lease in time", node.name);
     match writes::set_unknown(writer, node, created, conditions).await {

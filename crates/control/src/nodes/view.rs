@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use kennel_core::lifecycle::conditions::{Conditions, Kind, Says};
-use kennel_core::lifecycle::residents::Resident;
+use kennel_core::lifecycle::conditions::Conditions;
+use kennel_core::lifecycle::pods_by_node::NodePod;
 use kennel_core::lifecycle::{NodeFacts, NodeTaint};
 use kennel_core::taint::{Taint, Toleration};
-use kennel_types::{self as types, Node};
+use kennel_types::{self as types, ConditionType, Node, Timestamp};
 use kube::ResourceExt as _;
 
 use crate::informers::Pod;
@@ -29,22 +29,16 @@ pub(super) fn node(node: &Node) -> NodeFacts {
     let mut conditions = Conditions::default();
     let mut heartbeat = None;
     for condition in &node.status.conditions {
-        let Some(kind) = Kind::named(condition.r#type.as_str()) else {
-            continue;
-        };
-        conditions.set(kind, Says::read(condition.status.as_str()));
-        if kind == Kind::Ready {
-            heartbeat = condition.last_heartbeat_time.map(types::Timestamp::as_secs);
+        conditions.set(&condition.r#type, condition.status);
+        if condition.r#type == ConditionType::Ready {
+            heartbeat = condition.last_heartbeat_time;
         }
     }
     NodeFacts {
         name: text(meta.name.as_ref()),
         uid: text(meta.uid.as_ref()),
         version: text(meta.resource_version.as_ref()),
-        created: meta
-            .creation_timestamp
-            .as_ref()
-            .map(|time| time.0.as_second()),
+        created: meta.creation_timestamp.as_ref().map(Timestamp::from),
         zone: zone(node),
         excluded: node.labels().contains_key(EXCLUDED),
         conditions,
@@ -59,10 +53,9 @@ fn text(text: Option<&String>) -> Arc<str> {
 }
 
 fn node_taint(found: &types::Taint) -> NodeTaint {
-    let added = found.time_added.map(types::Timestamp::as_secs);
     NodeTaint {
         taint: taint(found),
-        added,
+        added: found.time_added,
     }
 }
 
@@ -87,18 +80,18 @@ fn zone(node: &Node) -> Arc<str> {
     }
 }
 
-/// A pod that is bound to a node, with what the caller keeps of it.
-pub(super) fn resident<T>(pod: &Pod, kept: T) -> Option<Resident<T>> {
+/// A pod that is bound to a node, with the caller's data.
+pub(super) fn node_pod<T>(pod: &Pod, data: T) -> Option<NodePod<T>> {
     let node = pod
         .spec
         .node_name
         .as_deref()
         .filter(|name| !name.is_empty())?;
-    Some(Resident {
+    Some(NodePod {
         node: node.into(),
         namespace: text(pod.metadata.namespace.as_ref()),
         name: text(pod.metadata.name.as_ref()),
-        kept,
+        data,
     })
 }
 
@@ -112,6 +105,7 @@ pub(super) fn tolerations(pod: &Pod) -> Vec<Toleration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kennel_types::ConditionStatus;
     use serde_json::{Value, json};
 
     fn read(object: Value) -> NodeFacts {
@@ -132,11 +126,13 @@ mod tests {
                 {"type": "PIDPressure", "status": "True"},
                 {"type": "Ready", "status": "False",
                  "lastHeartbeatTime": "1970-01-01T00:00:09Z"}]}}));
-        assert_eq!(facts.conditions.ready(), Some(Says::False));
-        assert_eq!(facts.conditions.get(Kind::PidPressure), Some(Says::True));
-        assert_eq!(facts.conditions.get(Kind::DiskPressure), None);
-        assert_eq!((facts.heartbeat, facts.created), (Some(9), Some(5)));
-        assert_eq!(facts.taints[1].added, Some(6));
+        assert_eq!(facts.conditions.ready(), Some(ConditionStatus::False));
+        let pid = facts.conditions.get(&ConditionType::PidPressure);
+        assert_eq!(pid, Some(ConditionStatus::True));
+        assert_eq!(facts.conditions.get(&ConditionType::DiskPressure), None);
+        assert_eq!(facts.heartbeat, Some(Timestamp::from_secs(9)));
+        assert_eq!(facts.created, Some(Timestamp::from_secs(5)));
+        assert_eq!(facts.taints[1].added, Some(Timestamp::from_secs(6)));
         assert!(facts.unschedulable && !facts.excluded);
     }
 

@@ -4,9 +4,10 @@ use kennel_client::api;
 use kennel_client::clock;
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::write::{Call, Content, Failure, Writer, Written};
-use kennel_core::lifecycle::conditions::Silence;
-use kennel_core::lifecycle::monitor::{News, NodeVersion, PodName};
-use kennel_core::lifecycle::taints::Change;
+use kennel_core::lifecycle::conditions::UnknownCondition;
+use kennel_core::lifecycle::monitor::{NodeEvent, NodeVersion, PodName};
+use kennel_core::lifecycle::taints::TaintChange;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::RETRY;
@@ -24,21 +25,21 @@ fn pod_path(pod: &PodName) -> String {
 pub(super) async fn set_unknown(
     writer: &Writer,
     node: &NodeVersion,
-    created: Option<i64>,
-    conditions: &[Silence],
+    created: Option<Timestamp>,
+    conditions: &[UnknownCondition],
 ) -> Result<Written, Failure> {
     let now = clock::now_rfc3339();
-    let of = |silence: &Silence| {
+    let condition = |unknown: &UnknownCondition| {
         let mut condition = json!({
-            "type": silence.kind.name(), "status": "Unknown", "reason": silence.reason(),
-            "message": silence.message(), "lastTransitionTime": now,
+            "type": unknown.r#type.as_str(), "status": "Unknown", "reason": unknown.reason(),
+            "message": unknown.message(), "lastTransitionTime": now,
         });
-        if silence.never {
-            condition["lastHeartbeatTime"] = created.map(clock::rfc3339).into();
+        if unknown.never_reported {
+            condition["lastHeartbeatTime"] = json!(created);
         }
         condition
     };
-    let conditions: Value = conditions.iter().map(of).collect();
+    let conditions: Value = conditions.iter().map(condition).collect();
     let patch = json!({
         "metadata": {"uid": &*node.uid, "resourceVersion": &*node.version},
         "status": {"conditions": conditions},
@@ -63,13 +64,13 @@ pub(super) async fn until_available(writer: &Writer, name: &str) {
 pub(super) async fn set_taints(
     writer: &Writer,
     node: &NodeVersion,
-    change: &Change,
+    change: &TaintChange,
 ) -> Result<Written, Failure> {
     let now = clock::now_rfc3339();
     let keep = change.keep.iter().map(|kept| {
         let mut taint = json!(kept.taint);
         if let Some(added) = kept.added {
-            taint["timeAdded"] = clock::rfc3339(added).into();
+            taint["timeAdded"] = json!(added);
         }
         taint
     });
@@ -139,17 +140,17 @@ pub(super) async fn evict(writer: &Writer, pod: &PodName) -> Result<(), Failure>
 }
 
 /// Emits an event on a node.
-pub(super) fn record_on_node(recorder: &Recorder, name: &str, uid: &str, news: News) {
-    let (reason, message) = match news {
-        News::Registered => (
+pub(super) fn record_on_node(recorder: &Recorder, name: &str, uid: &str, event: NodeEvent) {
+    let (reason, message) = match event {
+        NodeEvent::Registered => (
             "RegisteredNode",
             format!("Node {name} event: Registered Node {name} in Controller"),
         ),
-        News::Removed => (
+        NodeEvent::Removed => (
             "RemovingNode",
             format!("Node {name} event: Removing Node {name} from Controller"),
         ),
-        News::NotReady => (
+        NodeEvent::NotReady => (
             "NodeNotReady",
             format!("Node {name} status is now: NodeNotReady"),
         ),

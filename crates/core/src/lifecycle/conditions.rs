@@ -1,119 +1,60 @@
-//! The conditions of a node that matter to its life, and what is said of a node that says nothing.
+//! The conditions of a node that the node lifecycle controller reads, and those it sets when a node stops reporting.
 
-/// What a condition says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
-    /// `True`.
-    True,
-    /// `False`.
-    False,
-    /// `Unknown`.
-    Unknown,
-}
+use kennel_types::{ConditionStatus, ConditionType};
 
-impl Says {
-    /// Reads a condition's status; what is neither `True` nor `False` is unknown.
-    pub fn read(status: &str) -> Self {
-        match status {
-            "True" => Self::True,
-            "False" => Self::False,
-            _ => Self::Unknown,
-        }
-    }
-}
+/// The conditions that decide about taints.
+const ALL: [ConditionType; 5] = [
+    ConditionType::Ready,
+    ConditionType::MemoryPressure,
+    ConditionType::DiskPressure,
+    ConditionType::PidPressure,
+    ConditionType::NetworkUnavailable,
+];
+/// The kubelet reports all of them but the last, which the network plugin sets.
+const REPORTED_BY_KUBELET: usize = 4;
 
-/// A condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It can run pods.
-    Ready,
-    /// Its memory is short.
-    MemoryPressure,
-    /// Its disk is short.
-    DiskPressure,
-    /// Its process numbers are short.
-    PidPressure,
-    /// Its network is not set up.
-    NetworkUnavailable,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Ready,
-        Self::MemoryPressure,
-        Self::DiskPressure,
-        Self::PidPressure,
-        Self::NetworkUnavailable,
-    ];
-    /// Those that the node itself reports. Its network is somebody else's business.
-    pub const OWN: [Self; 4] = [
-        Self::Ready,
-        Self::MemoryPressure,
-        Self::DiskPressure,
-        Self::PidPressure,
-    ];
-
-    /// Its name in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ready => "Ready",
-            Self::MemoryPressure => "MemoryPressure",
-            Self::DiskPressure => "DiskPressure",
-            Self::PidPressure => "PIDPressure",
-            Self::NetworkUnavailable => "NetworkUnavailable",
-        }
-    }
-
-    /// The one with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-/// What each condition says, where there is one.
+/// The statuses of a node's conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Conditions([Option<Says>; 5]);
+pub struct Conditions([Option<ConditionStatus>; ALL.len()]);
 
 impl Conditions {
-    /// What this one says.
-    pub fn get(&self, kind: Kind) -> Option<Says> {
-        self.0[kind as usize]
+    /// None if the node does not have the condition.
+    pub fn get(&self, r#type: &ConditionType) -> Option<ConditionStatus> {
+        let index = ALL.iter().position(|known| known == r#type)?;
+        self.0[index]
     }
 
-    /// Whether the node can run pods.
-    pub fn ready(&self) -> Option<Says> {
-        self.get(Kind::Ready)
+    pub fn ready(&self) -> Option<ConditionStatus> {
+        self.get(&ConditionType::Ready)
     }
 
-    /// From now on, this one says this.
-    pub fn set(&mut self, kind: Kind, says: Says) {
-        self.0[kind as usize] = Some(says);
+    /// Ignores conditions that no rule reads.
+    pub fn set(&mut self, r#type: &ConditionType, status: ConditionStatus) {
+        if let Some(index) = ALL.iter().position(|known| known == r#type) {
+            self.0[index] = Some(status);
+        }
     }
 }
 
-/// A condition that becomes unknown because its node is silent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silence {
-    /// Which.
-    pub kind: Kind,
-    /// The node has never said anything about it.
-    pub never: bool,
+/// A condition that becomes `Unknown` because the node stopped reporting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCondition {
+    pub r#type: ConditionType,
+    /// The node has never reported it.
+    pub never_reported: bool,
 }
 
-impl Silence {
-    /// One word for it.
-    pub fn reason(self) -> &'static str {
-        if self.never {
+impl UnknownCondition {
+    pub fn reason(&self) -> &'static str {
+        if self.never_reported {
             "NodeStatusNeverUpdated"
         } else {
             "NodeStatusUnknown"
         }
     }
 
-    /// For people.
-    pub fn message(self) -> &'static str {
-        if self.never {
+    pub fn message(&self) -> &'static str {
+        if self.never_reported {
             "Kubelet never posted node status."
         } else {
             "Kubelet stopped posting node status."
@@ -121,44 +62,46 @@ impl Silence {
     }
 }
 
-/// What becomes unknown when this node is silent: nothing, if that has been said already.
-pub fn silence(conditions: &Conditions) -> Vec<Silence> {
-    if conditions.ready() == Some(Says::Unknown) {
+/// The conditions to set to `Unknown` on a node that stopped reporting; none if that has been done.
+pub fn unknown_conditions(conditions: &Conditions) -> Vec<UnknownCondition> {
+    if conditions.ready() == Some(ConditionStatus::Unknown) {
         return Vec::new();
     }
-    let known = |kind: &Kind| conditions.get(*kind) != Some(Says::Unknown);
-    let own = Kind::OWN.into_iter().filter(known);
-    own.map(|kind| Silence {
-        kind,
-        never: conditions.get(kind).is_none(),
-    })
-    .collect()
+    let known = |r#type: &&ConditionType| conditions.get(r#type) != Some(ConditionStatus::Unknown);
+    let reported = ALL[..REPORTED_BY_KUBELET].iter().filter(known);
+    reported
+        .map(|r#type| UnknownCondition {
+            r#type: r#type.clone(),
+            never_reported: conditions.get(r#type).is_none(),
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(given: &[(Kind, &str)], expected: &[(&str, &str)]) {
+    fn check(given: &[(ConditionType, &str)], expected: &[(&str, &str)]) {
         let mut conditions = Conditions::default();
-        for (kind, says) in given {
-            conditions.set(*kind, Says::read(says));
+        for (r#type, status) in given {
+            conditions.set(r#type, (*status).into());
         }
-        let found: Vec<_> = silence(&conditions)
-            .into_iter()
-            .map(|silence| (silence.kind.name(), silence.reason()))
+        let unknown = unknown_conditions(&conditions);
+        let found: Vec<_> = unknown
+            .iter()
+            .map(|condition| (condition.r#type.as_str(), condition.reason()))
             .collect();
         assert_eq!(found, expected, "{given:?}");
     }
 
     #[test]
-    fn what_a_silent_node_said_last_is_not_believed_any_more() {
+    fn the_last_statuses_of_a_node_that_stopped_reporting_become_unknown() {
         check(
             &[
-                (Kind::Ready, "True"),
-                (Kind::MemoryPressure, "False"),
-                (Kind::DiskPressure, "Unknown"),
-                (Kind::NetworkUnavailable, "True"),
+                (ConditionType::Ready, "True"),
+                (ConditionType::MemoryPressure, "False"),
+                (ConditionType::DiskPressure, "Unknown"),
+                (ConditionType::NetworkUnavailable, "True"),
             ],
             &[
                 ("Ready", "NodeStatusUnknown"),
@@ -167,7 +110,10 @@ mod tests {
             ],
         );
         check(
-            &[(Kind::Ready, "Unknown"), (Kind::MemoryPressure, "False")],
+            &[
+                (ConditionType::Ready, "Unknown"),
+                (ConditionType::MemoryPressure, "False"),
+            ],
             &[],
         );
         let never = "NodeStatusNeverUpdated";
@@ -183,10 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn conditions_have_their_names() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::named(kind.name()), Some(kind));
-        }
-        assert_eq!(Kind::named("KernelDeadlock"), None);
+    fn other_conditions_are_ignored() {
+        let mut conditions = Conditions::default();
+        conditions.set(&"KernelDeadlock".into(), ConditionStatus::True);
+        assert_eq!(conditions, Conditions::default());
     }
 }

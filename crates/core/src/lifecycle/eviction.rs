@@ -1,58 +1,57 @@
-//! Which pods must leave a node that drives them off, and when: the taint eviction controller's decisions.
+//! The taint eviction controller: which pods to delete from nodes with `NoExecute` taints, and when.
 //!
-//! The time that a pod tolerates a taint is counted from when we saw both. Once it is running, another
-//! taint can shorten it, but only the end of all such taints, or of its intolerance, calls it off.
+//! The toleration time of a pod begins when both the taint and the pod are observed. Another taint can shorten it; it
+//! is cancelled only when the pod tolerates all remaining taints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_types::Monotonic;
+
 use super::monitor::PodName;
-use super::residents::{Resident, Residents};
+use super::pods_by_node::{NodePod, PodsByNode};
 use crate::taint::{NO_EXECUTE, Taint, Toleration};
 
-/// What a pod tolerates, shared by all pods that tolerate the same.
+/// Shared by all pods with equal tolerations.
 pub type Tolerations = Arc<[Toleration]>;
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Delete the pod. A failure is told to [`Evictions::again`].
+    /// Delete the pod. Call [`Evictions::retry`] after a failure.
     Delete(PodName),
-    /// Tell that the pod may stay after all.
+    /// The pod may stay after all.
     Cancelled(PodName),
 }
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Evictions {
-    /// The taints of nodes that drive pods off.
+    /// The `NoExecute` taints of nodes that have some.
     tainted: BTreeMap<Arc<str>, Vec<Taint>>,
-    pods: Residents<Tolerations>,
+    pods: PodsByNode<Tolerations>,
     shared: BTreeSet<Tolerations>,
-    /// When a pod's time is over, by uid.
-    due: BTreeMap<Arc<str>, Duration>,
-    queue: BTreeSet<(Duration, Arc<str>)>,
-    /// Nodes that are gone while the time of pods there is running.
-    vanished: BTreeSet<Arc<str>>,
-    /// Pods that are being deleted by us.
+    /// When to delete each pod, by uid.
+    due: BTreeMap<Arc<str>, Monotonic>,
+    queue: BTreeSet<(Monotonic, Arc<str>)>,
+    /// Deleted nodes with pods that are due for deletion.
+    deleted_nodes: BTreeSet<Arc<str>>,
+    /// Pods with a delete request under way.
     deleting: BTreeSet<Arc<str>>,
     actions: Vec<Action>,
 }
 
 impl Evictions {
-    /// Nobody is known yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A node is there or has changed: these are all its taints.
-    pub fn node(&mut self, now: Duration, name: &Arc<str>, taints: &[Taint]) {
+    pub fn on_node(&mut self, now: Monotonic, name: &Arc<str>, taints: &[Taint]) {
         let evicting = taints.iter().filter(|taint| taint.effect == NO_EXECUTE);
         let evicting: Vec<Taint> = evicting.cloned().collect();
         let before = self.tainted.get(name).map_or(&[][..], Vec::as_slice);
-        let is_back = self.vanished.remove(name);
-        if before == evicting && !is_back {
+        let is_recreated = self.deleted_nodes.remove(name);
+        if before == evicting && !is_recreated {
             return;
         }
         if evicting.is_empty() {
@@ -60,15 +59,14 @@ impl Evictions {
         } else {
             self.tainted.insert(name.clone(), evicting);
         }
-        let here: Vec<Arc<str>> = self.pods.on(name).map(|(uid, _)| uid.clone()).collect();
-        for uid in here {
-            self.look_at(now, &uid);
+        let uids: Vec<Arc<str>> = self.pods.on(name).map(|(uid, _)| uid.clone()).collect();
+        for uid in uids {
+            self.reconcile(now, &uid);
         }
     }
 
-    /// A node is gone. What has been begun goes on, unless it comes back without the taint: its pods have
-    /// nowhere to be.
-    pub fn node_gone(&mut self, name: &str) {
+    /// Pods that are due stay due, since their node is gone, unless it is recreated without the taint.
+    pub fn on_node_deleted(&mut self, name: &str) {
         let Some((name, _)) = self.tainted.remove_entry(name) else {
             return;
         };
@@ -77,61 +75,59 @@ impl Evictions {
             .on(&name)
             .any(|(uid, _)| self.due.contains_key(uid))
         {
-            self.vanished.insert(name);
+            self.deleted_nodes.insert(name);
         }
     }
 
-    /// A pod on a node is there or has changed.
-    pub fn pod(&mut self, now: Duration, uid: &Arc<str>, pod: Resident<&[Toleration]>) {
+    pub fn on_pod(&mut self, now: Monotonic, uid: &Arc<str>, pod: NodePod<&[Toleration]>) {
         let known = self.pods.get(uid);
-        if known.is_some_and(|known| known.node == pod.node && *known.kept == *pod.kept) {
+        if known.is_some_and(|known| known.node == pod.node && *known.data == *pod.data) {
             return;
         }
-        let Resident {
+        let NodePod {
             node,
             namespace,
             name,
-            kept,
+            data,
         } = pod;
-        let kept = self.share(kept);
-        let pod = Resident {
+        let data = self.share(data);
+        let pod = NodePod {
             node,
             namespace,
             name,
-            kept,
+            data,
         };
-        let before = self.pods.put(uid, pod);
+        let before = self.pods.insert(uid, pod);
         self.unshare(before);
-        self.look_at(now, uid);
+        self.reconcile(now, uid);
     }
 
-    /// A pod is gone, is going, or is on no node.
-    pub fn pod_gone(&mut self, uid: &str) {
+    /// Also for pods that are terminating or not bound.
+    pub fn on_pod_deleted(&mut self, uid: &str) {
         let before = self.pods.remove(uid);
         if let Some(pod) = &before
             && self.pods.on(&pod.node).next().is_none()
         {
-            self.vanished.remove(&pod.node);
+            self.deleted_nodes.remove(&pod.node);
         }
         self.unshare(before);
         self.deleting.remove(uid);
-        self.call_off(uid);
+        self.cancel(uid);
     }
 
-    /// A pod could not be deleted, and some time has passed.
-    pub fn again(&mut self, now: Duration, uid: &Arc<str>) {
+    /// Call this some time after a delete request failed.
+    pub fn retry(&mut self, now: Monotonic, uid: &Arc<str>) {
         if self.deleting.remove(uid) {
-            self.look_at(now, uid);
+            self.reconcile(now, uid);
         }
     }
 
-    /// When there may be something to do, whatever else happens.
-    pub fn next_deadline(&self) -> Option<Duration> {
+    /// When to call [`Self::take_actions`] next, if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Monotonic> {
         self.queue.first().map(|(at, _)| *at)
     }
 
-    /// What is to be done now.
-    pub fn take(&mut self, now: Duration) -> Vec<Action> {
+    pub fn take_actions(&mut self, now: Monotonic) -> Vec<Action> {
         while self.queue.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, uid)) = self.queue.pop_first() else {
                 break;
@@ -154,24 +150,24 @@ impl Evictions {
         })
     }
 
-    /// Decides how long a pod may stay.
-    fn look_at(&mut self, now: Duration, uid: &Arc<str>) {
+    /// Recomputes when to delete a pod.
+    fn reconcile(&mut self, now: Monotonic, uid: &Arc<str>) {
         let Some(pod) = self.pods.get(uid).filter(|_| !self.deleting.contains(uid)) else {
             return;
         };
         let taints = self.tainted.get(&pod.node).map_or(&[][..], Vec::as_slice);
-        match patience(taints, &pod.kept) {
+        match toleration_time(taints, &pod.data) {
             None => {
-                if self.call_off(uid)
+                if self.cancel(uid)
                     && let Some(name) = self.name(uid)
                 {
                     self.actions.push(Action::Cancelled(name));
                 }
             }
-            Some(patience) => {
-                let at = now.saturating_add(patience);
+            Some(time) => {
+                let at = now.saturating_add(time);
                 if self.due.get(uid).is_none_or(|due| at < *due) {
-                    self.call_off(uid);
+                    self.cancel(uid);
                     self.due.insert(uid.clone(), at);
                     self.queue.insert((at, uid.clone()));
                 }
@@ -179,8 +175,8 @@ impl Evictions {
         }
     }
 
-    /// Forgets that a pod's time was running. Was it?
-    fn call_off(&mut self, uid: &str) -> bool {
+    /// Returns whether the pod was due.
+    fn cancel(&mut self, uid: &str) -> bool {
         let Some((uid, at)) = self.due.remove_entry(uid) else {
             return false;
         };
@@ -196,18 +192,17 @@ impl Evictions {
         new
     }
 
-    /// Forgets tolerations that no pod has any more.
-    fn unshare(&mut self, gone: Option<Resident<Tolerations>>) {
-        // One is held by the set, one by what is gone.
-        if let Some(pod) = gone.filter(|pod| Arc::strong_count(&pod.kept) == 2) {
-            self.shared.remove(&pod.kept);
+    /// Drops tolerations that no pod has any more.
+    fn unshare(&mut self, gone: Option<NodePod<Tolerations>>) {
+        // The set and the removed pod hold one each.
+        if let Some(pod) = gone.filter(|pod| Arc::strong_count(&pod.data) == 2) {
+            self.shared.remove(&pod.data);
         }
     }
 }
 
-/// How long a pod with these tolerations stays on a node with these taints; none for as long as it likes.
-/// Of several tolerations for one taint the first counts.
-pub fn patience(taints: &[Taint], tolerations: &[Toleration]) -> Option<Duration> {
+/// How long a pod tolerates these taints; none for forever. Of several tolerations for one taint the first counts.
+pub fn toleration_time(taints: &[Taint], tolerations: &[Toleration]) -> Option<Duration> {
     let of = |taint: &Taint| {
         let found = tolerations
             .iter()

@@ -1,61 +1,59 @@
-//! Which taints a node's conditions ask for. Taints of others are none of our business.
+//! The taints that follow from a node's conditions. Taints of other owners are left alone.
 
-use crate::lifecycle::conditions::{Conditions, Kind, Says};
+use kennel_types::{ConditionStatus, ConditionType};
+
+use crate::lifecycle::conditions::Conditions;
 use crate::lifecycle::{NodeFacts, NodeTaint};
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint};
 
-/// The node says that it cannot run pods.
+/// `Ready` is `False`.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// The node says nothing.
+/// `Ready` is `Unknown`.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// The node is cordoned.
+/// Cordoned.
 pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-/// An administrator says that the node is down for good: its pods need not be waited for.
+/// Set by an administrator when a node is down for good: its pods are deleted without waiting for it.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// Which condition asks for which taint, and what it must say for that.
-const BY_CONDITION: [(Kind, Says, &str); 6] = [
-    (Kind::Ready, Says::False, NOT_READY),
-    (Kind::Ready, Says::Unknown, UNREACHABLE),
+/// The condition status that causes each taint.
+static BY_CONDITION: [(ConditionType, ConditionStatus, &str); 6] = [
+    (ConditionType::Ready, ConditionStatus::False, NOT_READY),
+    (ConditionType::Ready, ConditionStatus::Unknown, UNREACHABLE),
     (
-        Kind::MemoryPressure,
-        Says::True,
+        ConditionType::MemoryPressure,
+        ConditionStatus::True,
         "node.kubernetes.io/memory-pressure",
     ),
     (
-        Kind::DiskPressure,
-        Says::True,
+        ConditionType::DiskPressure,
+        ConditionStatus::True,
         "node.kubernetes.io/disk-pressure",
     ),
     (
-        Kind::NetworkUnavailable,
-        Says::True,
+        ConditionType::NetworkUnavailable,
+        ConditionStatus::True,
         "node.kubernetes.io/network-unavailable",
     ),
     (
-        Kind::PidPressure,
-        Says::True,
+        ConditionType::PidPressure,
+        ConditionStatus::True,
         "node.kubernetes.io/pid-pressure",
     ),
 ];
 
-/// May pods be driven off a node?
+/// Whether pods may be evicted from a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eviction {
-    /// Not (yet): its zone is disturbed, or others come first. A taint that is there stays.
-    NotYet,
-    /// Yes.
-    Now,
-    /// No, and taints that do so go: not the nodes are ill, but what we see of them.
+pub enum EvictionState {
+    /// The rate limit of its zone does not allow it yet. An existing `NoExecute` taint stays.
+    Waiting,
+    Granted,
+    /// All zones are down, so the fault is probably ours: `NoExecute` taints are removed.
     Stopped,
 }
 
-/// How a node's taints should change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// What stays, as it is.
+pub struct TaintChange {
     pub keep: Vec<NodeTaint>,
-    /// What comes.
     pub add: Vec<Taint>,
 }
 
@@ -67,7 +65,7 @@ fn taint(key: &str, effect: &str) -> Taint {
     }
 }
 
-/// Does a node have the taint that drives pods off it, under either name?
+/// Whether a node has a `NoExecute` taint of ours.
 pub fn is_evicting(facts: &NodeFacts) -> bool {
     let evicts = |taint: &Taint| {
         taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
@@ -75,41 +73,42 @@ pub fn is_evicting(facts: &NodeFacts) -> bool {
     facts.taints.iter().any(|found| evicts(&found.taint))
 }
 
-/// The taint that drives pods off a node in this state.
-fn evicting(conditions: Conditions) -> Option<Taint> {
+/// The `NoExecute` taint for these conditions.
+fn no_execute_taint(conditions: Conditions) -> Option<Taint> {
     match conditions.ready()? {
-        Says::True => None,
-        Says::False => Some(taint(NOT_READY, NO_EXECUTE)),
-        Says::Unknown => Some(taint(UNREACHABLE, NO_EXECUTE)),
+        ConditionStatus::True => None,
+        ConditionStatus::False => Some(taint(NOT_READY, NO_EXECUTE)),
+        ConditionStatus::Unknown => Some(taint(UNREACHABLE, NO_EXECUTE)),
     }
 }
 
-/// Should pods be driven off a node in this state?
 pub fn should_evict(conditions: Conditions) -> bool {
-    evicting(conditions).is_some()
+    no_execute_taint(conditions).is_some()
 }
 
 /// The taints of ours that a node should have.
-fn wanted(facts: &NodeFacts, eviction: Eviction) -> Vec<Taint> {
-    let asked = |(kind, says, _): &&(Kind, Says, &str)| facts.conditions.get(*kind) == Some(*says);
-    let by_condition = BY_CONDITION.iter().filter(asked);
-    let mut wanted: Vec<Taint> = by_condition
+fn desired(facts: &NodeFacts, eviction: EvictionState) -> Vec<Taint> {
+    let applies = |(r#type, status, _): &&(ConditionType, ConditionStatus, &str)| {
+        facts.conditions.get(r#type) == Some(*status)
+    };
+    let by_condition = BY_CONDITION.iter().filter(applies);
+    let mut desired: Vec<Taint> = by_condition
         .map(|(_, _, key)| taint(key, NO_SCHEDULE))
         .collect();
     if facts.unschedulable {
-        wanted.push(taint(UNSCHEDULABLE, NO_SCHEDULE));
+        desired.push(taint(UNSCHEDULABLE, NO_SCHEDULE));
     }
     let evict = match eviction {
-        Eviction::NotYet => is_evicting(facts),
-        Eviction::Now => true,
-        Eviction::Stopped => false,
+        EvictionState::Waiting => is_evicting(facts),
+        EvictionState::Granted => true,
+        EvictionState::Stopped => false,
     };
-    wanted.extend(evicting(facts.conditions).filter(|_| evict));
-    wanted
+    desired.extend(no_execute_taint(facts.conditions).filter(|_| evict));
+    desired
 }
 
-/// Is a taint ours to add and remove on this node?
-fn is_ours(taint: &Taint, facts: &NodeFacts) -> bool {
+/// Whether this controller owns the taint.
+fn is_owned(taint: &Taint, facts: &NodeFacts) -> bool {
     let key = taint.key.as_str();
     match taint.effect.as_str() {
         NO_SCHEDULE => {
@@ -118,7 +117,7 @@ fn is_ours(taint: &Taint, facts: &NodeFacts) -> bool {
                     .iter()
                     .any(|(_, _, condition)| *condition == key)
         }
-        // Of a node that has never been heard of nobody knows why it has them.
+        // A node that never reported may have been given them by another client.
         NO_EXECUTE => [NOT_READY, UNREACHABLE].contains(&key) && facts.conditions.ready().is_some(),
         _ => false,
     }
@@ -128,32 +127,40 @@ fn same(one: &Taint, other: &Taint) -> bool {
     (&one.key, &one.effect) == (&other.key, &other.effect)
 }
 
-/// How a node's taints should change; nothing, if they are as they should be.
-pub fn change(facts: &NodeFacts, eviction: Eviction) -> Option<Change> {
-    let wanted = wanted(facts, eviction);
-    let stays = |found: &&NodeTaint| {
-        !is_ours(&found.taint, facts) || wanted.iter().any(|want| same(want, &found.taint))
+/// None if the taints are as desired.
+pub fn change(facts: &NodeFacts, eviction: EvictionState) -> Option<TaintChange> {
+    let desired = desired(facts, eviction);
+    let is_kept = |found: &&NodeTaint| {
+        !is_owned(&found.taint, facts) || desired.iter().any(|taint| same(taint, &found.taint))
     };
-    let keep: Vec<NodeTaint> = facts.taints.iter().filter(stays).cloned().collect();
-    let there = |want: &Taint| keep.iter().any(|kept| same(&kept.taint, want));
-    let add: Vec<Taint> = wanted.iter().filter(|want| !there(want)).cloned().collect();
+    let keep: Vec<NodeTaint> = facts.taints.iter().filter(is_kept).cloned().collect();
+    let present = |taint: &Taint| keep.iter().any(|kept| same(&kept.taint, taint));
+    let add: Vec<Taint> = desired
+        .iter()
+        .filter(|taint| !present(taint))
+        .cloned()
+        .collect();
     let differs = keep.len() < facts.taints.len() || !add.is_empty();
-    differs.then_some(Change { keep, add })
+    differs.then_some(TaintChange { keep, add })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Eviction::{NotYet, Now, Stopped};
+    use super::EvictionState::{Granted, Stopped, Waiting};
     use super::*;
 
-    fn facts(conditions: &[(Kind, Says)], unschedulable: bool, taints: &str) -> NodeFacts {
+    fn facts(
+        conditions: &[(ConditionType, ConditionStatus)],
+        unschedulable: bool,
+        taints: &str,
+    ) -> NodeFacts {
         let mut all = Conditions::default();
-        for (kind, says) in conditions {
-            all.set(*kind, *says);
+        for (r#type, status) in conditions {
+            all.set(r#type, *status);
         }
         let read = |text: &str| {
             let (key, effect) = text.split_once(':').unwrap();
-            let added = Some(7);
+            let added = Some(kennel_types::Timestamp::from_secs(7));
             let key = key.replace("k/", "node.kubernetes.io/");
             let taint = taint(&key, effect);
             NodeTaint { taint, added }
@@ -172,13 +179,13 @@ mod tests {
         }
     }
 
-    fn check(facts: &NodeFacts, eviction: Eviction, expected: &str) {
+    fn check(facts: &NodeFacts, eviction: EvictionState, expected: &str) {
         let show = |taint: &Taint| {
             let key = taint.key.replace("node.kubernetes.io/", "k/");
             format!("{key}:{}", taint.effect)
         };
         let found = match change(facts, eviction) {
-            None => "as it is".to_owned(),
+            None => "unchanged".to_owned(),
             Some(change) => {
                 let keep = change.keep.iter().map(|kept| show(&kept.taint));
                 let add = change.add.iter().map(|added| format!("+{}", show(added)));
@@ -190,65 +197,103 @@ mod tests {
 
     #[test]
     fn s3_12_3_each_condition_has_its_taint() {
-        let of = |kind, says| facts(&[(kind, says)], false, "");
-        let (ready, yes, no) = (Kind::Ready, Says::True, Says::False);
-        check(&of(ready, yes), NotYet, "as it is");
-        check(&of(ready, no), NotYet, "+k/not-ready:NoSchedule");
-        let unreachable = "+k/unreachable:NoSchedule";
-        check(&of(ready, Says::Unknown), NotYet, unreachable);
-        for (kind, key) in [
-            (Kind::MemoryPressure, "memory-pressure"),
-            (Kind::DiskPressure, "disk-pressure"),
-            (Kind::PidPressure, "pid-pressure"),
-            (Kind::NetworkUnavailable, "network-unavailable"),
+        let of = |r#type, status| facts(&[(r#type, status)], false, "");
+        let (yes, no) = (ConditionStatus::True, ConditionStatus::False);
+        check(&of(ConditionType::Ready, yes), Waiting, "unchanged");
+        check(
+            &of(ConditionType::Ready, no),
+            Waiting,
+            "+k/not-ready:NoSchedule",
+        );
+        let expected = "+k/unreachable:NoSchedule";
+        check(
+            &of(ConditionType::Ready, ConditionStatus::Unknown),
+            Waiting,
+            expected,
+        );
+        for (r#type, key) in [
+            (ConditionType::MemoryPressure, "memory-pressure"),
+            (ConditionType::DiskPressure, "disk-pressure"),
+            (ConditionType::PidPressure, "pid-pressure"),
+            (ConditionType::NetworkUnavailable, "network-unavailable"),
         ] {
-            check(&of(kind, yes), NotYet, &format!("+k/{key}:NoSchedule"));
-            check(&of(kind, no), NotYet, "as it is");
-            check(&of(kind, Says::Unknown), NotYet, "as it is");
-            let passed = facts(&[(kind, no)], false, &format!("k/{key}:NoSchedule"));
-            check(&passed, NotYet, "");
+            check(
+                &of(r#type.clone(), yes),
+                Waiting,
+                &format!("+k/{key}:NoSchedule"),
+            );
+            check(&of(r#type.clone(), no), Waiting, "unchanged");
+            check(
+                &of(r#type.clone(), ConditionStatus::Unknown),
+                Waiting,
+                "unchanged",
+            );
+            let passed = facts(&[(r#type, no)], false, &format!("k/{key}:NoSchedule"));
+            check(&passed, Waiting, "");
         }
-        check(&facts(&[], true, ""), NotYet, "+k/unschedulable:NoSchedule");
-        check(&facts(&[], false, "k/unschedulable:NoSchedule"), NotYet, "");
-        check(&facts(&[], false, ""), Now, "as it is");
+        check(
+            &facts(&[], true, ""),
+            Waiting,
+            "+k/unschedulable:NoSchedule",
+        );
+        check(
+            &facts(&[], false, "k/unschedulable:NoSchedule"),
+            Waiting,
+            "",
+        );
+        check(&facts(&[], false, ""), Granted, "unchanged");
     }
 
     #[test]
-    fn pods_are_driven_off_only_when_it_is_time() {
-        let silent = |taints: &str| facts(&[(Kind::Ready, Says::Unknown)], false, taints);
+    fn the_no_execute_taint_waits_for_its_grant() {
+        let unreachable = |taints: &str| {
+            facts(
+                &[(ConditionType::Ready, ConditionStatus::Unknown)],
+                false,
+                taints,
+            )
+        };
         let (no_schedule, no_execute) = ("k/unreachable:NoSchedule", "k/unreachable:NoExecute");
         let both = format!("{no_schedule} {no_execute}");
-        check(&silent(no_schedule), NotYet, "as it is");
+        check(&unreachable(no_schedule), Waiting, "unchanged");
         check(
-            &silent(no_schedule),
-            Now,
+            &unreachable(no_schedule),
+            Granted,
             &format!("{no_schedule} +{no_execute}"),
         );
-        check(&silent(&both), NotYet, "as it is");
-        check(&silent(&both), Stopped, no_schedule);
-        let ready = facts(&[(Kind::Ready, Says::True)], false, &both);
-        check(&ready, Now, "");
+        check(&unreachable(&both), Waiting, "unchanged");
+        check(&unreachable(&both), Stopped, no_schedule);
+        let ready = facts(
+            &[(ConditionType::Ready, ConditionStatus::True)],
+            false,
+            &both,
+        );
+        check(&ready, Granted, "");
     }
 
     #[test]
-    fn one_taint_takes_the_place_of_the_other_at_once() {
-        let silent = facts(
-            &[(Kind::Ready, Says::Unknown)],
+    fn unreachable_replaces_not_ready_at_once() {
+        let unreachable = facts(
+            &[(ConditionType::Ready, ConditionStatus::Unknown)],
             false,
             "k/not-ready:NoSchedule k/not-ready:NoExecute",
         );
         let expected = "+k/unreachable:NoSchedule +k/unreachable:NoExecute";
-        check(&silent, NotYet, expected);
+        check(&unreachable, Waiting, expected);
     }
 
     #[test]
-    fn taints_of_others_stay_as_they_are() {
+    fn taints_of_other_owners_stay() {
         let others = "gpu:NoSchedule k/not-ready:PreferNoSchedule k/memory-pressure:NoExecute \
                       node.cloudprovider.kubernetes.io/uninitialized:NoSchedule \
                       k/out-of-service:NoExecute";
-        let well = facts(&[(Kind::Ready, Says::True)], false, others);
-        check(&well, NotYet, "as it is");
-        let never_heard = facts(&[], false, "k/not-ready:NoExecute");
-        check(&never_heard, NotYet, "as it is");
+        let ready = facts(
+            &[(ConditionType::Ready, ConditionStatus::True)],
+            false,
+            others,
+        );
+        check(&ready, Waiting, "unchanged");
+        let never_reported = facts(&[], false, "k/not-ready:NoExecute");
+        check(&never_reported, Waiting, "unchanged");
     }
 }

@@ -1,20 +1,22 @@
-//! How fast pods may be driven off nodes: one node after the other in each zone, more slowly or not at
-//! all where most nodes fail together, for then it is rather the network, or we ourselves, that failed.
+//! Limits the rate of evictions per zone: one node after the other, more slowly or not at all where most nodes fail
+//! together, since then the network or this controller has probably failed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How fast, and what is a disturbance. The defaults are upstream's.
+use kennel_types::Monotonic;
+
+/// The defaults are upstream's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Nodes per second in a zone that is well.
+    /// Nodes per second in a healthy zone.
     pub eviction: f64,
-    /// Nodes per second in a large zone that is disturbed.
+    /// Nodes per second in a large unhealthy zone.
     pub secondary_eviction: f64,
-    /// The part of a zone that must be unwell for the zone to be disturbed.
+    /// The share of unhealthy nodes that makes a zone unhealthy.
     pub unhealthy_zone_threshold: f64,
-    /// A zone with more nodes is large; in a smaller one that is disturbed nothing is driven off.
+    /// A zone with more nodes is large. A smaller unhealthy zone is not evicted from.
     pub large_zone: usize,
 }
 
@@ -29,30 +31,29 @@ impl Default for Rates {
     }
 }
 
-/// How a zone is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Normal,
-    /// Most of it is gone.
+    /// Most nodes are unhealthy.
     Partial,
-    /// All of it is gone.
+    /// All nodes are unhealthy.
     Full,
 }
 
-/// Something that concerns all nodes.
+/// A change of the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// No node of any zone is well: nothing is driven off any more.
-    Stopped,
-    /// Some node is well again: the others get their full time to follow.
-    Resumed,
+pub enum ClusterChange {
+    /// No node is healthy: evictions stop.
+    EvictionsStopped,
+    /// Some node is healthy again: the others get a new grace period.
+    EvictionsResumed,
 }
 
-/// Lets one through now and then; what is not used is not saved up.
+/// A rate limiter without burst.
 #[derive(Debug)]
 struct Limiter {
     rate: f64,
-    free_at: Duration,
+    free_at: Monotonic,
 }
 
 impl Limiter {
@@ -62,11 +63,11 @@ impl Limiter {
             .flatten()
     }
 
-    fn free_at(&self) -> Option<Duration> {
+    fn free_at(&self) -> Option<Monotonic> {
         Self::interval(self.rate).map(|_| self.free_at)
     }
 
-    fn accept(&mut self, now: Duration) -> bool {
+    fn accept(&mut self, now: Monotonic) -> bool {
         let free = self.free_at().is_some_and(|at| at <= now);
         if let Some(interval) = Self::interval(self.rate).filter(|_| free) {
             self.free_at = now + interval;
@@ -74,8 +75,8 @@ impl Limiter {
         free
     }
 
-    /// Goes on at another rate. Who had to wait before waits once more.
-    fn swap(&mut self, now: Duration, rate: f64) {
+    /// Continues at another rate. If it was not free, a new interval begins.
+    fn set_rate(&mut self, now: Monotonic, rate: f64) {
         if self.rate.total_cmp(&rate).is_eq() {
             return;
         }
@@ -90,27 +91,23 @@ impl Limiter {
 
 #[derive(Debug)]
 struct Zone {
-    well: usize,
-    unwell: usize,
-    /// Those that do not count.
+    healthy: usize,
+    unhealthy: usize,
     excluded: usize,
     state: State,
     limiter: Limiter,
-    waiting: VecDeque<Arc<str>>,
+    queue: VecDeque<Arc<str>>,
 }
 
 /// How a node counts in its zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// Its zone.
+pub struct ZoneMembership {
     pub zone: Arc<str>,
-    /// It does not count.
+    /// Not counted.
     pub excluded: bool,
-    /// It is ready.
-    pub well: bool,
+    pub healthy: bool,
 }
 
-/// All zones.
 #[derive(Debug)]
 pub struct Zones {
     rates: Rates,
@@ -120,7 +117,6 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// None yet.
     pub fn new(rates: Rates) -> Self {
         Self {
             rates,
@@ -130,62 +126,58 @@ impl Zones {
         }
     }
 
-    /// Nothing is driven off anywhere.
     pub fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Is there something to judge?
     pub fn has_changed(&self) -> bool {
         self.changed
     }
 
-    /// A node counts so from now on.
-    pub fn join(&mut self, standing: &Standing) {
-        *self.count(standing) += 1;
+    pub fn add(&mut self, membership: &ZoneMembership) {
+        *self.count(membership) += 1;
     }
 
-    /// A node no longer counts so.
-    pub fn leave(&mut self, standing: &Standing) {
-        *self.count(standing) -= 1;
-        let zone = self.by_name.get(&standing.zone);
-        if zone.is_some_and(|zone| zone.well + zone.unwell + zone.excluded == 0) {
-            self.by_name.remove(&standing.zone);
+    pub fn remove(&mut self, membership: &ZoneMembership) {
+        *self.count(membership) -= 1;
+        let zone = self.by_name.get(&membership.zone);
+        if zone.is_some_and(|zone| zone.healthy + zone.unhealthy + zone.excluded == 0) {
+            self.by_name.remove(&membership.zone);
         }
     }
 
-    fn count(&mut self, standing: &Standing) -> &mut usize {
+    fn count(&mut self, membership: &ZoneMembership) -> &mut usize {
         self.changed = true;
         let rate = self.rates.eviction;
-        let zone = self.by_name.entry(standing.zone.clone());
+        let zone = self.by_name.entry(membership.zone.clone());
         let zone = zone.or_insert_with(|| Zone {
-            well: 0,
-            unwell: 0,
+            healthy: 0,
+            unhealthy: 0,
             excluded: 0,
             state: State::Normal,
             limiter: Limiter {
                 rate,
-                free_at: Duration::ZERO,
+                free_at: Monotonic::START,
             },
-            waiting: VecDeque::new(),
+            queue: VecDeque::new(),
         });
-        match standing {
-            Standing { excluded: true, .. } => &mut zone.excluded,
-            Standing { well: true, .. } => &mut zone.well,
-            Standing { well: false, .. } => &mut zone.unwell,
+        match membership {
+            ZoneMembership { excluded: true, .. } => &mut zone.excluded,
+            ZoneMembership { healthy: true, .. } => &mut zone.healthy,
+            ZoneMembership { healthy: false, .. } => &mut zone.unhealthy,
         }
     }
 
-    /// Looks at the zones again, if anything has changed.
-    pub fn judge(&mut self, now: Duration) -> Option<Turn> {
+    /// Recomputes the states and rates of all zones, if anything has changed.
+    pub fn evaluate(&mut self, now: Monotonic) -> Option<ClusterChange> {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
         let rates = self.rates;
-        let counted = |zone: &&mut Zone| zone.well + zone.unwell > 0;
+        let counted = |zone: &&mut Zone| zone.healthy + zone.unhealthy > 0;
         let (mut any, mut all_full) = (false, true);
         for zone in self.by_name.values_mut().filter(counted) {
-            zone.state = state(zone.well, zone.unwell, rates);
+            zone.state = state(zone.healthy, zone.unhealthy, rates);
             any = true;
             all_full &= zone.state == State::Full;
         }
@@ -194,61 +186,55 @@ impl Zones {
             let rate = match zone.state {
                 _ if stopped => 0.0,
                 State::Normal | State::Full => rates.eviction,
-                State::Partial if zone.well + zone.unwell > rates.large_zone => {
+                State::Partial if zone.healthy + zone.unhealthy > rates.large_zone => {
                     rates.secondary_eviction
                 }
                 State::Partial => 0.0,
             };
-            zone.limiter.swap(now, rate);
+            zone.limiter.set_rate(now, rate);
         }
         let before = std::mem::replace(&mut self.stopped, stopped);
         match (before, stopped) {
-            (false, true) => Some(Turn::Stopped),
-            (true, false) => Some(Turn::Resumed),
+            (false, true) => Some(ClusterChange::EvictionsStopped),
+            (true, false) => Some(ClusterChange::EvictionsResumed),
             _ => None,
         }
     }
 
-    /// A node waits for its turn.
-    pub fn wait(&mut self, zone: &str, node: &Arc<str>) {
+    /// Queues a node for eviction.
+    pub fn enqueue(&mut self, zone: &str, node: &Arc<str>) {
         if let Some(zone) = self.by_name.get_mut(zone) {
-            zone.waiting.push_back(node.clone());
+            zone.queue.push_back(node.clone());
         }
     }
 
-    /// The nodes whose turn it is. Those that no longer `want` it do not count.
-    pub fn next(&mut self, now: Duration, mut wants: impl FnMut(&str, &Arc<str>) -> bool) {
+    /// Passes the nodes that the rates allow now to `grant`. A node for which it returns false uses no budget.
+    pub fn dequeue(&mut self, now: Monotonic, mut grant: impl FnMut(&str, &Arc<str>) -> bool) {
         for (name, zone) in &mut self.by_name {
             while zone.limiter.free_at().is_some_and(|at| at <= now) {
-                let Some(node) = zone.waiting.pop_front() else {
+                let Some(node) = zone.queue.pop_front() else {
                     break;
                 };
-                if wants(name, &node) {
+                if grant(name, &node) {
                     zone.limiter.accept(now);
                 }
             }
         }
     }
 
-    /// When the next turn is, if somebody waits.
-    pub fn next_deadline(&self) -> Option<Duration> {
-        let waiting = self
-            .by_name
-            .values()
-            .filter(|zone| !zone.waiting.is_empty());
-        waiting.filter_map(|zone| zone.limiter.free_at()).min()
+    /// When the next queued node may be evicted from.
+    pub fn next_deadline(&self) -> Option<Monotonic> {
+        let queued = self.by_name.values().filter(|zone| !zone.queue.is_empty());
+        queued.filter_map(|zone| zone.limiter.free_at()).min()
     }
 }
 
-fn state(well: usize, unwell: usize, rates: Rates) -> State {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are never so many nodes that it matters"
-    )]
-    let part = unwell as f64 / (well + unwell) as f64;
-    match (well, unwell) {
+fn state(healthy: usize, unhealthy: usize, rates: Rates) -> State {
+    #[expect(clippy::cast_precision_loss, reason = "the number of nodes is small")]
+    let share = unhealthy as f64 / (healthy + unhealthy) as f64;
+    match (healthy, unhealthy) {
         (0, 1..) => State::Full,
-        (_, 3..) if part >= rates.unhealthy_zone_threshold => State::Partial,
+        (_, 3..) if share >= rates.unhealthy_zone_threshold => State::Partial,
         _ => State::Normal,
     }
 }
@@ -257,11 +243,15 @@ fn state(well: usize, unwell: usize, rates: Rates) -> State {
 mod tests {
     use super::*;
 
+    fn at_second(seconds: u64) -> Monotonic {
+        Monotonic::since_start(Duration::from_secs(seconds))
+    }
+
     #[test]
-    fn a_zone_is_disturbed_when_most_of_it_is_gone() {
-        let check = |well, unwell, expected| {
-            let found = state(well, unwell, Rates::default());
-            assert_eq!(found, expected, "{well} well, {unwell} not");
+    fn a_zone_is_unhealthy_when_most_of_its_nodes_are() {
+        let check = |healthy, unhealthy, expected| {
+            let found = state(healthy, unhealthy, Rates::default());
+            assert_eq!(found, expected, "{healthy} healthy, {unhealthy} not");
         };
         check(10, 0, State::Normal);
         check(1, 2, State::Normal);
@@ -272,48 +262,48 @@ mod tests {
         check(0, 100, State::Full);
     }
 
-    fn standing(zone: &str, well: bool) -> Standing {
-        Standing {
+    fn membership(zone: &str, healthy: bool) -> ZoneMembership {
+        ZoneMembership {
             zone: zone.into(),
             excluded: false,
-            well,
+            healthy,
         }
     }
 
-    /// Zones with so many nodes that are well, and so many that are not and wait for their turn.
+    /// Zones with these numbers of healthy nodes, and of unhealthy ones that are queued.
     fn zones(counts: &[(&str, usize, usize)]) -> Zones {
         let mut zones = Zones::new(Rates::default());
-        for (zone, well, unwell) in counts {
-            for _ in 0..*well {
-                zones.join(&standing(zone, true));
+        for (zone, healthy, unhealthy) in counts {
+            for _ in 0..*healthy {
+                zones.add(&membership(zone, true));
             }
-            for number in 0..*unwell {
-                zones.join(&standing(zone, false));
-                zones.wait(zone, &format!("{zone}{number}").into());
+            for number in 0..*unhealthy {
+                zones.add(&membership(zone, false));
+                zones.enqueue(zone, &format!("{zone}{number}").into());
             }
         }
         zones
     }
 
-    /// Who has a turn within so many seconds, and when.
-    fn turns(zones: &mut Zones, seconds: u64) -> Vec<(u64, String)> {
-        let mut turns = Vec::new();
+    /// The nodes that are granted within this many seconds, and when.
+    fn grants(zones: &mut Zones, seconds: u64) -> Vec<(u64, String)> {
+        let mut grants = Vec::new();
         while let Some(at) = zones.next_deadline() {
-            if at > Duration::from_secs(seconds) {
+            if at > at_second(seconds) {
                 break;
             }
-            zones.next(at, |_, node| {
-                turns.push((at.as_secs(), node.to_string()));
+            zones.dequeue(at, |_, node| {
+                grants.push((at.elapsed().as_secs(), node.to_string()));
                 true
             });
         }
-        turns
+        grants
     }
 
     fn check(counts: &[(&str, usize, usize)], seconds: u64, expected: &[(u64, &str)]) {
         let mut zones = zones(counts);
-        zones.judge(Duration::ZERO);
-        let found = turns(&mut zones, seconds);
+        zones.evaluate(Monotonic::START);
+        let found = grants(&mut zones, seconds);
         let found: Vec<_> = found
             .iter()
             .map(|(at, node)| (*at, node.as_str()))
@@ -322,13 +312,13 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_is_well_loses_a_node_in_ten_seconds() {
+    fn a_healthy_zone_is_evicted_from_every_ten_seconds() {
         check(&[("a", 9, 3)], 100, &[(0, "a0"), (10, "a1"), (20, "a2")]);
         check(&[("a", 9, 1), ("b", 5, 1)], 100, &[(0, "a0"), (0, "b0")]);
     }
 
     #[test]
-    fn a_zone_that_is_disturbed_loses_none_or_if_large_one_in_a_hundred_seconds() {
+    fn an_unhealthy_zone_is_not_evicted_from_unless_it_is_large() {
         check(&[("a", 2, 4)], 1_000_000, &[]);
         check(&[("a", 22, 28)], 1_000_000, &[]);
         check(
@@ -339,55 +329,64 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_is_gone_loses_its_nodes_unless_all_are() {
+    fn a_zone_that_is_down_is_evicted_from_unless_all_are_down() {
         check(&[("a", 0, 2), ("b", 1, 0)], 100, &[(0, "a0"), (10, "a1")]);
         check(&[("a", 0, 2), ("b", 0, 1)], 1_000_000, &[]);
         check(&[("a", 0, 1)], 1_000_000, &[]);
     }
 
     #[test]
-    fn nodes_that_do_not_count_do_not_keep_a_cluster_going() {
+    fn excluded_nodes_do_not_keep_evictions_going() {
         let mut zones = zones(&[("a", 0, 1)]);
-        zones.join(&Standing {
+        zones.add(&ZoneMembership {
             excluded: true,
-            ..standing("a", true)
+            ..membership("a", true)
         });
-        assert_eq!(zones.judge(Duration::ZERO), Some(Turn::Stopped));
-        zones.join(&standing("a", true));
-        assert_eq!(zones.judge(Duration::ZERO), Some(Turn::Resumed));
-        assert_eq!(zones.judge(Duration::ZERO), None);
+        assert_eq!(
+            zones.evaluate(Monotonic::START),
+            Some(ClusterChange::EvictionsStopped)
+        );
+        zones.add(&membership("a", true));
+        assert_eq!(
+            zones.evaluate(Monotonic::START),
+            Some(ClusterChange::EvictionsResumed)
+        );
+        assert_eq!(zones.evaluate(Monotonic::START), None);
     }
 
     #[test]
-    fn after_a_stop_the_first_waits_as_long_as_any() {
+    fn after_a_stop_the_first_node_waits_a_full_interval() {
         let mut zones = zones(&[("a", 0, 2)]);
-        assert_eq!(zones.judge(Duration::ZERO), Some(Turn::Stopped));
+        assert_eq!(
+            zones.evaluate(Monotonic::START),
+            Some(ClusterChange::EvictionsStopped)
+        );
         assert_eq!(zones.next_deadline(), None);
-        zones.leave(&standing("a", false));
-        zones.join(&standing("a", true));
-        let later = Duration::from_secs(7);
-        assert_eq!(zones.judge(later), Some(Turn::Resumed));
-        assert_eq!(zones.next_deadline(), Some(Duration::from_secs(17)));
+        zones.remove(&membership("a", false));
+        zones.add(&membership("a", true));
+        let later = at_second(7);
+        assert_eq!(zones.evaluate(later), Some(ClusterChange::EvictionsResumed));
+        assert_eq!(zones.next_deadline(), Some(at_second(17)));
     }
 
     #[test]
-    fn who_no_longer_wants_its_turn_takes_nobody_elses() {
+    fn a_node_that_declines_uses_no_budget() {
         let mut zones = zones(&[("a", 9, 3)]);
-        zones.judge(Duration::ZERO);
-        let mut asked = Vec::new();
-        zones.next(Duration::ZERO, |_, node| {
-            asked.push(node.to_string());
+        zones.evaluate(Monotonic::START);
+        let mut offered = Vec::new();
+        zones.dequeue(Monotonic::START, |_, node| {
+            offered.push(node.to_string());
             &**node != "a0"
         });
-        assert_eq!(asked, ["a0", "a1"]);
-        assert_eq!(zones.next_deadline(), Some(Duration::from_secs(10)));
+        assert_eq!(offered, ["a0", "a1"]);
+        assert_eq!(zones.next_deadline(), Some(at_second(10)));
     }
 
     #[test]
-    fn zones_without_nodes_are_forgotten() {
+    fn empty_zones_are_removed() {
         let mut zones = zones(&[("a", 1, 0)]);
-        zones.leave(&standing("a", true));
+        zones.remove(&membership("a", true));
         assert!(zones.by_name.is_empty());
-        assert_eq!(zones.judge(Duration::ZERO), None);
+        assert_eq!(zones.evaluate(Monotonic::START), None);
     }
 }

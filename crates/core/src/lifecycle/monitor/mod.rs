@@ -1,17 +1,19 @@
-//! Who is silent, and what follows from it: the node lifecycle controller's decisions.
+//! The node lifecycle controller.
 //!
-//! A node lives as long as its Lease changes, or its own status does, as seen by us. There is at most one
-//! write to a node under way, and the next is decided only when we have seen what the last one did.
+//! A change of a node's Lease or of its own status is a heartbeat. At most one write per node is under way, and the
+//! next is decided only after the watch has shown the result of the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_types::{ConditionStatus, Monotonic, Timestamp};
+
 use super::NodeFacts;
-use super::conditions::{Says, Silence, silence};
-use super::residents::{Resident, Residents};
-use super::taints::{self, Change, Eviction};
-use super::zones::{Rates, Turn, Zones};
+use super::conditions::{UnknownCondition, unknown_conditions};
+use super::pods_by_node::{NodePod, PodsByNode};
+use super::taints::{self, EvictionState, TaintChange};
+use super::zones::{ClusterChange, Rates, Zones};
 
 mod node;
 #[cfg(test)]
@@ -19,14 +21,12 @@ mod tests;
 
 use node::{Entry, Write};
 
-/// How patient to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// With a node that has been heard of.
+    /// How long a node may miss heartbeats.
     pub grace: Duration,
-    /// With one that has not said yet how it is.
+    /// The same for a node that has not reported its `Ready` condition yet.
     pub startup_grace: Duration,
-    /// With its pods.
     pub rates: Rates,
 }
 
@@ -40,68 +40,49 @@ impl Default for Settings {
     }
 }
 
-/// A pod, to be named in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodName {
-    /// Namespace.
     pub namespace: Arc<str>,
-    /// Name.
     pub name: Arc<str>,
-    /// Uid.
     pub uid: Arc<str>,
 }
 
-/// Which version of which node.
+/// A node at a resourceVersion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeVersion {
-    /// Name.
     pub name: Arc<str>,
-    /// Uid.
     pub uid: Arc<str>,
-    /// Version.
     pub version: Arc<str>,
 }
 
-/// What happened to a node, for people.
+/// The reason of an event about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    /// We know it now.
+pub enum NodeEvent {
     Registered,
-    /// It is gone.
     Removed,
-    /// It has fallen silent.
     NotReady,
 }
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// These conditions become unknown. How it went is told to [`Monitor::wrote`] or [`Monitor::again`].
+    /// Set conditions to `Unknown`. Call [`Monitor::on_written`] or [`Monitor::retry_node`] afterwards.
     SetUnknown {
-        /// Of this node, if it still is of this version.
         node: NodeVersion,
-        /// When it was created, in seconds.
-        created: Option<i64>,
-        /// Which.
-        conditions: Vec<Silence>,
+        created: Option<Timestamp>,
+        conditions: Vec<UnknownCondition>,
     },
-    /// These taints go or come. How it went is told as well.
+    /// Change taints. Call the same afterwards.
     SetTaints {
-        /// Of this node, if it still is of this version.
         node: NodeVersion,
-        /// Which.
-        change: Change,
+        change: TaintChange,
     },
-    /// A pod is not ready, since its node is not. A failure is told to [`Monitor::pod_again`].
+    /// Set the pod's `Ready` condition to `False`, since its node is not ready. Call [`Monitor::retry_pod`] after a
+    /// failure.
     MarkNotReady(PodName),
-    /// Something for people to know.
-    Tell {
-        /// Of the node with this name
+    RecordEvent {
         name: Arc<str>,
-        /// and uid.
         uid: Arc<str>,
-        /// What.
-        news: News,
+        event: NodeEvent,
     },
 }
 
@@ -110,120 +91,119 @@ pub enum Action {
 pub struct Monitor {
     settings: Settings,
     nodes: BTreeMap<Arc<str>, Entry>,
-    /// Which pods are ready.
-    pods: Residents<bool>,
+    /// With whether each is ready.
+    pods: PodsByNode<bool>,
     zones: Zones,
-    /// When to look whether a node has fallen silent: one entry for each that has not.
-    deadlines: BTreeSet<(Duration, Arc<str>)>,
-    /// Nodes to decide about.
-    touched: BTreeSet<Arc<str>>,
-    /// All there was has been seen.
+    /// When to check each node for missed heartbeats: one entry for each node that is not overdue.
+    deadlines: BTreeSet<(Monotonic, Arc<str>)>,
+    /// Nodes to reconcile.
+    dirty: BTreeSet<Arc<str>>,
+    /// The initial lists are complete.
     synced: bool,
     actions: Vec<Action>,
 }
 
 impl Monitor {
-    /// A monitor that knows nobody yet.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
             nodes: BTreeMap::new(),
-            pods: Residents::default(),
+            pods: PodsByNode::default(),
             zones: Zones::new(settings.rates),
             deadlines: BTreeSet::new(),
-            touched: BTreeSet::new(),
+            dirty: BTreeSet::new(),
             synced: false,
             actions: Vec::new(),
         }
     }
 
-    /// A node is there or has changed.
-    pub fn node(&mut self, now: Duration, facts: NodeFacts) {
+    pub fn on_node(&mut self, now: Monotonic, facts: NodeFacts) {
         let name = facts.name.clone();
-        self.touched.insert(name.clone());
+        self.dirty.insert(name.clone());
         let Some(entry) = self.nodes.get_mut(&name) else {
-            self.tell(&name, &facts.uid, News::Registered);
+            self.record(&name, &facts.uid, NodeEvent::Registered);
             let entry = Entry::new(facts, now);
-            self.zones.join(&entry.standing);
+            self.zones.add(&entry.membership);
             self.nodes.insert(name.clone(), entry);
-            self.expect(&name);
+            self.schedule_check(&name);
             return;
         };
-        let alive = entry.saw(facts);
-        if alive {
-            self.heard(now, &name);
+        if entry.observe(facts) {
+            self.heartbeat(now, &name);
         }
         self.recount(&name);
     }
 
-    /// A node is gone.
-    pub fn node_gone(&mut self, name: &str) {
+    pub fn on_node_deleted(&mut self, name: &str) {
         let Some((name, entry)) = self.nodes.remove_entry(name) else {
             return;
         };
-        self.zones.leave(&entry.standing);
-        self.deadlines.remove(&(entry.look_at, name.clone()));
-        self.touched.remove(&name);
-        self.tell(&name, &entry.facts.uid, News::Removed);
+        self.zones.remove(&entry.membership);
+        self.deadlines.remove(&(entry.check_at, name.clone()));
+        self.dirty.remove(&name);
+        self.record(&name, &entry.facts.uid, NodeEvent::Removed);
     }
 
-    /// A node's lease is there or has changed; `renewed` is what it says of when.
-    pub fn lease(&mut self, now: Duration, name: &str, renewed: Option<i64>) {
+    /// `renew_time` is by the clock of the node and only compared with the last one.
+    pub fn on_lease(&mut self, now: Monotonic, name: &str, renew_time: Option<i64>) {
         let Some(entry) = self.nodes.get_mut(name) else {
             return;
         };
-        if std::mem::replace(&mut entry.renewed, renewed) != renewed {
-            self.heard(now, &name.into());
+        if std::mem::replace(&mut entry.renew_time, renew_time) != renew_time {
+            self.heartbeat(now, &name.into());
         }
     }
 
-    /// A pod on a node is there or has changed. Marked is who comes to a node that is not ready.
-    pub fn pod(&mut self, uid: &Arc<str>, pod: Resident<bool>) {
-        let (node, ready) = (pod.node.clone(), pod.kept);
-        let before = self.pods.put(uid, pod);
+    /// A ready pod that is bound to a node that is not ready is marked not ready.
+    pub fn on_pod(&mut self, uid: &Arc<str>, pod: NodePod<bool>) {
+        let (node, ready) = (pod.node.clone(), pod.data);
+        let before = self.pods.insert(uid, pod);
         if ready && before.is_none_or(|before| before.node != node) {
-            self.pod_again(uid);
+            self.retry_pod(uid);
         }
     }
 
-    /// A pod is gone, or on no node.
-    pub fn pod_gone(&mut self, uid: &str) {
+    /// Also for pods that are not bound.
+    pub fn on_pod_deleted(&mut self, uid: &str) {
         self.pods.remove(uid);
     }
 
-    /// A pod could not be marked, and some time has passed.
-    pub fn pod_again(&mut self, uid: &Arc<str>) {
-        let Some(pod) = self.pods.get(uid).filter(|pod| pod.kept && self.synced) else {
+    /// Call this some time after marking a pod failed.
+    pub fn retry_pod(&mut self, uid: &Arc<str>) {
+        let Some(pod) = self.pods.get(uid).filter(|pod| pod.data && self.synced) else {
             return;
         };
-        let unwell = |entry: &Entry| {
+        let unready = |entry: &Entry| {
             let ready = entry.facts.conditions.ready();
-            matches!(ready, Some(Says::False | Says::Unknown))
+            matches!(
+                ready,
+                Some(ConditionStatus::False | ConditionStatus::Unknown)
+            )
         };
-        if self.nodes.get(&pod.node).is_some_and(unwell) {
-            self.actions.push(mark(uid, pod));
+        if self.nodes.get(&pod.node).is_some_and(unready) {
+            self.actions.push(mark_not_ready(uid, pod));
         }
     }
 
-    /// All nodes, leases and pods there were have been seen: from now on there is something to do. How long
-    /// it took to see them says nothing about the nodes.
-    pub fn synced(&mut self, now: Duration) {
+    /// The initial lists of nodes, leases and pods are complete: actions begin. All grace periods start now, however
+    /// long the lists took.
+    pub fn on_synced(&mut self, now: Monotonic) {
         if self.synced {
             return;
         }
         self.synced = true;
-        self.was_deaf(now);
+        self.restart_grace_periods(now);
         let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
         for name in &names {
             let uids: Vec<_> = self.pods.on(name).map(|(uid, _)| uid.clone()).collect();
             for uid in uids {
-                self.pod_again(&uid);
+                self.retry_pod(&uid);
             }
         }
     }
 
-    /// What was to be written to a node is written, and made this version of it.
-    pub fn wrote(&mut self, name: &str, uid: &str, version: &Arc<str>) {
+    /// The last write to a node succeeded and made this version.
+    pub fn on_written(&mut self, name: &str, uid: &str, version: &Arc<str>) {
         let Some(entry) = self
             .nodes
             .get_mut(name)
@@ -231,69 +211,68 @@ impl Monitor {
         else {
             return;
         };
-        let write = entry.wrote(version);
-        self.touched.insert(name.into());
+        let write = entry.on_written(version);
+        self.dirty.insert(name.into());
         if write == Some(Write::Unknown { was_ready: true }) {
-            self.fell_silent(&name.into(), &uid.into());
+            self.on_became_unknown(&name.into(), &uid.into());
         }
     }
 
-    /// A node was ready until we said that nobody knows.
-    fn fell_silent(&mut self, name: &Arc<str>, uid: &Arc<str>) {
-        self.tell(name, uid, News::NotReady);
-        let ready = self.pods.on(name).filter(|(_, pod)| pod.kept);
-        let marks: Vec<Action> = ready.map(|(uid, pod)| mark(uid, pod)).collect();
+    /// A ready node has been set to `Unknown`.
+    fn on_became_unknown(&mut self, name: &Arc<str>, uid: &Arc<str>) {
+        self.record(name, uid, NodeEvent::NotReady);
+        let ready = self.pods.on(name).filter(|(_, pod)| pod.data);
+        let marks: Vec<Action> = ready.map(|(uid, pod)| mark_not_ready(uid, pod)).collect();
         self.actions.extend(marks);
     }
 
-    /// For a while nobody could be heard, since the API did not answer: all nodes get their full time again.
-    pub fn was_deaf(&mut self, now: Duration) {
+    /// Call this after an outage of the API, in which no node could send heartbeats.
+    pub fn restart_grace_periods(&mut self, now: Monotonic) {
         let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
         for name in &names {
-            self.heard(now, name);
+            self.heartbeat(now, name);
         }
     }
 
-    /// What was to be written to a node was not, and some time has passed.
-    pub fn again(&mut self, name: &str, uid: &str) {
+    /// Call this some time after a write to a node failed.
+    pub fn retry_node(&mut self, name: &str, uid: &str) {
         if let Some(entry) = self
             .nodes
             .get_mut(name)
             .filter(|entry| *entry.facts.uid == *uid)
         {
-            entry.failed();
-            self.touched.insert(name.into());
+            entry.on_write_failed();
+            self.dirty.insert(name.into());
         }
     }
 
-    /// When there may be something to do, whatever else happens.
-    pub fn next_deadline(&self) -> Option<Duration> {
-        let silence = self.deadlines.first().map(|(at, _)| *at);
-        let turn = self.zones.next_deadline();
-        silence
+    /// When to call [`Self::take_actions`] next, if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Monotonic> {
+        let overdue = self.deadlines.first().map(|(at, _)| *at);
+        let eviction = self.zones.next_deadline();
+        overdue
             .into_iter()
-            .chain(turn)
+            .chain(eviction)
             .min()
             .filter(|_| self.synced)
     }
 
-    /// What is to be done now.
-    pub fn take(&mut self, now: Duration) -> Vec<Action> {
+    pub fn take_actions(&mut self, now: Monotonic) -> Vec<Action> {
         if self.synced {
-            self.look_for_silence(now);
-            self.judge(now);
-            self.queue();
-            self.give_turns(now);
-            for name in std::mem::take(&mut self.touched) {
-                self.decide(&name);
+            self.find_overdue(now);
+            self.evaluate_zones(now);
+            self.queue_evictions();
+            self.grant_evictions(now);
+            for name in std::mem::take(&mut self.dirty) {
+                self.reconcile(&name);
             }
         }
         std::mem::take(&mut self.actions)
     }
 
-    fn tell(&mut self, name: &Arc<str>, uid: &Arc<str>, news: News) {
+    fn record(&mut self, name: &Arc<str>, uid: &Arc<str>, event: NodeEvent) {
         let (name, uid) = (name.clone(), uid.clone());
-        self.actions.push(Action::Tell { name, uid, news });
+        self.actions.push(Action::RecordEvent { name, uid, event });
     }
 
     fn grace(&self, entry: &Entry) -> Duration {
@@ -304,37 +283,36 @@ impl Monitor {
         }
     }
 
-    /// A node has given a sign of life.
-    fn heard(&mut self, now: Duration, name: &Arc<str>) {
+    fn heartbeat(&mut self, now: Monotonic, name: &Arc<str>) {
         if let Some(entry) = self.nodes.get_mut(name) {
-            entry.heard = now;
-            self.expect(name);
+            entry.last_heartbeat = now;
+            self.schedule_check(name);
         }
     }
 
-    /// Sees to it that somebody looks when a node's time is over. An entry that is too early is left alone:
-    /// signs of life are many.
-    fn expect(&mut self, name: &Arc<str>) {
+    /// Schedules a check at the end of the grace period. An earlier entry is left alone, since heartbeats are
+    /// frequent.
+    fn schedule_check(&mut self, name: &Arc<str>) {
         let Some(entry) = self.nodes.get(name) else {
             return;
         };
-        let at = entry.heard + self.grace(entry);
-        if !entry.overdue && entry.look_at <= at && entry.look_at > Duration::ZERO {
+        let at = entry.last_heartbeat + self.grace(entry);
+        if !entry.overdue && entry.check_at <= at && entry.check_at > Monotonic::START {
             return;
         }
         let Some(entry) = self.nodes.get_mut(name) else {
             return;
         };
-        self.deadlines.remove(&(entry.look_at, name.clone()));
-        entry.look_at = at;
+        self.deadlines.remove(&(entry.check_at, name.clone()));
+        entry.check_at = at;
         self.deadlines.insert((at, name.clone()));
         if std::mem::take(&mut entry.overdue) {
-            self.touched.insert(name.clone());
+            self.dirty.insert(name.clone());
             self.recount(name);
         }
     }
 
-    fn look_for_silence(&mut self, now: Duration) {
+    fn find_overdue(&mut self, now: Monotonic) {
         while self.deadlines.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, name)) = self.deadlines.pop_first() else {
                 return;
@@ -342,93 +320,95 @@ impl Monitor {
             let Some(entry) = self.nodes.get(&name) else {
                 continue;
             };
-            let at = entry.heard + self.grace(entry);
+            let at = entry.last_heartbeat + self.grace(entry);
             let Some(entry) = self.nodes.get_mut(&name) else {
                 continue;
             };
-            entry.look_at = at;
+            entry.check_at = at;
             if at > now {
                 self.deadlines.insert((at, name));
                 continue;
             }
             entry.overdue = true;
-            self.touched.insert(name.clone());
+            self.dirty.insert(name.clone());
             self.recount(&name);
         }
     }
 
-    /// Counts a node in its zone as it is now.
+    /// Updates the counts of a node's zone.
     fn recount(&mut self, name: &str) {
         if let Some(entry) = self.nodes.get_mut(name) {
-            let standing = entry.stands();
-            if standing != entry.standing {
-                self.zones.join(&standing);
-                self.zones.leave(&entry.standing);
-                // Who has moved lines up anew: the queue of a zone goes with its last node.
-                entry.queued &= standing.zone == entry.standing.zone;
-                entry.standing = standing;
+            let membership = entry.current_membership();
+            if membership != entry.membership {
+                self.zones.add(&membership);
+                self.zones.remove(&entry.membership);
+                // A node that has moved to another zone queues again: an empty zone drops its queue.
+                entry.queued &= membership.zone == entry.membership.zone;
+                entry.membership = membership;
             }
         }
     }
 
-    fn judge(&mut self, now: Duration) {
+    fn evaluate_zones(&mut self, now: Monotonic) {
         while self.zones.has_changed() {
-            if let Some(turn) = self.zones.judge(now) {
-                self.turned(now, turn);
+            if let Some(change) = self.zones.evaluate(now) {
+                self.on_cluster_change(now, change);
             }
         }
     }
 
-    /// All nodes are concerned.
-    fn turned(&mut self, now: Duration, turn: Turn) {
-        match turn {
-            Turn::Stopped => {
-                self.touched.extend(self.nodes.keys().cloned());
+    fn on_cluster_change(&mut self, now: Monotonic, change: ClusterChange) {
+        match change {
+            ClusterChange::EvictionsStopped => {
+                self.dirty.extend(self.nodes.keys().cloned());
                 for entry in self.nodes.values_mut() {
                     entry.granted = false;
                 }
             }
-            Turn::Resumed => {
-                self.was_deaf(now);
-                self.touched.extend(self.nodes.keys().cloned());
+            ClusterChange::EvictionsResumed => {
+                self.restart_grace_periods(now);
+                self.dirty.extend(self.nodes.keys().cloned());
             }
         }
     }
 
-    /// Lines up the touched nodes that pods should be driven off.
-    fn queue(&mut self) {
-        for name in &self.touched {
+    fn queue_evictions(&mut self) {
+        for name in &self.dirty {
             let Some(entry) = self.nodes.get_mut(name) else {
                 continue;
             };
-            if entry.wants_turn() && !entry.queued {
+            if entry.needs_eviction() && !entry.queued {
                 entry.queued = true;
-                self.zones.wait(&entry.facts.zone, name);
+                self.zones.enqueue(&entry.facts.zone, name);
             }
         }
     }
 
-    fn give_turns(&mut self, now: Duration) {
-        let (nodes, touched) = (&mut self.nodes, &mut self.touched);
-        self.zones.next(now, |zone, name| {
-            let here = |entry: &&mut Entry| *entry.facts.zone == *zone;
-            let Some(entry) = nodes.get_mut(name).filter(here) else {
+    fn grant_evictions(&mut self, now: Monotonic) {
+        let (nodes, dirty) = (&mut self.nodes, &mut self.dirty);
+        self.zones.dequeue(now, |zone, name| {
+            let in_zone = |entry: &&mut Entry| *entry.facts.zone == *zone;
+            let Some(entry) = nodes.get_mut(name).filter(in_zone) else {
                 return false;
             };
             entry.queued = false;
-            let wants = entry.wants_turn();
-            entry.granted = wants;
-            touched.extend(wants.then(|| name.clone()));
-            wants
+            let granted = entry.needs_eviction();
+            entry.granted = granted;
+            dirty.extend(granted.then(|| name.clone()));
+            granted
         });
     }
 
-    fn decide(&mut self, name: &Arc<str>) {
+    fn reconcile(&mut self, name: &Arc<str>) {
         let stopped = self.zones.is_stopped();
-        if let Some(uid) = self.nodes.get_mut(name).and_then(Entry::silenced_after_all) {
-            self.fell_silent(name, &uid);
+        if let Some(uid) = self
+            .nodes
+            .get_mut(name)
+            .and_then(Entry::became_unknown_after_failure)
+        {
+            self.on_became_unknown(name, &uid);
         }
-        let Some(entry) = self.nodes.get_mut(name).filter(|entry| entry.is_free()) else {
+        let Some(entry) = self.nodes.get_mut(name).filter(|entry| entry.is_idle()) else {
             return;
         };
         let facts = &entry.facts;
@@ -438,7 +418,7 @@ impl Monitor {
             version: facts.version.clone(),
         };
         let conditions = if entry.overdue {
-            silence(&facts.conditions)
+            unknown_conditions(&facts.conditions)
         } else {
             Vec::new()
         };
@@ -449,24 +429,24 @@ impl Monitor {
                 created,
                 conditions,
             });
-            let was_ready = facts.conditions.ready() == Some(Says::True);
-            entry.writes(Write::Unknown { was_ready });
+            let was_ready = facts.conditions.ready() == Some(ConditionStatus::True);
+            entry.begin_write(Write::Unknown { was_ready });
             return;
         }
         let eviction = match (stopped, entry.granted) {
-            (true, _) => Eviction::Stopped,
-            (false, true) => Eviction::Now,
-            (false, false) => Eviction::NotYet,
+            (true, _) => EvictionState::Stopped,
+            (false, true) => EvictionState::Granted,
+            (false, false) => EvictionState::Waiting,
         };
         if let Some(change) = taints::change(facts, eviction) {
             let node = node();
             self.actions.push(Action::SetTaints { node, change });
-            entry.writes(Write::Taints);
+            entry.begin_write(Write::Taints);
         }
     }
 }
 
-fn mark(uid: &Arc<str>, pod: &Resident<bool>) -> Action {
+fn mark_not_ready(uid: &Arc<str>, pod: &NodePod<bool>) -> Action {
     Action::MarkNotReady(PodName {
         namespace: pod.namespace.clone(),
         name: pod.name.clone(),

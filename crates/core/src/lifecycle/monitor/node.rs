@@ -1,152 +1,144 @@
-//! What the monitor keeps of one node.
+//! The state of one node.
 
 use std::sync::Arc;
-use std::time::Duration;
+
+use kennel_types::{ConditionStatus, Monotonic};
 
 use crate::lifecycle::NodeFacts;
-use crate::lifecycle::conditions::Says;
 use crate::lifecycle::taints;
-use crate::lifecycle::zones::Standing;
+use crate::lifecycle::zones::ZoneMembership;
 
 /// A write that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Write {
-    /// Its conditions become unknown.
+    /// Sets its conditions to `Unknown`.
     Unknown {
-        /// It was ready until then.
         was_ready: bool,
     },
-    /// Its taints change.
     Taints,
 }
 
-/// Whether there may be a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Hand {
-    Free,
-    /// This is under way.
+enum WriteState {
+    Idle,
     Writing(Write),
-    /// This version was made and has not been seen yet.
+    /// The watch has not shown this version yet.
     Awaiting(Arc<str>),
 }
 
-/// One node.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) facts: NodeFacts,
-    /// When it last gave a sign of life.
-    pub(super) heard: Duration,
-    /// When somebody looks whether it has fallen silent.
-    pub(super) look_at: Duration,
-    /// It has.
+    pub(super) last_heartbeat: Monotonic,
+    /// When to check for missed heartbeats; the start before the first is scheduled.
+    pub(super) check_at: Monotonic,
+    /// Its grace period has passed without a heartbeat.
     pub(super) overdue: bool,
-    /// What its lease says of when it was renewed.
-    pub(super) renewed: Option<i64>,
-    /// How it counts in its zone.
-    pub(super) standing: Standing,
-    /// It waits for its turn to have its pods driven off.
+    /// Of its lease, by its own clock.
+    pub(super) renew_time: Option<i64>,
+    pub(super) membership: ZoneMembership,
+    /// It waits in the eviction queue of its zone.
     pub(super) queued: bool,
-    /// It has had its turn.
+    /// Its pods may be evicted.
     pub(super) granted: bool,
-    hand: Hand,
-    /// That it became unknown was asked for, and the answer got lost.
-    unsure: bool,
+    write: WriteState,
+    /// A write of `Unknown` failed, and may have succeeded all the same.
+    maybe_unknown: bool,
 }
 
 impl Entry {
-    pub(super) fn new(facts: NodeFacts, now: Duration) -> Self {
-        let standing = standing(&facts, false);
+    pub(super) fn new(facts: NodeFacts, now: Monotonic) -> Self {
+        let membership = membership(&facts, false);
         Self {
             facts,
-            heard: now,
-            look_at: Duration::ZERO,
+            last_heartbeat: now,
+            check_at: Monotonic::START,
             overdue: false,
-            renewed: None,
-            standing,
+            renew_time: None,
+            membership,
             queued: false,
             granted: false,
-            hand: Hand::Free,
-            unsure: false,
+            write: WriteState::Idle,
+            maybe_unknown: false,
         }
     }
 
-    /// Takes the facts as they are now. Are they a sign of life? `Unknown` is never the node's own word.
-    pub(super) fn saw(&mut self, facts: NodeFacts) -> bool {
+    /// Returns whether the change is a heartbeat. The node itself never reports `Unknown`.
+    pub(super) fn observe(&mut self, facts: NodeFacts) -> bool {
         let before = std::mem::replace(&mut self.facts, facts);
-        if let Hand::Awaiting(version) = &self.hand
+        if let WriteState::Awaiting(version) = &self.write
             && includes(&self.facts.version, version)
         {
-            self.hand = Hand::Free;
+            self.write = WriteState::Idle;
         }
         if taints::is_evicting(&self.facts) || !taints::should_evict(self.facts.conditions) {
             self.granted = false;
         }
         let ready = self.facts.conditions.ready();
-        let said = (self.facts.heartbeat, ready) != (before.heartbeat, before.conditions.ready());
-        said && matches!(ready, Some(Says::True | Says::False))
+        let changed =
+            (self.facts.heartbeat, ready) != (before.heartbeat, before.conditions.ready());
+        changed && matches!(ready, Some(ConditionStatus::True | ConditionStatus::False))
     }
 
-    /// How it counts in its zone.
-    pub(super) fn stands(&self) -> Standing {
-        standing(&self.facts, self.overdue)
+    pub(super) fn current_membership(&self) -> ZoneMembership {
+        membership(&self.facts, self.overdue)
     }
 
-    /// Should its pods be driven off, and are they not yet?
-    pub(super) fn wants_turn(&self) -> bool {
+    /// Whether its pods should be evicted, and that is not granted yet.
+    pub(super) fn needs_eviction(&self) -> bool {
         taints::should_evict(self.facts.conditions)
             && !taints::is_evicting(&self.facts)
             && !self.granted
     }
 
-    /// Nothing is under way, and what we know includes all that we did.
-    pub(super) fn is_free(&self) -> bool {
-        self.hand == Hand::Free
+    /// No write is under way, and the watch has shown the last one.
+    pub(super) fn is_idle(&self) -> bool {
+        self.write == WriteState::Idle
     }
 
-    /// This is under way from now on.
-    pub(super) fn writes(&mut self, write: Write) {
-        self.hand = Hand::Writing(write);
+    pub(super) fn begin_write(&mut self, write: Write) {
+        self.write = WriteState::Writing(write);
     }
 
-    /// What was under way is done. Returns what it was.
-    pub(super) fn wrote(&mut self, version: &Arc<str>) -> Option<Write> {
-        let seen = includes(&self.facts.version, version);
-        let next = if seen {
-            Hand::Free
+    /// Returns the write that was under way.
+    pub(super) fn on_written(&mut self, version: &Arc<str>) -> Option<Write> {
+        let observed = includes(&self.facts.version, version);
+        let next = if observed {
+            WriteState::Idle
         } else {
-            Hand::Awaiting(version.clone())
+            WriteState::Awaiting(version.clone())
         };
-        self.unsure = false;
-        match std::mem::replace(&mut self.hand, next) {
-            Hand::Writing(write) => Some(write),
-            Hand::Free | Hand::Awaiting(_) => None,
+        self.maybe_unknown = false;
+        match std::mem::replace(&mut self.write, next) {
+            WriteState::Writing(write) => Some(write),
+            WriteState::Idle | WriteState::Awaiting(_) => None,
         }
     }
 
-    /// What was under way has failed, or its answer got lost.
-    pub(super) fn failed(&mut self) {
-        let write = std::mem::replace(&mut self.hand, Hand::Free);
-        self.unsure |= write == Hand::Writing(Write::Unknown { was_ready: true });
+    /// The write failed, or its response got lost.
+    pub(super) fn on_write_failed(&mut self) {
+        let write = std::mem::replace(&mut self.write, WriteState::Idle);
+        self.maybe_unknown |= write == WriteState::Writing(Write::Unknown { was_ready: true });
     }
 
-    /// Its uid, if it has become unknown by a write of ours that seemed to fail. Says so once.
-    pub(super) fn silenced_after_all(&mut self) -> Option<Arc<str>> {
-        let unknown = self.facts.conditions.ready() == Some(Says::Unknown);
-        let after_all = self.unsure && unknown && self.is_free();
-        self.unsure &= !after_all;
-        after_all.then(|| self.facts.uid.clone())
+    /// Its uid, once, if it has become `Unknown` by a write that seemed to fail.
+    pub(super) fn became_unknown_after_failure(&mut self) -> Option<Arc<str>> {
+        let unknown = self.facts.conditions.ready() == Some(ConditionStatus::Unknown);
+        let became = self.maybe_unknown && unknown && self.is_idle();
+        self.maybe_unknown &= !became;
+        became.then(|| self.facts.uid.clone())
     }
 }
 
-fn standing(facts: &NodeFacts, overdue: bool) -> Standing {
-    Standing {
+fn membership(facts: &NodeFacts, overdue: bool) -> ZoneMembership {
+    ZoneMembership {
         zone: facts.zone.clone(),
         excluded: facts.excluded,
-        well: !overdue && facts.conditions.ready() == Some(Says::True),
+        healthy: !overdue && facts.conditions.ready() == Some(ConditionStatus::True),
     }
 }
 
-/// Is one version the other, or later?
+/// Whether `version` is `other` or later.
 fn includes(version: &str, other: &str) -> bool {
     let number = |version: &str| version.parse::<u64>().ok();
     version == other
