@@ -158,8 +158,8 @@ pub fn restart_delay(behaviour: PodBehaviour, restarts: u32) -> Duration {
 }
 
 fn back_off(times: u32) -> Duration {
-    let factor = 2_u32.saturating_pow(times.saturating_sub(1));
-    backoff::INITIAL.saturating_mul(factor).min(backoff::MAX)
+    // The kubelet's policy has no jitter.
+    backoff::POLICY.delay(times.saturating_sub(1), 0.5)
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(begins(crash), [5, 10, 25, 50, 95]);
         assert_eq!(begins(Stage::Started), [0, 5, 20, 45, 90]);
         assert_eq!(begins(Stage::Ready), [2, 7, 22, 47, 92]);
-        assert_eq!(back_off(99), backoff::MAX);
+        assert_eq!(back_off(99), Duration::from_mins(5));
         let slow = history(exiting(backoff::RESET_AFTER, 3), RestartPolicy::Always, 99);
         assert!(slow.iter().all(|(at, _)| at % 600 <= 2), "{slow:?}");
     }

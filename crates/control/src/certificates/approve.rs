@@ -9,7 +9,7 @@ use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{Error, api};
 use kennel_core::certificates::serving::{self, NodeNames, Reserved};
-use kennel_core::certificates::{Asked, Permission, Signer};
+use kennel_core::certificates::{CertificateRequest, Permission, Signer};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub fn run(
 
 /// A kubelet's request that is neither approved nor denied.
 fn is_open(request: &CertificateSigningRequest) -> bool {
-    let signer = Signer::named(&request.spec.signer_name);
+    let signer = Signer::from_name(&request.spec.signer_name);
     let nodes = matches!(signer, Some(Signer::KubeletClient | Signer::KubeletServing));
     let decided = ["Approved", "Denied"]
         .iter()
@@ -60,7 +60,7 @@ async fn reconcile(
             return Verdict::Done;
         }
     };
-    let decision = match Signer::named(&request.spec.signer_name) {
+    let decision = match Signer::from_name(&request.spec.signer_name) {
         Some(Signer::KubeletClient) => evaluate_client(writer, request, &parsed.asked).await,
         Some(Signer::KubeletServing) => evaluate_serving(writer, &parsed.asked, reserved).await,
         Some(Signer::Client) | None => return Verdict::Done,
@@ -95,7 +95,7 @@ enum Decision {
 async fn evaluate_client(
     writer: &Writer,
     request: &CertificateSigningRequest,
-    asked: &Asked,
+    asked: &CertificateRequest,
 ) -> Result<Decision, Failure> {
     let permissions = asked.permissions();
     for permission in permissions {
@@ -137,7 +137,7 @@ async fn allowed(
 
 async fn evaluate_serving(
     writer: &Writer,
-    asked: &Asked,
+    asked: &CertificateRequest,
     reserved: &Reserved,
 ) -> Result<Decision, Failure> {
     let Some(node) = serving::node_of(asked) else {
@@ -151,7 +151,7 @@ async fn evaluate_serving(
         }
         Err(failure) => return Err(failure),
     };
-    if let Some(why) = serving::objection(asked, node, &own, reserved) {
+    if let Some(why) = serving::rejection(asked, node, &own, reserved) {
         return Ok(Decision::Retry(why));
     }
     for name in asked.dns_names.iter().map(|name| name.to_ascii_lowercase()) {
@@ -246,7 +246,7 @@ mod tests {
             (["a", "A.B"], false),
         ] {
             let user = "system:node:a".to_owned();
-            let asked = Asked {
+            let asked = CertificateRequest {
                 username: user.clone(),
                 common_name: user,
                 organisations: vec!["system:nodes".to_owned()],
@@ -254,7 +254,7 @@ mod tests {
                     .map(str::to_owned)
                     .to_vec(),
                 dns_names: names.map(str::to_owned).to_vec(),
-                ..Asked::default()
+                ..CertificateRequest::default()
             };
             let decision = evaluate_serving(&writer, &asked, &Reserved::default()).await;
             let found = matches!(decision, Ok(Decision::Approve(_)));

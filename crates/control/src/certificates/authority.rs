@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kennel_core::certificates::Asked;
-use kennel_core::certificates::age::{Validity, validity};
+use kennel_core::certificates::CertificateRequest;
+use kennel_core::certificates::lifetime::{Validity, validity};
+use kennel_types::Timestamp;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType, SerialNumber, SigningKey as _, SubjectPublicKeyInfo, date_time_ymd,
@@ -19,7 +20,7 @@ pub struct Authority {
     cert_pem: String,
     key_pem: String,
     /// `notAfter`, in seconds since the epoch.
-    ends: i64,
+    ends: Timestamp,
 }
 
 /// Why nothing can be signed.
@@ -58,7 +59,7 @@ impl Authority {
     }
 
     /// `notAfter`, in seconds since the epoch.
-    pub(super) fn ends(&self) -> i64 {
+    pub(super) fn ends(&self) -> Timestamp {
         self.ends
     }
 
@@ -73,7 +74,7 @@ impl Authority {
         let usages = ["digital signature", "server auth"];
         request.spec.usages = Some(usages.map(str::to_owned).to_vec());
         let parsed = Parsed::read(&request)?;
-        let now = kennel_client::clock::now_ms() / 1000;
+        let now = Timestamp::from_millis(kennel_client::clock::now_ms());
         let validity = validity(now, None, self.ends).ok_or(AuthorityError::Expired)?;
         self.sign(&parsed, validity)
     }
@@ -109,8 +110,8 @@ impl Authority {
     }
 }
 
-fn since_1970(seconds: i64) -> Duration {
-    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+fn since_1970(time: Timestamp) -> Duration {
+    Duration::from_secs(u64::try_from(time.as_secs()).unwrap_or(0))
 }
 
 fn set_usages(params: &mut CertificateParams, usages: &[String]) {
@@ -132,7 +133,7 @@ fn set_usages(params: &mut CertificateParams, usages: &[String]) {
     }
 }
 
-fn names(asked: &Asked) -> Result<Vec<SanType>, rcgen::Error> {
+fn names(asked: &CertificateRequest) -> Result<Vec<SanType>, rcgen::Error> {
     let mut names = Vec::new();
     for name in &asked.dns_names {
         names.push(SanType::DnsName(name.as_str().try_into()?));

@@ -14,7 +14,7 @@ use kennel_client::feed::Identity;
 use kennel_client::fence::Fence;
 use kennel_client::pace::Pace;
 use kennel_client::write::{Call, Writer};
-use kennel_core::certificates::age::{self, Stage};
+use kennel_core::certificates::lifetime::{self, Stage};
 use kennel_types::{Monotonic, Timestamp};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -116,14 +116,14 @@ impl Cleaner {
 
 /// When a request is deleted.
 fn expires_at(request: &CertificateSigningRequest) -> Timestamp {
-    let seconds = |time: &Option<Time>| time.as_ref().map_or(0, |time| time.0.as_second());
-    let created = seconds(&request.metadata.creation_timestamp);
+    let timestamp = |time: &Option<Time>| time.as_ref().map(Timestamp::from).unwrap_or_default();
+    let created = timestamp(&request.metadata.creation_timestamp);
     let since = |condition: CertificateSigningRequestCondition| {
-        seconds(&condition.last_update_time).max(created)
+        timestamp(&condition.last_update_time).max(created)
     };
     let refused = condition(request, "Denied").or_else(|| condition(request, "Failed"));
     let stage = if let Some(refused) = refused {
-        Stage::Refused(since(refused))
+        Stage::Denied(since(refused))
     } else if let Some(approved) = condition(request, "Approved") {
         let status = request.status.as_ref();
         let certificate = status.and_then(|status| status.certificate.as_ref());
@@ -134,7 +134,7 @@ fn expires_at(request: &CertificateSigningRequest) -> Timestamp {
     } else {
         Stage::Pending
     };
-    Timestamp::from_secs(age::goes_at(created, stage))
+    lifetime::expires_at(created, stage)
 }
 
 /// Returns false if the deletion has to be tried again.

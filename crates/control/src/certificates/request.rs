@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kennel_core::certificates::Asked;
+use kennel_core::certificates::CertificateRequest;
 use kennel_core::certificates::serving::Reserved;
+use kennel_types::Timestamp;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::oid_registry as oid;
 use x509_parser::pem::{Pem, parse_x509_pem};
@@ -38,7 +39,7 @@ pub enum RequestError {
 
 /// The parts of a request that go into its certificate.
 pub(super) struct Parsed {
-    pub(super) asked: Asked,
+    pub(super) asked: CertificateRequest,
     /// The encoded subject.
     pub(super) subject: Vec<u8>,
     /// The encoded public key with its algorithm.
@@ -58,10 +59,10 @@ impl Parsed {
             .verify_signature()
             .map_err(|_| RequestError::Signature)?;
         let info = &parsed.certification_request_info;
-        let mut asked = Asked {
+        let mut asked = CertificateRequest {
             username: request.spec.username.clone().unwrap_or_default(),
             usages: request.spec.usages.clone().unwrap_or_default(),
-            ..Asked::default()
+            ..CertificateRequest::default()
         };
         read_subject(&info.subject, &mut asked)?;
         for extension in parsed.requested_extensions().into_iter().flatten() {
@@ -88,7 +89,7 @@ impl Parsed {
 
 /// The names and addresses in a certificate.
 pub fn names_in(certificate_pem: &str) -> Reserved {
-    let mut asked = Asked::default();
+    let mut asked = CertificateRequest::default();
     if let Ok(block) = block(certificate_pem.as_bytes(), "CERTIFICATE")
         && let Ok((_, certificate)) = X509Certificate::from_der(&block.contents)
         && let Ok(Some(names)) = certificate.subject_alternative_name()
@@ -105,11 +106,12 @@ pub fn names_in(certificate_pem: &str) -> Reserved {
     }
 }
 
-/// When a certificate ends, in seconds since the epoch.
-pub(super) fn end_of(certificate_pem: &[u8]) -> Option<i64> {
+/// When a certificate ends.
+pub(super) fn end_of(certificate_pem: &[u8]) -> Option<Timestamp> {
     let block = block(certificate_pem, "CERTIFICATE").ok()?;
     let (_, certificate) = X509Certificate::from_der(&block.contents).ok()?;
-    Some(certificate.validity().not_after.timestamp())
+    let seconds = certificate.validity().not_after.timestamp();
+    Some(Timestamp::from_secs(seconds))
 }
 
 fn block(pem: &[u8], label: &'static str) -> Result<Pem, RequestError> {
@@ -134,7 +136,10 @@ fn is_known(attribute: &x509_parser::der_parser::Oid<'_>) -> bool {
     known.contains(attribute)
 }
 
-fn read_subject(subject: &X509Name<'_>, asked: &mut Asked) -> Result<(), RequestError> {
+fn read_subject(
+    subject: &X509Name<'_>,
+    asked: &mut CertificateRequest,
+) -> Result<(), RequestError> {
     let mut has_name = false;
     for attribute in subject.iter_attributes() {
         let kind = attribute.attr_type();
@@ -157,7 +162,7 @@ fn read_subject(subject: &X509Name<'_>, asked: &mut Asked) -> Result<(), Request
     Ok(())
 }
 
-fn read_name(name: &GeneralName<'_>, asked: &mut Asked) -> Result<(), RequestError> {
+fn read_name(name: &GeneralName<'_>, asked: &mut CertificateRequest) -> Result<(), RequestError> {
     match name {
         GeneralName::DNSName(name) => asked.dns_names.push((*name).to_owned()),
         GeneralName::RFC822Name(name) => asked.emails.push((*name).to_owned()),

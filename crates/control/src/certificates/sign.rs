@@ -8,7 +8,8 @@ use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
 use kennel_client::{Error, clock};
 use kennel_core::certificates::Signer;
-use kennel_core::certificates::age;
+use kennel_core::certificates::lifetime;
+use kennel_types::Timestamp;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +43,7 @@ pub fn run(
 /// Approved, neither denied nor signed yet, and for a signer of ours.
 fn is_approved(request: &CertificateSigningRequest) -> bool {
     let is = |kind: &str| condition(request, kind).is_some();
-    Signer::named(&request.spec.signer_name).is_some()
+    Signer::from_name(&request.spec.signer_name).is_some()
         && is("Approved")
         && !is("Denied")
         && !is("Failed")
@@ -98,11 +99,11 @@ enum SignError {
 /// The certificate of a request, as PEM.
 fn sign(request: &CertificateSigningRequest, authority: &Authority) -> Result<String, SignError> {
     let parsed = Parsed::read(request)?;
-    let signer = Signer::named(&request.spec.signer_name).ok_or(SignError::ForeignSigner)?;
-    if let Some(why) = parsed.asked.refusal(signer) {
+    let signer = Signer::from_name(&request.spec.signer_name).ok_or(SignError::ForeignSigner)?;
+    if let Some(why) = parsed.asked.rejection(signer) {
         return Err(SignError::Refused(why));
     }
-    let now = clock::now_ms() / 1000;
-    let validity = age::validity(now, request.spec.expiration_seconds, authority.ends());
+    let now = Timestamp::from_millis(clock::now_ms());
+    let validity = lifetime::validity(now, request.spec.expiration_seconds, authority.ends());
     Ok(authority.sign(&parsed, validity.ok_or(SignError::Expired)?)?)
 }

@@ -1,64 +1,61 @@
-//! Serving certificates of nodes, approved by a rule of our own. Upstream leaves them to the administrator.
+//! Automatic approval of the serving certificates of nodes. Upstream leaves them to the administrator.
 //!
-//! A node says itself which addresses it has. So that one that has gone astray cannot pass for another server,
-//! it gets a certificate for nothing that the API server is called, for no name of a service, and for no name
-//! that is not made of its own.
+//! A node reports its own addresses. So that a compromised node cannot impersonate another server, it gets no
+//! certificate for names and addresses of the API server, for names of services, and for names that are not its own.
 
 use std::net::IpAddr;
 
-use super::{Asked, NODE_USER, Signer};
+use super::{CertificateRequest, NODE_USER, Signer};
 
-/// The words of an approval.
+/// Of the approval.
 pub const MESSAGE: &str =
     "Auto approving kubelet serving certificate for the node's own addresses.";
 
-/// What a node is called, by its Node object.
+/// From the Node object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeNames {
-    /// Its host names and DNS names.
+    /// Host names and DNS names.
     pub names: Vec<String>,
-    /// Its addresses.
     pub addresses: Vec<IpAddr>,
 }
 
-/// What no node may be called in a certificate, whatever it says.
+/// Names and addresses that no node gets a certificate for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserved {
-    /// Names, in small letters.
+    /// In lower case.
     pub names: Vec<String>,
-    /// Addresses.
     pub addresses: Vec<IpAddr>,
 }
 
-/// The name of the node that asks for a serving certificate for itself, if that is what is asked.
-pub fn node_of(asked: &Asked) -> Option<&str> {
+/// The name of the node, if it requests a serving certificate for itself.
+pub fn node_of(asked: &CertificateRequest) -> Option<&str> {
     let own = asked.username == asked.common_name;
-    let fine = own && asked.refusal(Signer::KubeletServing).is_none();
+    let valid = own && asked.rejection(Signer::KubeletServing).is_none();
     let name = asked.username.strip_prefix(NODE_USER)?;
-    (fine && is_name(name)).then_some(name)
+    (valid && is_name(name)).then_some(name)
 }
 
-/// Can an object be called so? Whoever looks the node up may then use the name in a path.
+/// Whether the name is valid, so that it can be used in a request path.
 fn is_name(name: &str) -> bool {
     let allowed = |one: char| matches!(one, 'a'..='z' | '0'..='9' | '-' | '.');
     name.starts_with(|one: char| one.is_ascii_alphanumeric()) && name.chars().all(allowed)
 }
 
-/// Why the request of this node waits for an administrator.
-pub fn objection(
-    asked: &Asked,
+/// Why the request is not approved automatically.
+pub fn rejection(
+    asked: &CertificateRequest,
     node: &str,
     own: &NodeNames,
     reserved: &Reserved,
 ) -> Option<String> {
     let names = asked.dns_names.iter();
-    let by_name = names.filter_map(|name| name_objection(name, node, own, reserved));
+    let by_name = names.filter_map(|name| name_rejection(name, node, own, reserved));
     let addresses = asked.addresses.iter();
-    let by_address = addresses.filter_map(|address| address_objection(*address, own, reserved));
+    let by_address = addresses.filter_map(|address| address_rejection(*address, own, reserved));
     by_name.chain(by_address).next()
 }
 
-fn name_objection(name: &str, node: &str, own: &NodeNames, reserved: &Reserved) -> Option<String> {
+fn name_rejection(name: &str, node: &str, own: &NodeNames, reserved: &Reserved) -> Option<String> {
     let name = name.to_ascii_lowercase();
     let node = node.to_ascii_lowercase();
     let is_own = || own.names.iter().any(|own| own.eq_ignore_ascii_case(&name));
@@ -74,12 +71,12 @@ fn name_objection(name: &str, node: &str, own: &NodeNames, reserved: &Reserved) 
     }
 }
 
-/// Names under which pods look for services: `a.b.svc` and all below a cluster's domain.
+/// Names of services: `a.b.svc` and all below a cluster's domain.
 fn is_service(name: &str) -> bool {
     name.split('.').any(|label| label == "svc") || name.ends_with(".cluster.local")
 }
 
-fn address_objection(address: IpAddr, own: &NodeNames, reserved: &Reserved) -> Option<String> {
+fn address_rejection(address: IpAddr, own: &NodeNames, reserved: &Reserved) -> Option<String> {
     // Many readers of certificates take an IPv4 address written as an IPv6 one for the former.
     let among = |all: &[IpAddr]| {
         let mut all = all.iter();
@@ -88,7 +85,7 @@ fn address_objection(address: IpAddr, own: &NodeNames, reserved: &Reserved) -> O
     if !own.addresses.contains(&address) {
         Some(format!("{address} is not an address of the node"))
     } else if among(&reserved.addresses) && !address.to_canonical().is_loopback() {
-        // Everybody's own machine is at the loopback address; it takes nobody's place.
+        // A loopback address impersonates no other machine.
         Some(format!("{address} is the API server's"))
     } else {
         None
@@ -100,15 +97,15 @@ mod tests {
     use super::super::NODES;
     use super::*;
 
-    fn asked(user: &str, names: &[&str], addresses: &[&str]) -> Asked {
-        Asked {
+    fn asked(user: &str, names: &[&str], addresses: &[&str]) -> CertificateRequest {
+        CertificateRequest {
             username: user.to_owned(),
             usages: vec!["digital signature".to_owned(), "server auth".to_owned()],
             common_name: "system:node:n1".to_owned(),
             organisations: vec![NODES.to_owned()],
             dns_names: names.iter().map(|name| (*name).to_owned()).collect(),
             addresses: addresses.iter().map(|one| one.parse().unwrap()).collect(),
-            ..Asked::default()
+            ..CertificateRequest::default()
         }
     }
 
@@ -154,7 +151,7 @@ mod tests {
         };
         let check = |names: &[&str], addresses: &[&str], expected: Option<&str>| {
             let asked = asked("system:node:n1", names, addresses);
-            let found = objection(&asked, "n1", &own, &reserved);
+            let found = rejection(&asked, "n1", &own, &reserved);
             assert_eq!(found.as_deref(), expected, "{names:?} {addresses:?}");
         };
         check(&["n1", "N1.lan"], &["10.0.0.1", "fd00::1"], None);
@@ -183,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_called_as_the_server_is_gets_nothing() {
+    fn a_node_with_a_name_of_the_server_is_rejected() {
         let reserved = Reserved {
             names: vec!["kubernetes".to_owned()],
             ..Reserved::default()
@@ -191,7 +188,7 @@ mod tests {
         let own = NodeNames::default();
         for node in ["kubernetes", "kubernetes.default.svc"] {
             let asked = asked("system:node:kubernetes", &[node], &[]);
-            assert!(objection(&asked, node, &own, &reserved).is_some(), "{node}");
+            assert!(rejection(&asked, node, &own, &reserved).is_some(), "{node}");
         }
     }
 }

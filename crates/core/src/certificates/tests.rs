@@ -7,18 +7,18 @@ fn strings(list: &[&str]) -> Vec<String> {
 }
 
 /// What a machine with a bootstrap token asks for.
-fn joining() -> Asked {
-    Asked {
+fn joining() -> CertificateRequest {
+    CertificateRequest {
         username: "system:bootstrap:abcdef".to_owned(),
         usages: strings(&["digital signature", "key encipherment", "client auth"]),
         common_name: "system:node:n1".to_owned(),
         organisations: strings(&[NODES]),
-        ..Asked::default()
+        ..CertificateRequest::default()
     }
 }
 
-fn serving() -> Asked {
-    Asked {
+fn serving() -> CertificateRequest {
+    CertificateRequest {
         username: "system:node:n1".to_owned(),
         usages: strings(&["digital signature", "key encipherment", "server auth"]),
         dns_names: strings(&["n1"]),
@@ -28,18 +28,20 @@ fn serving() -> Asked {
 
 #[test]
 fn requests_of_nodes_are_recognised() {
-    let check = |change: fn(&mut Asked), expected: &[&str]| {
+    let check = |change: fn(&mut CertificateRequest), expected: &[&str]| {
         let mut asked = joining();
         change(&mut asked);
         let found: Vec<&str> = asked.permissions().iter().map(|p| p.subresource).collect();
         assert_eq!(found, expected, "{asked:?}");
     };
     check(|_| {}, &["nodeclient"]);
-    let own = |asked: &mut Asked| asked.username = "system:node:n1".to_owned();
+    let own = |asked: &mut CertificateRequest| asked.username = "system:node:n1".to_owned();
     check(own, &["selfnodeclient", "nodeclient"]);
-    let other = |asked: &mut Asked| asked.username = "system:node:n2".to_owned();
+    let other = |asked: &mut CertificateRequest| asked.username = "system:node:n2".to_owned();
     check(other, &["nodeclient"]);
-    let no_rsa = |asked: &mut Asked| asked.usages = strings(&["client auth", "digital signature"]);
+    let no_rsa = |asked: &mut CertificateRequest| {
+        asked.usages = strings(&["client auth", "digital signature"])
+    };
     check(no_rsa, &["nodeclient"]);
     check(|asked| asked.organisations.clear(), &[]);
     check(|asked| asked.usages.push("server auth".to_owned()), &[]);
@@ -47,10 +49,10 @@ fn requests_of_nodes_are_recognised() {
 
 #[test]
 fn what_a_nodes_client_certificate_may_be() {
-    let check = |change: fn(&mut Asked), expected: Option<&str>| {
+    let check = |change: fn(&mut CertificateRequest), expected: Option<&str>| {
         let mut asked = joining();
         change(&mut asked);
-        let found = asked.refusal(Signer::KubeletClient);
+        let found = asked.rejection(Signer::KubeletClient);
         assert_eq!(found.as_deref(), expected, "{asked:?}");
     };
     check(|_| {}, None);
@@ -59,7 +61,8 @@ fn what_a_nodes_client_certificate_may_be() {
         |asked| asked.organisations = strings(&["system:masters"]),
         organisation,
     );
-    let both = |asked: &mut Asked| asked.organisations = strings(&[NODES, "system:masters"]);
+    let both =
+        |asked: &mut CertificateRequest| asked.organisations = strings(&[NODES, "system:masters"]);
     check(both, organisation);
     let prefix = Some("subject common name does not begin with system:node:");
     check(|asked| asked.common_name = "alice".to_owned(), prefix);
@@ -85,10 +88,10 @@ fn what_a_nodes_client_certificate_may_be() {
 
 #[test]
 fn what_a_nodes_serving_certificate_may_be() {
-    let check = |change: fn(&mut Asked), expected: Option<&str>| {
+    let check = |change: fn(&mut CertificateRequest), expected: Option<&str>| {
         let mut asked = serving();
         change(&mut asked);
-        let found = asked.refusal(Signer::KubeletServing);
+        let found = asked.rejection(Signer::KubeletServing);
         assert_eq!(found.as_deref(), expected, "{asked:?}");
     };
     check(|_| {}, None);
@@ -103,12 +106,12 @@ fn what_a_nodes_serving_certificate_may_be() {
 #[test]
 fn what_a_users_certificate_may_be() {
     let check = |usages: &[&str], groups: &[&str], expected: Option<&str>| {
-        let asked = Asked {
+        let asked = CertificateRequest {
             usages: strings(usages),
             organisations: strings(groups),
             ..joining()
         };
-        let found = asked.refusal(Signer::Client);
+        let found = asked.rejection(Signer::Client);
         assert_eq!(found.as_deref(), expected, "{asked:?}");
     };
     check(&["client auth"], &["wardens", "keepers"], None);
@@ -127,7 +130,7 @@ fn what_a_users_certificate_may_be() {
 
 #[test]
 fn other_signers_are_not_ours() {
-    let check = |name: &str, expected| assert_eq!(Signer::named(name), expected, "{name}");
+    let check = |name: &str, expected| assert_eq!(Signer::from_name(name), expected, "{name}");
     check(
         "kubernetes.io/kubelet-serving",
         Some(Signer::KubeletServing),

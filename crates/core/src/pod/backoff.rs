@@ -4,39 +4,41 @@ use std::time::Duration;
 
 use kennel_types::Monotonic;
 
-/// The kubelet's constants, which the simulation uses too.
-pub const INITIAL: Duration = Duration::from_secs(10);
-pub const MAX: Duration = Duration::from_mins(5);
+use crate::backoff::Policy;
+
+/// The kubelet's delays, which the simulation uses too.
+pub const POLICY: Policy = Policy::exact(Duration::from_secs(10), Duration::from_mins(5));
+/// The policy has no jitter.
+const NO_RANDOM: f64 = 0.5;
 /// Uptime after which the restart backoff resets.
 pub const RESET_AFTER: Duration = Duration::from_mins(10);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
-    /// None before the first failure.
-    delay: Option<Duration>,
+    failures: u32,
+    delay: Duration,
     until: Monotonic,
 }
 
 impl Backoff {
     /// An attempt failed.
     pub fn failed(&mut self, now: Monotonic) {
-        self.advance(now, INITIAL);
+        self.advance(now, POLICY.delay(self.failures, NO_RANDOM));
     }
 
     /// A container exited. Its first restart follows at once.
     pub fn exited(&mut self, now: Monotonic, uptime: Duration) {
         if uptime >= RESET_AFTER {
-            self.delay = None;
+            self.failures = 0;
         }
-        self.advance(now, Duration::ZERO);
+        let earlier = self.failures.checked_sub(1);
+        let delay = earlier.map(|earlier| POLICY.delay(earlier, NO_RANDOM));
+        self.advance(now, delay.unwrap_or_default());
     }
 
-    fn advance(&mut self, now: Monotonic, first: Duration) {
-        let delay = match self.delay {
-            None => first,
-            Some(delay) => (delay * 2).clamp(INITIAL, MAX),
-        };
-        self.delay = Some(delay);
+    fn advance(&mut self, now: Monotonic, delay: Duration) {
+        self.failures = self.failures.saturating_add(1);
+        self.delay = delay;
         self.until = now + delay;
     }
 
@@ -47,7 +49,7 @@ impl Backoff {
 
     /// The current delay, for messages.
     pub fn delay(&self) -> Duration {
-        self.delay.unwrap_or_default()
+        self.delay
     }
 }
 
