@@ -74,7 +74,7 @@ impl Resolver {
     /// Nothing while the zone is not synced.
     fn lookup(&self, name: &[String], qtype: u16) -> Option<Lookup> {
         let zone = self.zone.read().unwrap_or_else(PoisonError::into_inner);
-        let found = zone.find(name, qtype);
+        let found = zone.lookup(name, qtype);
         (zone.is_synced() || found == Lookup::OutOfZone).then_some(found)
     }
 

@@ -270,7 +270,7 @@ fn reverse(name: &[String]) -> Option<IpAddr> {
             let mut octets = [0; 4];
             for (octet, label) in octets.iter_mut().rev().zip(labels) {
                 // `parse` would accept a sign.
-                label.bytes().all(|b| b.is_ascii_digit()).then_sample(())?;
+                label.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
                 *octet = label.parse().ok()?;
             }
             Some(Ipv4Addr::from(octets).into())
@@ -278,7 +278,7 @@ fn reverse(name: &[String]) -> Option<IpAddr> {
         ("ip6", 32) => {
             let mut bits: u128 = 0;
             for label in labels.iter().rev() {
-                (label.len() == 1).then_sample(())?;
+                (label.len() == 1).then_some(())?;
                 bits = bits << 4 | u128::from_str_radix(label, 16).ok()?;
             }
             Some(Ipv6Addr::from(bits).into())
