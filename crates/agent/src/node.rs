@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_node::agent::runtime_choice::{RuntimeFlag, SelectedRuntime, choose};
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
 use kennel_node::pressure::thresholds;
@@ -22,8 +23,8 @@ const DEFAULT_MANIFEST_DIR: &str = "/etc/kennel/manifests";
 /// Where log collectors look for logs.
 const DEFAULT_LOG_DIR: &str = "/var/log";
 
-/// Bounds the delay between attempts to connect to a container runtime.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
+/// Between attempts to connect to a container runtime.
+const RUNTIME_RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(15));
 
 /// Settings that do not come from [`NodeArgs`].
 pub struct Place {
@@ -173,14 +174,13 @@ pub fn own_binary() -> anyhow::Result<PathBuf> {
 
 /// Retries until the container runtime is available: after a boot, it may start later than the agent.
 async fn container_runtime(socket: &Path) -> Cri {
-    let mut delay = Duration::from_secs(1);
+    let mut retry = Backoff::new(RUNTIME_RETRY);
     loop {
         match Cri::connect(socket).await {
             Ok(runtime) => return runtime,
             Err(error) => tracing::warn!("waiting for the container runtime: {error}"),
         }
-        tokio::time::sleep(delay).await;
-        delay = (delay * 2).min(MAX_RETRY_DELAY);
+        retry.sleep().await;
     }
 }
 

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kennel_client::backoff::{self, Policy};
 use kennel_client::metrics::{Counter, Observed, Page};
 use kennel_control::informers::Informers;
 use kube::Client;
@@ -18,8 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Restart delay after the first failure; doubles with each further one.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
-const RESTART_DELAY_MAX: Duration = Duration::from_mins(1);
+const RESTART: Policy = Policy::exact(Duration::from_secs(1), Duration::from_mins(1));
 /// Uptime after which the restart delay resets.
 const RESET_AFTER: Duration = Duration::from_mins(5);
 
@@ -211,9 +211,7 @@ fn failure_reason<E: Display>(
 }
 
 fn restart_delay(failures: u32) -> Duration {
-    RESTART_DELAY
-        .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
-        .min(RESTART_DELAY_MAX)
+    backoff::delay(&RESTART, failures.saturating_sub(1))
 }
 
 #[cfg(test)]

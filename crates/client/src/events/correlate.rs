@@ -53,7 +53,7 @@ struct Similar {
     last: Monotonic,
 }
 
-/// What has been seen so far.
+/// What has been written so far.
 #[derive(Default)]
 pub(super) struct Correlator {
     similar: Cache<Similar>,

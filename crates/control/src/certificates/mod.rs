@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: [`kennel_core::certificates`] and the requester's RBAC roles decide which are approved and
+//! Certificate signing requests: [`kennel_core::certificates`] and the requester's RBAC roles decide which are approved and
 //! signed.
 //!
 //! ```text

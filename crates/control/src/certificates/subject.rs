@@ -13,9 +13,9 @@ use pem::{EncodeConfig, LineEnding, Pem};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result};
 
-/// The position of the subject in a version 3 TBSCertificate.
+/// The position of the subject in a version 3 `TBSCertificate`.
 const SUBJECT: usize = 5;
-/// How many fields a version 3 TBSCertificate with extensions and without unique identifiers has.
+/// How many fields a version 3 `TBSCertificate` with extensions and without unique identifiers has.
 const FIELDS: usize = 8;
 
 /// A certificate that is not signed yet.

@@ -81,7 +81,7 @@ impl Controller for DaemonSetController {
                 match &event {
                     PlannerEvent::DaemonSetGone(uid) => drop(self.known.remove(uid)),
                     PlannerEvent::Pod(pod) => {
-                        self.pending_names.observed(&pod.namespace, &pod.name)
+                        self.pending_names.observed(&pod.namespace, &pod.name);
                     }
                     _ => {}
                 }

@@ -86,7 +86,7 @@ pub(super) fn service(object: &DynamicObject) -> ServiceFacts {
     }
 }
 
-/// An EndpointSlice or Endpoints object.
+/// An `EndpointSlice` or `Endpoints` object.
 pub(super) fn stored(object: &DynamicObject) -> Stored {
     let meta = &object.metadata;
     let version = meta.resource_version.as_ref().and_then(|v| v.parse().ok());

@@ -23,14 +23,11 @@ pub enum Verdict {
 
 /// See the [module](self).
 pub struct Objects<K, R> {
-    /// For the log.
-    pub name: &'static str,
-    /// How many objects are looked at at once.
-    pub at_once: usize,
-    pub backoff: Policy,
-    /// Objects that do not concern the controller are skipped.
-    pub is_relevant: fn(&K) -> bool,
-    pub reconcile: R,
+    name: &'static str,
+    at_once: usize,
+    backoff: Policy,
+    is_relevant: fn(&K) -> bool,
+    reconcile: R,
     entries: HashMap<Arc<str>, Entry<K>>,
 }
 
@@ -55,6 +52,8 @@ where
     R: Fn(Arc<K>) -> F,
     F: Future<Output = Verdict> + Send + 'static,
 {
+    /// Calls `reconcile` for each object for which `is_relevant` holds, `at_once` objects in parallel, and after the
+    /// `backoff` again where it asks for that. `name` is for the log.
     pub fn new(
         name: &'static str,
         at_once: usize,

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kennel_client::backoff::{self, Policy};
 use kennel_client::fence::Fence;
 use kennel_client::work::Work;
 use kennel_client::write::{Failure, Writer};
@@ -26,9 +27,8 @@ use super::Pod;
 use entry::{Entry, Request};
 
 const MAX_CONCURRENT_WRITES: usize = 8;
-/// Delay before the first retry; doubles with each failure.
-const RETRY_DELAY: Duration = Duration::from_millis(500);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(20);
+/// Before a failed write is tried again.
+const RETRY: Policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(20));
 
 #[derive(Clone, Default)]
 pub(super) struct StatusManager(Arc<Shared>);
@@ -194,11 +194,7 @@ impl Sender {
                 entry.written(request);
             }
             Err(failure) => {
-                let delay =
-                    RETRY_DELAY.saturating_mul(2_u32.saturating_pow(entry.failures.min(16)));
-                let delay = delay
-                    .min(MAX_RETRY_DELAY)
-                    .mul_f64(0.75 + fastrand::f64() / 2.0);
+                let delay = backoff::delay(&RETRY, entry.failures);
                 entry.failures += 1;
                 entry.busy = true;
                 tracing::debug!(pod = %entry.pod.name, ?delay, "retrying the write of the pod's status: {failure}");

@@ -1,4 +1,4 @@
-//! Writes ControllerRevisions (rules 4.4 and 4.6.2).
+//! Writes `ControllerRevision`s (rules 4.4 and 4.6.2).
 
 use kennel_client::api;
 use kennel_client::write::{self, Call, Content, Writer};

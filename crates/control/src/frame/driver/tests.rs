@@ -1,4 +1,4 @@
-//! The loop, with a controller that notes what it is told.
+//! The loop, with a controller that records its calls.
 
 use std::time::Duration;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
 use kube::Client;
@@ -17,9 +18,8 @@ use super::certificate::{self, Certificate};
 use super::{CertificateRequest, IdentityError};
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-/// Delay before the first poll for the result, or the first retry; doubles each time.
-const POLL_DELAY: Duration = Duration::from_millis(100);
-const MAX_POLL_DELAY: Duration = Duration::from_secs(5);
+/// Before the request is read or created again.
+const POLL: Policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(5));
 /// After this time, the request probably needs an administrator's approval.
 const APPROVAL_HINT_DELAY: Duration = Duration::from_secs(5);
 /// How often the hint is logged.
@@ -72,7 +72,7 @@ impl CsrClient {
         let name = request.name(key);
         self.create(request, key).await?;
         let get = Call::get(format!("{REQUESTS}/{name}"));
-        let mut delay = POLL_DELAY;
+        let mut poll = Backoff::new(POLL);
         let mut hint_at = Instant::now() + APPROVAL_HINT_DELAY;
         loop {
             match self.writer.send(&get).await {
@@ -95,8 +95,7 @@ impl CsrClient {
                     "certificate request {name} waits for an administrator: kubectl certificate approve {name}"
                 );
             }
-            tokio::time::sleep(delay).await;
-            delay = (delay * 2).min(MAX_POLL_DELAY);
+            poll.sleep().await;
         }
     }
 
@@ -111,7 +110,7 @@ impl CsrClient {
             why: error.to_string(),
         };
         let object = request.object(key).map_err(unusable)?;
-        let mut delay = POLL_DELAY;
+        let mut poll = Backoff::new(POLL);
         loop {
             let call = Call::create(REQUESTS, object.to_string());
             match self.writer.send(&call).await {
@@ -122,8 +121,7 @@ impl CsrClient {
                 }
                 Err(failure) => return Err(refused(&failure)),
             }
-            tokio::time::sleep(delay).await;
-            delay = (delay * 2).min(MAX_POLL_DELAY);
+            poll.sleep().await;
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -18,9 +19,8 @@ use super::{Certificate, CertificateRequest, CsrClient, IdentityError};
 use crate::unverified_tls;
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Delay before an unreachable server is tried again; doubles each time.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
+/// Before an unreachable server is tried again.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_secs(15));
 
 /// The file with the node's client certificate.
 pub const CLIENT_FILE: &str = "client.pem";
@@ -165,14 +165,13 @@ async fn fetch_ca(server: &str, hash: Option<&str>) -> Result<String, IdentityEr
                        `kennel token create` prints it";
         return Err(IdentityError::Usage(message.to_owned()));
     };
-    let mut delay = RETRY_DELAY;
+    let mut retry = Backoff::new(RETRY);
     let chain = loop {
         match fetch_chain(server).await {
             Ok(chain) => break chain,
             Err(error) => tracing::warn!("{error}"),
         }
-        tokio::time::sleep(delay).await;
-        delay = (delay * 2).min(MAX_RETRY_DELAY);
+        retry.sleep().await;
     };
     let hashes: Vec<String> = chain.iter().filter_map(ca_hash).collect();
     let hashed = chain.iter().zip(&hashes);

@@ -4,15 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock;
 
 use super::{Certificate, CertificateRequest, CsrClient, IdentityError};
 
 /// Check the wall clock at least this often: it may jump.
 const MAX_SLEEP: Duration = Duration::from_mins(30);
-/// Delay before the first retry; doubles with each failure.
-const RETRY_DELAY: Duration = Duration::from_secs(5);
-const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
+/// Before a failed request is tried again.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(5), Duration::from_mins(5));
 
 /// Issues certificates.
 #[async_trait]
@@ -45,7 +45,7 @@ pub async fn run(
     mut current: Option<Certificate>,
     mut install: impl FnMut(&Certificate) -> Result<(), IdentityError> + Send,
 ) {
-    let mut delay = RETRY_DELAY;
+    let mut retry = Backoff::new(RETRY);
     loop {
         if let Some(certificate) = &current {
             sleep_until(certificate.renew_at(fastrand::f64())).await;
@@ -57,12 +57,11 @@ pub async fn run(
                 let purpose = request.purpose.as_str();
                 tracing::info!("got a new {purpose} certificate, valid until {expiry}");
                 current = Some(new);
-                delay = RETRY_DELAY;
+                retry.reset();
             }
             Err(error) => {
                 tracing::warn!("cannot renew the certificate: {error}");
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(MAX_RETRY_DELAY);
+                retry.sleep().await;
             }
         }
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
+use kennel_client::backoff::{self, Policy};
 use kennel_client::write::{Call, Content, Failure, Writer};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -20,9 +21,8 @@ use self::reconciler::{Action, Key, Reconciler};
 use crate::pods::source::MIRROR;
 use crate::pods::{Command, CommandSender, Pod, PodUpdate};
 
-/// Delay before the first retry; doubles with each failure.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
-const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
+/// Before a failed write is tried again.
+const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
 
 /// What the manager of mirror pods needs.
 pub struct Mirror {
@@ -56,8 +56,8 @@ struct MirrorManager {
     node: watch::Receiver<Arc<Value>>,
     commands: CommandSender,
     reconciler: Reconciler,
-    /// When to retry what failed, and the delay before that.
-    retries: BTreeMap<Key, (Instant, Duration)>,
+    /// When to retry what failed, and how often it failed.
+    retries: BTreeMap<Key, (Instant, u32)>,
 }
 
 impl MirrorManager {
@@ -134,11 +134,12 @@ impl MirrorManager {
     }
 
     fn retry_later(&mut self, key: Key, failure: &Failure) {
-        let last = self.retries.get(&key).map(|(_, delay)| *delay);
-        let delay = last.map_or(RETRY_DELAY, |last| (2 * last).min(MAX_RETRY_DELAY));
+        let failures = self.retries.get(&key).map_or(0, |(_, failures)| *failures);
+        let retry_at = Instant::now() + backoff::delay(&RETRY, failures);
         let (namespace, name) = &key;
         tracing::warn!("cannot update the mirror of static pod {namespace}/{name}: {failure}");
-        self.retries.insert(key, (Instant::now() + delay, delay));
+        self.retries
+            .insert(key, (retry_at, failures.saturating_add(1)));
     }
 
     /// The owner reference of mirror pods.

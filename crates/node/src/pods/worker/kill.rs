@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_client::backoff::{self, Policy};
 use kennel_core::pod::plan::KillReason;
 use kennel_types::ProbeKind;
 
@@ -16,9 +17,8 @@ use crate::runtime::{Error, Runtime};
 const MIN_GRACE_PERIOD: Duration = Duration::from_secs(2);
 /// How much longer than its grace period stopping a container may take.
 const STOP_TIMEOUT: Duration = Duration::from_mins(2);
-/// Delay before the first retry; doubles with each failure.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
-const MAX_RETRY_DELAY: Duration = Duration::from_mins(2);
+/// Before a failed call to the runtime is tried again.
+const RETRY: Policy = Policy::exact(Duration::from_secs(1), Duration::from_mins(2));
 
 /// Keys of `kill_failures` beside the names of containers, which contain no slash.
 pub(super) const PRUNE: &str = "/prune";
@@ -78,9 +78,9 @@ impl Worker {
     /// The delay after this attempt, should it fail.
     pub(super) fn next_retry_delay(&mut self, key: &str) -> Duration {
         let failures = self.kill_failures.entry(key.to_owned()).or_default();
-        let delay = RETRY_DELAY.saturating_mul(2_u32.saturating_pow((*failures).min(16)));
-        *failures += 1;
-        delay.min(MAX_RETRY_DELAY)
+        let delay = backoff::delay(&RETRY, *failures);
+        *failures = failures.saturating_add(1);
+        delay
     }
 
     pub(super) fn reset_retry_delay_if(&mut self, succeeded: bool, key: &str) {
