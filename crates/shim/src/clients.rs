@@ -93,7 +93,7 @@ impl Client {
         loop {
             match control::take_frame(&mut self.received) {
                 Ok(Some((FrameKind::Stdin, bytes))) if bytes.is_empty() => {
-                    requests.push(Request::Detach)
+                    requests.push(Request::Detach);
                 }
                 Ok(Some((FrameKind::Stdin, bytes))) => requests.push(Request::Stdin(bytes)),
                 Ok(Some((FrameKind::Resize, bytes))) => {

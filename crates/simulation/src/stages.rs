@@ -47,7 +47,7 @@ impl PodBehaviour {
 
 /// The stage of a pod. All its containers share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// Bound to the node, which has not started it yet.
     Bound,
     /// Images are being pulled and containers created.
@@ -72,7 +72,7 @@ pub enum Stage {
 const ERR_IMAGE_PULL: Duration = Duration::from_secs(1);
 
 /// The next stage and the time until it begins. `None` for a stage that nothing follows.
-pub fn next(
+pub(crate) fn next(
     stage: Stage,
     behaviour: PodBehaviour,
     restart: RestartPolicy,
@@ -114,7 +114,7 @@ pub fn next(
 }
 
 /// The stage of a pod after its node rebooted: containers that ran are created again.
-pub fn after_reboot(stage: Stage, restart: RestartPolicy) -> Stage {
+pub(crate) fn after_reboot(stage: Stage, restart: RestartPolicy) -> Stage {
     const EXIT_CODE_UNKNOWN: i32 = 255;
     match (stage, restart) {
         (Stage::Started | Stage::Ready | Stage::CrashLoop(_), RestartPolicy::Never) => {
@@ -129,7 +129,7 @@ pub fn after_reboot(stage: Stage, restart: RestartPolicy) -> Stage {
 }
 
 /// Whether the containers run or have run in this stage.
-pub fn has_run(stage: Stage) -> bool {
+pub(crate) fn has_run(stage: Stage) -> bool {
     matches!(stage, Stage::Started | Stage::Ready | Stage::CrashLoop(_))
 }
 
@@ -147,7 +147,7 @@ fn stage_after_exit(exit: Exit, restart: RestartPolicy) -> Stage {
 }
 
 /// The delay before containers that exited restart: none for the first restart.
-pub fn restart_delay(behaviour: PodBehaviour, restarts: u32) -> Duration {
+pub(crate) fn restart_delay(behaviour: PodBehaviour, restarts: u32) -> Duration {
     let reset = behaviour
         .exit
         .is_some_and(|exit| exit.after >= backoff::RESET_AFTER);

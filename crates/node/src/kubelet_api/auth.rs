@@ -1,5 +1,5 @@
-//! Authentication and authorisation of callers: by client certificate or bearer token (TokenReview), and by
-//! SubjectAccessReview.
+//! Authentication and authorisation of callers: by client certificate or bearer token (`TokenReview`), and by
+//! `SubjectAccessReview`.
 //!
 //! Decisions of the API are cached for a short time. When the API cannot be reached, requests are refused.
 
@@ -186,7 +186,7 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The user in the status of a TokenReview, if the token is valid.
+/// The user in the status of a `TokenReview`, if the token is valid.
 fn authenticated_user(status: &Value) -> Option<User> {
     let name = status["user"]["username"].as_str().unwrap_or_default();
     if status["authenticated"] != true || name.is_empty() {

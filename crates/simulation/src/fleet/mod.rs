@@ -1,7 +1,7 @@
 //! The state of all simulated nodes and their pods. It handles one watch event, task result or timer at a time.
 //!
 //! The loop that feeds it is in the crate's root; [`stages`](crate::stages) says which stage of a pod comes next, and
-//! the [`scenario`] which pods and nodes fail. Nodes are handled in [`nodes`], pods in [`pods`].
+//! the [`scenario`](crate::scenario) which pods and nodes fail. Nodes are handled in [`nodes`], pods in [`pods`].
 
 mod nodes;
 mod ordinals;
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use super::Simulation;
 use super::address::PodAddresses;
 use super::pod::{PodTemplate, SimulatedPod, StatusSummary};
-use crate::scenario::{self, OutageKind};
+use crate::scenario::OutageKind;
 use crate::seeded_random::SeededRandom;
 use crate::stages::Stage;
 
@@ -194,13 +194,14 @@ impl Fleet {
 
     pub(super) fn on_task_result(&mut self, result: TaskResult) {
         match result {
-            TaskResult::Registered { node, booted, uid } => match uid {
-                Some(uid) => self.on_registered(node, &uid),
-                None => {
+            TaskResult::Registered { node, booted, uid } => {
+                if let Some(uid) = uid {
+                    self.on_registered(node, &uid);
+                } else {
                     let retry = TaskResult::RetryRegister { node, booted };
                     self.work.later(RETRY_DELAY, retry);
                 }
-            },
+            }
             TaskResult::RetryRegister { node, booted } => self.register(node, booted),
             TaskResult::LeaseRenewed(node) => self.nodes[node].renewing = false,
             TaskResult::StatusReported(node, result) => self.on_status_reported(node, result),

@@ -37,7 +37,7 @@ pub(super) struct Fixture {
     authority: Authority,
     pub(super) runtime: Arc<StubRuntime>,
     pub(super) pod_cache: Arc<PodCache>,
-    /// Number of SubjectAccessReviews.
+    /// Number of `SubjectAccessReview`s.
     pub(super) reviews: Arc<AtomicUsize>,
     pub(super) stop: CancellationToken,
     dir: tempfile::TempDir,

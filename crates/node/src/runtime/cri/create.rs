@@ -36,7 +36,7 @@ pub(super) async fn sandbox(
             match first.as_ref().map(api::PodSandbox::state) {
                 Some(api::PodSandboxState::Ready) => return Ok(id),
                 Some(api::PodSandboxState::NotReady) => {
-                    remove_stopped_sandbox(connection, &id).await?
+                    remove_stopped_sandbox(connection, &id).await?;
                 }
                 None => return Err(still_in_progress(&error)),
             }
