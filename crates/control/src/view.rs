@@ -48,7 +48,7 @@ pub fn pod(pod: &Pod) -> Option<PodView> {
             None => pin(&pod.spec.affinity),
         },
         bound_to: bound_to.map(Into::into),
-        created: created.map_or(0, |time| time.0.as_second()),
+        created: created.map_or(Timestamp::EPOCH, Timestamp::from),
         terminating: meta.deletion_timestamp.is_some(),
         phase: match pod.status.phase {
             PodPhase::Failed => Phase::Failed,
@@ -74,11 +74,11 @@ fn pin(affinity: &Value) -> Option<Arc<str>> {
     pinned_node(affinity.get("nodeAffinity")?.get(required)?).map(Into::into)
 }
 
-/// Seconds since the epoch; the latest possible time if the condition does not say.
-fn ready_since(pod: &Pod) -> Option<i64> {
+/// `Timestamp::MAX` if the condition has no time.
+fn ready_since(pod: &Pod) -> Option<Timestamp> {
     let ready = pod.status.condition(&ConditionType::Ready);
     let since = ready.filter(|ready| ready.is_true())?.last_transition_time;
-    Some(since.map_or(i64::MAX, Timestamp::as_secs))
+    Some(since.unwrap_or(Timestamp::MAX))
 }
 
 /// Quantities by resource name. One that cannot be parsed is zero: the API has validated it.
@@ -211,7 +211,7 @@ mod tests {
                                    "lastTransitionTime": "1970-01-01T00:00:09Z"});
             from(json!({"status": {"conditions": [condition]}})).ready_since
         };
-        assert_eq!(with("True"), Some(9));
+        assert_eq!(with("True"), Some(Timestamp::from_secs(9)));
         assert_eq!(with("False"), None);
     }
 

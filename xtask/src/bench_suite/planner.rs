@@ -14,6 +14,7 @@ use kennel_core::daemonset::{
     Action, Counters, DaemonSetView, Event, HASH_LABEL, NodeView, Options, Planner, PodView,
 };
 use kennel_core::selector::Selector;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::report::{Report, say};
@@ -23,7 +24,7 @@ const SIZES: [usize; 3] = [1_000, 10_000, 50_000];
 const EVENTS: u32 = 200_000;
 /// Pods that change.
 const FLIPPED: usize = 500;
-const NOW: i64 = 1_000_000_000;
+const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
 /// A DaemonSet with a ready pod on every node.
 struct Cluster {
@@ -82,10 +83,10 @@ fn pod(number: usize, owner: &Arc<str>, hash: &str) -> PodView {
         labels: Arc::new(labels.map(own).into()),
         bound_to: Some(format!("node-{number}.example.com").into()),
         pinned_to: None,
-        created: 900_000,
+        created: Timestamp::from_secs(900_000),
         terminating: false,
         phase: Phase::Active,
-        ready_since: Some(900_000),
+        ready_since: Some(Timestamp::from_secs(900_000)),
     }
 }
 
@@ -141,7 +142,8 @@ impl Cluster {
                     _ => Answer::Nothing,
                 };
                 let outcome = Outcome::Done(answer);
-                self.planner.apply(NOW, Event::Ended { ticket, outcome });
+                self.planner
+                    .apply(NOW, Event::WriteFinished { ticket, outcome });
             }
         }
     }
@@ -153,7 +155,7 @@ impl Cluster {
             let pod = &mut self.pods[(event % FLIPPED) * stride];
             pod.ready_since = match pod.ready_since {
                 Some(_) => None,
-                None => Some(900_000),
+                None => Some(Timestamp::from_secs(900_000)),
             };
             let pod = pod.clone();
             self.planner.apply(NOW, Event::Pod(pod));

@@ -101,8 +101,8 @@ impl Controller for DaemonSetController {
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
         let due = self.planner.next_deadline();
-        if due.is_some_and(|at| at <= clock::now_ms()) {
-            self.apply(PlannerEvent::Time);
+        if due.is_some_and(|at| at <= Timestamp::from_millis(clock::now_ms())) {
+            self.apply(PlannerEvent::Tick);
         }
         for action in self.planner.take_actions() {
             match action {
@@ -138,14 +138,14 @@ impl Controller for DaemonSetController {
                 self.metrics.wrote(place, &outcome, took);
                 cx.answered(took, pushed_back);
                 self.record_outcome(&daemon_set, place, &outcome);
-                self.apply(PlannerEvent::Ended { ticket, outcome });
+                self.apply(PlannerEvent::WriteFinished { ticket, outcome });
             }
         }
     }
 
     fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
         let deadline = self.planner.next_deadline();
-        deadline.map(|millis| clock.when(Timestamp::from_millis(millis)))
+        deadline.map(|at| clock.when(at))
     }
 
     fn observe(&self, round: &Round) {
@@ -200,7 +200,8 @@ impl DaemonSetController {
     }
 
     fn apply(&mut self, event: PlannerEvent) {
-        self.planner.apply(clock::now_ms(), event);
+        let now = Timestamp::from_millis(clock::now_ms());
+        self.planner.apply(now, event);
     }
 
     fn write(&self, ticket: Ticket, daemon_set: Arc<SetRef>, write: Write, cx: &mut Context<Self>) {
@@ -234,7 +235,7 @@ impl DaemonSetController {
         let Some((known, counters)) = known.zip(self.planner.status(&daemon_set.uid)) else {
             // The DaemonSet is gone, and its status with it.
             let outcome = WriteOutcome::Done(Answer::Nothing);
-            return self.apply(PlannerEvent::Ended { ticket, outcome });
+            return self.apply(PlannerEvent::WriteFinished { ticket, outcome });
         };
         known.written_at = Some(Instant::now());
         let (writer, object) = (self.writer.clone(), known.object.clone());

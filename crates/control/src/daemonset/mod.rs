@@ -72,7 +72,7 @@ pub fn run(
     let (planner_pace, pace) = if settings.foreign {
         (options::Pace::SlowStart, Pace::adaptive(WRITES_AT_ONCE))
     } else {
-        (options::Pace::Free, Pace::steady(WRITES_AT_ONCE))
+        (options::Pace::Unlimited, Pace::steady(WRITES_AT_ONCE))
     };
     let options = Options {
         placement: settings.placement,

@@ -12,7 +12,7 @@ use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
 use kennel_client::{Error, clock};
 use kennel_core::endpoints::{
-    Forms, Limits, Outcome, PodFacts, ServiceFacts, Shell, Stored, Tracker, Write,
+    Forms, Limits, Outcome, PodFacts, ServiceFacts, StoredObject, Tracker, Write,
 };
 use kennel_core::names::generate_name;
 use kennel_types::Monotonic;
@@ -34,8 +34,8 @@ enum Event {
     /// The node's name and zone.
     Node(Update<(Arc<str>, Option<Arc<str>>)>),
     Service(Update<ServiceFacts>),
-    Slice(Update<Stored>),
-    Endpoints(Update<Stored>),
+    Slice(Update<StoredObject>),
+    Endpoints(Update<StoredObject>),
 }
 
 struct EndpointsController {
@@ -89,11 +89,6 @@ fn watches(informers: &mut Informers, forms: Forms) -> Watches<Event> {
     watches
 }
 
-/// The tracker counts in milliseconds since the controller started: a wall clock that is set back would delay it.
-fn millis(at: Monotonic) -> i64 {
-    i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX)
-}
-
 impl Controller for EndpointsController {
     type Event = Event;
     type Outcome = (Write, Outcome);
@@ -103,7 +98,7 @@ impl Controller for EndpointsController {
     }
 
     fn handle(&mut self, event: Event, cx: &mut Context<Self>) {
-        let (now, tracker) = (millis(cx.now()), &mut self.tracker);
+        let (now, tracker) = (cx.now(), &mut self.tracker);
         match event {
             Event::Pod(Update::Applied(pod)) => tracker.pod(now, pod),
             Event::Pod(Update::Gone(id)) => tracker.pod_gone(now, &id.uid),
@@ -125,11 +120,8 @@ impl Controller for EndpointsController {
     }
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
-        let mut shell = Shell {
-            name: &mut |prefix| generate_name(prefix, |below| fastrand::usize(..below)),
-            time: clock::rfc3339,
-        };
-        for write in self.tracker.take(millis(cx.now()), &mut shell) {
+        let mut name = |prefix: &str| generate_name(prefix, |below| fastrand::usize(..below));
+        for write in self.tracker.take_writes(cx.now(), &mut name) {
             let writers = self.writers.clone();
             cx.spawn(async move {
                 let outcome = writes::perform(&writers, &write).await;
@@ -139,13 +131,10 @@ impl Controller for EndpointsController {
     }
 
     fn completed(&mut self, (write, outcome): (Write, Outcome), cx: &mut Context<Self>) {
-        self.tracker.ended(millis(cx.now()), &write, &outcome);
+        self.tracker.write_finished(cx.now(), &write, &outcome);
     }
 
     fn next_deadline(&self, _: &Clock) -> Option<Monotonic> {
-        let millis = u64::try_from(self.tracker.next_deadline()?).unwrap_or(0);
-        Some(Monotonic::since_start(std::time::Duration::from_millis(
-            millis,
-        )))
+        self.tracker.next_deadline()
     }
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kennel_core::endpoints::{NamedPort, PodFacts, ServiceFacts, Stored};
+use kennel_core::endpoints::{NamedPort, PodFacts, ServiceFacts, StoredObject};
 use kennel_types::{Condition, ConditionType, Node, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -26,9 +26,9 @@ pub(super) fn pod(pod: &Pod) -> PodFacts {
         node: text(&spec.node_name),
         addresses: addresses(pod),
         ready: ready.is_some_and(Condition::is_true),
-        ready_changed: changed.map(Timestamp::as_secs),
+        ready_changed: changed,
         terminating: meta.deletion_timestamp.is_some(),
-        ended: status.phase.is_terminal(),
+        terminal: status.phase.is_terminal(),
         hostname: text(&spec.hostname),
         subdomain: text(&spec.subdomain),
         ports: named_ports(pod),
@@ -81,17 +81,17 @@ pub(super) fn service(object: &DynamicObject) -> ServiceFacts {
         name: meta.name.as_deref().unwrap_or_default().into(),
         uid: meta.uid.as_deref().unwrap_or_default().into(),
         labels: meta.labels.clone().unwrap_or_default(),
-        created: created.map_or(0, |time| time.0.as_second()),
+        created: created.map_or(Timestamp::EPOCH, Timestamp::from),
         ..ServiceFacts::of_spec(&object.data["spec"])
     }
 }
 
 /// An `EndpointSlice` or `Endpoints` object.
-pub(super) fn stored(object: &DynamicObject) -> Stored {
+pub(super) fn stored(object: &DynamicObject) -> StoredObject {
     let meta = &object.metadata;
     let version = meta.resource_version.as_ref().and_then(|v| v.parse().ok());
     let owners = serde_json::to_value(&meta.owner_references).unwrap_or(Value::Null);
-    Stored {
+    StoredObject {
         namespace: meta.namespace.as_deref().unwrap_or_default().into(),
         name: meta.name.as_deref().unwrap_or_default().into(),
         uid: meta.uid.as_deref().unwrap_or_default().into(),
@@ -130,11 +130,14 @@ mod tests {
         assert_eq!(ports, [("web", 80), ("side", 2)]);
         let addresses: Vec<String> = facts.addresses.iter().map(ToString::to_string).collect();
         assert_eq!(addresses, ["10.0.0.1", "fd00::1"]);
-        assert_eq!((facts.ready, facts.ready_changed), (true, Some(9)));
+        assert_eq!(
+            (facts.ready, facts.ready_changed),
+            (true, Some(Timestamp::from_secs(9)))
+        );
         assert_eq!(facts.hostname.as_deref(), Some("h"));
         assert_eq!(facts.subdomain, None);
         let single = of(json!({"status": {"podIP": "10.0.0.2", "phase": "Failed"}}));
         assert_eq!(single.addresses.len(), 1);
-        assert!(single.ended && !single.ready);
+        assert!(single.terminal && !single.ready);
     }
 }

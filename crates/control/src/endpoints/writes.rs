@@ -2,7 +2,7 @@
 
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
-use kennel_core::endpoints::{Outcome, What, Write};
+use kennel_core::endpoints::{Operation, Outcome, Write};
 use kennel_types::Reason;
 
 const GROUP: &str = "discovery.k8s.io/v1";
@@ -17,20 +17,24 @@ pub(super) async fn perform(writers: &Writers, write: &Write) -> Outcome {
     let slices = api::group_path(GROUP, &write.namespace, "endpointslices");
     let endpoints = api::core_path(&write.namespace, "endpoints");
     let at = |path: &str| format!("{path}/{}", write.name);
-    let (writer, call) = match &write.what {
-        What::CreateSlice(body) => (&writers.slices, Call::create(slices, body.to_string())),
-        What::UpdateSlice(body) => (&writers.slices, Call::replace(at(&slices), body)),
-        What::DeleteSlice { uid } => (&writers.slices, Call::delete(at(&slices), uid)),
-        What::CreateEndpoints(body) => (
+    let (writer, call) = match &write.operation {
+        Operation::CreateSlice(body) => (&writers.slices, Call::create(slices, body.to_string())),
+        Operation::UpdateSlice(body) => (&writers.slices, Call::replace(at(&slices), body)),
+        Operation::DeleteSlice { uid } => (&writers.slices, Call::delete(at(&slices), uid)),
+        Operation::CreateEndpoints(body) => (
             &writers.endpoints,
             Call::create(endpoints, body.to_string()),
         ),
-        What::UpdateEndpoints(body) => (&writers.endpoints, Call::replace(at(&endpoints), body)),
-        What::DeleteEndpoints { uid } => (&writers.endpoints, Call::delete(at(&endpoints), uid)),
+        Operation::UpdateEndpoints(body) => {
+            (&writers.endpoints, Call::replace(at(&endpoints), body))
+        }
+        Operation::DeleteEndpoints { uid } => {
+            (&writers.endpoints, Call::delete(at(&endpoints), uid))
+        }
     };
     let Some(writer) = writer else {
         // The tracker decides nothing about a form without a writer.
-        return Outcome::Pointless;
+        return Outcome::NamespaceTerminating;
     };
     match writer.send(&call).await {
         Ok(answer) => {
@@ -47,18 +51,18 @@ pub(super) async fn perform(writers: &Writers, write: &Write) -> Outcome {
 /// What a failure means to the tracker. Logs it, unless it is an ordinary race.
 fn outcome(write: &Write, failure: &Failure) -> Outcome {
     let deleting = matches!(
-        write.what,
-        What::DeleteSlice { .. } | What::DeleteEndpoints { .. }
+        write.operation,
+        Operation::DeleteSlice { .. } | Operation::DeleteEndpoints { .. }
     );
     if failure.causes.iter().any(|c| c == "NamespaceTerminating") {
-        return Outcome::Pointless;
+        return Outcome::NamespaceTerminating;
     }
     match failure.code {
-        Some(404) => Outcome::Gone,
+        Some(404) => Outcome::NotFound,
         // Another object has its name.
-        Some(409) if deleting => Outcome::Gone,
-        Some(409) if failure.reason == Reason::AlreadyExists => Outcome::Taken,
-        Some(409) => Outcome::Stale,
+        Some(409) if deleting => Outcome::NotFound,
+        Some(409) if failure.reason == Reason::AlreadyExists => Outcome::AlreadyExists,
+        Some(409) => Outcome::Conflict,
         _ => {
             let Write {
                 namespace, name, ..

@@ -84,7 +84,7 @@ impl GarbageCollector {
         let ApiResource {
             api_version, kind, ..
         } = stored.resource.clone();
-        let id = self.graph.learn(&api_version, &kind, stored.namespaced);
+        let id = self.graph.add_kind(&api_version, &kind, stored.namespaced);
         self.kinds.push(Kind {
             stored: Arc::new(stored),
             names: (api_version.leak(), kind.leak()),
@@ -219,7 +219,7 @@ impl Controller for GarbageCollector {
             }
             Outcome::LookupDue(lookup) => self.graph.reconsider(&lookup),
             Outcome::Performed(uid, outcome) => {
-                if let Some(failures) = self.graph.ended(&uid, outcome) {
+                if let Some(failures) = self.graph.finished(&uid, outcome) {
                     let delay = backoff::delay(&RETRY, failures.saturating_sub(1));
                     cx.after(delay, Outcome::RetryDue(uid));
                 }

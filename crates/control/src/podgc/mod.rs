@@ -8,7 +8,7 @@ use kennel_client::clock::Clock;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Content, Writer};
 use kennel_client::{Error, api, clock};
-use kennel_core::garbage::pods::{Doomed, ENDED_MAX, PodFacts, Pods, Why};
+use kennel_core::garbage::pods::{Deletion, DeletionReason, PodFacts, Pods, TERMINATED_MAX};
 use kennel_core::lifecycle::taints::OUT_OF_SERVICE;
 use kennel_types::{Condition, ConditionType, Monotonic, Node, Reason, Timestamp};
 use kube::{Client, ResourceExt as _};
@@ -31,8 +31,8 @@ enum Outcome {
     /// The result of a GET: whether the node is gone, or nothing if the API gave no clear answer.
     NodeChecked(Arc<str>, Option<bool>),
     Deleted,
-    Failed(Doomed),
-    RetryDue(Doomed),
+    Failed(Deletion),
+    RetryDue(Deletion),
 }
 
 struct PodGc {
@@ -55,7 +55,7 @@ pub fn run(
     });
     let controller = PodGc {
         writer: Writer::new(client, Fence::open()),
-        pods: Pods::new(ENDED_MAX),
+        pods: Pods::new(TERMINATED_MAX),
     };
     frame::run(controller, watches, stop)
 }
@@ -76,9 +76,9 @@ fn facts(pod: &Pod) -> PodFacts {
         name: meta.name.as_deref().unwrap_or_default().into(),
         uid: meta.uid.as_deref().unwrap_or_default().into(),
         node: node.map(Into::into),
-        created: created.map_or(0, |time| time.0.as_second()),
+        created: created.map_or(Timestamp::EPOCH, Timestamp::from),
         deleting: meta.deletion_timestamp.is_some(),
-        ended: pod.status.phase.is_terminal(),
+        terminated: pod.status.phase.is_terminal(),
     }
 }
 
@@ -91,7 +91,7 @@ impl Controller for PodGc {
     }
 
     fn handle(&mut self, event: Event, cx: &mut Context<Self>) {
-        let now = cx.timestamp().as_millis();
+        let now = cx.timestamp();
         match event {
             Event::Pod(Update::Applied(pod)) => self.pods.pod(now, pod),
             Event::Pod(Update::Gone(id)) => self.pods.pod_gone(&id.uid),
@@ -101,41 +101,41 @@ impl Controller for PodGc {
     }
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
-        for node in self.pods.overdue_nodes(cx.timestamp().as_millis()) {
+        for node in self.pods.overdue_nodes(cx.timestamp()) {
             let writer = self.writer.clone();
             cx.spawn(async move {
                 let gone = is_gone(&writer, &node).await;
                 Outcome::NodeChecked(node, gone)
             });
         }
-        for doomed in self.pods.take() {
+        for deletion in self.pods.take_deletions() {
             let writer = self.writer.clone();
             cx.spawn(async move {
-                if delete(&writer, &doomed).await {
+                if delete(&writer, &deletion).await {
                     Outcome::Deleted
                 } else {
-                    Outcome::Failed(doomed)
+                    Outcome::Failed(deletion)
                 }
             });
         }
     }
 
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
-        let now = cx.timestamp().as_millis();
+        let now = cx.timestamp();
         match outcome {
             Outcome::NodeChecked(node, Some(true)) => self.pods.node_is_gone(now, &node),
             Outcome::NodeChecked(node, Some(false) | None) => {
                 self.pods.node_still_missing(now, &node);
             }
             Outcome::Deleted => {}
-            Outcome::Failed(doomed) => cx.after(RETRY, Outcome::RetryDue(doomed)),
-            Outcome::RetryDue(doomed) => self.pods.failed(&doomed),
+            Outcome::Failed(deletion) => cx.after(RETRY, Outcome::RetryDue(deletion)),
+            Outcome::RetryDue(deletion) => self.pods.deletion_failed(&deletion),
         }
     }
 
     fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
         let deadline = self.pods.next_deadline();
-        deadline.map(|millis| clock.when(Timestamp::from_millis(millis)))
+        deadline.map(|at| clock.when(at))
     }
 }
 
@@ -154,18 +154,21 @@ async fn is_gone(writer: &Writer, node: &str) -> Option<bool> {
 
 /// Deletes a pod without a grace period. Sets the phase of one that has not terminated to `Failed` first. Returns false
 /// if it has to be tried again.
-async fn delete(writer: &Writer, doomed: &Doomed) -> bool {
+async fn delete(writer: &Writer, deletion: &Deletion) -> bool {
     let PodFacts {
         namespace,
         name,
         uid,
-        ended,
+        terminated,
         ..
-    } = &doomed.pod;
+    } = &deletion.pod;
     let path = format!("{}/{name}", api::core_path(namespace, "pods"));
-    tracing::info!("deleting pod {namespace}/{name}: {}", describe(doomed.why));
-    if !ended {
-        let patch = failed(uid, doomed.why);
+    tracing::info!(
+        "deleting pod {namespace}/{name}: {}",
+        describe(deletion.reason)
+    );
+    if !terminated {
+        let patch = failed(uid, deletion.reason);
         let call = Call::patch(format!("{path}/status"), Content::Strategic, &patch);
         match writer.send(&call).await {
             Err(failure) if failure.is(404) || failure.is(409) => return true,
@@ -193,19 +196,19 @@ async fn delete(writer: &Writer, doomed: &Doomed) -> bool {
     }
 }
 
-fn describe(why: Why) -> &'static str {
-    match why {
-        Why::NodeGone => "its node no longer exists",
-        Why::Unbound => "it is being deleted and is bound to no node",
-        Why::OutOfService => "its node is out of service",
-        Why::TooMany => "too many terminated pods",
+fn describe(reason: DeletionReason) -> &'static str {
+    match reason {
+        DeletionReason::NodeGone => "its node no longer exists",
+        DeletionReason::Unbound => "it is being deleted and is bound to no node",
+        DeletionReason::OutOfService => "its node is out of service",
+        DeletionReason::TooMany => "too many terminated pods",
     }
 }
 
 /// The status patch of a pod that did not terminate by itself.
-fn failed(uid: &str, why: Why) -> serde_json::Value {
+fn failed(uid: &str, reason: DeletionReason) -> serde_json::Value {
     let mut status = json!({"phase": "Failed"});
-    if why == Why::NodeGone {
+    if reason == DeletionReason::NodeGone {
         status["conditions"] = json!([{
             "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
             "message": "PodGC: node no longer exists", "lastTransitionTime": clock::now_rfc3339(),

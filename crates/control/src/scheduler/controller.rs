@@ -90,8 +90,8 @@ impl Controller for SchedulerController {
                 }
             }
             // The scheduler repeats its latest decision; the status that failed may be outdated by now.
-            Outcome::StatusRetryDue(uid) if self.scheduler.is_waiting(&uid) => {
-                self.scheduler.tell_again(&uid);
+            Outcome::StatusRetryDue(uid) if self.scheduler.is_pending(&uid) => {
+                self.scheduler.report_again(&uid);
             }
             Outcome::StatusRetryDue(uid) => drop(self.failures.remove(&uid)),
             Outcome::Evicted { done: true, .. } => {}
@@ -99,7 +99,7 @@ impl Controller for SchedulerController {
                 self.scheduler.evict_failed(&preemptor.uid);
                 self.retry_later(&preemptor.uid, cx);
             }
-            Outcome::RetryDue(uid) if self.scheduler.is_waiting(&uid) => {
+            Outcome::RetryDue(uid) if self.scheduler.is_pending(&uid) => {
                 self.scheduler.retry(&uid);
             }
             Outcome::RetryDue(uid) => drop(self.failures.remove(&uid)),
@@ -136,7 +136,7 @@ impl SchedulerController {
     fn start_action(&mut self, action: Action, cx: &mut Context<Self>) {
         match action {
             Action::Bind { pod, node } => self.write(pod, Write::Bind(node), cx),
-            Action::Explain {
+            Action::ReportUnschedulable {
                 pod,
                 message,
                 nominated,
@@ -260,7 +260,7 @@ impl SchedulerController {
         self.scheduler.bind_failed(&pod.uid);
         self.next_write(pod, cx);
         // The first failure may be a race with a deletion. A second one is worth an event.
-        if self.failures.contains_key(&pod.uid) && self.scheduler.is_waiting(&pod.uid) {
+        if self.failures.contains_key(&pod.uid) && self.scheduler.is_pending(&pod.uid) {
             let message = format!("binding rejected: {failure}");
             self.record(pod, true, "FailedScheduling", message);
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use kennel_client::feed::Identity;
 use kennel_core::daemonset::fit::Rules;
 use kennel_core::schedule::{
-    Asked, Container, Demand, HostPort, Machine, Place, PodRef, PodView, Resources, Scheduler,
+    Container, HostPort, NodeInfo, Place, PodFields, PodRef, PodRequirements, PodView, Resources,
+    Scheduler,
 };
 use kennel_types::pod::ContainerPort;
 use kennel_types::{self as types, ConditionStatus, ConditionType, Namespace, Node, Timestamp};
@@ -39,7 +40,7 @@ impl Event {
                 scheduler.namespace(&namespace.name_any().into(), labels);
             }
             Self::Namespace(Update::Gone(id)) => scheduler.namespace_gone(&id.name),
-            Self::Node(Update::Applied(node)) => scheduler.node(Machine {
+            Self::Node(Update::Applied(node)) => scheduler.node(NodeInfo {
                 view: view::node(&node),
                 allocatable: view::resources(&node.status.allocatable),
             }),
@@ -57,10 +58,10 @@ fn apply_pod(pod: &Pod, scheduler: &mut Scheduler) {
         return scheduler.pod_gone(uid);
     };
     // Most changes of bound pods do not concern a scheduler.
-    if let Place::On(node) = &place {
+    if let Place::Bound(node) = &place {
         let generation = meta.generation.unwrap_or_default();
         let (labels, terminating) = (meta.labels.as_ref(), meta.deletion_timestamp.is_some());
-        if scheduler.knows(uid, node, generation, labels, terminating) {
+        if scheduler.is_up_to_date(uid, node, generation, labels, terminating) {
             return;
         }
     }
@@ -74,12 +75,12 @@ fn place(pod: &Pod) -> Option<Place> {
         return None;
     }
     if let Some(node) = spec.node_name.as_deref().filter(|name| !name.is_empty()) {
-        return Some(Place::On(node.into()));
+        return Some(Place::Bound(node.into()));
     }
     let ours = matches!(spec.scheduler_name.as_deref(), None | Some("" | NAME))
         && pod.metadata.deletion_timestamp.is_none();
     let place = if spec.scheduling_gates.is_empty() {
-        Place::Waits
+        Place::Pending
     } else {
         Place::Gated
     };
@@ -87,14 +88,14 @@ fn place(pod: &Pod) -> Option<Place> {
 }
 
 /// What a pod requires of a node, and the node that it is pinned to.
-pub fn demand(pod: &Pod) -> (Demand, Option<Arc<str>>) {
+pub fn requirements(pod: &Pod) -> (PodRequirements, Option<Arc<str>>) {
     let (meta, spec) = (&pod.metadata, &pod.spec);
     let requests = |containers: &[types::Container]| -> Vec<Resources> {
         let requests = containers.iter().map(|c| &c.resources.requests);
         requests.map(view::resources).collect()
     };
     let (requested, init_requested) = (requests(&spec.containers), requests(&spec.init_containers));
-    Demand::compile(Asked {
+    PodRequirements::compile(PodFields {
         namespace: meta.namespace.as_deref().unwrap_or_default(),
         labels: meta.labels.as_ref(),
         rules: rules(pod),
@@ -136,7 +137,7 @@ fn containers<'a>(all: &[types::Container], requests: &'a [Resources]) -> Vec<Co
 
 fn pod_view(pod: &Pod, place: Place) -> PodView {
     let (meta, status) = (&pod.metadata, &pod.status);
-    let (demand, pin) = demand(pod);
+    let (requirements, pin) = requirements(pod);
     let Identity {
         namespace,
         name,
@@ -155,15 +156,15 @@ fn pod_view(pod: &Pod, place: Place) -> PodView {
             name,
             uid,
         },
-        demand,
+        requirements,
         pin,
-        created: created.map_or(0, |time| time.0.as_second()),
+        created: created.map_or(Timestamp::EPOCH, Timestamp::from),
         generation: meta.generation.unwrap_or_default(),
         place,
         terminating: meta.deletion_timestamp.is_some(),
         disrupted: condition(&ConditionType::DisruptionTarget, ConditionStatus::True).is_some(),
         nominated: status.nominated_node_name.as_deref().map(Into::into),
-        unscheduled_since: since.map(Timestamp::as_secs),
+        unscheduled_since: since,
     }
 }
 
@@ -181,22 +182,22 @@ mod tests {
     #[test]
     fn only_pods_of_this_scheduler_and_bound_pods_matter() {
         let gates = json!([{"name": "wait"}]);
-        check(&json!({}), "Pending", Some(&Place::Waits));
+        check(&json!({}), "Pending", Some(&Place::Pending));
         check(
             &json!({"schedulerName": "default-scheduler"}),
             "",
-            Some(&Place::Waits),
+            Some(&Place::Pending),
         );
         check(&json!({"schedulerName": "other"}), "Pending", None);
         check(
             &json!({"nodeName": "n1"}),
             "Running",
-            Some(&Place::On("n1".into())),
+            Some(&Place::Bound("n1".into())),
         );
         check(
             &json!({"nodeName": "n1", "schedulerName": "other"}),
             "",
-            Some(&Place::On("n1".into())),
+            Some(&Place::Bound("n1".into())),
         );
         check(&json!({"nodeName": "n1"}), "Succeeded", None);
         check(&json!({}), "Failed", None);
@@ -208,7 +209,7 @@ mod tests {
         check(
             &json!({"schedulingGates": []}),
             "Pending",
-            Some(&Place::Waits),
+            Some(&Place::Pending),
         );
     }
 
@@ -226,11 +227,17 @@ mod tests {
                 {"type": "PodScheduled", "status": "False",
                  "lastTransitionTime": "1970-01-01T00:00:09Z"}]}}))
         .unwrap();
-        let view = pod_view(&pod, Place::Waits);
-        assert_eq!(view.demand.requests.cpu, 2001);
-        assert_eq!(view.demand.ports, [HostPort::new("", "UDP", 80)]);
-        assert_eq!((view.demand.priority, view.demand.preempts), (7, false));
-        assert_eq!((view.created, view.unscheduled_since), (7, Some(9)));
+        let view = pod_view(&pod, Place::Pending);
+        assert_eq!(view.requirements.requests.cpu, 2001);
+        assert_eq!(view.requirements.ports, [HostPort::new("", "UDP", 80)]);
+        assert_eq!(
+            (view.requirements.priority, view.requirements.preempts),
+            (7, false)
+        );
+        assert_eq!(
+            (view.created, view.unscheduled_since),
+            (Timestamp::from_secs(7), Some(Timestamp::from_secs(9)))
+        );
         assert_eq!(view.nominated.as_deref(), Some("n1"));
     }
 }

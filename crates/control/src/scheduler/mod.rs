@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::frame;
 use crate::informers::Informers;
 use controller::SchedulerController;
-pub use events::demand;
+pub use events::requirements;
 pub use metrics::{METRICS, Metrics};
 
 /// The `schedulerName` of the pods to schedule, and the source that events name.

@@ -30,8 +30,8 @@ pub(super) enum StatusChange {
         message: String,
         /// The node where lower-priority pods are preempted for it.
         nominated: Option<Arc<str>>,
-        /// Since when it is unschedulable, in seconds since the epoch, if it was before.
-        since: Option<i64>,
+        /// Since when it is unschedulable, if it was before.
+        since: Option<Timestamp>,
     },
     /// Clear the nominated node.
     NotNominated,
@@ -129,13 +129,19 @@ async fn patch_status(writer: &Writer, pod: &PodRef, status: Value) -> Result<()
     writer.send_idempotent(&call).await.map(drop)
 }
 
-fn condition(kind: &str, status: &str, reason: &str, message: &str, since: Option<i64>) -> Value {
+fn condition(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    since: Option<Timestamp>,
+) -> Value {
     json!({
         "type": kind,
         "status": status,
         "reason": reason,
         "message": message,
         "lastProbeTime": null,
-        "lastTransitionTime": since.map_or_else(clock::now_rfc3339, clock::rfc3339),
+        "lastTransitionTime": since.map_or_else(clock::now_rfc3339, |since| since.to_string()),
     })
 }

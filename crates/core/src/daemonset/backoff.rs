@@ -1,29 +1,34 @@
-//! How long failed pods of a node are left alone (rule 3.5).
+//! The backoff between deletions of failed pods on a node (rule 3.5).
 
-use super::event::Millis;
+use std::time::Duration;
 
-const INITIAL_MS: Millis = 1000;
-const MAX_MS: Millis = 15 * 60 * 1000;
-/// Idle for so long, it is forgotten.
-const FORGET_MS: Millis = 2 * MAX_MS;
+use kennel_types::Timestamp;
+
+const INITIAL: Duration = Duration::from_secs(1);
+const MAX: Duration = Duration::from_secs(15 * 60);
+/// A backoff that was not used for longer than this starts over.
+const RESET_AFTER: Duration = Duration::from_secs(2 * 15 * 60);
 
 /// The backoff of one DaemonSet on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backoff {
-    delay: Millis,
-    used: Millis,
-    /// The observed generation it belongs to: a new one starts afresh (rule 3.5.4).
+    delay: Duration,
+    used: Timestamp,
+    /// The observed generation it belongs to: a new one starts over (rule 3.5.4).
     generation: i64,
 }
 
 impl Backoff {
-    /// The next one, when a failed pod is deleted now.
-    pub(super) fn next(before: Option<Self>, now: Millis, generation: i64) -> Self {
+    /// The backoff after deleting a failed pod now.
+    pub(super) fn next(before: Option<Self>, now: Timestamp, generation: i64) -> Self {
         let delay = match before {
-            Some(old) if old.generation == generation && !old.forgotten(now) => {
-                (old.delay * 2).min(MAX_MS)
+            Some(old)
+                if old.generation == generation
+                    && now.saturating_since(old.used) <= RESET_AFTER =>
+            {
+                (old.delay * 2).min(MAX)
             }
-            _ => INITIAL_MS,
+            _ => INITIAL,
         };
         Self {
             delay,
@@ -32,18 +37,13 @@ impl Backoff {
         }
     }
 
-    /// Until when failed pods are left alone.
-    pub(super) fn until(&self, generation: i64) -> Millis {
+    /// Failed pods are not deleted before this time.
+    pub(super) fn until(&self, generation: i64) -> Timestamp {
         if self.generation == generation {
             self.used + self.delay
         } else {
-            Millis::MIN
+            Timestamp::MIN
         }
-    }
-
-    /// Was it not used for so long that it counts as new?
-    pub(super) fn forgotten(&self, now: Millis) -> bool {
-        now - self.used > FORGET_MS
     }
 }
 
@@ -53,32 +53,37 @@ mod tests {
 
     #[test]
     fn s3_5_1_one_second_doubled_up_to_fifteen_minutes() {
-        let mut now = 0;
+        let mut now = Timestamp::EPOCH;
         let mut backoff = Backoff::next(None, now, 1);
-        let mut delays = vec![backoff.until(1) - now];
+        let mut delays = vec![backoff.until(1).saturating_since(now)];
         for _ in 0..12 {
             now = backoff.until(1);
             backoff = Backoff::next(Some(backoff), now, 1);
-            delays.push(backoff.until(1) - now);
+            delays.push(backoff.until(1).saturating_since(now));
         }
-        assert_eq!(delays[..4], [1000, 2000, 4000, 8000]);
-        assert_eq!(delays.last(), Some(&MAX_MS));
+        assert_eq!(delays[..4], [1, 2, 4, 8].map(Duration::from_secs));
+        assert_eq!(delays.last(), Some(&MAX));
     }
 
     #[test]
     fn s3_5_1_idle_for_half_an_hour_it_starts_anew() {
-        let old = Backoff::next(Some(Backoff::next(None, 0, 1)), 0, 1);
-        assert_eq!(old.until(1), 2000);
-        let just = Backoff::next(Some(old), FORGET_MS, 1);
-        assert_eq!(just.until(1), FORGET_MS + 4000);
-        let later = Backoff::next(Some(old), FORGET_MS + 1, 1);
-        assert_eq!(later.until(1), FORGET_MS + 1 + 1000);
+        let start = Timestamp::EPOCH;
+        let old = Backoff::next(Some(Backoff::next(None, start, 1)), start, 1);
+        assert_eq!(old.until(1), Timestamp::from_secs(2));
+        let just = start + RESET_AFTER;
+        let next = Backoff::next(Some(old), just, 1);
+        assert_eq!(next.until(1), just + Duration::from_secs(4));
+        let later = just + Duration::from_millis(1);
+        let next = Backoff::next(Some(old), later, 1);
+        assert_eq!(next.until(1), later + Duration::from_secs(1));
     }
 
     #[test]
     fn s3_5_4_a_new_observed_generation_starts_anew() {
-        let old = Backoff::next(None, 0, 1);
-        assert_eq!(old.until(2), Millis::MIN);
-        assert_eq!(Backoff::next(Some(old), 500, 2).until(2), 1500);
+        let old = Backoff::next(None, Timestamp::EPOCH, 1);
+        assert_eq!(old.until(2), Timestamp::MIN);
+        let now = Timestamp::from_millis(500);
+        let new = Backoff::next(Some(old), now, 2);
+        assert_eq!(new.until(2), Timestamp::from_millis(1500));
     }
 }

@@ -1,7 +1,6 @@
-//! May this node run that pod? The rules of eligibility, compiled once per template.
+//! Node eligibility (rule 2.2), with the rules compiled once per template.
 //!
-//! Reads a node's name, labels and taints and nothing else of it (rule 2.1): not whether it is
-//! cordoned, ready or full.
+//! Only a node's name, labels and taints matter (rule 2.1): not whether it is cordoned, ready or full.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +10,16 @@ use super::view::NodeView;
 use crate::affinity::NodeSelector;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration};
 
-/// The answer for one node.
+/// The eligibility of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fit {
-    /// A pod should be started there.
+    /// `shouldRun`: a pod should be created there.
     pub run: bool,
-    /// A pod that runs there may stay.
+    /// `shouldContinueRunning`: a pod that runs there may stay.
     pub keep: bool,
 }
 
-/// One thing that is asked of a node.
+/// One requirement that a node has to meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule<'a> {
     /// Its name is this.
@@ -34,13 +33,13 @@ pub enum Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// May a pod that runs stay where this does not hold?
+    /// Whether a running pod may stay on a node that does not meet this.
     pub fn spares_running_pods(&self) -> bool {
         matches!(self, Self::Taint(taint) if taint.effect == NO_SCHEDULE)
     }
 }
 
-/// What a pod spec asks of its node.
+/// The requirements of a pod spec on its node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     node_name: Option<String>,
@@ -50,7 +49,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// From a pod spec as it is.
+    /// The requirements of a pod spec, without the tolerations that DaemonSet pods get.
     pub fn of_pod_spec(spec: &Value) -> Self {
         let node_name = spec.get("nodeName").and_then(Value::as_str);
         let labels = spec.get("nodeSelector").and_then(Value::as_object);
@@ -66,7 +65,7 @@ impl Rules {
         }
     }
 
-    /// From a DaemonSet's template: the pod spec with the automatic tolerations (rule 2.3).
+    /// The requirements of a DaemonSet's template, with the automatic tolerations (rule 2.3).
     pub fn of_template(template: &Value) -> Self {
         let spec = template.get("spec").unwrap_or(&Value::Null);
         let mut rules = Self::of_pod_spec(spec);
@@ -79,45 +78,44 @@ impl Rules {
         self.required.as_ref().and_then(NodeSelector::pinned)
     }
 
-    /// As [`pinned`](Self::pinned); if that is all that required affinity says, it is taken out of it.
+    /// As [`pinned`](Self::pinned), and removes a required affinity that says nothing else.
     pub fn take_pin(&mut self) -> Option<String> {
         let pin = self.pinned()?.to_owned();
         self.required = self.required.take().filter(|r| !r.only_pins());
         Some(pin)
     }
 
-    /// What the pod puts up with.
     pub fn tolerations(&self) -> &[Toleration] {
         &self.tolerations
     }
 
-    /// The keys of the node labels that the answer depends on.
+    /// The keys of the node labels that the eligibility depends on.
     pub fn label_keys(&self) -> impl Iterator<Item = &str> {
         let selector = self.node_selector.keys().map(String::as_str);
         let required = self.required.iter().flat_map(NodeSelector::label_keys);
         selector.chain(required)
     }
 
-    /// Does the answer depend on taints? Not if everything is tolerated.
+    /// Whether the eligibility depends on taints: not if everything is tolerated.
     pub fn reads_taints(&self) -> bool {
         let any =
             |t: &Toleration| t.key.is_empty() && t.effect.is_empty() && t.operator == "Exists";
         !self.tolerations.iter().any(any)
     }
 
-    /// Do name and labels of nodes not matter at all?
+    /// Whether the name and labels of a node do not matter.
     pub fn select_all(&self) -> bool {
         self.node_name.is_none() && self.node_selector.is_empty() && self.required.is_none()
     }
 
-    /// Do node name, node selector and required affinity allow this node?
+    /// Whether node name, node selector and required affinity allow this node.
     pub fn selects(&self, node: &NodeView) -> bool {
         self.selecting(node).all(|(_, holds)| holds)
     }
 
-    /// Each thing that is asked of this node, in the order of rule 2.2, and whether it holds.
+    /// Each requirement on this node, in the order of rule 2.2, and whether the node meets it.
     pub fn checks<'a>(&'a self, node: &'a NodeView) -> impl Iterator<Item = (Rule<'a>, bool)> {
-        self.selecting(node).chain(self.bearing(node))
+        self.selecting(node).chain(self.tolerating(node))
     }
 
     fn selecting<'a>(&'a self, node: &'a NodeView) -> impl Iterator<Item = (Rule<'a>, bool)> {
@@ -132,11 +130,11 @@ impl Rules {
         name.chain(labels).chain(affinity)
     }
 
-    fn bearing<'a>(&'a self, node: &'a NodeView) -> impl Iterator<Item = (Rule<'a>, bool)> {
+    fn tolerating<'a>(&'a self, node: &'a NodeView) -> impl Iterator<Item = (Rule<'a>, bool)> {
         let repels = |t: &&Taint| t.effect == NO_SCHEDULE || t.effect == NO_EXECUTE;
-        let borne = |taint: &Taint| self.tolerations.iter().any(|t| t.tolerates(taint));
+        let tolerated = |taint: &Taint| self.tolerations.iter().any(|t| t.tolerates(taint));
         let taints = node.taints.iter().filter(repels);
-        taints.map(move |taint| (Rule::Taint(taint), borne(taint)))
+        taints.map(move |taint| (Rule::Taint(taint), tolerated(taint)))
     }
 
     /// Rule 2.2.
@@ -171,7 +169,7 @@ fn tolerations_of(spec: &Value) -> Vec<Toleration> {
         .collect()
 }
 
-/// Key, effect, and whether only pods on the host's network get it (rule 2.3.1).
+/// Key, effect, and whether only `hostNetwork` pods get it (rule 2.3.1).
 const AUTOMATIC: [(&str, &str, bool); 7] = [
     ("node.kubernetes.io/not-ready", NO_EXECUTE, false),
     ("node.kubernetes.io/unreachable", NO_EXECUTE, false),
@@ -182,7 +180,7 @@ const AUTOMATIC: [(&str, &str, bool); 7] = [
     ("node.kubernetes.io/network-unavailable", NO_SCHEDULE, true),
 ];
 
-/// The tolerations of a template's pods: its own, merged with the automatic ones (rule 2.3.2).
+/// The tolerations of a template's pods: those of the template, merged with the automatic ones (rule 2.3.2).
 pub fn daemon_tolerations(spec: &Value) -> Vec<Toleration> {
     let on_host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     let mut tolerations = tolerations_of(spec);
@@ -281,14 +279,14 @@ mod tests {
 
     #[test]
     fn s2_1_2_and_2_4_1_cordoned_nodes_run_their_pods() {
-        // The node of these tests is cordoned; only its taint could matter, and that is tolerated.
+        // The node in `check` is cordoned; only its taint could matter, and that is tolerated.
         check(&json!({}), &[], BOTH);
         let cordon = ("node.kubernetes.io/unschedulable", "NoSchedule");
         check(&json!({}), &[cordon], BOTH);
     }
 
     #[test]
-    fn s2_4_3_what_is_not_tolerated_by_itself() {
+    fn s2_4_3_taints_that_are_not_tolerated_automatically() {
         let out_of_service = ("node.kubernetes.io/out-of-service", "NoExecute");
         check(&json!({}), &[out_of_service], NEITHER);
         for key in [

@@ -1,8 +1,9 @@
-//! Small DaemonSets, nodes and pods for tests.
+//! Test fixtures: small DaemonSets, nodes and pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kennel_types::Timestamp;
 use serde_json::json;
 
 use super::status::Counters;
@@ -50,7 +51,7 @@ pub(super) fn pod(name: &str, daemon_set: &str, node: &str) -> PodView {
         labels: Arc::new([("app".to_owned(), daemon_set.to_owned())].into()),
         bound_to: Some(node.into()),
         pinned_to: None,
-        created: 0,
+        created: Timestamp::EPOCH,
         terminating: false,
         phase: Phase::Active,
         ready_since: None,

@@ -1,97 +1,98 @@
-//! The decision per node (rules 3.4 to 3.6): is a pod missing, or is one too many?
+//! The manage step for one node (rules 3.4 to 3.6): creates a missing pod and deletes superfluous ones.
 //!
-//! Knows nothing of budgets; what a new template asks for is in [`rollout`](super::rollout).
+//! It needs no budget; replacing old pods is [`rollout`](super::rollout)'s part.
 
-use super::member::{Member, Scene, Verdict, Why};
+use super::decision::{Decision, DeleteReason, Member, NodeState};
 use super::view::Phase;
 
-pub(super) fn manage(scene: &Scene, verdict: &mut Verdict) {
-    let Some(fit) = scene.fit else {
-        // Bound pods of vanished nodes are the pod collector's (rule 3.6).
-        let unbound = scene.group.iter().filter(|pod| !pod.bound);
-        unbound.for_each(|pod| verdict.doom(pod, Why::Plain, scene.now));
+pub(super) fn manage(node: &NodeState, decision: &mut Decision) {
+    let Some(fit) = node.fit else {
+        // The pod garbage collector deletes bound pods of vanished nodes (rule 3.6).
+        let unbound = node.group.iter().filter(|pod| !pod.bound);
+        unbound.for_each(|pod| decision.delete(pod, DeleteReason::NotWanted, node.now));
         return;
     };
-    if scene.group.is_empty() {
-        verdict.create = fit.run && may_create(scene);
+    if node.group.is_empty() {
+        decision.create = fit.run && may_create(node);
     } else if fit.keep {
-        tidy(scene, fit.run, verdict);
+        manage_members(node, fit.run, decision);
     } else {
-        for pod in scene.group {
-            verdict.doom(pod, Why::Plain, scene.now);
+        for pod in node.group {
+            decision.delete(pod, DeleteReason::NotWanted, node.now);
         }
     }
 }
 
-/// Nothing is under way that will fill the slot.
-pub(super) fn may_create(scene: &Scene) -> bool {
-    !scene.creating && !scene.adopting
+/// No outstanding creation or adoption will fill the slot.
+pub(super) fn may_create(node: &NodeState) -> bool {
+    !node.creating && !node.adopting
 }
 
-fn tidy(scene: &Scene, run: bool, verdict: &mut Verdict) {
-    let delayed = ended(scene, verdict);
-    let active = |pod: &&Member| !pod.leaves() && pod.phase == Phase::Active;
-    let mut active = scene.group.iter().filter(active);
-    if scene.conduct.surges {
+fn manage_members(node: &NodeState, run: bool, decision: &mut Decision) {
+    let backing_off = delete_ended(node, decision);
+    let active = |pod: &&Member| !pod.is_leaving() && pod.phase == Phase::Active;
+    let mut active = node.group.iter().filter(active);
+    if node.mode.surges {
         let (first, second) = (active.next(), active.next());
         match (first, second) {
-            // While failed pods are left alone, no more are made that may fail alike.
-            (None, _) => verdict.create = run && !delayed && may_create(scene),
+            // Unlike upstream (rule 3.5.5), a pod that is likely to fail too is not created before the backoff ends.
+            (None, _) => decision.create = run && !backing_off && may_create(node),
             (Some(_), None) => {}
             (Some(first), Some(second)) => {
                 let all = [first, second].into_iter().chain(active);
-                one_old_and_one_new(scene, all, verdict);
+                keep_one_old_and_one_new(node, all, decision);
             }
         }
     } else {
         // The first is kept (rule 3.4.2).
         for pod in active.skip(1) {
-            verdict.doom(pod, Why::Plain, scene.now);
+            decision.delete(pod, DeleteReason::NotWanted, node.now);
         }
     }
 }
 
-/// Pods that have ended by themselves (rules 3.4.1 and 3.5). True if a failed one is left alone for
-/// now.
-fn ended(scene: &Scene, verdict: &mut Verdict) -> bool {
-    let mut delayed = false;
-    for pod in scene.group.iter().filter(|pod| !pod.leaves()) {
+/// Deletes succeeded and failed pods (rules 3.4.1 and 3.5). True if a failed one has to wait for the backoff.
+fn delete_ended(node: &NodeState, decision: &mut Decision) -> bool {
+    let mut backing_off = false;
+    for pod in node.group.iter().filter(|pod| !pod.is_leaving()) {
         match pod.phase {
             Phase::Active => {}
-            Phase::Succeeded => verdict.doom(pod, Why::Succeeded, scene.now),
-            Phase::Failed if scene.backoff_until > scene.now || pod.held_until > scene.now => {
-                verdict.wake_at(scene.backoff_until, scene.now);
-                delayed = true;
+            Phase::Succeeded => decision.delete(pod, DeleteReason::Succeeded, node.now),
+            Phase::Failed
+                if node.backoff_until > node.now || pod.delete_blocked_until > node.now =>
+            {
+                decision.recheck(node.backoff_until, node.now);
+                backing_off = true;
             }
-            // One per window: the others wait for the next (rule 3.5.3).
+            // One deletion per backoff window; the others wait for the next (rule 3.5.3).
             Phase::Failed => {
-                let one = verdict.doomed.iter().any(|(_, why)| *why == Why::Failed);
-                if !one {
-                    verdict.doom(pod, Why::Failed, scene.now);
+                let mut deletes = decision.deletes.iter();
+                if !deletes.any(|(_, reason)| *reason == DeleteReason::Failed) {
+                    decision.delete(pod, DeleteReason::Failed, node.now);
                 }
             }
         }
     }
-    delayed
+    backing_off
 }
 
 /// Two or more active pods where surge is allowed (rule 3.4.3).
-fn one_old_and_one_new<'a>(
-    scene: &Scene,
+fn keep_one_old_and_one_new<'a>(
+    node: &NodeState,
     active: impl Iterator<Item = &'a Member>,
-    verdict: &mut Verdict,
+    decision: &mut Decision,
 ) {
     let (mut new, mut old) = (None, None);
     for pod in active {
-        let place = if pod.current_hash { &mut new } else { &mut old };
-        match place {
-            None => *place = Some(pod),
-            Some(_) => verdict.doom(pod, Why::Plain, scene.now),
+        let kept = if pod.current_hash { &mut new } else { &mut old };
+        match kept {
+            None => *kept = Some(pod),
+            Some(_) => decision.delete(pod, DeleteReason::NotWanted, node.now),
         }
     }
     if let (Some(new), Some(old)) = (new, old)
-        && (!old.ready || new.available(scene.now))
+        && (!old.ready || new.available(node.now))
     {
-        verdict.doom(old, Why::Plain, scene.now);
+        decision.delete(old, DeleteReason::NotWanted, node.now);
     }
 }

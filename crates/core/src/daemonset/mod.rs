@@ -1,36 +1,38 @@
-//! The DaemonSet brain: which nodes run a pod, and what to do about it.
+//! The DaemonSet controller's rules: which nodes run a pod, and which writes that needs.
 //!
 //! ```text
-//!   event (what happened) ─▶ planner ─▶ event (what to do)
-//!                              │ asks, per node
-//!        ┌─────────────────────┴──────────────────────┐
-//!   fit (may this node run it?)     member ─▶ manage (too few, too many?)
-//!   history (which revision?)               ─▶ rollout (old or new?)
-//!   pod (the pod to create)                 ─▶ status (what does it count for?)
+//!   event::Event ─▶ planner ─▶ event::Action
+//!                     │ per node
+//!        ┌────────────┴───────────────────┐
+//!   fit (may the node run the pod?)   decision ─▶ manage (create missing, delete superfluous pods)
+//!   history (revisions)                        ─▶ rollout (replace old pods)
+//!   pod (the pod to create)                    ─▶ status (the counters)
 //!
-//!   wait, backoff, throttle: when to ask (again)       view: what is read of objects
-//!   survey: the same rules over a snapshot, for those who explain
+//!   expectation, backoff, throttle: when to write (again)     view: the fields that are read of objects
+//!   survey: the same rules over a snapshot, for `kennel why`
+//!   reference_model: a second planner, straight from the spec, that tests compare with the first
 //! ```
 
 mod backoff;
+mod decision;
 pub mod event;
+mod expectation;
 pub mod fit;
 #[cfg(test)]
 mod fixtures;
 pub mod history;
+mod ids;
 mod manage;
-mod member;
 pub mod options;
-#[cfg(test)]
-mod plain;
 pub mod planner;
 pub mod pod;
+#[cfg(test)]
+mod reference_model;
 mod rollout;
 pub mod status;
 pub mod survey;
 mod throttle;
 pub mod view;
-mod wait;
 
 pub use event::{Action, Event};
 pub use options::{Options, Pace};
@@ -39,9 +41,9 @@ pub use pod::Placement;
 pub use status::Counters;
 pub use view::{DaemonSetView, NodeView, PodView};
 
-/// Label of pods and revisions: the hash of the template they come from.
+/// Label of pods and revisions: the hash of their template.
 pub const HASH_LABEL: &str = "controller-revision-hash";
-/// Label of pods: the generation of the template they come from.
+/// Label of pods: the generation of their template.
 pub const GENERATION_LABEL: &str = "pod-template-generation";
 /// Annotation of DaemonSets: the generation of their template.
 pub const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";

@@ -1,116 +1,108 @@
-//! A DaemonSet judged on all nodes at once, from a snapshot: for those who explain and do nothing.
+//! Evaluates a DaemonSet on all nodes from a snapshot, for `kennel why`.
 //!
-//! The rules are the planner's own ([`judge`]); what differs is that nothing is under way here, since a
-//! snapshot does not show what a controller has asked for.
+//! The rules are the planner's ([`decide`]). Unlike there, no write is outstanding, because a snapshot does not show what
+//! a controller has requested.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kennel_types::Timestamp;
+
 use super::HASH_LABEL;
-use super::event::Millis;
+use super::decision::{Member, NodeState, RolloutCounts, RolloutRole, UpdateMode, decide};
 use super::fit::{Fit, Rules};
 use super::history::{Revision, data, name, reconcile};
-use super::member::{Burden, Conduct, Member, Role, Scene, judge};
+use super::ids::PodId;
 use super::pod::is_updated;
 use super::rollout::Budget;
 use super::status::Counters;
-use super::view::{DaemonSetView, NodeView, PodView, Seconds};
+use super::view::{DaemonSetView, NodeView, PodView};
 
-/// What a pod is to the DaemonSet.
+/// How a DaemonSet relates to a pod (rule 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Its own.
+    /// Owned and selected.
     Member,
-    /// Nobody's, and selected: it will be adopted.
+    /// Selected and without a controller: it will be adopted.
     Orphan,
-    /// Its own, and no longer selected: it will be let go.
+    /// Owned and no longer selected: it will be released.
     Stray,
 }
 
-/// A pod of a place.
+/// A pod of the DaemonSet on a node.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
-    /// Which: its index in the pods of the survey.
+pub struct SurveyedPod<'a> {
+    /// Its index in [`Input::pods`].
     pub index: usize,
-    /// The pod.
     pub pod: &'a PodView,
-    /// Of the present template (rule 5.2).
+    /// It comes from the current template (rule 5.2).
     pub updated: bool,
-    /// Ready for long enough (rule 5.3.1).
+    /// Rule 5.3.1.
     pub available: bool,
     /// The controller would delete it now.
-    pub doomed: bool,
+    pub to_delete: bool,
 }
 
-impl Standing<'_> {
-    /// Is it gone or going, or has it ended?
-    pub fn leaves(&self) -> bool {
+impl SurveyedPod<'_> {
+    pub fn terminating(&self) -> bool {
         self.pod.terminating
     }
 }
 
-/// Where an old pod stands in the rollout.
+/// What the rollout will do with the old pod of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Turn {
-    /// There is none to come.
+pub enum RolloutTurn {
     #[default]
     None,
-    /// It comes when the budget allows.
-    Waits,
-    /// It goes as soon as enough others are available.
-    Leaves,
+    /// Replace it when the budget allows.
+    AwaitsBudget,
+    /// Delete it when enough others are available.
+    AwaitsAvailability,
 }
 
-/// One node, or one that pods speak of.
+/// A node that exists or that pods name.
 #[derive(Clone, Debug, Default)]
-pub struct Place<'a> {
-    /// The node, if there is one: its index in the nodes of the survey.
+pub struct SurveyedNode<'a> {
+    /// Its index in [`Input::nodes`], if it exists.
     pub node: Option<usize>,
-    /// Whether it fits.
     pub fit: Option<Fit>,
-    /// Its members, the most senior first.
-    pub pods: Vec<Standing<'a>>,
-    /// Pods that will be adopted.
+    /// The DaemonSet's pods, the most senior first.
+    pub pods: Vec<SurveyedPod<'a>>,
+    /// Pods that will be adopted: indexes in [`Input::pods`].
     pub orphans: Vec<usize>,
-    /// A pod would be made here now.
-    pub creates: bool,
-    /// Whose turn it is.
-    pub turn: Turn,
+    /// The controller would create a pod here now.
+    pub to_create: bool,
+    pub turn: RolloutTurn,
     /// It counts against `maxUnavailable`.
     pub counts_unavailable: bool,
     /// It counts against `maxSurge`.
     pub counts_surge: bool,
 }
 
-/// All of it.
+/// The evaluation of a DaemonSet on all nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Survey<'a> {
-    /// By node.
-    pub places: BTreeMap<Arc<str>, Place<'a>>,
-    /// What the status should say.
+    /// By node name.
+    pub nodes: BTreeMap<Arc<str>, SurveyedNode<'a>>,
+    /// The status that it should have.
     pub counters: Counters,
-    /// `maxUnavailable` and `maxSurge` in nodes; nothing if nothing is rolled out.
+    /// `maxUnavailable` and `maxSurge` in nodes; `None` if nothing is rolled out.
     pub budget: Option<(i64, i64)>,
-    /// The hash of the present template's pods, if it has a revision.
+    /// The hash of the current template's pods, if it is known.
     pub hash: Option<String>,
 }
 
-/// What is surveyed.
+/// The snapshot to evaluate.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
-    /// The DaemonSet.
+pub struct Input<'a> {
     pub daemon_set: &'a DaemonSetView,
-    /// All nodes.
     pub nodes: &'a [NodeView],
     /// The pods that it owns or could adopt.
     pub pods: &'a [PodView],
-    /// Its revisions.
     pub revisions: &'a [Revision],
-    /// Now.
-    pub now: Seconds,
+    pub now: Timestamp,
 }
 
-/// What a pod is to a DaemonSet (rule 3.2).
 pub fn claim(daemon_set: &DaemonSetView, pod: &PodView) -> Option<Claim> {
     let label = |key: &str| pod.labels.get(key).map(String::as_str);
     let selected = daemon_set.selector.matches(label);
@@ -122,135 +114,128 @@ pub fn claim(daemon_set: &DaemonSetView, pod: &PodView) -> Option<Claim> {
     }
 }
 
-/// The hash that the present template's pods carry. Without a revision of it there may still be pods that
-/// another controller made: then the newest revision's is no answer, and the template's generation is.
-fn present_hash(ground: &Ground<'_>) -> Option<String> {
-    let set = ground.daemon_set;
+/// The hash label of the current template's pods: that of its revision, or the computed one if a pod carries it although
+/// the revision is missing. Otherwise only the template's generation tells which pods are updated.
+fn current_hash(input: &Input<'_>) -> Option<String> {
+    let set = input.daemon_set;
     let data = data::of_template(&set.template);
     let owned = |r: &&Revision| r.controller.as_ref() == Some(&set.uid) && !r.terminating;
-    let claimed: Vec<Revision> = ground.revisions.iter().filter(owned).cloned().collect();
+    let claimed: Vec<Revision> = input.revisions.iter().filter(owned).cloned().collect();
     let current = reconcile(&data, &claimed)
         .current
         .map(|r| r.hash().to_owned());
     current.or_else(|| {
         let computed = name::hash(&data, set.collision_count);
-        let carried = |pod: &PodView| pod.labels.get(HASH_LABEL) == Some(&computed);
-        ground.pods.iter().any(carried).then(|| computed.clone())
+        let carries = |pod: &PodView| pod.labels.get(HASH_LABEL) == Some(&computed);
+        input.pods.iter().any(carries).then(|| computed.clone())
     })
 }
 
-/// Judges every node, and every node that pods speak of.
-pub fn survey<'a>(ground: &Ground<'a>) -> Survey<'a> {
-    let set = ground.daemon_set;
+/// Evaluates every node that exists or that pods name.
+pub fn survey<'a>(input: &Input<'a>) -> Survey<'a> {
+    let set = input.daemon_set;
     let rules = Rules::of_template(&set.template);
-    let mut places: BTreeMap<Arc<str>, Place<'a>> = BTreeMap::new();
-    for (index, node) in ground.nodes.iter().enumerate() {
-        let place = places.entry(node.name.clone()).or_default();
-        place.node = Some(index);
-        place.fit = Some(rules.judge(node));
+    let mut nodes: BTreeMap<Arc<str>, SurveyedNode<'a>> = BTreeMap::new();
+    for (index, node) in input.nodes.iter().enumerate() {
+        let surveyed = nodes.entry(node.name.clone()).or_default();
+        surveyed.node = Some(index);
+        surveyed.fit = Some(rules.judge(node));
     }
-    let hash = present_hash(ground);
-    for (index, pod) in ground.pods.iter().enumerate() {
+    let hash = current_hash(input);
+    for (index, pod) in input.pods.iter().enumerate() {
         let Some(target) = pod.target() else {
             continue;
         };
         match claim(set, pod) {
             Some(Claim::Member) => {
-                let place = places.entry(target.clone()).or_default();
-                place.pods.push(standing(ground, hash.as_deref(), index));
+                let node = nodes.entry(target.clone()).or_default();
+                node.pods.push(surveyed_pod(input, hash.as_deref(), index));
             }
             Some(Claim::Orphan) => {
-                places
-                    .entry(target.clone())
-                    .or_default()
-                    .orphans
-                    .push(index);
+                nodes.entry(target.clone()).or_default().orphans.push(index);
             }
             Some(Claim::Stray) | None => {}
         }
     }
     let mut counters = Counters::default();
     let budget = |desired| Budget::of(set.strategy, desired).map(|b| (b.unavailable, b.surge));
-    let conduct = Conduct {
+    let mode = UpdateMode {
         surges: set.strategy.surges(),
         rolls: budget(0).is_some(),
     };
-    for place in places.values_mut() {
-        counters += settle(place, conduct, ground, hash.as_deref());
+    for node in nodes.values_mut() {
+        counters += decide_node(node, mode, input, hash.as_deref());
     }
     counters.observed_generation = set.generation;
     Survey {
-        places,
+        nodes,
         budget: budget(counters.desired),
         counters,
         hash,
     }
 }
 
-fn standing<'a>(ground: &Ground<'a>, hash: Option<&str>, index: usize) -> Standing<'a> {
-    let (set, pod) = (ground.daemon_set, &ground.pods[index]);
+fn surveyed_pod<'a>(input: &Input<'a>, hash: Option<&str>, index: usize) -> SurveyedPod<'a> {
+    let (set, pod) = (input.daemon_set, &input.pods[index]);
     let available_at = pod.available_at(set.min_ready_seconds);
-    Standing {
+    SurveyedPod {
         index,
         pod,
         updated: is_updated(pod, hash.unwrap_or_default(), set.template_generation),
-        available: available_at.is_some_and(|at| at <= ground.now),
-        doomed: false,
+        available: available_at.is_some_and(|at| at <= input.now),
+        to_delete: false,
     }
 }
 
-/// Judges one place. What it adds to the counters is the answer.
-fn settle(
-    place: &mut Place<'_>,
-    conduct: Conduct,
-    ground: &Ground<'_>,
+/// Decides one node and returns what it adds to the counters.
+fn decide_node(
+    node: &mut SurveyedNode<'_>,
+    mode: UpdateMode,
+    input: &Input<'_>,
     hash: Option<&str>,
-) -> super::status::Share {
-    place
-        .pods
+) -> super::status::StatusCounts {
+    node.pods
         .sort_by(|a, b| a.pod.seniority().cmp(&b.pod.seniority()));
-    let millis = |seconds: Seconds| seconds.saturating_mul(1000);
-    let counted = |s: &&Standing<'_>| !(s.pod.terminal() && s.pod.terminating);
-    let member = |standing: &Standing<'_>| Member {
-        id: u32::try_from(standing.index).unwrap_or(u32::MAX),
-        bound: standing.pod.bound_to.is_some(),
-        terminating: standing.pod.terminating,
-        phase: standing.pod.phase,
-        current_hash: hash.is_some()
-            && standing.pod.labels.get(HASH_LABEL).map(String::as_str) == hash,
-        updated: standing.updated,
-        ready: standing.pod.ready_since.is_some(),
-        available_at: standing
+    let counted = |s: &&SurveyedPod<'_>| !(s.pod.terminal() && s.pod.terminating);
+    let member = |pod: &SurveyedPod<'_>| Member {
+        id: PodId::from_index(pod.index),
+        bound: pod.pod.bound_to.is_some(),
+        terminating: pod.pod.terminating,
+        phase: pod.pod.phase,
+        current_hash: hash.is_some() && pod.pod.labels.get(HASH_LABEL).map(String::as_str) == hash,
+        updated: pod.updated,
+        ready: pod.pod.ready_since.is_some(),
+        available_at: pod
             .pod
-            .available_at(ground.daemon_set.min_ready_seconds)
-            .map_or(Millis::MAX, millis),
-        going: false,
-        held_until: Millis::MIN,
+            .available_at(input.daemon_set.min_ready_seconds)
+            .unwrap_or(Timestamp::MAX),
+        deleting: false,
+        delete_blocked_until: Timestamp::MIN,
     };
-    let group: Vec<Member> = place.pods.iter().filter(counted).map(member).collect();
-    let verdict = judge(&Scene {
-        conduct,
-        fit: place.fit,
+    let group: Vec<Member> = node.pods.iter().filter(counted).map(member).collect();
+    let decision = decide(&NodeState {
+        mode,
+        fit: node.fit,
         group: &group,
         creating: false,
-        create_held_until: Millis::MIN,
-        adopting: !place.orphans.is_empty(),
-        backoff_until: Millis::MIN,
-        now: millis(ground.now),
+        create_blocked_until: Timestamp::MIN,
+        adopting: !node.orphans.is_empty(),
+        backoff_until: Timestamp::MIN,
+        now: input.now,
     });
-    for standing in &mut place.pods {
-        let doomed = |(id, _): &(u32, _)| usize::try_from(*id) == Ok(standing.index);
-        standing.doomed = verdict.doomed.iter().any(doomed);
+    for pod in &mut node.pods {
+        let is_this = |(id, _): &(PodId, _)| id.index() == pod.index;
+        pod.to_delete = decision.deletes.iter().any(is_this);
     }
-    place.creates = verdict.create;
-    place.turn = match verdict.role {
-        Role::None => Turn::None,
-        Role::Candidate(_) => Turn::Waits,
-        Role::Leaving(_) => Turn::Leaves,
+    node.to_create = decision.create;
+    node.turn = match decision.role {
+        RolloutRole::None => RolloutTurn::None,
+        RolloutRole::Candidate(_) => RolloutTurn::AwaitsBudget,
+        RolloutRole::AwaitsAvailability(_) => RolloutTurn::AwaitsAvailability,
     };
-    let Burden {
+    let RolloutCounts {
         unavailable, surge, ..
-    } = verdict.burden;
-    (place.counts_unavailable, place.counts_surge) = (unavailable, surge);
-    verdict.share
+    } = decision.rollout;
+    (node.counts_unavailable, node.counts_surge) = (unavailable, surge);
+    decision.status
 }

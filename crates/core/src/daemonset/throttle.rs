@@ -1,34 +1,35 @@
-//! How many creations and deletions of one DaemonSet may be under way (rule 3.7).
+//! Slow start: limits how many creations and deletions of one DaemonSet are in flight (rule 3.7).
 //!
-//! Creations go in batches; one that fails ends its batch, and the next is a single one after a
-//! pause. What succeeds doubles the batch.
+//! Creations go out in batches. Each batch that succeeds doubles the next; a failure ends the batch, and after a pause
+//! the next one has size 1.
 
-use super::event::{Failure, FailureKind, Millis};
+use kennel_types::Timestamp;
+
+use super::event::{Failure, FailureKind};
+use super::expectation::{EXPECTATION_TIMEOUT, retry_delay};
 use super::options::Pace;
-use super::wait::{EXPECTATION_MS, retry_delay};
 
-/// The most that are asked for at once (rule 3.7.1).
+/// Creations and deletions in flight at most (rule 3.7.1).
 const BURST: u32 = 250;
 
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Throttle {
     pace: Pace,
-    /// Size of the present batch of creations, and how many of it are still to be asked for.
+    /// Size of the current batch of creations, and how many of it are not requested yet.
     size: u32,
     left: u32,
-    /// How many were asked for since the slow start.
+    /// Creations since the slow start.
     started: u32,
     creating: u32,
     deleting: u32,
-    /// A creation of the present batch has failed.
+    /// The first failed creation of the current batch.
     stopped: Option<Failure>,
     failures: u8,
-    hold_until: Millis,
+    paused_until: Timestamp,
 }
 
 impl Throttle {
-    /// Nothing is under way.
     pub(super) fn new(pace: Pace) -> Self {
         let mut throttle = Self {
             pace,
@@ -39,36 +40,34 @@ impl Throttle {
             deleting: 0,
             stopped: None,
             failures: 0,
-            hold_until: Millis::MIN,
+            paused_until: Timestamp::MIN,
         };
-        throttle.restart(pace == Pace::Free);
+        throttle.restart(pace == Pace::Unlimited);
         throttle
     }
 
-    fn restart(&mut self, at_once: bool) {
-        self.size = if at_once { u32::MAX } else { 1 };
+    fn restart(&mut self, unlimited: bool) {
+        self.size = if unlimited { u32::MAX } else { 1 };
         self.left = self.size;
         self.started = 0;
     }
 
-    /// The DaemonSet has changed: what failed before may succeed now.
-    pub(super) fn forgive(&mut self) {
-        self.hold_until = Millis::MIN;
+    /// Ends the pause: the DaemonSet has changed, so that what failed before may succeed now.
+    pub(super) fn reset_backoff(&mut self) {
+        self.paused_until = Timestamp::MIN;
         self.failures = 0;
     }
 
-    /// When creations may go on, if they are held back.
-    pub(super) fn held_until(&self, now: Millis) -> Option<Millis> {
-        (now < self.hold_until).then_some(self.hold_until)
+    /// When creations may continue, if they are paused.
+    pub(super) fn paused_until(&self, now: Timestamp) -> Option<Timestamp> {
+        (now < self.paused_until).then_some(self.paused_until)
     }
 
-    /// May a pod be created?
-    pub(super) fn may_create(&self, now: Millis) -> bool {
-        self.left > 0 && self.stopped.is_none() && self.held_until(now).is_none()
+    pub(super) fn may_create(&self, now: Timestamp) -> bool {
+        self.left > 0 && self.stopped.is_none() && self.paused_until(now).is_none()
     }
 
-    /// A creation has been asked for.
-    pub(super) fn create(&mut self) {
+    pub(super) fn create_started(&mut self) {
         self.creating += 1;
         self.started = self.started.saturating_add(1);
         if self.left != u32::MAX {
@@ -76,8 +75,8 @@ impl Throttle {
         }
     }
 
-    /// A creation has ended, well or with a failure.
-    pub(super) fn created(&mut self, now: Millis, failure: Option<&Failure>) {
+    pub(super) fn create_finished(&mut self, now: Timestamp, failure: Option<&Failure>) {
+        // Saturates because the answer may be for an earlier incarnation of the same DaemonSet.
         self.creating = self.creating.saturating_sub(1);
         if let Some(failure) = failure {
             self.stopped.get_or_insert_with(|| failure.clone());
@@ -88,10 +87,10 @@ impl Throttle {
         match self.stopped.take() {
             Some(failure) => {
                 let delay = match failure.kind {
-                    FailureKind::NamespaceTerminating => EXPECTATION_MS,
+                    FailureKind::NamespaceTerminating => EXPECTATION_TIMEOUT,
                     _ => retry_delay(self.failures, &failure),
                 };
-                self.hold_until = now + delay;
+                self.paused_until = now + delay;
                 self.failures = self.failures.saturating_add(1);
                 self.restart(false);
             }
@@ -102,11 +101,11 @@ impl Throttle {
     fn next_batch(&mut self) {
         self.failures = 0;
         if self.left > 0 {
-            // All that was wanted has been done.
-            self.restart(self.pace == Pace::Free);
+            // The batch was larger than what was wanted: the demand is satisfied.
+            self.restart(self.pace == Pace::Unlimited);
         } else if self.started >= BURST {
             self.size = match self.pace {
-                Pace::Free => u32::MAX,
+                Pace::Unlimited => u32::MAX,
                 Pace::SlowStart => BURST,
             };
             self.left = self.size;
@@ -116,18 +115,15 @@ impl Throttle {
         }
     }
 
-    /// May a pod be deleted?
     pub(super) fn may_delete(&self) -> bool {
-        self.pace == Pace::Free || self.deleting < BURST
+        self.pace == Pace::Unlimited || self.deleting < BURST
     }
 
-    /// A deletion has been asked for.
-    pub(super) fn delete(&mut self) {
+    pub(super) fn delete_started(&mut self) {
         self.deleting += 1;
     }
 
-    /// A deletion has ended.
-    pub(super) fn deleted(&mut self) {
+    pub(super) fn delete_finished(&mut self) {
         self.deleting = self.deleting.saturating_sub(1);
     }
 }
@@ -146,14 +142,18 @@ mod tests {
 
     fn batch(throttle: &mut Throttle, wanted: u32) -> u32 {
         let mut asked = 0;
-        while asked < wanted && throttle.may_create(0) {
-            throttle.create();
+        while asked < wanted && throttle.may_create(Timestamp::EPOCH) {
+            throttle.create_started();
             asked += 1;
         }
         asked
     }
 
-    /// The sizes of the batches that create so many pods.
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    /// Checks the sizes of the batches that create `wanted` pods.
     fn check(pace: Pace, mut wanted: u32, expected: &[u32]) {
         let mut throttle = Throttle::new(pace);
         let mut sizes = Vec::new();
@@ -161,7 +161,7 @@ mod tests {
             let asked = batch(&mut throttle, wanted);
             wanted -= asked;
             sizes.push(asked);
-            (0..asked).for_each(|_| throttle.created(0, None));
+            (0..asked).for_each(|_| throttle.create_finished(Timestamp::EPOCH, None));
         }
         assert_eq!(sizes, expected);
     }
@@ -170,33 +170,37 @@ mod tests {
     fn s3_7_3_batches_double_and_the_first_250_are_clipped() {
         check(Pace::SlowStart, 300, &[1, 2, 4, 8, 16, 32, 64, 123, 50]);
         check(Pace::SlowStart, 3, &[1, 2]);
-        check(Pace::Free, 5000, &[5000]);
+        check(Pace::Unlimited, 5000, &[5000]);
     }
 
     #[test]
     fn s3_7_3_a_failure_stops_the_batch_and_starts_over_after_a_pause() {
-        for pace in [Pace::Free, Pace::SlowStart] {
+        for pace in [Pace::Unlimited, Pace::SlowStart] {
             let mut throttle = Throttle::new(pace);
             let asked = batch(&mut throttle, 10);
-            throttle.created(0, Some(&refused()));
-            (1..asked).for_each(|_| throttle.created(0, None));
-            assert_eq!(throttle.held_until(0), Some(200));
-            assert!(!throttle.may_create(199) && throttle.may_create(200));
-            throttle.create();
-            assert!(!throttle.may_create(200), "one at a time again");
-            throttle.created(200, Some(&refused()));
-            assert_eq!(throttle.held_until(200), Some(600), "longer each time");
-            throttle.forgive();
-            assert!(throttle.may_create(200));
+            throttle.create_finished(at(0), Some(&refused()));
+            (1..asked).for_each(|_| throttle.create_finished(Timestamp::EPOCH, None));
+            assert_eq!(throttle.paused_until(at(0)), Some(at(200)));
+            assert!(!throttle.may_create(at(199)) && throttle.may_create(at(200)));
+            throttle.create_started();
+            assert!(!throttle.may_create(at(200)), "one at a time again");
+            throttle.create_finished(at(200), Some(&refused()));
+            assert_eq!(
+                throttle.paused_until(at(200)),
+                Some(at(600)),
+                "longer each time"
+            );
+            throttle.reset_backoff();
+            assert!(throttle.may_create(at(200)));
         }
     }
 
     #[test]
-    fn what_was_not_used_up_starts_slowly_again() {
+    fn a_batch_that_was_not_used_up_restarts_the_slow_start() {
         let mut throttle = Throttle::new(Pace::SlowStart);
         for wanted in [1, 2, 3] {
             let asked = batch(&mut throttle, wanted);
-            (0..asked).for_each(|_| throttle.created(0, None));
+            (0..asked).for_each(|_| throttle.create_finished(Timestamp::EPOCH, None));
         }
         assert_eq!(throttle, Throttle::new(Pace::SlowStart));
     }
@@ -204,9 +208,9 @@ mod tests {
     #[test]
     fn s3_7_1_no_more_than_250_deletions_at_once() {
         let mut throttle = Throttle::new(Pace::SlowStart);
-        (0..BURST).for_each(|_| throttle.delete());
+        (0..BURST).for_each(|_| throttle.delete_started());
         assert!(!throttle.may_delete());
-        throttle.deleted();
+        throttle.delete_finished();
         assert!(throttle.may_delete());
     }
 }

@@ -1,27 +1,24 @@
-//! What the rules about endpoints read of services, pods and nodes. It decides nothing.
+//! The fields of services, pods and nodes that the endpoints controllers read.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use kennel_types::Timestamp;
 use serde_json::Value;
 
-/// A pod's uid.
 pub type Uid = Arc<str>;
-/// Labels, or what a service selects by.
+/// Labels, or the selector of a service.
 pub type Labels = BTreeMap<String, String>;
 
-/// A family of addresses.
+/// An IP address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
-    /// `IPv4`
     V4,
-    /// `IPv6`
     V6,
 }
 
 impl Family {
-    /// Of an address.
     pub fn of(address: IpAddr) -> Self {
         if address.is_ipv4() {
             Self::V4
@@ -30,7 +27,7 @@ impl Family {
         }
     }
 
-    /// As the API calls it.
+    /// The API's name of it.
     pub fn name(self) -> &'static str {
         match self {
             Self::V4 => "IPv4",
@@ -38,113 +35,83 @@ impl Family {
         }
     }
 
-    /// By the API's name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::V4, Self::V6].into_iter().find(|f| f.name() == name)
     }
 }
 
-/// A port of a pod's container that has a name.
+/// A named container port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPort {
-    /// Its name.
     pub name: String,
-    /// `TCP`, say.
     pub protocol: String,
-    /// Its number.
     pub number: u16,
 }
 
-/// A pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// Namespace.
     pub namespace: Arc<str>,
-    /// Name.
     pub name: Arc<str>,
-    /// Uid.
     pub uid: Uid,
-    /// Labels.
     pub labels: Arc<Labels>,
-    /// The node it is bound to.
     pub node: Option<Arc<str>>,
-    /// Its addresses, at most one of each family.
+    /// At most one of each family.
     pub addresses: Vec<IpAddr>,
-    /// Its Ready condition is true.
     pub ready: bool,
-    /// When that condition last changed, in seconds.
-    pub ready_changed: Option<i64>,
-    /// Its deletion has begun.
+    /// When the Ready condition last changed.
+    pub ready_changed: Option<Timestamp>,
     pub terminating: bool,
     /// It has succeeded or failed.
-    pub ended: bool,
-    /// What it calls itself.
+    pub terminal: bool,
     pub hostname: Option<Arc<str>>,
-    /// The service that its name is below.
     pub subdomain: Option<Arc<str>>,
-    /// The ports that services may call by name, in the order of its containers.
+    /// Its named ports, in the order of its containers.
     pub ports: Arc<[NamedPort]>,
 }
 
-/// Where a port of a service leads.
+/// The target port of a service port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// To this number.
     Number(u16),
-    /// To the container port of this name.
     Name(String),
 }
 
-/// A port of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServicePort {
-    /// Its name; may be empty where it is the only one.
+    /// May be empty if it is the only one.
     pub name: String,
-    /// `TCP`, say.
     pub protocol: String,
-    /// What is spoken there.
     pub app_protocol: Option<String>,
-    /// Where it leads.
     pub target: Target,
 }
 
-/// A service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFacts {
-    /// Namespace.
     pub namespace: Arc<str>,
-    /// Name.
     pub name: Arc<str>,
-    /// Uid.
     pub uid: Uid,
-    /// Labels.
     pub labels: Labels,
-    /// When it was created, in seconds.
-    pub created: i64,
-    /// Labels that its pods have. Empty: somebody else says where it leads.
+    pub created: Timestamp,
+    /// Empty if its endpoints are managed by others.
     pub selector: Labels,
-    /// It has no address of its own.
     pub headless: bool,
-    /// Pods count that are not ready.
     pub publish_not_ready: bool,
-    /// The families of its addresses.
     pub families: Vec<Family>,
-    /// Its ports.
     pub ports: Vec<ServicePort>,
 }
 
 impl ServiceFacts {
-    /// Reads the spec of a service; metadata is the caller's to fill in.
+    /// Parses the spec of a service; the caller fills in the metadata.
     pub fn of_spec(spec: &Value) -> Self {
-        let is_alias = spec["type"] == "ExternalName";
+        let is_external_name = spec["type"] == "ExternalName";
         Self {
             namespace: "".into(),
             name: "".into(),
             uid: "".into(),
             labels: Labels::new(),
-            created: 0,
-            // An alias leads somewhere else, whatever it says it selects.
-            selector: if is_alias {
+            created: Timestamp::EPOCH,
+            // An ExternalName service has no endpoints, whatever it selects.
+            selector: if is_external_name {
                 Labels::new()
             } else {
                 strings(&spec["selector"])
@@ -156,12 +123,12 @@ impl ServiceFacts {
         }
     }
 
-    /// Does it say itself which pods it leads to?
+    /// Whether it has a selector, so that the controllers manage its endpoints.
     pub fn selects(&self) -> bool {
         !self.selector.is_empty()
     }
 
-    /// Does it lead to pods with these labels?
+    /// Whether it selects pods with these labels.
     pub fn matches(&self, labels: &Labels) -> bool {
         let has = |(key, value): (&String, &String)| labels.get(key) == Some(value);
         self.selects() && self.selector.iter().all(has)
@@ -192,17 +159,17 @@ fn port(port: &Value) -> ServicePort {
     }
 }
 
-/// The members of a list; none, if it is no list.
+/// The items of an array; none if it is not one.
 pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// A text; empty, if it is none.
+/// A string; empty if it is not one.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A map of texts.
+/// The string members of an object.
 pub(super) fn strings(map: &Value) -> Labels {
     let all = map.as_object().into_iter().flatten();
     all.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))

@@ -1,11 +1,12 @@
-//! One pod as a member of one service: its addresses, its ports, and whether it is ready for traffic.
+//! One pod as a member of one service: its addresses, ports and conditions.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use kennel_types::Timestamp;
+
 use super::facts::{Family, PodFacts, ServiceFacts, ServicePort, Target, Uid};
 
-/// A port that endpoints listen at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EndpointPort {
     pub(super) name: String,
@@ -14,7 +15,7 @@ pub(super) struct EndpointPort {
     pub(super) app_protocol: Option<String>,
 }
 
-/// The ports that endpoints have in common.
+/// The ports of all endpoints of a slice.
 pub(super) type Ports = Arc<[EndpointPort]>;
 
 /// One address of a pod.
@@ -32,28 +33,26 @@ pub(super) struct Endpoint {
     pub(super) uid: Uid,
 }
 
-/// A pod as a member of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) ports: Ports,
-    /// One for each family that the service and the pod have, in the service's order.
+    /// One for each family that the service and the pod share, in the service's order.
     pub(super) endpoints: Vec<Endpoint>,
-    /// In Endpoints: whether among the ready; nothing, if it does not stand there at all.
-    pub(super) listed: Option<bool>,
-    pub(super) ready_changed: Option<i64>,
+    /// In the Endpoints object: among the ready addresses or not; `None` if it is not listed.
+    pub(super) in_endpoints: Option<bool>,
+    pub(super) ready_changed: Option<Timestamp>,
 }
 
-/// The pod as a member of the service, if it is one. `zone` is its node's; nothing, if that node is not
-/// there.
+/// The pod as a member of the service, if it is one. `zone` is that of its node; `None` if the node does not exist.
 pub(super) fn member(
     service: &ServiceFacts,
     pod: &PodFacts,
     zone: Option<&Option<Arc<str>>>,
 ) -> Option<Member> {
-    if pod.ended || pod.namespace != service.namespace || !service.matches(&pod.labels) {
+    if pod.terminal || pod.namespace != service.namespace || !service.matches(&pod.labels) {
         return None;
     }
-    // A pod whose node is gone is as good as gone, unless all that was ever said of it is to be published.
+    // A pod of a vanished node is left out, unless the service publishes not-ready addresses.
     if zone.is_none() && pod.node.is_some() && !service.publish_not_ready {
         return None;
     }
@@ -67,7 +66,7 @@ pub(super) fn member(
     }
     let ports: Ports = service.ports.iter().filter_map(|p| port(p, pod)).collect();
     Some(Member {
-        listed: listed(service, pod, &ports),
+        in_endpoints: in_endpoints(service, pod, &ports),
         ports,
         endpoints,
         ready_changed: pod.ready_changed,
@@ -97,7 +96,7 @@ fn endpoint(
     }
 }
 
-/// Where a port of the service leads in this pod, if anywhere.
+/// The target port of a service port in this pod.
 fn port(port: &ServicePort, pod: &PodFacts) -> Option<EndpointPort> {
     let number = match &port.target {
         Target::Number(number) => *number,
@@ -116,7 +115,7 @@ fn port(port: &ServicePort, pod: &PodFacts) -> Option<EndpointPort> {
     })
 }
 
-fn listed(service: &ServiceFacts, pod: &PodFacts, ports: &Ports) -> Option<bool> {
+fn in_endpoints(service: &ServiceFacts, pod: &PodFacts, ports: &Ports) -> Option<bool> {
     if pod.terminating && !service.publish_not_ready {
         return None;
     }
@@ -125,7 +124,7 @@ fn listed(service: &ServiceFacts, pod: &PodFacts, ports: &Ports) -> Option<bool>
     } else {
         !ports.is_empty()
     };
-    // Endpoints are of the service's first family.
+    // The Endpoints object has the service's first family.
     let first = service.families.first()?;
     let has_address = pod.addresses.iter().any(|a| Family::of(*a) == *first);
     (reachable && has_address).then_some(service.publish_not_ready || pod.ready)

@@ -1,59 +1,57 @@
-//! Endpoints: where the pods of a service can be reached, as slices and as Endpoints.
+//! The endpoints controllers: EndpointSlices and Endpoints of services.
 //!
 //! ```text
-//!   service, pod, node, slice, Endpoints changed or gone ─▶ Tracker ─▶ create, update, delete
+//!   service, pod, node, slice, Endpoints events ─▶ Tracker ─▶ create, update, delete
 //!
-//!   index: which services may a pod belong to      member: one pod as a member of one service
-//!   slices: who stands in which slice              subsets: the same as Endpoints
-//!   form: all of it as JSON                        facts: what is read of services, pods, nodes
+//!   facts: the fields read of services, pods and nodes      member: one pod as a member of one service
+//!   selector_index: which services may select a pod         pod_index: pods by namespace and node
+//!   slices: the assignment of endpoints to slices           subsets, endpoints_object: the Endpoints object
+//!   manifest: objects as JSON                               parse: objects from JSON
 //! ```
 //!
-//! A change costs as much as what it changes: a pod asks only the services that its labels lead to, and
-//! only the slices it stands in are written. Changes of one service are gathered, so that a crowd of pods
-//! that become ready together is a few writes.
+//! An event costs as much as it changes: a pod is matched only with services found by one of its labels, and only its
+//! slices are written. Changes of one service are batched, so that many pods that become ready together need few writes.
 
+mod endpoints_object;
 pub mod facts;
-mod form;
-mod index;
-mod kept;
+mod manifest;
 mod member;
-mod observed;
+mod parse;
+mod pod_index;
+mod selector_index;
 mod service;
 mod slices;
 mod subsets;
 mod tracker;
-mod world;
 mod write;
 
 pub use facts::{Family, Labels, NamedPort, PodFacts, ServiceFacts, Uid};
-pub use observed::Stored;
+pub use parse::StoredObject;
 pub use tracker::Tracker;
-pub use write::{Outcome, Shell, What, Write};
+pub use write::{Operation, Outcome, Write};
 
-/// How many endpoints a slice holds.
+use std::time::Duration;
+
+/// Endpoints per slice at most.
 pub const SLICE_MAX: usize = 100;
-/// How many addresses an Endpoints object holds.
+/// Addresses per Endpoints object at most.
 pub const ENDPOINTS_MAX: usize = 1000;
-/// How long after a change the first write comes, in milliseconds: what happens together is one write.
-pub const GATHER_MS: i64 = 100;
-/// How far the writes of one service are apart while it keeps changing, in milliseconds.
-pub const PACE_MS: i64 = 1000;
+/// The delay of the first write after a change, so that changes that happen together are one write.
+pub const BATCH_PERIOD: Duration = Duration::from_millis(100);
+/// The minimum interval between the syncs of one service that keeps changing.
+pub const MIN_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Which of the two forms are kept.
+/// Which of the two kinds of objects to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forms {
-    /// Slices.
     pub slices: bool,
-    /// Endpoints.
     pub endpoints: bool,
 }
 
-/// How much one object holds.
+/// How many endpoints one object holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Endpoints of a slice.
     pub slice: usize,
-    /// Addresses of an Endpoints object.
     pub endpoints: usize,
 }
 

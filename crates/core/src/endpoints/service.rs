@@ -1,53 +1,57 @@
-//! One service: its members, its slices and its Endpoints, and what must be written of them.
+//! The state of one service: its members, slices and Endpoints object, and the writes they need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::facts::{PodFacts, ServiceFacts, Uid};
-use super::kept::Kept;
-use super::member::{Endpoint, Member, member};
-use super::observed;
-use super::slices::{Group, Later, Slice, Slices};
-use super::subsets::subsets;
-use super::world::World;
-use super::write::{Outcome, Shell, What};
-use super::{Forms, Limits, form};
+use kennel_types::Timestamp;
 
-/// A write, and the object's name.
-pub(super) type Named = (Arc<str>, What);
+use super::endpoints_object::EndpointsObject;
+use super::facts::{PodFacts, ServiceFacts, Uid};
+use super::member::{Endpoint, Member, member};
+use super::parse;
+use super::pod_index::PodIndex;
+use super::slices::{Deferred, Group, Slice, Slices};
+use super::subsets::subsets;
+use super::write::{Operation, Outcome};
+use super::{Forms, Limits, manifest};
+
+/// Completes a prefix to a unique name.
+pub(super) type GenerateName<'a> = &'a mut dyn FnMut(&str) -> String;
+
+/// A write and the name of its object.
+pub(super) type Named = (Arc<str>, Operation);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Service {
-    /// Nothing, if there is no such service.
+    /// `None` if the service does not exist.
     pub(super) facts: Option<Arc<ServiceFacts>>,
-    /// Where the index has it.
+    /// The label that the selector index has it under.
     pub(super) pair: Option<(String, String)>,
     members: BTreeMap<Uid, Member>,
-    /// Pods to look at.
+    /// Pods to update with the next sync.
     pending: BTreeSet<Uid>,
-    /// All pods are to be looked at.
-    afresh: bool,
-    /// It has been looked at since it was first seen.
+    /// The next sync updates all pods.
+    resync: bool,
+    /// It has been synced since it was created.
     known: bool,
-    /// There was such a service.
+    /// The service has existed.
     seen: bool,
     pub(super) slices: Slices,
-    pub(super) kept: Kept,
+    pub(super) endpoints_object: EndpointsObject,
 }
 
 impl Service {
-    /// The service is so now. Is that news?
+    /// Stores the service. True if it has changed.
     pub(super) fn put(&mut self, facts: ServiceFacts) -> bool {
         if self.facts.as_deref() == Some(&facts) {
             return false;
         }
         self.facts = Some(Arc::new(facts));
-        (self.afresh, self.seen) = (true, true);
+        (self.resync, self.seen) = (true, true);
         true
     }
 
-    /// The service is gone.
     pub(super) fn remove(&mut self) {
         self.facts = None;
         self.known = false;
@@ -55,14 +59,14 @@ impl Service {
         self.pending.clear();
     }
 
-    /// Nothing is left of it.
-    pub(super) fn is_over(&self) -> bool {
-        self.facts.is_none() && self.slices.all.is_empty() && self.kept.is_absent()
+    /// Nothing of it is left to keep.
+    pub(super) fn is_unused(&self) -> bool {
+        self.facts.is_none() && self.slices.all.is_empty() && self.endpoints_object.is_absent()
     }
 
-    /// A pod that it selects, or did, has changed. Does that matter?
+    /// A pod that it selects, or did, has changed. True if a sync is needed.
     pub(super) fn pod_changed(&mut self, uid: &Uid, now: Option<&PodFacts>) -> bool {
-        let reachable = now.is_some_and(|pod| !pod.ended && !pod.addresses.is_empty());
+        let reachable = now.is_some_and(|pod| !pod.terminal && !pod.addresses.is_empty());
         if !reachable && !self.members.contains_key(uid) {
             return false;
         }
@@ -70,73 +74,75 @@ impl Service {
         true
     }
 
-    /// Pods whose places have been disturbed.
-    pub(super) fn look_at(&mut self, uids: Vec<Uid>) {
+    pub(super) fn mark_pods(&mut self, uids: Vec<Uid>) {
         self.pending.extend(uids);
     }
 
-    /// What must be written.
+    /// Syncs the service and returns the writes it needs.
     pub(super) fn sync(
         &mut self,
-        world: &World,
+        pods: &PodIndex,
         (forms, limits): (Forms, Limits),
-        shell: &mut Shell<'_>,
+        generate_name: GenerateName<'_>,
     ) -> Vec<Named> {
         let Some(facts) = self.facts.clone() else {
-            return self.clear_up(forms);
+            return self.delete_all(forms);
         };
         if !facts.selects() {
-            // Somebody else says where it leads.
+            // Others manage its endpoints.
             self.members.clear();
             self.pending.clear();
             return Vec::new();
         }
-        if std::mem::take(&mut self.afresh) {
-            let known = self.members.keys().chain(self.slices.everybody());
-            let all = world.of_namespace(&facts.namespace).chain(known);
+        if std::mem::take(&mut self.resync) {
+            let known = self.members.keys().chain(self.slices.members());
+            let all = pods.of_namespace(&facts.namespace).chain(known);
             self.pending = all.cloned().collect();
         }
         let pending = std::mem::take(&mut self.pending);
-        let trigger = self.update(&facts, world, &pending).map(shell.time);
+        let trigger = self.update(&facts, pods, &pending);
+        let trigger = trigger.map(|time| time.to_string());
         let mut writes = Vec::new();
         if forms.slices {
-            self.arrange(&facts, &pending, limits.slice, shell);
+            self.place_members(&facts, &pending, limits.slice, generate_name);
             writes.extend(self.slice_writes(&facts, trigger.as_deref()));
         }
         if forms.endpoints {
-            let listed = subsets(&facts, self.members.values(), limits.endpoints);
-            let write = self.kept.update(&facts, listed, trigger.as_deref());
+            let in_endpoints = subsets(&facts, self.members.values(), limits.endpoints);
+            let write = self
+                .endpoints_object
+                .update(&facts, in_endpoints, trigger.as_deref());
             writes.extend(write.map(|write| (facts.name.clone(), write)));
         }
         writes
     }
 
-    fn clear_up(&mut self, forms: Forms) -> Vec<Named> {
+    fn delete_all(&mut self, forms: Forms) -> Vec<Named> {
         let mut writes = Vec::new();
         if forms.slices {
-            self.slices.doom();
-            writes.extend(self.deletions());
+            self.slices.delete_all_slices();
+            writes.extend(self.delete_slices());
         }
         if forms.endpoints {
-            let delete = self.kept.delete(self.seen);
-            // Its name is the service's, which the caller knows.
+            let delete = self.endpoints_object.delete(self.seen);
+            // The caller knows the name: it is the service's.
             writes.extend(delete.map(|delete| ("".into(), delete)));
         }
         writes
     }
 
-    /// Brings members up to date. Returns when the earliest of what changed happened.
+    /// Updates members. Returns the time of the earliest change.
     fn update(
         &mut self,
         facts: &ServiceFacts,
-        world: &World,
+        pods: &PodIndex,
         pending: &BTreeSet<Uid>,
-    ) -> Option<i64> {
+    ) -> Option<Timestamp> {
         let mut trigger = (!self.known).then_some(facts.created);
         self.known = true;
         for uid in pending {
-            let pod = world.pod(uid);
-            let now = pod.and_then(|pod| member(facts, pod, world.zone(pod)));
+            let pod = pods.pod(uid);
+            let now = pod.and_then(|pod| member(facts, pod, pods.zone(pod)));
             let before = self.members.get(uid);
             let changed = now.as_ref().and_then(|m| m.ready_changed);
             if changed > before.and_then(|m| m.ready_changed) {
@@ -154,15 +160,15 @@ impl Service {
         trigger
     }
 
-    /// Gives everybody who was looked at a place, or takes it away.
-    fn arrange(
+    /// Assigns the updated members to slices, or removes them.
+    fn place_members(
         &mut self,
         facts: &ServiceFacts,
         pending: &BTreeSet<Uid>,
         max: usize,
-        shell: &mut Shell<'_>,
+        generate_name: GenerateName<'_>,
     ) {
-        let mut homeless: BTreeMap<Group, Vec<Endpoint>> = BTreeMap::new();
+        let mut unplaced: BTreeMap<Group, Vec<Endpoint>> = BTreeMap::new();
         for uid in pending {
             let member = self.members.get(uid);
             for family in [super::Family::V4, super::Family::V6] {
@@ -176,103 +182,112 @@ impl Service {
                 if self.slices.assign(uid, family, wanted)
                     && let Some((group, endpoint)) = want
                 {
-                    homeless.entry(group).or_default().push(endpoint.clone());
+                    unplaced.entry(group).or_default().push(endpoint.clone());
                 }
             }
         }
         let prefix = format!("{}-", facts.name);
-        let mut namer = || -> Arc<str> { (shell.name)(&prefix).into() };
-        for (group, endpoints) in homeless {
+        let mut namer = || -> Arc<str> { generate_name(&prefix).into() };
+        for (group, endpoints) in unplaced {
             self.slices.place(&group, endpoints, max, &mut namer);
         }
-        self.slices.tidy(&facts.families, &mut namer);
+        self.slices.remove_empty(&facts.families, &mut namer);
     }
 
     fn slice_writes(&mut self, facts: &ServiceFacts, trigger: Option<&str>) -> Vec<Named> {
-        let (labels, owners) = (form::slice_labels(facts), form::owners(facts));
+        let (labels, owners) = (manifest::slice_labels(facts), manifest::owners(facts));
         let mut writes = Vec::new();
         for (name, slice) in &mut self.slices.all {
             let marked = slice.labels == labels && slice.owners == owners;
-            if slice.doomed || slice.writing || !slice.dirty && marked {
+            if slice.to_delete || slice.write_in_flight || !slice.dirty && marked {
                 continue;
             }
-            let body = form::slice(facts, name, slice, trigger);
+            let body = manifest::slice(facts, name, slice, trigger);
             (slice.labels, slice.owners) = (labels.clone(), owners.clone());
-            (slice.writing, slice.dirty) = (true, false);
-            let what = match &slice.uid {
-                None => What::CreateSlice(body),
-                Some(_) => What::UpdateSlice(body),
+            (slice.write_in_flight, slice.dirty) = (true, false);
+            let operation = match &slice.uid {
+                None => Operation::CreateSlice(body),
+                Some(_) => Operation::UpdateSlice(body),
             };
-            writes.push((name.clone(), what));
+            writes.push((name.clone(), operation));
         }
         if writes.is_empty() {
-            return self.deletions();
+            return self.delete_slices();
         }
-        // What replaces them comes first: whoever reads slices must not miss anybody in between.
+        // Deletions wait for the writes of the replacing slices, so that readers never miss an endpoint.
         writes
     }
 
-    /// Are there slices that can be deleted now?
-    pub(super) fn has_leftovers(&self) -> bool {
-        let is_left = |slice: &Slice| slice.doomed && !slice.writing;
+    pub(super) fn has_slices_to_delete(&self) -> bool {
+        let is_left = |slice: &Slice| slice.to_delete && !slice.write_in_flight;
         self.slices.all.values().any(is_left)
     }
 
-    /// Deletes the slices that nobody needs any more.
-    pub(super) fn deletions(&mut self) -> Vec<Named> {
-        // One that was never created need not be deleted.
-        let never = |slice: &&Slice| slice.doomed && slice.uid.is_none() && !slice.writing;
+    /// Requests the deletion of unneeded slices.
+    pub(super) fn delete_slices(&mut self) -> Vec<Named> {
+        // A slice that was never created need not be deleted.
+        let never =
+            |slice: &&Slice| slice.to_delete && slice.uid.is_none() && !slice.write_in_flight;
         let never = self.slices.all.iter().filter(|(_, slice)| never(slice));
         let never: Vec<Arc<str>> = never.map(|(name, _)| name.clone()).collect();
         for name in never {
-            let homeless = self.slices.lose(&name);
-            self.look_at(homeless);
+            let unplaced = self.slices.remove(&name);
+            self.mark_pods(unplaced);
         }
-        let doomed = self.slices.all.iter_mut().filter(|(_, slice)| slice.doomed);
-        let doomed = doomed.filter(|(_, slice)| !slice.writing);
-        doomed
+        let to_delete = self
+            .slices
+            .all
+            .iter_mut()
+            .filter(|(_, slice)| slice.to_delete);
+        let to_delete = to_delete.filter(|(_, slice)| !slice.write_in_flight);
+        to_delete
             .filter_map(|(name, slice)| {
                 let uid = slice.uid.clone()?;
-                slice.writing = true;
-                Some((name.clone(), What::DeleteSlice { uid }))
+                slice.write_in_flight = true;
+                Some((name.clone(), Operation::DeleteSlice { uid }))
             })
             .collect()
     }
 
-    /// How writing a slice went. Has something been seen meanwhile that asks for another look?
-    pub(super) fn slice_ended(&mut self, name: &Arc<str>, deleting: bool, how: &Outcome) -> bool {
+    /// Handles the result of a write to a slice. True if a deferred watch event requires a sync.
+    pub(super) fn slice_write_finished(
+        &mut self,
+        name: &Arc<str>,
+        deleting: bool,
+        how: &Outcome,
+    ) -> bool {
         let Some(slice) = self.slices.all.get_mut(name) else {
             return false;
         };
-        slice.writing = false;
-        let later = slice.later.take();
+        slice.write_in_flight = false;
+        let deferred = slice.deferred.take();
         match how {
             Outcome::Done { uid, version } if !deleting => {
                 slice.uid = Some(uid.clone());
                 slice.version = *version;
             }
-            Outcome::Done { .. } | Outcome::Gone | Outcome::Taken => {
-                let homeless = self.slices.lose(name);
-                self.look_at(homeless);
+            Outcome::Done { .. } | Outcome::NotFound | Outcome::AlreadyExists => {
+                let unplaced = self.slices.remove(name);
+                self.mark_pods(unplaced);
             }
-            Outcome::Pointless => {
-                self.slices.lose(name);
-                self.afresh = true;
+            Outcome::NamespaceTerminating => {
+                self.slices.remove(name);
+                self.resync = true;
             }
-            Outcome::Stale | Outcome::Failed => slice.dirty = true,
+            Outcome::Conflict | Outcome::Failed => slice.dirty = true,
         }
-        match later {
-            Some(Later::Seen(seen)) => self.slice_seen(name, seen),
-            Some(Later::Gone(uid)) => self.slice_gone(name, &uid),
+        match deferred {
+            Some(Deferred::ParsedSlice(seen)) => self.slice_observed(name, seen),
+            Some(Deferred::Gone(uid)) => self.slice_gone(name, &uid),
             None => false,
         }
     }
 
-    /// The API has a slice so. Is that news?
-    pub(super) fn slice_seen(&mut self, name: &Arc<str>, seen: observed::Seen) -> bool {
+    /// Handles a stored slice. True if a sync is needed.
+    pub(super) fn slice_observed(&mut self, name: &Arc<str>, seen: parse::ParsedSlice) -> bool {
         if let Some(slice) = self.slices.all.get_mut(name) {
-            if slice.writing {
-                slice.later = Some(Later::Seen(seen));
+            if slice.write_in_flight {
+                slice.deferred = Some(Deferred::ParsedSlice(seen));
                 return false;
             }
             if slice.uid.as_ref() == Some(&seen.uid) && seen.version <= slice.version {
@@ -280,24 +295,24 @@ impl Service {
             }
         }
         let disturbed = self.slices.observe(name, seen);
-        self.look_at(disturbed);
+        self.mark_pods(disturbed);
         true
     }
 
-    /// A slice is gone. Is that news?
+    /// Handles the deletion of a slice. True if a sync is needed.
     pub(super) fn slice_gone(&mut self, name: &Arc<str>, uid: &str) -> bool {
         let Some(slice) = self.slices.all.get_mut(name) else {
             return false;
         };
-        if slice.writing {
-            slice.later = Some(Later::Gone(uid.into()));
+        if slice.write_in_flight {
+            slice.deferred = Some(Deferred::Gone(uid.into()));
             return false;
         }
         if slice.uid.as_deref() != Some(uid) {
             return false;
         }
-        let homeless = self.slices.lose(name);
-        self.look_at(homeless);
+        let unplaced = self.slices.remove(name);
+        self.mark_pods(unplaced);
         true
     }
 }

@@ -1,11 +1,11 @@
-//! The members of a service as the subsets of its Endpoints.
+//! The subsets of a service's Endpoints object.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use super::facts::ServiceFacts;
-use super::form;
+use super::manifest;
 use super::member::{Endpoint, Member, Ports};
 
 #[derive(Default)]
@@ -14,7 +14,7 @@ struct Subset<'a> {
     others: Vec<&'a Endpoint>,
 }
 
-/// The subsets, and whether not all addresses found room.
+/// The subsets, and whether they are truncated.
 pub(super) fn subsets<'a>(
     service: &ServiceFacts,
     members: impl Iterator<Item = &'a Member>,
@@ -22,7 +22,7 @@ pub(super) fn subsets<'a>(
 ) -> (Value, bool) {
     let mut all: BTreeMap<&Ports, Subset<'a>> = BTreeMap::new();
     for member in members {
-        let (Some(ready), Some(endpoint)) = (member.listed, member.endpoints.first()) else {
+        let (Some(ready), Some(endpoint)) = (member.in_endpoints, member.endpoints.first()) else {
             continue;
         };
         let subset = all.entry(&member.ports).or_default();
@@ -56,18 +56,20 @@ impl Subset<'_> {
             ("notReadyAddresses", &self.others),
         ];
         for (field, side) in sides.into_iter().filter(|(_, side)| !side.is_empty()) {
-            let list = side.iter().map(|e| form::address(&service.namespace, e));
+            let list = side
+                .iter()
+                .map(|e| manifest::address(&service.namespace, e));
             object.insert(field.to_owned(), list.collect());
         }
         if !ports.is_empty() {
-            object.insert("ports".to_owned(), form::subset_ports(ports));
+            object.insert("ports".to_owned(), manifest::subset_ports(ports));
         }
         json!(object)
     }
 }
 
-/// Shares what room there is among the subsets by their size; those that are ready come first. Was that
-/// needed?
+/// Truncates the subsets to `max` addresses, in proportion to their sizes; unready addresses are dropped first. True if
+/// that was needed.
 fn truncate(mut subsets: Vec<&mut Subset<'_>>, max: usize) -> bool {
     let ready: usize = subsets.iter().map(|s| s.ready.len()).sum();
     let others: usize = subsets.iter().map(|s| s.others.len()).sum();

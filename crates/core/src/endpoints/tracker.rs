@@ -1,33 +1,36 @@
-//! All services of a cluster: takes what happened, says what must be written and when, and is told how that
-//! went.
+//! All services: handles events and results of writes, and returns the writes that are due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
+
+use kennel_types::Monotonic;
 
 use super::facts::{PodFacts, ServiceFacts};
-use super::index::Index;
-use super::observed::{self, Stored};
+use super::parse::{self, StoredObject};
+use super::pod_index::PodIndex;
+use super::selector_index::SelectorIndex;
+use super::service::GenerateName;
 use super::service::Service;
-use super::world::World;
-use super::write::{Outcome, Shell, What, Write};
-use super::{Forms, GATHER_MS, Limits, PACE_MS};
+use super::write::{Operation, Outcome, Write};
+use super::{BATCH_PERIOD, Forms, Limits, MIN_SYNC_INTERVAL};
 
-/// How long a service whose writes failed waits at first, in milliseconds; doubled each time.
-const RETRY_MS: i64 = 1000;
-/// And at most so long.
-const RETRY_MAX_MS: i64 = 60_000;
+/// The delay after failed writes; doubled by each failure in a row,
+const RETRY_BASE: Duration = Duration::from_secs(1);
+/// up to this.
+const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Namespace and name.
 type Key = (Arc<str>, Arc<str>);
 
-/// When a service is looked at.
+/// When a service is synced.
 #[derive(Debug, Default)]
 struct Timing {
-    due: Option<i64>,
-    last: Option<i64>,
+    due: Option<Monotonic>,
+    last: Option<Monotonic>,
     in_flight: usize,
-    /// What is left over is to be deleted, before anything else is looked at.
-    clearing: bool,
+    /// The next sync only deletes unneeded slices.
+    delete_only: bool,
     failed: bool,
     failures: u32,
 }
@@ -37,72 +40,71 @@ struct Timing {
 pub struct Tracker {
     forms: Forms,
     limits: Limits,
-    world: World,
-    index: Index,
+    pods: PodIndex,
+    index: SelectorIndex,
     services: BTreeMap<Key, (Service, Timing)>,
-    /// The services that slices are of, by the slices' names.
+    /// The services of slices, by namespace and name of the slice.
     slices: BTreeMap<Key, Arc<str>>,
-    due: BTreeSet<(i64, Key)>,
+    due: BTreeSet<(Monotonic, Key)>,
 }
 
 impl Tracker {
-    /// Knows nothing yet.
     pub fn new(forms: Forms, limits: Limits) -> Self {
         Self {
             forms,
             limits,
-            world: World::default(),
-            index: Index::default(),
+            pods: PodIndex::default(),
+            index: SelectorIndex::default(),
             services: BTreeMap::new(),
             slices: BTreeMap::new(),
             due: BTreeSet::new(),
         }
     }
 
-    /// A pod is there or has changed.
-    pub fn pod(&mut self, now: i64, pod: PodFacts) {
-        if self.world.pod(&pod.uid) == Some(&pod) {
+    /// A pod was added or changed.
+    pub fn pod(&mut self, now: Monotonic, pod: PodFacts) {
+        if self.pods.pod(&pod.uid) == Some(&pod) {
             return;
         }
         let uid = pod.uid.clone();
-        let before = self.world.put(pod);
+        let before = self.pods.put(pod);
         if let Some(before) = before {
-            self.pod_concerns(now, &before);
+            self.notify_services(now, &before);
         }
-        if let Some(pod) = self.world.pod(&uid).cloned() {
-            self.pod_concerns(now, &pod);
-        }
-    }
-
-    /// A pod is gone.
-    pub fn pod_gone(&mut self, now: i64, uid: &str) {
-        if let Some(pod) = self.world.remove(uid) {
-            self.pod_concerns(now, &pod);
+        if let Some(pod) = self.pods.pod(&uid).cloned() {
+            self.notify_services(now, &pod);
         }
     }
 
-    /// A node is there or has changed.
-    pub fn node(&mut self, now: i64, name: &Arc<str>, zone: Option<Arc<str>>) {
-        if self.world.put_node(name, zone) {
-            self.node_concerns(now, name);
+    /// A pod was deleted.
+    pub fn pod_gone(&mut self, now: Monotonic, uid: &str) {
+        if let Some(pod) = self.pods.remove(uid) {
+            self.notify_services(now, &pod);
         }
     }
 
-    /// A node is gone.
-    pub fn node_gone(&mut self, now: i64, name: &str) {
-        self.world.remove_node(name);
-        self.node_concerns(now, name);
+    /// A node was added or changed.
+    pub fn node(&mut self, now: Monotonic, name: &Arc<str>, zone: Option<Arc<str>>) {
+        if self.pods.put_node(name, zone) {
+            self.notify_services_of_node(now, name);
+        }
     }
 
-    fn node_concerns(&mut self, now: i64, name: &str) {
-        let pods: Vec<PodFacts> = self.world.of_node(name).cloned().collect();
+    /// A node was deleted.
+    pub fn node_gone(&mut self, now: Monotonic, name: &str) {
+        self.pods.remove_node(name);
+        self.notify_services_of_node(now, name);
+    }
+
+    fn notify_services_of_node(&mut self, now: Monotonic, name: &str) {
+        let pods: Vec<PodFacts> = self.pods.of_node(name).cloned().collect();
         for pod in pods {
-            self.pod_concerns(now, &pod);
+            self.notify_services(now, &pod);
         }
     }
 
-    /// Tells the services whose selector these labels meet.
-    fn pod_concerns(&mut self, now: i64, pod: &PodFacts) {
+    /// Marks a changed pod in the services that select it.
+    fn notify_services(&mut self, now: Monotonic, pod: &PodFacts) {
         let candidates = self.index.candidates(&pod.namespace, &pod.labels);
         let candidates: Vec<Arc<str>> = candidates.cloned().collect();
         for name in candidates {
@@ -114,15 +116,15 @@ impl Tracker {
                 .facts
                 .as_ref()
                 .is_some_and(|facts| facts.matches(&pod.labels));
-            let current = self.world.pod(&pod.uid);
+            let current = self.pods.pod(&pod.uid);
             if matches && service.pod_changed(&pod.uid, current) {
-                self.touch(now, &key);
+                self.schedule_sync(now, &key);
             }
         }
     }
 
-    /// A service is there or has changed.
-    pub fn service(&mut self, now: i64, facts: ServiceFacts) {
+    /// A service was added or changed.
+    pub fn service(&mut self, now: Monotonic, facts: ServiceFacts) {
         let key = (facts.namespace.clone(), facts.name.clone());
         let (service, _) = self.services.entry(key.clone()).or_default();
         let selector = facts.selector.clone();
@@ -133,11 +135,17 @@ impl Tracker {
             self.index.remove(&key.0, &key.1, &pair);
         }
         service.pair = self.index.insert(&key.0, &key.1, &selector);
-        self.touch(now, &key);
+        self.schedule_sync(now, &key);
     }
 
-    /// A service is gone.
-    pub fn service_gone(&mut self, now: i64, namespace: &Arc<str>, name: &Arc<str>, uid: &str) {
+    /// A service was deleted.
+    pub fn service_gone(
+        &mut self,
+        now: Monotonic,
+        namespace: &Arc<str>,
+        name: &Arc<str>,
+        uid: &str,
+    ) {
         let key = (namespace.clone(), name.clone());
         let Some((service, _)) = self.services.get_mut(&key) else {
             return;
@@ -153,16 +161,16 @@ impl Tracker {
         if let Some(pair) = service.pair.take() {
             self.index.remove(namespace, name, &pair);
         }
-        self.touch(now, &key);
+        self.schedule_sync(now, &key);
     }
 
-    /// A slice is there or has changed.
-    pub fn slice(&mut self, now: i64, stored: Stored) {
+    /// A slice was added or changed.
+    pub fn slice(&mut self, now: Monotonic, stored: StoredObject) {
         let id = (stored.namespace.clone(), stored.name.clone());
         let of = stored.slice_of();
         let before = self.slices.get(&id).cloned();
         if before.is_some() && before != of {
-            // Somebody took our mark from it: it is theirs now.
+            // Its labels say no longer that it is ours.
             self.slice_gone(now, &id.0, &id.1, &stored.uid);
         }
         let Some(of) = of.filter(|_| self.forms.slices) else {
@@ -171,13 +179,13 @@ impl Tracker {
         self.slices.insert(id.clone(), of.clone());
         let key = (id.0, of);
         let (service, _) = self.services.entry(key.clone()).or_default();
-        if service.slice_seen(&id.1, observed::slice(stored)) {
-            self.touch(now, &key);
+        if service.slice_observed(&id.1, parse::slice(stored)) {
+            self.schedule_sync(now, &key);
         }
     }
 
-    /// A slice is gone.
-    pub fn slice_gone(&mut self, now: i64, namespace: &Arc<str>, name: &Arc<str>, uid: &str) {
+    /// A slice was deleted.
+    pub fn slice_gone(&mut self, now: Monotonic, namespace: &Arc<str>, name: &Arc<str>, uid: &str) {
         let id = (namespace.clone(), name.clone());
         let Some(of) = self.slices.get(&id) else {
             return;
@@ -192,37 +200,43 @@ impl Tracker {
             self.slices.remove(&id);
         }
         if news {
-            self.touch(now, &key);
+            self.schedule_sync(now, &key);
         }
     }
 
-    /// Endpoints are there or have changed.
-    pub fn endpoints(&mut self, now: i64, stored: Stored) {
+    /// An Endpoints object was added or changed.
+    pub fn endpoints(&mut self, now: Monotonic, stored: StoredObject) {
         if !self.forms.endpoints {
             return;
         }
         let key = (stored.namespace.clone(), stored.name.clone());
         let (service, _) = self.services.entry(key.clone()).or_default();
-        if service.kept.observe(stored) {
-            self.touch(now, &key);
+        if service.endpoints_object.observe(stored) {
+            self.schedule_sync(now, &key);
         }
     }
 
-    /// Endpoints are gone.
-    pub fn endpoints_gone(&mut self, now: i64, namespace: &Arc<str>, name: &Arc<str>, uid: &str) {
+    /// An Endpoints object was deleted.
+    pub fn endpoints_gone(
+        &mut self,
+        now: Monotonic,
+        namespace: &Arc<str>,
+        name: &Arc<str>,
+        uid: &str,
+    ) {
         let key = (namespace.clone(), name.clone());
         if let Some((service, _)) = self.services.get_mut(&key)
-            && service.kept.lose(uid)
+            && service.endpoints_object.remove(uid)
         {
-            self.touch(now, &key);
+            self.schedule_sync(now, &key);
         }
     }
 
-    /// The service is to be looked at: soon after a change, but not too often.
-    fn touch(&mut self, now: i64, key: &Key) {
+    /// Schedules a sync soon after a change, but not too often.
+    fn schedule_sync(&mut self, now: Monotonic, key: &Key) {
         let (_, timing) = self.services.get_mut(key).expect("the service is known");
-        let paced = timing.last.map(|last| last + PACE_MS);
-        let due = paced.unwrap_or(i64::MIN).max(now + GATHER_MS);
+        let paced = timing.last.map(|last| last + MIN_SYNC_INTERVAL);
+        let due = paced.unwrap_or(Monotonic::START).max(now + BATCH_PERIOD);
         match timing.due {
             Some(before) if before <= due => return,
             Some(before) => {
@@ -234,44 +248,44 @@ impl Tracker {
         self.due.insert((due, key.clone()));
     }
 
-    /// When there may be something to do, whatever else happens.
-    pub fn next_deadline(&self) -> Option<i64> {
+    /// When the next sync is due.
+    pub fn next_deadline(&self) -> Option<Monotonic> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// What must be written now. How each write went is to be told to [`Self::ended`].
-    pub fn take(&mut self, now: i64, shell: &mut Shell<'_>) -> Vec<Write> {
+    /// The writes that are due. Report the result of each with [`Self::write_finished`].
+    pub fn take_writes(&mut self, now: Monotonic, generate_name: GenerateName<'_>) -> Vec<Write> {
         let mut writes = Vec::new();
         while let Some((due, _)) = self.due.first()
             && *due <= now
         {
             let (_, key) = self.due.pop_first().expect("there is a first one");
-            writes.extend(self.sync(now, &key, shell));
+            writes.extend(self.sync(now, &key, generate_name));
         }
         writes
     }
 
-    fn sync(&mut self, now: i64, key: &Key, shell: &mut Shell<'_>) -> Vec<Write> {
+    fn sync(&mut self, now: Monotonic, key: &Key, generate_name: GenerateName<'_>) -> Vec<Write> {
         let Some((service, timing)) = self.services.get_mut(key) else {
             return Vec::new();
         };
         if timing.in_flight > 0 {
-            // It stays due: the last write to end puts it on the list again.
+            // It stays due: the last write to finish schedules it again.
             return Vec::new();
         }
-        let writes = if std::mem::take(&mut timing.clearing) {
-            service.deletions()
+        let writes = if std::mem::take(&mut timing.delete_only) {
+            service.delete_slices()
         } else {
             timing.due = None;
             timing.last = Some(now);
-            service.sync(&self.world, (self.forms, self.limits), shell)
+            service.sync(&self.pods, (self.forms, self.limits), generate_name)
         };
         timing.in_flight = writes.len();
-        if service.is_over() {
+        if service.is_unused() {
             self.services.remove(key);
         }
-        let write = |(name, what): (Arc<str>, What)| {
-            let of_slice = what.is_of_slice();
+        let write = |(name, operation): (Arc<str>, Operation)| {
+            let of_slice = operation.is_of_slice();
             let name = if of_slice { name } else { key.1.clone() };
             if of_slice {
                 self.slices
@@ -281,43 +295,43 @@ impl Tracker {
                 namespace: key.0.clone(),
                 service: key.1.clone(),
                 name,
-                what,
+                operation,
             }
         };
         writes.into_iter().map(write).collect()
     }
 
-    /// How a write went.
-    pub fn ended(&mut self, now: i64, write: &Write, outcome: &Outcome) {
+    /// Handles the result of a write.
+    pub fn write_finished(&mut self, now: Monotonic, write: &Write, outcome: &Outcome) {
         let key = (write.namespace.clone(), write.service.clone());
         let Some((service, timing)) = self.services.get_mut(&key) else {
             return;
         };
-        let deleting = write.what.is_deletion();
-        let again = if write.what.is_of_slice() {
-            service.slice_ended(&write.name, deleting, outcome)
+        let deleting = write.operation.is_deletion();
+        let again = if write.operation.is_of_slice() {
+            service.slice_write_finished(&write.name, deleting, outcome)
         } else {
-            service.kept.ended(deleting, outcome)
+            service.endpoints_object.write_finished(deleting, outcome)
         };
-        if write.what.is_of_slice() && !service.slices.all.contains_key(&write.name) {
+        if write.operation.is_of_slice() && !service.slices.all.contains_key(&write.name) {
             self.slices.remove(&(key.0.clone(), write.name.clone()));
         }
         timing.in_flight = timing.in_flight.saturating_sub(1);
         let failed = match outcome {
-            Outcome::Done { .. } | Outcome::Pointless => false,
-            Outcome::Gone => !deleting,
-            Outcome::Taken | Outcome::Stale | Outcome::Failed => true,
+            Outcome::Done { .. } | Outcome::NamespaceTerminating => false,
+            Outcome::NotFound => !deleting,
+            Outcome::AlreadyExists | Outcome::Conflict | Outcome::Failed => true,
         };
         timing.failed |= failed;
-        let over = service.is_over();
+        let over = service.is_unused();
         if again {
-            self.touch(now, &key);
+            self.schedule_sync(now, &key);
         }
-        self.rest(now, &key, over);
+        self.all_writes_finished(now, &key, over);
     }
 
-    /// The last of a service's writes has ended: when is it looked at again?
-    fn rest(&mut self, now: i64, key: &Key, over: bool) {
+    /// Schedules the next sync after the last of a service's writes has finished.
+    fn all_writes_finished(&mut self, now: Monotonic, key: &Key, over: bool) {
         let Some((service, timing)) = self.services.get_mut(key) else {
             return;
         };
@@ -325,9 +339,9 @@ impl Tracker {
             return;
         }
         if std::mem::take(&mut timing.failed) {
-            let wait = RETRY_MS.saturating_mul(2_i64.saturating_pow(timing.failures));
+            let delay = RETRY_BASE.saturating_mul(2_u32.saturating_pow(timing.failures));
             timing.failures += 1;
-            let due = now + wait.min(RETRY_MAX_MS);
+            let due = now + delay.min(RETRY_MAX);
             if let Some(before) = timing.due.replace(due) {
                 self.due.remove(&(before, key.clone()));
             }
@@ -335,9 +349,9 @@ impl Tracker {
             return;
         }
         timing.failures = 0;
-        if service.has_leftovers() {
-            // What replaces them is there now.
-            timing.clearing = true;
+        if service.has_slices_to_delete() {
+            // The slices that replace them are written now.
+            timing.delete_only = true;
             self.due.insert((now, key.clone()));
         }
         if let Some(due) = timing.due {

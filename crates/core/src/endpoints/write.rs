@@ -1,4 +1,4 @@
-//! What is to be written, and how that went. It decides nothing.
+//! The writes that the tracker requests, and their results.
 
 use std::sync::Arc;
 
@@ -6,43 +6,32 @@ use serde_json::Value;
 
 use super::facts::Uid;
 
-/// A write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// The namespace.
     pub namespace: Arc<str>,
-    /// The service it is for.
     pub service: Arc<str>,
     /// The object's name.
     pub name: Arc<str>,
-    /// What to do.
-    pub what: What,
+    pub operation: Operation,
 }
 
-/// What to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
-    /// Create this slice.
+pub enum Operation {
     CreateSlice(Value),
-    /// Replace a slice by this.
     UpdateSlice(Value),
-    /// Delete the slice with this uid.
+    /// With the uid as precondition.
     DeleteSlice {
-        /// Its uid.
         uid: Uid,
     },
-    /// Create these Endpoints.
     CreateEndpoints(Value),
-    /// Replace Endpoints by these.
     UpdateEndpoints(Value),
-    /// Delete the Endpoints with this uid.
+    /// With the uid as precondition.
     DeleteEndpoints {
-        /// Their uid.
         uid: Uid,
     },
 }
 
-impl What {
+impl Operation {
     pub(super) fn is_deletion(&self) -> bool {
         matches!(
             self,
@@ -58,32 +47,20 @@ impl What {
     }
 }
 
-/// How a write went.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out.
     Done {
-        /// The object's uid.
         uid: Uid,
-        /// The version that the write made.
+        /// The new resource version.
         version: u64,
     },
-    /// There is an object of that name already.
-    Taken,
-    /// The object has changed meanwhile.
-    Stale,
-    /// There is no such object.
-    Gone,
-    /// The namespace is going away: nothing can be created there.
-    Pointless,
-    /// It failed, or nobody knows.
+    AlreadyExists,
+    /// The object has changed in between.
+    Conflict,
+    NotFound,
+    /// Nothing can be created in the namespace any more, so that a retry is pointless.
+    NamespaceTerminating,
+    /// Any other failure, or an unknown result.
     Failed,
-}
-
-/// What rules cannot do themselves.
-pub struct Shell<'a> {
-    /// Completes a name.
-    pub name: &'a mut dyn FnMut(&str) -> String,
-    /// A time in seconds as the API writes it.
-    pub time: fn(i64) -> String,
 }

@@ -1,12 +1,12 @@
-//! What must go because nothing needs it any more.
+//! Garbage collection: of objects without owners, of pods, and of namespaces.
 //!
 //! ```text
-//!   an object seen or gone ─▶ graph ─▶ verify an owner · delete · drop owners · release a finalizer
-//!   a pod or node seen or gone ─▶ pods ─▶ ask for a node · delete a pod
-//!   what is left in a namespace ─▶ namespace ─▶ its conditions, and whether it may go
+//!   object events ─▶ graph ─▶ look up an owner · delete · remove owners · remove a finalizer
+//!   pod and node events ─▶ pods ─▶ look up a node · delete a pod
+//!   remaining objects of a namespace ─▶ namespace ─▶ its conditions, and whether it may be removed
 //! ```
 //!
-//! Nothing here deletes anything: it says what should be deleted, and why that is safe.
+//! These modules only decide; `kennel-control` carries the decisions out.
 
 pub mod graph;
 pub mod item;

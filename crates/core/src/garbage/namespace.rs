@@ -1,43 +1,41 @@
-//! A namespace that is being deleted: what remains of it, told as conditions, and whether it may go.
+//! The deletion of a namespace: its conditions, and whether its finalizer may be removed.
 //!
-//! Pods go first, so that what they use is there until they have ended; everything else follows.
+//! Pods are deleted first, so that what they use exists until they have terminated.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// The finalizer that holds a namespace until it is empty.
+/// The finalizer that is removed once the namespace is empty.
 pub const FINALIZER: &str = "kubernetes";
 
-/// What remains of one resource.
+/// The remaining objects of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remaining {
-    /// Plural and group, as `pods.` or `daemonsets.apps`.
+    /// Plural and group, such as `pods.` or `daemonsets.apps`.
     pub resource: String,
-    /// How many objects.
     pub count: usize,
-    /// How many of them each finalizer holds.
+    /// How many objects have each finalizer.
     pub finalizers: BTreeMap<String, usize>,
 }
 
-/// What an attempt to empty a namespace came to.
+/// The result of an attempt to empty a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempt {
-    /// Why discovery failed, if it did.
+    /// The error of a failed discovery.
     pub undiscovered: Option<String>,
-    /// What could not be deleted or listed, and why.
+    /// Errors of deletions and lists.
     pub failures: Vec<String>,
-    /// What is still there.
     pub remaining: Vec<Remaining>,
 }
 
 impl Attempt {
-    /// Is there nothing left, for sure?
+    /// Whether the namespace is known to be empty.
     pub fn is_empty(&self) -> bool {
         self.undiscovered.is_none() && self.failures.is_empty() && self.remaining.is_empty()
     }
 
-    /// The conditions that a namespace has after it: type, whether it is true, reason, message.
+    /// The conditions that follow: type, whether it is true, reason, message.
     fn conditions(&self) -> [(&'static str, bool, &'static str, String); 5] {
         let undiscovered = self.undiscovered.as_ref();
         let failed = (!self.failures.is_empty()).then(|| self.failed());
@@ -119,7 +117,7 @@ fn condition(
     }
 }
 
-/// The namespace with the conditions of an attempt; nothing if it has them already.
+/// The namespace with the conditions of an attempt; `None` if it has them already.
 pub fn with_conditions(namespace: &Value, attempt: &Attempt, now: &str) -> Option<Value> {
     let mut changed = namespace.clone();
     let status = &mut changed["status"];
@@ -148,7 +146,7 @@ fn put(conditions: &mut Vec<Value>, mut wanted: Value, now: &str) {
     *there = wanted;
 }
 
-/// The namespace without its finalizer; nothing if it does not have it (any more).
+/// The namespace without its finalizer; `None` if it does not have it.
 pub fn finalized(namespace: &Value) -> Option<Value> {
     let finalizers = namespace["spec"]["finalizers"].as_array()?;
     let left: Vec<Value> = finalizers

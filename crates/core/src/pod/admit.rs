@@ -18,7 +18,7 @@ use super::status::PodFailure;
 use crate::daemonset::fit::Rules;
 use crate::daemonset::view::NodeView;
 use crate::quantity::Quantity;
-use crate::schedule::{Asked, Container, Demand, HostPort, Resources};
+use crate::schedule::{Container, HostPort, PodFields, PodRequirements, Resources};
 use crate::taint::{NO_EXECUTE, Taint, first_untolerated};
 
 /// The lowest priority of critical pods (`system-cluster-critical`).
@@ -29,7 +29,7 @@ const CRITICAL: i32 = 2_000_000_000;
 pub struct AdmissionPod {
     pub uid: String,
     pub is_static: bool,
-    demand: Demand,
+    demand: PodRequirements,
     rules: Rules,
     os: Option<String>,
     os_label: Option<String>,
@@ -100,7 +100,7 @@ impl AdmissionPod {
         let init_requests = container_requests(&spec.init_containers);
         let rules = Rules::of_pod_spec(&pod["spec"]);
         let labels = BTreeMap::deserialize(&metadata["labels"]).ok();
-        let (demand, _pin) = Demand::compile(Asked {
+        let (demand, _pin) = PodRequirements::compile(PodFields {
             namespace: metadata["namespace"].as_str().unwrap_or_default(),
             labels: labels.as_ref(),
             rules: rules.clone(),

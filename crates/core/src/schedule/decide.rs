@@ -1,157 +1,155 @@
-//! Whose turn it is, and what comes of it.
+//! Scheduling attempts: takes active pods and binds them, preempts others for them, or reports them as unschedulable.
 
-use super::look::Looked;
+use super::find_nodes::NodeSearch;
 use super::node::{NodeId, PodId};
 use super::preempt::Preemption;
-use super::state::{Scheduler, Stage};
-use super::wait::Look;
+use super::queue::{PENDING, Scope};
+use super::scheduler::{Scheduler, Stage};
 use super::{Action, PodRef};
 
 impl Scheduler {
-    /// Decides about at most so many pods, and says what to do.
+    /// Attempts to schedule at most so many pods, and returns what to do.
     pub fn decide(&mut self, at_most: usize) -> Vec<Action> {
         if self.synced {
             for _ in 0..at_most {
-                self.wake();
+                self.requeue();
                 let Some(id) = self.queue.pop() else {
                     break;
                 };
-                self.place(id);
+                self.schedule_pod(id);
             }
         }
         std::mem::take(&mut self.actions)
     }
 
-    /// Are there pods whose turn it is, or may be?
+    /// Whether pods are active or may have to be requeued.
     pub fn has_work(&self) -> bool {
-        let idle =
-            self.queue.active.is_empty() && self.changed.is_empty() && self.restless.is_empty();
+        let idle = self.queue.active.is_empty()
+            && self.changed_nodes.is_empty()
+            && self.classes_to_requeue.is_empty();
         self.synced && !idle
     }
 
-    /// Finds a place for a pod, or says why there is none.
-    fn place(&mut self, id: PodId) {
-        let Some((_, waiting)) = self.waiting_mut(id) else {
-            return;
-        };
-        let look = std::mem::replace(&mut waiting.look, Look::Nowhere);
+    /// Attempts to schedule a pod.
+    fn schedule_pod(&mut self, id: PodId) {
+        let (_, pending) = self.pending_pod_mut(id).expect(PENDING);
+        let scope = std::mem::replace(&mut pending.scope, Scope::None);
         if self.present == 0 {
-            return self.give_up(id, "no nodes available to schedule pods".to_owned(), false);
+            return self.mark_unschedulable(
+                id,
+                "no nodes available to schedule pods".to_owned(),
+                false,
+            );
         }
-        if let Some(message) = self.memo(id, &look) {
-            return self.give_up(id, message, false);
+        if let Some(message) = self.cached_message(id, &scope) {
+            return self.mark_unschedulable(id, message, false);
         }
-        let looked = self.look(id, &look);
-        match self.choose(id, &looked.takers) {
+        let search = self.search_nodes(id, &scope);
+        match self.choose(id, &search.feasible) {
             Some(node) => {
                 self.bind(id, node);
-                // There may be room for another of those that waited for it.
-                if let Look::At(_) = look {
-                    self.changed.insert(node);
+                // The node may have resources for another pod that waited for it.
+                if let Scope::Node(_) = scope {
+                    self.changed_nodes.insert(node);
                 }
             }
-            None => self.refused(id, &look, &looked),
+            None => self.try_preemption(id, &scope, &search),
         }
     }
 
     fn bind(&mut self, id: PodId, node: NodeId) {
-        let nominated = self.waiting(id).and_then(|(_, waiting)| waiting.nominated);
+        let nominated = self
+            .pending_pod(id)
+            .and_then(|(_, pending)| pending.nominated);
         self.unnominate(id);
         let name = self.node_at(node).name.clone();
         let Some(pod) = &mut self.pods[id] else {
             return;
         };
-        let stage = std::mem::replace(&mut pod.stage, Stage::On(node));
-        if let Stage::Waiting(mut waiting) = stage {
-            waiting.promised = nominated == Some(node);
-            pod.stage = Stage::Binding(node, waiting);
+        let stage = std::mem::replace(&mut pod.stage, Stage::Bound(node));
+        if let Stage::Pending(mut pending) = stage {
+            pending.keep_nomination = nominated == Some(node);
+            pod.stage = Stage::Binding(node, pending);
         }
         let pod = pod.id.clone();
-        self.settle(id, node);
+        self.assume(id, node);
         self.actions.push(Action::Bind { pod, node: name });
     }
 
-    /// What was told to another of the same class, if nothing has changed since.
-    fn memo(&self, id: PodId, look: &Look) -> Option<String> {
-        let (pod, waiting) = self.waiting(id)?;
-        if *look != Look::All || waiting.pin.is_some() || waiting.nominated.is_some() {
+    /// The message of another pod of the same class, if nothing has changed since.
+    fn cached_message(&self, id: PodId, scope: &Scope) -> Option<String> {
+        let (pod, pending) = self.pending_pod(id)?;
+        if *scope != Scope::All || pending.pin.is_some() || pending.nominated.is_some() {
             return None;
         }
-        let parked = self.queue.parked.get(&pod.class.id)?;
-        let (epoch, message) = parked.memo.as_ref()?;
+        let unschedulable = self.queue.unschedulable.get(&pod.class.id)?;
+        let (epoch, message) = unschedulable.cached_message.as_ref()?;
         (*epoch == self.epoch).then(|| message.clone())
     }
 
-    /// No node takes the pod: perhaps some would if others went.
-    fn refused(&mut self, id: PodId, look: &Look, looked: &Looked) {
-        let message = looked.tally.text(self.present);
-        let partial = matches!(look, Look::At(_));
-        match self.preempt(id, &looked.resolvable, partial) {
+    /// No node is feasible: tries preemption.
+    fn try_preemption(&mut self, id: PodId, scope: &Scope, search: &NodeSearch) {
+        let message = search.tally.text(self.present);
+        let partial = matches!(scope, Scope::Node(_));
+        match self.preempt(id, &search.resolvable, partial) {
             Preemption::Evict(node, victims) => {
                 self.evict(id, node, &victims);
-                self.give_up(id, message, looked.related);
+                self.mark_unschedulable(id, message, search.affinity_dependent);
             }
-            // The nodes that were not looked at have not changed: there is nothing new to tell.
-            _ if partial => self.park(id, looked.related),
+            // The nodes that were not searched have not changed: there is nothing new to report.
+            _ if partial => self.park(id, search.affinity_dependent),
             Preemption::NotEligible(why) => {
                 let message = format!("{message} preemption: {why}");
-                self.give_up(id, message, looked.related);
+                self.mark_unschedulable(id, message, search.affinity_dependent);
             }
             Preemption::Useless(tally) => {
                 self.unnominate(id);
                 let message = format!("{message} preemption: {}", tally.text(self.present));
-                self.give_up(id, message, looked.related);
-                self.remember(id);
+                self.mark_unschedulable(id, message, search.affinity_dependent);
+                self.cache_message(id);
             }
         }
     }
 
-    fn remember(&mut self, id: PodId) {
-        let Some((pod, waiting)) = self.waiting(id) else {
-            return;
-        };
+    fn cache_message(&mut self, id: PodId) {
+        let (pod, pending) = self.pending_pod(id).expect(PENDING);
         let (class, epoch) = (pod.class.id, self.epoch);
-        let told = waiting
-            .told
+        let reported = pending
+            .reported
             .as_ref()
             .map(|(message, _)| (epoch, message.clone()));
-        if let Some(parked) = self.queue.parked.get_mut(&class) {
-            parked.memo = told;
+        if let Some(unschedulable) = self.queue.unschedulable.get_mut(&class) {
+            unschedulable.cached_message = reported;
         }
     }
 
-    /// Nothing can be done for the pod now.
-    fn give_up(&mut self, id: PodId, message: String, related: bool) {
-        self.park(id, related);
-        let Some((pod, waiting)) = self.waiting(id) else {
-            return;
-        };
-        let (pod, since, nominated) = (pod.id.clone(), waiting.since, waiting.nominated);
-        let told = Some((message.clone(), nominated));
-        if waiting.told == told {
+    /// Marks the pod as unschedulable and reports that, unless it is reported already.
+    fn mark_unschedulable(&mut self, id: PodId, message: String, affinity_dependent: bool) {
+        self.park(id, affinity_dependent);
+        let (pod, pending) = self.pending_pod(id).expect(PENDING);
+        let (pod, since, nominated) = (pod.id.clone(), pending.since, pending.nominated);
+        let reported = Some((message.clone(), nominated));
+        if pending.reported == reported {
             return;
         }
-        self.actions.push(Action::Explain {
+        self.actions.push(Action::ReportUnschedulable {
             pod,
             message,
             nominated: nominated.map(|node| self.node_at(node).name.clone()),
             since,
         });
-        if let Some((_, waiting)) = self.waiting_mut(id) {
-            waiting.told = told;
+        if let Some((_, pending)) = self.pending_pod_mut(id) {
+            pending.reported = reported;
         }
     }
 
-    fn park(&mut self, id: PodId, related: bool) {
-        let Some((class, waiting)) = self.waiting_mut(id) else {
-            return;
-        };
-        waiting.related |= related || class.demand.relates();
-        let waiting = waiting.clone();
-        self.queue.park(id, &class, &waiting);
+    fn park(&mut self, id: PodId, affinity_dependent: bool) {
+        let (class, pending) = self.pending_pod_mut(id).expect(PENDING);
+        pending.affinity_dependent |= affinity_dependent || class.requirements.has_affinity();
+        let pending = pending.clone();
+        self.queue.park(id, &class, &pending);
     }
 
-    /// The pods' names, for those who write.
     pub(super) fn refs(&self, ids: &[PodId]) -> Vec<PodRef> {
         let pods = ids.iter().filter_map(|id| self.pods[*id].as_ref());
         pods.map(|pod| pod.id.clone()).collect()

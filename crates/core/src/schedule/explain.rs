@@ -1,75 +1,77 @@
-//! Why one node would not take a pod, by the filters themselves and with the numbers: for people.
+//! Explains why one node rejects a pod, with numbers, for `kennel why`.
 //!
-//! Other pods' labels are not weighed: that takes more than one node. It decides nothing.
+//! It runs the scheduler's filters, except for pod (anti-)affinity, which depends on other nodes too.
 
 use std::sync::Arc;
 
-use super::demand::{Class, Demand};
 use super::filter::Candidate;
-use super::node::{Machine, Node, Usage};
-use super::refusal::Reason;
+use super::node::{Node, NodeInfo, Usage};
+use super::rejection::Reason;
+use super::requirements::{Class, PodRequirements};
 use super::resources::Resources;
 
-/// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// In upstream's words.
+    /// Upstream's message.
     pub reason: String,
-    /// The numbers, or who is in the way.
+    /// The numbers, or the pod that is in the way.
     pub detail: Option<String>,
 }
 
-/// What stands in the way of a pod on a node where these pods are. Nothing, if it would be taken.
+/// Why a node with these pods rejects a pod; empty if it does not.
 pub fn obstacles<'a>(
-    machine: &Machine,
-    there: impl IntoIterator<Item = (&'a str, &'a Demand)>,
-    demand: &Demand,
+    info: &NodeInfo,
+    there: impl IntoIterator<Item = (&'a str, &'a PodRequirements)>,
+    requirements: &PodRequirements,
 ) -> Vec<Obstacle> {
-    let there: Vec<(&str, &Demand)> = there.into_iter().collect();
-    let mut node = Node::new(machine.view.name.clone());
+    let there: Vec<(&str, &PodRequirements)> = there.into_iter().collect();
+    let mut node = Node::new(info.view.name.clone());
     for (_, other) in &there {
         node.usage.add(other);
     }
-    node.machine = Some(machine.clone());
+    node.info = Some(info.clone());
     let class = Arc::new(Class {
         id: 0,
-        demand: demand.clone(),
+        requirements: requirements.clone(),
     });
     let candidate = Candidate {
         class: &class,
-        company: None,
+        affinity: None,
     };
-    let Err(refusal) = candidate.judge(&node, &node.usage, &[]) else {
+    let Err(rejection) = candidate.filter(&node, &node.usage, &[]) else {
         return Vec::new();
     };
-    let reason = refusal.reason.map(|reason| Obstacle {
+    let reason = rejection.reason.map(|reason| Obstacle {
         reason: reason.text().to_owned(),
         detail: match reason {
-            Reason::Ports => port_holder(&there, demand),
+            Reason::Ports => port_holder(&there, requirements),
             Reason::TooManyPods => {
-                let (taken, all) = (node.usage.pods, machine.allocatable.pods);
+                let (taken, all) = (node.usage.pods, info.allocatable.pods);
                 Some(format!("{taken} of {all} are there"))
             }
             _ => None,
         },
     });
-    let lacking = refusal.lacking.iter().map(|name| Obstacle {
+    let lacking = rejection.lacking.iter().map(|name| Obstacle {
         reason: format!("Insufficient {name}"),
-        detail: Some(numbers(name, demand, machine, &node.usage)),
+        detail: Some(numbers(name, requirements, info, &node.usage)),
     });
     reason.into_iter().chain(lacking).collect()
 }
 
-/// Who has a port that is wanted.
-fn port_holder(there: &[(&str, &Demand)], demand: &Demand) -> Option<String> {
+/// The pod that has a requested host port.
+fn port_holder(
+    there: &[(&str, &PodRequirements)],
+    requirements: &PodRequirements,
+) -> Option<String> {
     there.iter().find_map(|(name, other)| {
-        let clash = |port| other.ports.iter().any(|taken| taken.conflicts(port));
-        let port = demand.ports.iter().find(|port| clash(port))?;
+        let conflict = |port| other.ports.iter().any(|taken| taken.conflicts(port));
+        let port = requirements.ports.iter().find(|port| conflict(port))?;
         Some(format!("port {} is taken by {name}", port.number()))
     })
 }
 
-fn numbers(name: &str, demand: &Demand, machine: &Machine, usage: &Usage) -> String {
+fn numbers(name: &str, requirements: &PodRequirements, info: &NodeInfo, usage: &Usage) -> String {
     let amount = |resources: &Resources| match name {
         "cpu" => resources.cpu,
         "memory" => resources.memory,
@@ -82,7 +84,7 @@ fn numbers(name: &str, demand: &Demand, machine: &Machine, usage: &Usage) -> Str
         "memory" | "ephemeral-storage" => bytes(amount),
         _ => amount.to_string(),
     };
-    let (wanted, all) = (amount(&demand.requests), amount(&machine.allocatable));
+    let (wanted, all) = (amount(&requirements.requests), amount(&info.allocatable));
     let free = (all - amount(&usage.requested)).max(0);
     format!(
         "it wants {}, {} of {} is free",
@@ -92,7 +94,7 @@ fn numbers(name: &str, demand: &Demand, machine: &Machine, usage: &Usage) -> Str
     )
 }
 
-/// An amount of memory in the largest unit that loses nothing that matters.
+/// An amount of memory in the largest unit that shows at least two digits or is exact.
 fn bytes(amount: i64) -> String {
     const UNITS: [(&str, i64); 3] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
     let unit = UNITS

@@ -1,80 +1,84 @@
-//! May this pod go to that node now? The filters, in upstream's order; the first that refuses decides.
+//! The filters, in upstream's order; the first that rejects a node decides.
 
 use std::sync::Arc;
 
-use super::demand::Class;
-use super::node::{Machine, Node, Usage};
+use super::affinity_index::{AffinityConflict, AffinityContext};
+use super::node::{Node, NodeInfo, Usage};
 use super::ports::HostPort;
-use super::refusal::{Reason, Refusal};
-use super::relations::{Clash, Company};
+use super::rejection::{Reason, Rejection};
+use super::requirements::Class;
 use super::resources::Resources;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, first_untolerated};
 
-/// What a pod must tolerate to be placed on a cordoned node.
+/// The taint that a pod must tolerate to be placed on a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// The pod that is to be placed.
+/// The pod to schedule.
 pub(super) struct Candidate<'a> {
     pub(super) class: &'a Arc<Class>,
-    /// Which other pods matter to it.
-    pub(super) company: Option<Company<'a>>,
+    /// `None` if pod (anti-)affinity does not matter to it.
+    pub(super) affinity: Option<AffinityContext<'a>>,
 }
 
 impl Candidate<'_> {
-    /// Judges a node of which so much is taken. `gone` are classes of pods there that count as gone.
-    pub(super) fn judge(
+    /// Runs the filters for a node with this usage. `gone` are classes of pods there that count as evicted.
+    pub(super) fn filter(
         &self,
         node: &Node,
         usage: &Usage,
         gone: &[&Arc<Class>],
-    ) -> Result<(), Refusal> {
-        let Some(machine) = &node.machine else {
-            return Err(Refusal::for_good(Reason::NodeAffinity));
+    ) -> Result<(), Rejection> {
+        let Some(info) = &node.info else {
+            return Err(Rejection::unresolvable(Reason::NodeAffinity));
         };
-        self.selected(machine)?;
-        self.ports(usage)?;
-        self.room(machine, usage)?;
-        let Some(company) = &self.company else {
+        self.filter_by_node(info)?;
+        self.filter_by_ports(usage)?;
+        self.filter_by_resources(info, usage)?;
+        let Some(affinity) = &self.affinity else {
             return Ok(());
         };
-        match company.clash(node, gone) {
+        match affinity.conflict(node, gone) {
             None => Ok(()),
-            Some(Clash::Near) => Err(Refusal::for_good(Reason::PodAffinity)),
-            Some(Clash::Apart) => Err(Refusal::for_now(Reason::PodAntiAffinity)),
-            Some(Clash::Guarded) => Err(Refusal::for_now(Reason::ExistingAntiAffinity)),
+            Some(AffinityConflict::Affinity) => Err(Rejection::unresolvable(Reason::PodAffinity)),
+            Some(AffinityConflict::AntiAffinity) => {
+                Err(Rejection::resolvable_by_preemption(Reason::PodAntiAffinity))
+            }
+            Some(AffinityConflict::ExistingAntiAffinity) => Err(
+                Rejection::resolvable_by_preemption(Reason::ExistingAntiAffinity),
+            ),
         }
     }
 
-    /// What the node is, whoever else is there.
-    fn selected(&self, machine: &Machine) -> Result<(), Refusal> {
-        let rules = &self.class.demand.rules;
+    /// The filters that depend on the node alone.
+    fn filter_by_node(&self, info: &NodeInfo) -> Result<(), Rejection> {
+        let rules = &self.class.requirements.rules;
         let tolerated = |taints: &[Taint]| {
             first_untolerated(taints, rules.tolerations(), &[NO_SCHEDULE, NO_EXECUTE]).is_none()
         };
-        let view = &machine.view;
+        let view = &info.view;
         if view.unschedulable && !tolerated(&[cordon()]) {
-            return Err(Refusal::for_good(Reason::Unschedulable));
+            return Err(Rejection::unresolvable(Reason::Unschedulable));
         }
         if !tolerated(&view.taints) {
-            return Err(Refusal::for_good(Reason::Taint));
+            return Err(Rejection::unresolvable(Reason::Taint));
         }
         if !rules.selects(view) {
-            return Err(Refusal::for_good(Reason::NodeAffinity));
+            return Err(Rejection::unresolvable(Reason::NodeAffinity));
         }
         Ok(())
     }
 
-    fn ports(&self, usage: &Usage) -> Result<(), Refusal> {
+    fn filter_by_ports(&self, usage: &Usage) -> Result<(), Rejection> {
         let taken = |port: &HostPort| usage.ports.iter().any(|other| other.conflicts(port));
-        if self.class.demand.ports.iter().any(taken) {
-            return Err(Refusal::for_now(Reason::Ports));
+        if self.class.requirements.ports.iter().any(taken) {
+            return Err(Rejection::resolvable_by_preemption(Reason::Ports));
         }
         Ok(())
     }
 
-    fn room(&self, machine: &Machine, usage: &Usage) -> Result<(), Refusal> {
-        let wanted = &self.class.demand.requests;
-        let (all, taken) = (&machine.allocatable, &usage.requested);
+    fn filter_by_resources(&self, info: &NodeInfo, usage: &Usage) -> Result<(), Rejection> {
+        let wanted = &self.class.requirements.requests;
+        let (all, taken) = (&info.allocatable, &usage.requested);
         let too_many = usage.pods + 1 > all.pods;
         let named = [
             ("cpu", wanted.cpu, all.cpu, taken.cpu),
@@ -99,7 +103,7 @@ impl Candidate<'_> {
         let others = wanted.others();
         let others = others.filter(|(n, w)| lacks(*w, all.other(n), taken.other(n)));
         lacking.extend(others.map(|(name, _)| name.clone()));
-        Err(Refusal::lacking(
+        Err(Rejection::lacking(
             lacking,
             too_many,
             could_ever_fit(wanted, all),
@@ -107,7 +111,7 @@ impl Candidate<'_> {
     }
 }
 
-/// An empty node would have enough.
+/// Whether an empty node would have enough.
 fn could_ever_fit(wanted: &Resources, all: &Resources) -> bool {
     let others = || {
         wanted

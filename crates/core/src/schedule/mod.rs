@@ -1,134 +1,108 @@
-//! Which node a pending pod goes to.
+//! The scheduler: which node a pending pod is bound to.
 //!
 //! ```text
-//!   node, pod seen or gone ─▶ Scheduler ─▶ bind, evict, explain
-//!                                ▲   │
-//!                   how it ended └───┘
+//!   node and pod events, results of writes ─▶ Scheduler ─▶ bind, evict, report
 //! ```
 //!
-//! An event touches one node's account; a decision about a pod that is pinned to one node looks at that
-//! node alone. A pod with a choice looks at as many nodes as upstream would: all of a small cluster, a
-//! twentieth of a large one, until it has enough to choose from. One that fits nowhere is looked at again
-//! only with the nodes that have changed since in its favour.
+//! An event updates the usage of one node. A pod that is pinned to one node searches that node alone. Other pods search
+//! as many nodes as upstream would: all of a small cluster, a twentieth of a large one. An unschedulable pod is tried
+//! again only with nodes that have changed since.
 //!
-//! `demand` is what a pod asks for, `node` what a node has and who takes it, `filter` whether the two go
-//! together, `relations` who must be near whom, `score` where is best, `preempt` who must go, `refusal` how
-//! it is told; `state` and `accounts` keep the books, `wait` the pods that wait, `wake` says whose turn it is,
-//! `look` looks at nodes for them, and `decide` brings it all together. `explain` says the same of one node to people.
+//! - `scheduler`, `cache`: the state and its event handlers; `queue`, `requeue`: pods that wait
+//! - `requirements`: what a pod requires; `node`: what a node has and what is used
+//! - `decide`: one scheduling attempt: `find_nodes` runs `filter` and `score`, else `preempt`
+//! - `affinity_index`, `affinity_term`: pod (anti-)affinity; `rejection`: upstream's messages
+//! - `explain`: why one node rejects a pod, for `kennel why`
 //!
-//! Not weighed: volumes, topology spread constraints, resource claims, disruption budgets, images that are
-//! already there.
+//! Not supported: volumes, topology spread constraints, resource claims, disruption budgets, image locality.
 
-mod accounts;
+mod affinity_index;
+mod affinity_term;
+mod cache;
 mod decide;
-mod demand;
 mod explain;
 mod filter;
-mod look;
+mod find_nodes;
 mod node;
 mod ports;
 mod preempt;
-mod refusal;
-mod relations;
+mod queue;
+mod rejection;
+mod requeue;
+mod requirements;
 mod resources;
+mod scheduler;
 mod score;
-mod state;
-mod terms;
-mod wait;
-mod wake;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-pub use demand::{Asked, Container, Demand};
+pub use affinity_term::PodTerm;
 pub use explain::{Obstacle, obstacles};
-pub use node::Machine;
+pub use node::NodeInfo;
 pub use ports::HostPort;
+pub use requirements::{Container, PodFields, PodRequirements};
 pub use resources::Resources;
-pub use state::Scheduler;
-pub use terms::PodTerm;
+pub use scheduler::Scheduler;
 
-use crate::daemonset::view::Seconds;
+use kennel_types::Timestamp;
 
-/// Which pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRef {
-    /// Namespace.
     pub namespace: Arc<str>,
-    /// Name.
     pub name: Arc<str>,
-    /// Uid.
     pub uid: Arc<str>,
 }
 
-/// Where a pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Bound to this node.
-    On(Arc<str>),
-    /// Waits for us to find it a node.
-    Waits,
-    /// Will wait for a node when its scheduling gates are gone.
+    Bound(Arc<str>),
+    /// Needs a node from this scheduler.
+    Pending,
+    /// Pending, with scheduling gates.
     Gated,
 }
 
-/// A pod that takes room or wants some. Others are nothing to a scheduler.
+/// A pod that uses resources of a node or is to be scheduled. Callers leave out all others.
 #[derive(Clone, Debug)]
 pub struct PodView {
-    /// Which.
     pub id: PodRef,
-    /// What it asks for.
-    pub demand: Demand,
+    pub requirements: PodRequirements,
     /// The node that its required affinity names.
     pub pin: Option<Arc<str>>,
-    /// When it was created.
-    pub created: Seconds,
-    /// The generation of its spec.
+    pub created: Timestamp,
     pub generation: i64,
-    /// Where it is.
     pub place: Place,
-    /// Being deleted.
     pub terminating: bool,
-    /// Marked as the victim of a disruption.
+    /// Has the condition `DisruptionTarget`.
     pub disrupted: bool,
-    /// The node where others were evicted for it.
+    /// `status.nominatedNodeName`.
     pub nominated: Option<Arc<str>>,
-    /// Since when the API says that it is not scheduled.
-    pub unscheduled_since: Option<Seconds>,
+    /// When the condition `PodScheduled` became false.
+    pub unscheduled_since: Option<Timestamp>,
 }
 
-/// What is to be done.
+/// What the caller has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Bind a pod. Its room is taken until it is seen there, or [`Scheduler::bind_failed`] says otherwise.
-    Bind {
-        /// Which.
+    /// Bind a pod. It counts as running there until it is seen there or [`Scheduler::bind_failed`] is called.
+    Bind { pod: PodRef, node: Arc<str> },
+    /// Report why a pod is unschedulable, and its nominated node.
+    ReportUnschedulable {
         pod: PodRef,
-        /// Where.
-        node: Arc<str>,
-    },
-    /// Tell why a pod was not placed, and where others were evicted for it.
-    Explain {
-        /// Which.
-        pod: PodRef,
-        /// For people.
         message: String,
-        /// The node, if any.
         nominated: Option<Arc<str>>,
-        /// Since when it is known not to be scheduled.
-        since: Option<Seconds>,
+        /// When it became unschedulable, if that was reported before.
+        since: Option<Timestamp>,
     },
-    /// The room that was made for a pod went to a more important one.
+    /// Clear the nomination of a pod: one of higher priority has taken its place.
     Unnominate(PodRef),
-    /// Evict pods, so that another fits.
+    /// Evict pods so that another fits.
     Evict {
-        /// The other.
         preemptor: PodRef,
-        /// Where.
         node: Arc<str>,
-        /// Who must go.
         victims: Vec<PodRef>,
     },
 }

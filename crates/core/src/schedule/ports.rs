@@ -1,9 +1,8 @@
-//! Ports of the host that pods take for themselves.
+//! Host ports.
 
-/// The address that means all of them.
+/// Means all addresses of the host.
 const ALL: &str = "0.0.0.0";
 
-/// A port of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostPort {
     address: Box<str>,
@@ -12,7 +11,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// With upstream's defaults for what is empty: all addresses, TCP.
+    /// Empty fields default as upstream: all addresses, TCP.
     pub fn new(address: &str, protocol: &str, port: i64) -> Self {
         let or = |text: &str, default: &str| if text.is_empty() { default } else { text }.into();
         Self {
@@ -22,12 +21,11 @@ impl HostPort {
         }
     }
 
-    /// Its number.
     pub fn number(&self) -> i64 {
         self.port
     }
 
-    /// Can the two not be had at once?
+    /// Whether two pods of one node cannot have both.
     pub fn conflicts(&self, other: &Self) -> bool {
         self.port == other.port
             && self.protocol == other.protocol

@@ -1,55 +1,54 @@
-//! Who must go so that a more important pod fits: the fewest, the least important, the newest.
+//! Preemption: which pods to evict so that one of higher priority fits.
 //!
-//! Pods of the same priority never evict each other, not even a daemon on its own node: it goes first when
-//! both wait, and that is all.
+//! Pods of the same priority never preempt each other, not even for a daemon on its own node: it is only scheduled first.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use kennel_types::Timestamp;
+
 use super::Action;
-use super::demand::Class;
 use super::filter::Candidate;
 use super::node::{NodeId, PodId};
-use super::refusal::{Reason, Refusal, Tally};
-use super::state::{Pod, Scheduler, Stage};
-use super::wait::Waiting;
+use super::queue::{PENDING, Pending};
+use super::rejection::{Reason, ReasonCounts, Rejection};
+use super::requirements::Class;
+use super::scheduler::{Pod, Scheduler, Stage};
 
-/// How many nodes where eviction would help are enough to choose from, at least.
+/// At least so many nodes where preemption helps are compared,
 const CANDIDATES_MIN: usize = 100;
-/// And as a part of those where it might.
+/// and at least this fraction of the nodes where it might.
 const CANDIDATES_PART: usize = 10;
 
-/// What comes of an attempt.
+/// The result of an attempt to preempt.
 pub(super) enum Preemption {
-    /// These must go from there.
+    /// Evict these pods from this node.
     Evict(NodeId, Vec<PodId>),
-    /// It may not, in upstream's words.
+    /// The pod must not preempt; upstream's message.
     NotEligible(&'static str),
-    /// It would not help, and why.
-    Useless(Tally),
+    /// No preemption would help, with the reasons of the nodes.
+    Useless(ReasonCounts),
 }
 
 impl Scheduler {
-    /// Looks for room to be made for a pod on these nodes. If it is `partial`, the others have been looked
-    /// at before.
+    /// Searches these nodes for victims. `partial`: the other nodes have been searched before.
     pub(super) fn preempt(&self, id: PodId, nodes: &[NodeId], partial: bool) -> Preemption {
-        let Some((pod, waiting)) = self.waiting(id) else {
-            return Preemption::Useless(Tally::default());
-        };
+        let (pod, pending) = self.pending_pod(id).expect(PENDING);
         let candidate = self.candidate(&pod.class);
-        let nominated = waiting.nominated.filter(|_| !partial);
-        let refusal = nominated.and_then(|node| self.judge(&candidate, id, node).err());
-        let refusal = refusal.unwrap_or_else(|| Refusal::for_now(Reason::NoVictims));
-        if let Err(why) = self.eligible(pod, waiting, &refusal) {
+        let nominated = pending.nominated.filter(|_| !partial);
+        let rejection = nominated.and_then(|node| self.filter_node(&candidate, id, node).err());
+        let rejection =
+            rejection.unwrap_or_else(|| Rejection::resolvable_by_preemption(Reason::NoVictims));
+        if let Err(why) = self.eligible(pod, pending, &rejection) {
             return Preemption::NotEligible(why);
         }
         let enough = (nodes.len() / CANDIDATES_PART).max(CANDIDATES_MIN);
-        let mut tally = Tally::default();
+        let mut tally = ReasonCounts::default();
         let mut found: Vec<(NodeId, Vec<PodId>)> = Vec::new();
         for node in nodes {
             match self.victims(&candidate, id, *node) {
                 Ok(victims) => found.push((*node, victims)),
-                Err(refusal) => tally.add(&refusal),
+                Err(rejection) => tally.add(&rejection),
             }
             if found.len() >= enough {
                 break;
@@ -57,7 +56,7 @@ impl Scheduler {
         }
         let best = found
             .into_iter()
-            .min_by_key(|(_, victims)| self.harm(victims));
+            .min_by_key(|(_, victims)| self.eviction_cost(victims));
         if let Some((node, victims)) = best {
             return Preemption::Evict(node, victims);
         }
@@ -68,24 +67,24 @@ impl Scheduler {
         Preemption::Useless(tally)
     }
 
-    /// May others be evicted for this pod? `refusal` is that of the node it was nominated for.
+    /// Whether the pod may preempt others. `rejection` is that of its nominated node.
     pub(super) fn eligible(
         &self,
         pod: &Pod,
-        waiting: &Waiting,
-        refusal: &Refusal,
+        pending: &Pending,
+        rejection: &Rejection,
     ) -> Result<(), &'static str> {
-        if !pod.class.demand.preempts {
+        if !pod.class.requirements.preempts {
             return Err("not eligible due to preemptionPolicy=Never.");
         }
-        let Some(node) = waiting.nominated.filter(|_| refusal.resolvable) else {
+        let Some(node) = pending.nominated.filter(|_| rejection.resolvable) else {
             return Ok(());
         };
         let still_there = |other: &PodId| {
             let other = self.pods[*other].as_ref();
             other.is_some_and(|other| {
-                let less = other.class.demand.priority < pod.class.demand.priority;
-                let ours = waiting.victims.contains(&other.id.uid);
+                let less = other.class.requirements.priority < pod.class.requirements.priority;
+                let ours = pending.victims.contains(&other.id.uid);
                 less && (ours || other.terminating && other.disrupted)
             })
         };
@@ -95,28 +94,28 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The pods that must go from a node so that it takes this pod, the most important first.
+    /// The pods to evict from a node so that it takes this pod, by descending importance.
     pub(super) fn victims(
         &self,
         candidate: &Candidate<'_>,
         id: PodId,
         at: NodeId,
-    ) -> Result<Vec<PodId>, Refusal> {
+    ) -> Result<Vec<PodId>, Rejection> {
         let node = self.node_at(at);
-        let priority = candidate.class.demand.priority;
+        let priority = candidate.class.requirements.priority;
         let mut lesser: Vec<(PodId, &Pod)> = node
             .pods
             .iter()
             .filter_map(|id| Some((*id, self.pods[*id].as_ref()?)))
-            .filter(|(_, pod)| pod.class.demand.priority < priority)
+            .filter(|(_, pod)| pod.class.requirements.priority < priority)
             .collect();
         if lesser.is_empty() {
-            return Err(Refusal::for_good(Reason::NoVictims));
+            return Err(Rejection::unresolvable(Reason::NoVictims));
         }
         lesser.sort_by_key(|(_, pod)| importance(pod));
         let mut usage = self.usage_for(candidate, id, node).into_owned();
         for (_, pod) in &lesser {
-            usage.remove(&pod.class.demand);
+            usage.remove(&pod.class.requirements);
         }
         let mut gone: Vec<(PodId, &Arc<Class>)> =
             lesser.iter().map(|(id, pod)| (*id, &pod.class)).collect();
@@ -125,7 +124,7 @@ impl Scheduler {
         };
         let fits = |usage: &_, gone: &[(PodId, &Arc<Class>)]| {
             let gone = classes(gone);
-            candidate.judge(node, usage, &gone.iter().collect::<Vec<_>>())
+            candidate.filter(node, usage, &gone.iter().collect::<Vec<_>>())
         };
         fits(&usage, &gone)?;
         for (id, pod) in lesser {
@@ -134,25 +133,25 @@ impl Scheduler {
                 continue;
             };
             let kept = gone.remove(place);
-            usage.add(&pod.class.demand);
+            usage.add(&pod.class.requirements);
             if fits(&usage, &gone).is_err() {
-                usage.remove(&pod.class.demand);
+                usage.remove(&pod.class.requirements);
                 gone.insert(place, kept);
             }
         }
         Ok(gone.into_iter().map(|(id, _)| id).collect())
     }
 
-    /// How bad it is to lose these, in upstream's order: the most important of them, all together, their
-    /// number, and how long the most important ones have run.
-    fn harm(&self, victims: &[PodId]) -> (i64, i64, usize, Reverse<i64>) {
+    /// The cost of evicting these, in upstream's order: the highest priority, the sum of priorities, their number, and the
+    /// age of the most important ones.
+    fn eviction_cost(&self, victims: &[PodId]) -> (i64, i64, usize, Reverse<Timestamp>) {
         let pods: Vec<&Pod> = victims
             .iter()
             .filter_map(|id| self.pods[*id].as_ref())
             .collect();
-        let priority = |pod: &&Pod| i64::from(pod.class.demand.priority);
+        let priority = |pod: &&Pod| i64::from(pod.class.requirements.priority);
         let highest = pods.iter().map(priority).max().unwrap_or(i64::MIN);
-        // All are made positive, so that many unimportant ones weigh more than few.
+        // Shifted to be positive, so that many victims of negative priority cost more than few.
         let positive = |pod: &&Pod| priority(pod) + i64::from(i32::MAX) + 1;
         let sum = pods.iter().map(positive).sum();
         let oldest = pods
@@ -169,25 +168,21 @@ impl Scheduler {
 
     pub(super) fn evict(&mut self, id: PodId, node: NodeId, victims: &[PodId]) {
         let refs = self.refs(victims);
-        let Some((_, waiting)) = self.waiting(id) else {
-            return;
-        };
-        let again = waiting.nominated == Some(node);
+        let (_, pending) = self.pending_pod(id).expect(PENDING);
+        let again = pending.nominated == Some(node);
         if !again {
             self.unnominate(id);
         }
-        let Some((pod, _)) = self.waiting(id) else {
-            return;
-        };
-        let (preemptor, priority) = (pod.id.clone(), pod.class.demand.priority);
+        let (pod, _) = self.pending_pod(id).expect(PENDING);
+        let (preemptor, priority) = (pod.id.clone(), pod.class.requirements.priority);
         for other in self.node_at(node).nominated.clone() {
-            self.give_way(other, priority);
+            self.yield_nomination(other, priority);
         }
         if !again {
             self.nominate(id, node);
         }
-        if let Some((_, waiting)) = self.waiting_mut(id) {
-            waiting.victims = refs.iter().map(|victim| victim.uid.clone()).collect();
+        if let Some((_, pending)) = self.pending_pod_mut(id) {
+            pending.victims = refs.iter().map(|victim| victim.uid.clone()).collect();
         }
         let terminating =
             |victim: &PodId| self.pods[*victim].as_ref().is_none_or(|p| p.terminating);
@@ -207,64 +202,60 @@ impl Scheduler {
         });
     }
 
-    /// A less important pod that was nominated for the same node must look elsewhere.
-    fn give_way(&mut self, other: PodId, priority: i32) {
+    /// Clears the nomination of a pod with lower priority for the same node.
+    fn yield_nomination(&mut self, other: PodId, priority: i32) {
         let Some(pod) = &self.pods[other] else {
             return;
         };
-        if pod.class.demand.priority >= priority {
+        if pod.class.requirements.priority >= priority {
             return;
         }
         let pod = pod.id.clone();
         self.unnominate(other);
-        if let Some((_, waiting)) = self.waiting_mut(other) {
-            waiting.told = None;
+        if let Some((_, pending)) = self.pending_pod_mut(other) {
+            pending.reported = None;
         }
         self.actions.push(Action::Unnominate(pod));
-        self.activate(other, super::wait::Look::All);
+        self.activate(other, super::queue::Scope::All);
     }
 
-    /// Keeps room on a node for a pod.
     pub(super) fn nominate(&mut self, id: PodId, node: NodeId) {
-        let Some((_, waiting)) = self.waiting_mut(id) else {
-            return;
-        };
-        waiting.nominated = Some(node);
+        let (_, pending) = self.pending_pod_mut(id).expect(PENDING);
+        pending.nominated = Some(node);
         if let Some(node) = &mut self.nodes[node] {
             node.nominated.push(id);
         }
     }
 
-    /// Keeps no room for a pod any more.
     pub(super) fn unnominate(&mut self, id: PodId) {
         let Some(pod) = &mut self.pods[id] else {
             return;
         };
-        let Stage::Waiting(waiting) = &mut pod.stage else {
+        let Stage::Pending(pending) = &mut pod.stage else {
             return;
         };
-        waiting.victims.clear();
-        let Some(at) = waiting.nominated.take() else {
+        pending.victims.clear();
+        let Some(at) = pending.nominated.take() else {
             return;
         };
         if self.queue.nominees.remove(&id) {
-            // It waits among its like again.
-            self.queue.aside -= 1;
-            let (class, waiting) = (pod.class.clone(), waiting.clone());
-            self.queue.park(id, &class, &waiting);
+            // Without a nomination it belongs to the pods of its class again.
+            self.queue.unschedulable_count -= 1;
+            let (class, pending) = (pod.class.clone(), pending.clone());
+            self.queue.park(id, &class, &pending);
         }
         if let Some(node) = &mut self.nodes[at] {
             node.nominated.retain(|other| *other != id);
         }
-        self.improved(at);
+        self.node_changed(at);
         self.forget_node(at);
     }
 }
 
-/// The most important first: by priority, then those that have been there longest.
-fn importance(pod: &Pod) -> (Reverse<i32>, i64, Arc<str>) {
+/// By descending importance: by priority, then by age.
+fn importance(pod: &Pod) -> (Reverse<i32>, Timestamp, Arc<str>) {
     (
-        Reverse(pod.class.demand.priority),
+        Reverse(pod.class.requirements.priority),
         pod.created,
         pod.id.uid.clone(),
     )

@@ -1,7 +1,7 @@
-//! Amounts of resources: what pods request, and what nodes have to give.
+//! Amounts of resources: the requests of pods, and the allocatable resources of nodes.
 //!
-//! Numbers only: processors in thousandths, all else in whole units. What is not accounted for by
-//! schedulers (`storage`, say) is skipped when read.
+//! CPU is in millicores, all else in whole units. Resources that schedulers do not account for, such as `storage`, are
+//! skipped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,23 +10,22 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::quantity::Quantity;
 
-/// Amounts by resource. All are zero to begin with.
+/// Amounts by resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resources {
-    /// Thousandths of a processor.
+    /// Millicores.
     pub cpu: i64,
     /// Bytes.
     pub memory: i64,
     /// Bytes of `ephemeral-storage`.
     pub storage: i64,
-    /// How many pods; pods themselves do not request it.
+    /// Number of pods; only nodes have it.
     pub pods: i64,
-    /// All others by name, sorted; never zero.
+    /// Extended resources and huge pages by name, sorted; never zero.
     others: Vec<(Arc<str>, i64)>,
 }
 
 impl Resources {
-    /// Processors and memory, and nothing else.
     pub fn of(cpu: i64, memory: i64) -> Self {
         Self {
             cpu,
@@ -35,7 +34,7 @@ impl Resources {
         }
     }
 
-    /// Sets one amount. Names that are no schedulable resource are ignored.
+    /// Sets one amount. Unknown names are ignored.
     pub fn set(&mut self, name: &str, amount: Quantity) {
         match name {
             "cpu" => self.cpu = amount.milli_value(),
@@ -47,18 +46,17 @@ impl Resources {
         }
     }
 
-    /// The amount of a resource that has no field of its own.
+    /// The amount of a resource without a field.
     pub fn other(&self, name: &str) -> i64 {
         let found = self.others.binary_search_by(|(n, _)| (**n).cmp(name));
         found.map_or(0, |at| self.others[at].1)
     }
 
-    /// All resources that have no field of their own.
+    /// All resources without a field.
     pub fn others(&self) -> impl Iterator<Item = (&Arc<str>, i64)> {
         self.others.iter().map(|(name, amount)| (name, *amount))
     }
 
-    /// Adds all amounts.
     pub fn add(&mut self, more: &Self) {
         self.cpu += more.cpu;
         self.memory += more.memory;
@@ -69,7 +67,6 @@ impl Resources {
         }
     }
 
-    /// Takes all amounts away.
     pub fn subtract(&mut self, less: &Self) {
         self.cpu -= less.cpu;
         self.memory -= less.memory;
@@ -91,7 +88,7 @@ impl Resources {
         }
     }
 
-    /// Takes over what a pod says for all its containers together: processors, memory and huge pages.
+    /// Applies pod-level requests, which replace the sum of the containers: CPU, memory and huge pages.
     pub fn override_with(&mut self, pod: &Self) {
         if pod.cpu > 0 {
             self.cpu = pod.cpu;
@@ -129,7 +126,7 @@ impl Resources {
     }
 }
 
-/// Is it a resource that nodes have and pods request, besides those with a field of their own?
+/// Whether it is a schedulable resource without a field.
 fn is_scalar(name: &str) -> bool {
     name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
 }
@@ -162,7 +159,7 @@ impl<'de> Visitor<'de> for ResourcesVisitor {
     }
 }
 
-/// A quantity as text or as a number. One that makes no sense is nothing: the API has checked it.
+/// A quantity as a string or a number; zero if it is invalid, because the API server has validated it.
 struct Amount(Quantity);
 
 impl<'de> Deserialize<'de> for Amount {
@@ -205,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_and_taken_away_leaves_nothing() {
+    fn adding_and_subtracting_leaves_nothing() {
         let (mut sum, part) = (Resources::default(), read(json!({"cpu": "1", "a/b": "3"})));
         sum.add(&part);
         sum.add(&part);
@@ -228,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_speaks_for_its_containers_of_some_resources_only() {
+    fn pod_level_requests_replace_some_resources_only() {
         let mut sum = read(json!({"cpu": "2", "memory": "1", "a/b": "1"}));
         sum.override_with(&read(json!({"cpu": "1", "a/b": "7", "hugepages-2Mi": "2"})));
         assert_eq!(

@@ -1,27 +1,25 @@
-//! Which of the nodes that would take a pod is best for it.
-//!
-//! Upstream's scores with upstream's weights, as far as they are here: taints that only advise, preferred
-//! node affinity, preferred pod affinity (the pod's own), room left, and how evenly it is left.
+//! Scores feasible nodes with upstream's plugins and weights: `PreferNoSchedule` taints, preferred node affinity, the pod's
+//! own preferred pod affinity, least allocated and balanced allocation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::demand::Demand;
-use super::node::{Machine, Node, Usage};
+use super::node::{Node, NodeInfo, Usage};
+use super::requirements::PodRequirements;
 use crate::taint::{PREFER_NO_SCHEDULE, Toleration};
 
-const TOP: i64 = 100;
+const MAX_SCORE: i64 = 100;
 const TAINTS: i64 = 3;
 const NODE_AFFINITY: i64 = 2;
 const POD_AFFINITY: i64 = 2;
 
-/// What each weighted term of preferred pod affinity counts in each domain of its topology key.
-pub(super) type Liking = Vec<(i64, Arc<str>, HashMap<Box<str>, usize>)>;
+/// Per preferred pod affinity term: its weight, its topology key, and the number of matching pods by domain.
+pub(super) type PreferredDomains = Vec<(i64, Arc<str>, HashMap<Box<str>, usize>)>;
 
-/// The best of these nodes: the first of those with the highest score.
+/// The first of the nodes with the highest score.
 pub(super) fn best<'a>(
-    demand: &Demand,
-    liking: &Liking,
+    requirements: &PodRequirements,
+    preferred_domains: &PreferredDomains,
     nodes: &[(usize, &'a Node, &'a Usage)],
 ) -> Option<usize> {
     if let [(only, ..)] = nodes {
@@ -30,24 +28,27 @@ pub(super) fn best<'a>(
     let raw: Vec<Raw> = nodes
         .iter()
         .filter_map(|(_, node, usage)| {
-            let machine = node.machine.as_ref()?;
+            let info = node.info.as_ref()?;
             Some(Raw {
-                repelled: repelled(demand, machine),
-                node_affinity: node_affinity(demand, machine),
-                pod_affinity: pod_affinity(liking, node),
-                room: room(demand, machine, usage),
+                untolerated: untolerated(requirements, info),
+                node_affinity: node_affinity(requirements, info),
+                pod_affinity: pod_affinity(preferred_domains, node),
+                allocation: allocation(requirements, info, usage),
             })
         })
         .collect();
-    let most_repelled = raw.iter().map(|r| r.repelled).max()?;
+    let most_untolerated = raw.iter().map(|r| r.untolerated).max()?;
     let most_affine = raw.iter().map(|r| r.node_affinity).max()?;
-    let company = raw.iter().map(|r| r.pod_affinity);
-    let (least_liked, most_liked) = (company.clone().min()?, company.max()?);
+    let pod_affinity = raw.iter().map(|r| r.pod_affinity);
+    let (least_preferred, most_preferred) = (pod_affinity.clone().min()?, pod_affinity.max()?);
     let score = |r: &Raw| {
-        let taints = TOP - scaled(r.repelled, most_repelled);
+        let taints = MAX_SCORE - scaled(r.untolerated, most_untolerated);
         let affinity = scaled(r.node_affinity, most_affine);
-        let company = scaled(r.pod_affinity - least_liked, most_liked - least_liked);
-        TAINTS * taints + NODE_AFFINITY * affinity + POD_AFFINITY * company + r.room
+        let pod_affinity = scaled(
+            r.pod_affinity - least_preferred,
+            most_preferred - least_preferred,
+        );
+        TAINTS * taints + NODE_AFFINITY * affinity + POD_AFFINITY * pod_affinity + r.allocation
     };
     let scores = raw.iter().map(score).enumerate();
     let (at, _) = scores.max_by_key(|(at, score)| (*score, std::cmp::Reverse(*at)))?;
@@ -55,21 +56,25 @@ pub(super) fn best<'a>(
 }
 
 struct Raw {
-    repelled: i64,
+    untolerated: i64,
     node_affinity: i64,
     pod_affinity: i64,
-    room: i64,
+    allocation: i64,
 }
 
 fn scaled(value: i64, most: i64) -> i64 {
-    if most == 0 { 0 } else { value * TOP / most }
+    if most == 0 {
+        0
+    } else {
+        value * MAX_SCORE / most
+    }
 }
 
-fn repelled(demand: &Demand, machine: &Machine) -> i64 {
+fn untolerated(requirements: &PodRequirements, info: &NodeInfo) -> i64 {
     let advises = |effect: &str| effect.is_empty() || effect == PREFER_NO_SCHEDULE;
-    let tolerations = demand.rules.tolerations();
+    let tolerations = requirements.rules.tolerations();
     let tolerates = |t: &Toleration, taint| advises(&t.effect) && t.tolerates(taint);
-    let taints = machine.view.taints.iter();
+    let taints = info.view.taints.iter();
     taints
         .filter(|taint| taint.effect == PREFER_NO_SCHEDULE)
         .filter(|taint| !tolerations.iter().any(|t| tolerates(t, taint)))
@@ -77,37 +82,44 @@ fn repelled(demand: &Demand, machine: &Machine) -> i64 {
         .sum()
 }
 
-fn node_affinity(demand: &Demand, machine: &Machine) -> i64 {
-    let view = &machine.view;
-    let liked = demand.liked_nodes.iter();
-    let liked = liked.filter(|preference| preference.matches(&view.name, &view.labels));
-    liked.map(|preference| preference.weight).sum()
+fn node_affinity(requirements: &PodRequirements, info: &NodeInfo) -> i64 {
+    let view = &info.view;
+    let preferred = requirements.preferred_nodes.iter();
+    let preferred = preferred.filter(|preference| preference.matches(&view.name, &view.labels));
+    preferred.map(|preference| preference.weight).sum()
 }
 
-fn pod_affinity(liking: &Liking, node: &Node) -> i64 {
+fn pod_affinity(preferred_domains: &PreferredDomains, node: &Node) -> i64 {
     let of = |(weight, key, domains): &(i64, Arc<str>, HashMap<Box<str>, usize>)| {
         let count = node.label(key).and_then(|value| domains.get(value));
-        weight * count.map_or(0, |count| i64::try_from(*count).unwrap_or(i64::MAX / TOP))
+        weight
+            * count.map_or(0, |count| {
+                i64::try_from(*count).unwrap_or(i64::MAX / MAX_SCORE)
+            })
     };
-    liking.iter().map(of).sum()
+    preferred_domains.iter().map(of).sum()
 }
 
-/// Room left, and how evenly: 0 to 200.
-fn room(demand: &Demand, machine: &Machine, usage: &Usage) -> i64 {
-    let all = &machine.allocatable;
-    let cpu = usage.counted.0 + demand.counted.0;
-    let memory = usage.counted.1 + demand.counted.1;
-    let left = |taken: i64, all: i64| TOP - share(taken, all, TOP);
+/// Least allocated plus balanced allocation: 0 to 200.
+fn allocation(requirements: &PodRequirements, info: &NodeInfo, usage: &Usage) -> i64 {
+    let all = &info.allocatable;
+    let cpu = usage.scored.0 + requirements.scored.0;
+    let memory = usage.scored.1 + requirements.scored.1;
+    let left = |taken: i64, all: i64| MAX_SCORE - share(taken, all, MAX_SCORE);
     let least_allocated = i64::midpoint(left(cpu, all.cpu), left(memory, all.memory));
     let requested = &usage.requested;
-    let of_cpu = share(requested.cpu + demand.requests.cpu, all.cpu, 1000);
-    let of_memory = share(requested.memory + demand.requests.memory, all.memory, 1000);
-    // The standard deviation of two shares is half of their difference.
-    let balanced = TOP - (of_cpu - of_memory).abs() / 20;
+    let of_cpu = share(requested.cpu + requirements.requests.cpu, all.cpu, 1000);
+    let of_memory = share(
+        requested.memory + requirements.requests.memory,
+        all.memory,
+        1000,
+    );
+    // The standard deviation of two fractions is half of their difference.
+    let balanced = MAX_SCORE - (of_cpu - of_memory).abs() / 20;
     least_allocated + balanced
 }
 
-/// How much of all is taken, from 0 to `top`.
+/// The allocated fraction, scaled to 0..=`top`.
 fn share(taken: i64, all: i64, top: i64) -> i64 {
     if taken >= all {
         return top;

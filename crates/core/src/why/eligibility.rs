@@ -82,7 +82,7 @@ fn lingering(
             format!("{}{to_make_eligible}", delete.unwrap_or_default()),
         );
     }
-    let leaving = case.place.pods.iter().all(super::Standing::leaves);
+    let leaving = case.place.pods.iter().all(super::SurveyedPod::terminating);
     let then = if leaving {
         "its pod is being deleted"
     } else {

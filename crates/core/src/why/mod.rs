@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use crate::daemonset::NodeView;
 use crate::daemonset::fit::{Fit, Rules};
-use crate::daemonset::survey::{Ground, Place, Standing, Survey, survey};
+use crate::daemonset::survey::{Input, Survey, SurveyedNode, SurveyedPod, survey};
 use answer::Finding;
 
 /// The input of the answer for one node.
@@ -43,7 +43,7 @@ struct Case<'a> {
     /// The nodes that use up the rollout budget.
     busy: &'a [&'a str],
     name: &'a str,
-    place: &'a Place<'a>,
+    place: &'a SurveyedNode<'a>,
 }
 
 impl<'a> Case<'a> {
@@ -51,14 +51,14 @@ impl<'a> Case<'a> {
         self.place.node.map(|index| &self.snapshot.nodes[index])
     }
 
-    fn pod(&self, standing: &Standing<'_>) -> &'a PodSnapshot {
+    fn pod(&self, standing: &SurveyedPod<'_>) -> &'a PodSnapshot {
         &self.snapshot.pods[standing.index]
     }
 
     /// The pod that decides the verdict: an available one, else one that is not being deleted, else a new one,
     /// else the oldest.
-    fn decisive(&self) -> Option<&'a Standing<'a>> {
-        let rank = |s: &&Standing<'_>| (s.leaves(), !s.available, !s.updated);
+    fn decisive(&self) -> Option<&'a SurveyedPod<'a>> {
+        let rank = |s: &&SurveyedPod<'_>| (s.terminating(), !s.available, !s.updated);
         self.place.pods.iter().min_by_key(rank)
     }
 }
@@ -67,30 +67,30 @@ impl<'a> Case<'a> {
 pub fn explain(snapshot: &Snapshot) -> Answer {
     let views: Vec<NodeView> = snapshot.nodes.iter().map(|n| n.view.clone()).collect();
     let pods: Vec<_> = snapshot.pods.iter().map(|p| p.view.clone()).collect();
-    let mut survey = survey(&Ground {
+    let mut survey = survey(&Input {
         daemon_set: &snapshot.daemon_set,
         nodes: &views,
         pods: &pods,
         revisions: &snapshot.revisions,
-        now: snapshot.now.as_secs(),
+        now: snapshot.now,
     });
     if !snapshot.nodes_known {
         assume_nodes(&mut survey);
     }
     if let Some(asked) = &snapshot.only {
-        survey.places.entry(asked.as_str().into()).or_default();
+        survey.nodes.entry(asked.as_str().into()).or_default();
     }
     let rules = Rules::of_template(&snapshot.daemon_set.template);
     let asked = |name: &&Arc<str>| snapshot.only.as_deref().is_none_or(|only| only == &***name);
     let busy = rollout::busy(snapshot, &survey);
-    let nodes = survey.places.keys().filter(asked).map(|name| {
+    let nodes = survey.nodes.keys().filter(asked).map(|name| {
         let case = Case {
             snapshot,
             survey: &survey,
             rules: &rules,
             busy: &busy,
             name,
-            place: &survey.places[name],
+            place: &survey.nodes[name],
         };
         node_answer(&case)
     });
@@ -100,7 +100,7 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
 
 /// Without permission to list nodes, every node that a pod names is assumed to exist and to be eligible.
 fn assume_nodes(survey: &mut Survey<'_>) {
-    for place in survey.places.values_mut() {
+    for place in survey.nodes.values_mut() {
         place.fit = Some(Fit {
             run: true,
             keep: true,
@@ -137,7 +137,7 @@ fn find(case: &Case<'_>) -> Finding {
     let Some(standing) = case.decisive() else {
         return missing_pod::find(case);
     };
-    if standing.available && !standing.leaves() {
+    if standing.available && !standing.terminating() {
         return rollout::find(case, standing);
     }
     pod::find(case, standing)
@@ -146,8 +146,8 @@ fn find(case: &Case<'_>) -> Finding {
 /// Further observations about a node.
 fn remarks(case: &Case<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
-    let staying = case.place.pods.iter().filter(|s| !s.leaves()).count();
-    let doomed = case.place.pods.iter().filter(|s| s.doomed).count();
+    let staying = case.place.pods.iter().filter(|s| !s.terminating()).count();
+    let doomed = case.place.pods.iter().filter(|s| s.to_delete).count();
     if staying > 1 && doomed > 0 {
         remarks.push(format!(
             "{staying} of its pods are here; the controller deletes {doomed} of them"

@@ -8,21 +8,21 @@ use kennel_types::{Condition, ConditionType, ContainerStatus, Timestamp};
 
 use super::answer::{Cause, ContainerAnswer, Finding, PodAnswer};
 use super::duration::human_duration;
-use super::{Case, NodeSnapshot, PodSnapshot, Standing, container, unscheduled};
+use super::{Case, NodeSnapshot, PodSnapshot, SurveyedPod, container, unscheduled};
 use crate::daemonset::view::Phase;
 
 /// A deletion takes too long when the grace period ended this many milliseconds ago.
 const OVERDUE_MILLIS: i64 = 30_000;
 
-pub(super) fn find(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
+pub(super) fn find(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
     let pod = case.pod(standing);
     let mut finding = first_cause(case, standing, pod);
     finding.pod = Some(standing.pod.name.to_string());
     finding
 }
 
-fn first_cause(case: &Case<'_>, standing: &Standing<'_>, pod: &PodSnapshot) -> Finding {
-    if standing.leaves() {
+fn first_cause(case: &Case<'_>, standing: &SurveyedPod<'_>, pod: &PodSnapshot) -> Finding {
+    if standing.terminating() {
         return terminating(case, pod);
     }
     if pod.view.terminal() {
@@ -100,15 +100,14 @@ fn finished(pod: &PodSnapshot) -> Finding {
 }
 
 /// The cause when no container explains it.
-fn after_containers(case: &Case<'_>, standing: &Standing<'_>, pod: &PodSnapshot) -> Finding {
+fn after_containers(case: &Case<'_>, standing: &SurveyedPod<'_>, pod: &PodSnapshot) -> Finding {
     let set = &case.snapshot.daemon_set;
     if let Some(since) = standing.pod.ready_since {
         let message = format!(
             "it is ready and becomes available after minReadySeconds ({}s)",
             set.min_ready_seconds
         );
-        return Finding::missing(Cause::MinReadySeconds, message)
-            .since(Some(Timestamp::from_secs(since)));
+        return Finding::missing(Cause::MinReadySeconds, message).since(Some(since));
     }
     let status = &pod.object.status;
     let mut gates = pod.object.spec.readiness_gates.iter();
@@ -127,7 +126,7 @@ fn after_containers(case: &Case<'_>, standing: &Standing<'_>, pod: &PodSnapshot)
         .since(ready.and_then(|ready| ready.last_transition_time))
 }
 
-pub(super) fn describe(case: &Case<'_>, standing: &Standing<'_>) -> PodAnswer {
+pub(super) fn describe(case: &Case<'_>, standing: &SurveyedPod<'_>) -> PodAnswer {
     let pod = case.pod(standing);
     let status = &pod.object.status;
     let one = |init: bool| {
@@ -147,7 +146,7 @@ pub(super) fn describe(case: &Case<'_>, standing: &Standing<'_>) -> PodAnswer {
         ready: pod.view.ready_since.is_some(),
         available: standing.available,
         updated: standing.updated,
-        terminating: standing.leaves(),
+        terminating: standing.terminating(),
         created: pod.created(),
         containers: containers.collect(),
     }

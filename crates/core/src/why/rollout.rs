@@ -1,25 +1,29 @@
 //! Nodes with an available pod: of the current template, or of an old one and what its update waits for.
 
 use super::answer::{Cause, Finding, Note, Verdict};
-use super::{Case, Snapshot, Standing, pod};
-use crate::daemonset::survey::{Survey, Turn};
+use super::{Case, Snapshot, SurveyedPod, pod};
+use crate::daemonset::survey::{RolloutTurn, Survey};
 use crate::daemonset::view::Strategy;
 
 /// How many of the nodes that use up the rollout budget are named.
 const NAMED: usize = 3;
 
-pub(super) fn find(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
+pub(super) fn find(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
     let mut finding = template_finding(case, standing);
     finding.pod = Some(standing.pod.name.to_string());
     finding
 }
 
-fn template_finding(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
+fn template_finding(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
     let runs = |cause, message: String| Finding::new(Verdict::Runs, cause, message);
     if standing.updated {
         return runs(Cause::UpToDate, "runs".to_owned());
     }
-    let new = case.place.pods.iter().find(|s| s.updated && !s.leaves());
+    let new = case
+        .place
+        .pods
+        .iter()
+        .find(|s| s.updated && !s.terminating());
     if let Some(new) = new {
         let why = pod::find(case, new);
         let message = format!(
@@ -52,14 +56,14 @@ fn template_finding(case: &Case<'_>, standing: &Standing<'_>) -> Finding {
 /// The nodes that use up the rollout budget.
 pub(super) fn busy<'a>(snapshot: &Snapshot, survey: &'a Survey<'_>) -> Vec<&'a str> {
     let surges = snapshot.daemon_set.strategy.surges();
-    let counts = |place: &super::Place<'_>| {
+    let counts = |place: &super::SurveyedNode<'_>| {
         if surges {
             place.counts_surge
         } else {
             place.counts_unavailable
         }
     };
-    let busy = survey.places.iter().filter(|(_, place)| counts(place));
+    let busy = survey.nodes.iter().filter(|(_, place)| counts(place));
     busy.map(|(name, _)| &**name).collect()
 }
 
@@ -70,7 +74,7 @@ fn waiting(case: &Case<'_>, (unavailable, surge): (i64, i64)) -> Finding {
         (unavailable, "maxUnavailable", "without an available pod")
     };
     let count = i64::try_from(case.busy.len()).unwrap_or(i64::MAX);
-    let message = if case.place.turn == Turn::Waits && count >= allowed {
+    let message = if case.place.turn == RolloutTurn::AwaitsBudget && count >= allowed {
         format!(
             "runs the old template and waits for its turn: {limit} allows {allowed} {} {what}, \
              and that is {}",

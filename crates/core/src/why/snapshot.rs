@@ -58,7 +58,7 @@ pub struct PodSnapshot {
 
 impl PodSnapshot {
     pub(super) fn created(&self) -> Timestamp {
-        Timestamp::from_secs(self.view.created)
+        self.view.created
     }
 }
 

@@ -6,22 +6,22 @@ use kennel_types::{Condition, ConditionType};
 use super::Case;
 use super::answer::{Cause, Finding};
 use super::snapshot::PodSnapshot;
-use crate::schedule::{Demand, Machine, Obstacle, obstacles};
+use crate::schedule::{NodeInfo, Obstacle, PodRequirements, obstacles};
 
 /// A node, the pods on it, and the pod that does not fit.
 #[derive(Clone, Debug)]
 pub struct NodeOccupancy {
-    pub machine: Machine,
+    pub machine: NodeInfo,
     pub pods: Vec<OccupyingPod>,
     /// Of the pod that does not fit.
-    pub demand: Demand,
+    pub demand: PodRequirements,
 }
 
 #[derive(Clone, Debug)]
 pub struct OccupyingPod {
     /// Namespace and name.
     pub name: String,
-    pub demand: Demand,
+    pub demand: PodRequirements,
 }
 
 pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Finding {

@@ -6,7 +6,7 @@
 use anyhow::Context as _;
 use kennel_control::{informers, scheduler, view};
 use kennel_core::daemonset::DaemonSetView;
-use kennel_core::schedule::Machine;
+use kennel_core::schedule::NodeInfo;
 use kennel_core::why::{
     Cause, NodeOccupancy, NodeSnapshot, OccupyingPod, PodSnapshot, Snapshot, Verdict, explain,
 };
@@ -186,16 +186,16 @@ async fn pods_on_full_node(
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
         OccupyingPod {
             name: format!("{}/{}", part(&meta.namespace), part(&meta.name)),
-            demand: scheduler::demand(&other).0,
+            demand: scheduler::requirements(&other).0,
         }
     });
     Ok(Some(NodeOccupancy {
-        machine: Machine {
+        machine: NodeInfo {
             view: view::node(&node_object),
             allocatable: view::resources(&node_object.status.allocatable),
         },
         pods: others.collect(),
-        demand: scheduler::demand(&pod).0,
+        demand: scheduler::requirements(&pod).0,
     }))
 }
 

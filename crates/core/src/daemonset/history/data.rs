@@ -1,38 +1,38 @@
-//! What a revision keeps (rule 4.5): a strategic merge patch that restores the template.
+//! The data of a revision (rule 4.5): a strategic merge patch that restores the template.
 
 use serde_json::{Map, Value, json};
 
 use super::go;
 
-/// The data of a template as the API gave it, in upstream's exact bytes.
+/// The data for a template, in upstream's exact bytes.
 pub fn of_template(template: &Value) -> String {
     let mut inner = match template {
         Value::Object(members) => members.clone(),
         _ => Map::new(),
     };
-    forget_creation(&mut inner);
+    remove_null_creation_timestamp(&mut inner);
     inner.insert("$patch".to_owned(), "replace".into());
-    go::text(&json!({"spec": {"template": inner}}))
+    go::to_string(&json!({"spec": {"template": inner}}))
 }
 
-/// The form in which data of different writers can be compared: sorted and compact, without the
-/// null `creationTimestamp` that Kubernetes up to 1.33 wrote.
+/// A canonical form to compare the data of different writers: sorted and compact, without the null
+/// `creationTimestamp` that Kubernetes up to 1.33 wrote.
 pub fn canonical(data: &Value) -> String {
     let Some(Value::Object(template)) = data.pointer("/spec/template") else {
-        return go::text(data);
+        return go::to_string(data);
     };
     let metadata = template.get("metadata");
     if metadata.is_none_or(|metadata| metadata.get("creationTimestamp").is_none()) {
-        return go::text(data);
+        return go::to_string(data);
     }
     let mut data = data.clone();
     if let Some(Value::Object(template)) = data.pointer_mut("/spec/template") {
-        forget_creation(template);
+        remove_null_creation_timestamp(template);
     }
-    go::text(&data)
+    go::to_string(&data)
 }
 
-fn forget_creation(template: &mut Map<String, Value>) {
+fn remove_null_creation_timestamp(template: &mut Map<String, Value>) {
     if let Some(Value::Object(metadata)) = template.get_mut("metadata")
         && metadata
             .get("creationTimestamp")
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_5_data_of_another_writer_compares_by_its_meaning() {
+    fn s4_5_data_of_another_writer_compares_semantically() {
         let text =
             "{ \"spec\": {\"template\": {\"spec\": {\"a\": \"<\"}, \"$patch\": \"replace\"}}}";
         let theirs = canonical(&serde_json::from_str(text).unwrap());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_is_no_template_is_compared_as_it_is() {
+    fn data_without_a_template_is_compared_unchanged() {
         assert_eq!(canonical(&json!({"x": [1]})), r#"{"x":[1]}"#);
         assert_eq!(canonical(&Value::Null), "null");
     }

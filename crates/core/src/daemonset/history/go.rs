@@ -1,6 +1,6 @@
 //! JSON as Go's encoder writes it: compact, keys sorted, `<`, `>`, `&`, U+2028 and U+2029 escaped.
 //!
-//! Clients compare revisions byte by byte, and theirs come from Go.
+//! kubectl compares revisions byte by byte with what Go writes.
 
 use std::io::{self, Write};
 
@@ -8,15 +8,16 @@ use serde::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-/// Numbers below and from these on are written with an exponent.
+/// Numbers below the first and from the second on are written with an exponent.
 const EXPONENTS: (f64, f64) = (1e-6, 1e21);
 
-/// The text of a tree. Keys are sorted because maps of trees are.
-pub(super) fn text(tree: &Value) -> String {
+/// Serialises a value. Keys are sorted because `serde_json::Map` is.
+pub(super) fn to_string(value: &Value) -> String {
     let mut out = Vec::new();
-    tree.serialize(&mut Serializer::with_formatter(&mut out, Go))
-        .expect("a tree has string keys, and a Vec takes every write");
-    String::from_utf8(out).expect("JSON text is made of strings and ASCII")
+    value
+        .serialize(&mut Serializer::with_formatter(&mut out, Go))
+        .expect("JSON values have string keys, and writing to a Vec does not fail");
+    String::from_utf8(out).expect("serde_json writes UTF-8")
 }
 
 struct Go;
@@ -39,10 +40,10 @@ impl Formatter for Go {
         let escaped = |c: char| matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}');
         let mut rest = fragment;
         while let Some(at) = rest.find(escaped) {
-            let (plain, tail) = rest.split_at(at);
+            let (unescaped, tail) = rest.split_at(at);
             let mut characters = tail.chars();
             let code = characters.next().map_or(0, u32::from);
-            write!(writer, "{plain}\\u{code:04x}")?;
+            write!(writer, "{unescaped}\\u{code:04x}")?;
             rest = characters.as_str();
         }
         writer.write_all(rest.as_bytes())
@@ -54,8 +55,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(tree: &Value, expected: &str) {
-        assert_eq!(text(tree), expected);
+    fn check(value: &Value, expected: &str) {
+        assert_eq!(to_string(value), expected);
     }
 
     #[test]

@@ -1,12 +1,11 @@
-//! Revision history (spec §4): a DaemonSet's templates, kept as ControllerRevisions.
+//! Revision history (rule 4): a DaemonSet's templates, stored as ControllerRevisions.
 //!
 //! ```text
 //!   template ─▶ data (the bytes) ─▶ name (hash, collisions) ─▶ object (what to create)
-//!   claimed revisions ─▶ reconcile (which is current, what to write) ─▶ prune (what to forget)
+//!   claimed revisions ─▶ reconcile (which is current, what to write) ─▶ prune (what to delete)
 //! ```
 //!
-//! Pure functions from what is to what should be. Claiming (rule 4.1) follows the rules of pods and
-//! is not done here; nothing is written here either.
+//! Pure functions; the planner claims revisions (rule 4.1) and requests the writes.
 
 pub mod data;
 mod go;
@@ -23,31 +22,24 @@ pub use reconcile::{Reconciled, Step, reconcile};
 
 use super::HASH_LABEL;
 
-/// A ControllerRevision, as far as the rules read it.
+/// The fields of a ControllerRevision that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
-    /// Namespace.
     pub namespace: Arc<str>,
-    /// Name.
     pub name: Arc<str>,
-    /// Which of all objects that ever had this name it is.
     pub uid: Arc<str>,
-    /// The uid of the controller that owns it.
+    /// The uid of the DaemonSet that is its controller.
     pub controller: Option<Arc<str>>,
-    /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Its number: the highest is the newest.
+    /// The highest is the newest.
     pub revision: i64,
-    /// What it keeps, in the form that [`data::canonical`] gives it. It is for comparing: the bytes
-    /// that the API holds are never written again.
+    /// Its data in [`data::canonical`] form, for comparison only: the API's bytes are never written back.
     pub data: Arc<str>,
-    /// Being deleted.
     pub terminating: bool,
 }
 
 impl Revision {
-    /// What pods of this revision carry as hash: its label, or its own name while it has none
-    /// (rule 4.2).
+    /// The hash label of its pods: that of the revision, or its own name while it has none (rule 4.2).
     pub fn hash(&self) -> &str {
         self.labels
             .get(HASH_LABEL)
@@ -59,7 +51,7 @@ impl Revision {
 mod fixtures {
     use super::*;
 
-    /// A revision of number `revision` with this data and a hash label like its name.
+    /// A revision with the hash label `hash-<name>`.
     pub(super) fn revision(name: &str, revision: i64, data: &str) -> Revision {
         Revision {
             namespace: "ns".into(),

@@ -1,14 +1,13 @@
-//! What a revision is called (rules 4.6 and 4.6.1), and what to do when the name is taken (4.6.2).
+//! The name of a revision (rules 4.6 and 4.6.1), and what to do when it is taken (rule 4.6.2).
 //!
-//! The hash is opaque: other controllers hash differently, and identity is decided by the data.
+//! The hash is opaque: other controllers hash differently, and the data decides whether revisions are equal.
 
 use sha2::{Digest, Sha256};
 
-/// Stands for the digits 0 to 9 in a hash: neither vowels nor digits that look like letters.
+/// Replaces the digits 0 to 9 in a hash: no vowels, and no digits that look like letters.
 const LETTERS: &[u8; 10] = b"456789bcdf";
 
-/// A short name for a revision's data: the same for the same data and collision count, safe in names
-/// and labels.
+/// The hash of a revision's data and collision count, safe in names and labels.
 pub fn hash(data: &str, collision_count: Option<i64>) -> String {
     let mut hasher = Sha256::new();
     hasher.update(data);
@@ -22,33 +21,29 @@ pub fn hash(data: &str, collision_count: Option<i64>) -> String {
     digits.into_iter().map(letter).collect()
 }
 
-/// The name of a DaemonSet's revision.
 pub fn name(daemon_set: &str, hash: &str) -> String {
     format!("{daemon_set}-{hash}")
 }
 
-/// What it means that a revision could not be created because its name is taken.
+/// Why a revision's name is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// The one that has the name keeps the same data: it is the current one.
+    /// The revision of that name has the same data: it is the current one.
     Same,
-    /// It keeps something else, but the DaemonSet we decided by is old news: look again.
+    /// It has other data, but our view of the DaemonSet is stale: retry.
     Stale,
-    /// A true collision: count it in the DaemonSet's status, and the next hash differs.
-    Collision {
-        /// The collision count to write.
-        count: i64,
-    },
+    /// A hash collision: increment the count in the DaemonSet's status, so that the next hash differs.
+    Collision { count: i64 },
 }
 
-/// Judges a taken name, from live reads of its holder and of the DaemonSet (rule 4.6.2).
+/// Tells why a name is taken, from live reads of that revision and of the DaemonSet (rule 4.6.2).
 pub fn taken(
     wanted_data: &str,
-    holder_data: &str,
+    existing_data: &str,
     known_count: Option<i64>,
     live_count: Option<i64>,
 ) -> Taken {
-    if wanted_data == holder_data {
+    if wanted_data == existing_data {
         return Taken::Same;
     }
     if known_count != live_count {
@@ -64,16 +59,16 @@ mod tests {
 
     #[test]
     fn s4_6_1_the_hash_depends_on_data_and_collisions_and_nothing_else() {
-        let plain = hash("a", None);
-        assert_eq!(plain, hash("a", None));
-        assert_ne!(plain, hash("b", None));
-        assert_ne!(plain, hash("a", Some(0)));
+        let base = hash("a", None);
+        assert_eq!(base, hash("a", None));
+        assert_ne!(base, hash("b", None));
+        assert_ne!(base, hash("a", Some(0)));
         assert_ne!(hash("a", Some(1)), hash("a", Some(2)));
     }
 
     #[test]
     fn s4_6_1_hashes_never_change_from_version_to_version() {
-        // A different hash would be a new revision of every DaemonSet after an upgrade.
+        // A different hash would give every DaemonSet a new revision after an upgrade.
         assert_eq!(hash("{}", None), "6c85fb9b7b");
         assert_eq!(hash("{}", Some(1)), "6f5f574f98");
     }

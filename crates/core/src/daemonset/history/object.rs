@@ -1,6 +1,4 @@
-//! The ControllerRevision to create (rule 4.6), as the text of its JSON.
-//!
-//! Text and not a tree, because the data has to arrive byte for byte.
+//! The ControllerRevision to create (rule 4.6), as JSON text: the data must be sent byte for byte.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +9,20 @@ use serde_json::{Value, json};
 use super::super::HASH_LABEL;
 use super::name::name;
 
-/// What a new revision is made from.
+/// The inputs of a new revision.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
-    /// Namespace of the DaemonSet.
     pub namespace: &'a str,
-    /// Its name.
+    /// The DaemonSet's name.
     pub daemon_set: &'a str,
-    /// Its uid.
+    /// The DaemonSet's uid.
     pub uid: &'a str,
-    /// All its annotations: the reason of the change travels in one of them.
+    /// All annotations of the DaemonSet; the change cause is one of them.
     pub annotations: &'a BTreeMap<String, String>,
-    /// Its template.
     pub template: &'a Value,
-    /// What the revision keeps, from [`of_template`](super::data::of_template).
+    /// From [`of_template`](super::data::of_template).
     pub data: &'a str,
-    /// What pods of the revision carry.
     pub hash: &'a str,
-    /// The revision's number.
     pub revision: i64,
 }
 
@@ -42,9 +36,9 @@ struct Object<'a> {
     revision: i64,
 }
 
-/// The body of the request that creates the revision. Nothing, if the data is no JSON.
-pub fn body(parts: Parts<'_>) -> Option<String> {
-    let data: &RawValue = serde_json::from_str(parts.data).ok()?;
+/// The body of the request that creates the revision.
+pub fn body(parts: Parts<'_>) -> String {
+    let data: &RawValue = serde_json::from_str(parts.data).expect("the data of a template is JSON");
     let object = Object {
         api_version: "apps/v1",
         kind: "ControllerRevision",
@@ -52,7 +46,7 @@ pub fn body(parts: Parts<'_>) -> Option<String> {
         data,
         revision: parts.revision,
     };
-    serde_json::to_string(&object).ok()
+    serde_json::to_string(&object).expect("its keys are strings")
 }
 
 fn metadata(parts: Parts<'_>) -> Value {
@@ -86,7 +80,7 @@ mod tests {
     use super::super::data::of_template;
     use super::*;
 
-    fn made(template: &Value, annotations: &[(&str, &str)]) -> String {
+    fn render(template: &Value, annotations: &[(&str, &str)]) -> String {
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
         let annotations = annotations.iter().map(own).collect();
         let data = of_template(template);
@@ -100,13 +94,13 @@ mod tests {
             hash: "5d8b",
             revision: 3,
         };
-        body(parts).unwrap()
+        body(parts)
     }
 
     #[test]
     fn s4_6_labels_annotations_owner_and_number() {
         let template = json!({"metadata": {"labels": {"app": "x", HASH_LABEL: "user"}}});
-        let text = made(&template, &[("kubernetes.io/change-cause", "why")]);
+        let text = render(&template, &[("kubernetes.io/change-cause", "why")]);
         let object: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
             object,
@@ -127,7 +121,7 @@ mod tests {
     #[test]
     fn s4_5_the_data_travels_byte_for_byte() {
         let template = json!({"spec": {"containers": [{"args": ["<&>\u{2028}"]}]}});
-        let text = made(&template, &[]);
+        let text = render(&template, &[]);
         let data = of_template(&template);
         assert!(data.contains("\\u003c\\u0026\\u003e\\u2028"), "{data}");
         assert!(text.contains(&format!("\"data\":{data}")), "{text}");

@@ -1,17 +1,17 @@
-//! Which old revisions to forget (rule 4.7).
+//! Which old revisions to delete (rule 4.7).
 
 use super::Revision;
 
-/// The revisions to delete, lowest number first: as many as there are beyond the limit, leaving out
-/// those whose hash a pod still carries. `old` is in ascending order, without the current one.
+/// The revisions to delete, lowest number first: as many as exceed the limit, skipping those whose hash a pod still
+/// carries. `old` is in ascending order, without the current one.
 pub fn prune<'a>(
     old: &[&'a Revision],
     limit: usize,
     in_use: impl Fn(&str) -> bool,
 ) -> Vec<&'a Revision> {
-    let beyond = old.len().saturating_sub(limit);
+    let excess = old.len().saturating_sub(limit);
     let unused = old.iter().filter(|revision| !in_use(revision.hash()));
-    unused.take(beyond).copied().collect()
+    unused.take(excess).copied().collect()
 }
 
 #[cfg(test)]
@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_7_the_oldest_beyond_the_limit_go() {
+    fn s4_7_the_oldest_beyond_the_limit_are_deleted() {
         check(10, &[], &[]);
         check(4, &[], &[]);
         check(3, &[], &["r1"]);
@@ -36,13 +36,13 @@ mod tests {
     }
 
     #[test]
-    fn s4_7_what_a_pod_carries_stays_and_the_next_goes_instead() {
+    fn s4_7_a_revision_in_use_stays_and_the_next_is_deleted_instead() {
         check(3, &["hash-r1"], &["r2"]);
         check(2, &["hash-r1", "hash-r3"], &["r2", "r4"]);
     }
 
     #[test]
-    fn s4_7_what_is_kept_for_its_pods_may_exceed_the_limit() {
+    fn s4_7_revisions_in_use_may_exceed_the_limit() {
         check(1, &["hash-r1", "hash-r2", "hash-r3"], &["r4"]);
         check(0, &["hash-r1", "hash-r2", "hash-r3", "hash-r4"], &[]);
     }

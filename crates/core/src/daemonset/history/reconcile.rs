@@ -12,58 +12,43 @@ use super::Revision;
 pub enum Step {
     /// Give a revision the hash label that it lacks (rule 4.2).
     Label {
-        /// The revision's name.
         name: Arc<str>,
-        /// Its uid.
         uid: Arc<str>,
-        /// The label's value.
         hash: Arc<str>,
     },
     /// Create the current revision, with this number.
-    Create {
-        /// Its number.
-        revision: i64,
-    },
-    /// Number an existing revision anew, because its template is the present one again.
+    Create { revision: i64 },
+    /// Renumber an existing revision, because its template is the current one again.
     Renumber {
-        /// The revision's name.
         name: Arc<str>,
-        /// Its uid.
         uid: Arc<str>,
-        /// Its new number.
         revision: i64,
     },
-    /// Give the pods that carry a duplicate's hash the kept one's, then delete the duplicate.
+    /// Relabel the pods of a duplicate with the hash of the kept revision, then delete the duplicate.
     Merge {
-        /// The duplicate's name.
         name: Arc<str>,
-        /// Its uid.
         uid: Arc<str>,
-        /// The hash that its pods carry.
         from: Arc<str>,
-        /// The hash of the one that is kept.
         to: Arc<str>,
     },
 }
 
-/// What came of it.
+/// The result of [`reconcile`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reconciled<'a> {
-    /// The current revision; none if it is to be created.
+    /// `None` if it has to be created.
     pub current: Option<&'a Revision>,
-    /// All that keep something else, in ascending order.
+    /// All revisions with other data, in ascending order.
     pub old: Vec<&'a Revision>,
-    /// What to write.
     pub steps: Vec<Step>,
 }
 
-/// Compares the claimed revisions with the data of the present template.
+/// Compares the claimed revisions with the data of the current template.
 ///
-/// Upstream gives *all* pods of the DaemonSet the kept hash when it merges duplicates, so that pods
-/// of older templates look up to date and their rollout stops (a quirk of rule 4.8). Here only those
-/// of the duplicates get it.
+/// When upstream merges duplicates it relabels *all* pods of the DaemonSet, so that pods of older templates look updated
+/// and the rollout stops (a quirk of rule 4.8). Here only the pods of the duplicates are relabelled.
 pub fn reconcile<'a>(data: &str, claimed: &'a [Revision]) -> Reconciled<'a> {
-    let sorted = each_once(claimed);
+    let sorted = sorted_unique(claimed);
     let mut steps: Vec<Step> = sorted.iter().filter_map(|r| label(r)).collect();
     let (mut same, old): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|r| &*r.data == data);
     let next = old.iter().map(|r| r.revision).fold(0, i64::max) + 1;
@@ -88,9 +73,9 @@ pub fn reconcile<'a>(data: &str, claimed: &'a [Revision]) -> Reconciled<'a> {
     }
 }
 
-/// The revisions in ascending order. One that is given twice, as it was and as it was written since, is
-/// one all the same: the higher number is the newer news.
-fn each_once(claimed: &[Revision]) -> Vec<&Revision> {
+/// The revisions in ascending order. Of a revision that occurs twice, before and after it was renumbered, the one with
+/// the higher number is newer and kept.
+fn sorted_unique(claimed: &[Revision]) -> Vec<&Revision> {
     let mut sorted: Vec<&Revision> = claimed.iter().collect();
     sorted.sort_by_key(|revision| Reverse((revision.revision, &revision.name)));
     let mut known = BTreeSet::new();

@@ -1,159 +1,156 @@
-//! Whose pod it is (rule 3.2): putting pods into slots, adopting orphans, letting strays go.
+//! Claims pods (rule 3.2): assigns each pod to a DaemonSet and a slot, adopts orphans and releases strays.
 
 use std::sync::Arc;
 
+use kennel_types::Timestamp;
+
 use super::super::event::{Object, Write};
-use super::super::wait::Wait;
-use super::ended::Pending;
-use super::pods::{Claim, NOBODY, PodId, PodWrite};
-use super::sets::SetId;
-use super::timers::Look;
-use super::{Millis, Planner};
+use super::super::expectation::Expectation;
+use super::super::ids::{PodId, SetId};
+use super::Planner;
+use super::pods::{Claim, PodWrite};
+use super::timers::Recheck;
+use super::write_results::PendingWrite;
 
 impl Planner {
     /// All pods that a DaemonSet owns or might adopt.
-    pub(super) fn pods_around(&self, set: SetId) -> Vec<PodId> {
-        let Some(known) = self.sets.get(set) else {
-            return Vec::new();
-        };
-        let mut pods = self.pods.owned_by(&known.reference.uid).to_vec();
-        pods.extend(self.pods.orphans_in(&known.reference.namespace));
+    pub(super) fn claimable_pods(&self, set: SetId) -> Vec<PodId> {
+        let reference = &self.sets[set].reference;
+        let mut pods = self.pods.owned_by(&reference.uid).to_vec();
+        pods.extend(self.pods.orphans_in(&reference.namespace));
         pods
     }
 
-    /// Its selector is new, or it is: looks again at the pods it may claim.
-    pub(super) fn reclaim_around(&mut self, set: SetId) {
-        for pod in self.pods_around(set) {
-            self.reclaim(pod, false);
+    /// Updates the claims of a DaemonSet that is new or whose selector has changed.
+    pub(super) fn update_claims_of_set(&mut self, set: SetId) {
+        for pod in self.claimable_pods(set) {
+            self.update_claim(pod, false);
         }
     }
 
-    /// What a pod is to whom.
-    fn claimant(&self, pod: PodId) -> (SetId, Claim) {
+    fn find_claim(&self, pod: PodId) -> (Option<SetId>, Claim) {
         let view = self.pods.view(pod);
         let found = match &view.controller {
-            Some(controller) => self.sets.number(controller).map(|set| {
-                let own = self.sets.get(set).is_some_and(|s| s.selects(&view.labels));
+            Some(controller) => self.sets.id(controller).map(|set| {
+                let own = self.sets[set].selects(&view.labels);
                 (set, if own { Claim::Member } else { Claim::Stray })
             }),
             None if view.terminating => None,
-            // If several want it, the first by name gets it (rule 3.2.7).
+            // If several DaemonSets match an orphan, the first by name adopts it (rule 3.2.7).
             None => {
-                let wants = |set: &SetId| {
-                    let known = self.sets.get(*set);
-                    known.is_some_and(|set| !set.idle() && set.selects(&view.labels))
+                let adopts = |set: &SetId| {
+                    let set = &self.sets[*set];
+                    !set.is_inactive() && set.selects(&view.labels)
                 };
-                let suitor = self.sets.in_namespace(&view.namespace).find(wants);
-                suitor.map(|set| (set, Claim::Orphan))
+                let first = self.sets.in_namespace(&view.namespace).find(adopts);
+                first.map(|set| (set, Claim::Orphan))
             }
         };
-        found.unwrap_or((NOBODY, Claim::None))
+        found.map_or((None, Claim::None), |(set, claim)| (Some(set), claim))
     }
 
-    /// Puts a pod where it belongs. `fresh`: it was not known before, so it answers a creation.
-    pub(super) fn reclaim(&mut self, pod: PodId, fresh: bool) {
-        let (set, claim) = self.claimant(pod);
+    /// Moves a pod to the DaemonSet and slot it belongs to. `is_new`: the pod was unknown, so it may be one that the
+    /// planner has created.
+    pub(super) fn update_claim(&mut self, pod: PodId, is_new: bool) {
+        let (set, claim) = self.find_claim(pod);
         let hot = *self.pods.hot(pod);
         if (hot.set, hot.claim) == (set, claim) {
             return;
         }
-        if hot.set != NOBODY {
-            self.unplace(pod);
-            self.pods.set_wait(pod, None);
+        if hot.set.is_some() {
+            self.remove_from_slot(pod);
+            self.pods.set_expectation(pod, None);
         }
         let hot = self.pods.hot_mut(pod);
         (hot.set, hot.claim) = (set, claim);
         let (node, hash) = (hot.node, hot.hash);
-        let Some(known) = self.sets.get_mut(set) else {
+        let Some(set) = set else {
             return;
         };
         if claim != Claim::Member {
-            known.claims.insert(pod);
-            self.touch(set);
+            self.sets[set].claims.insert(pod);
+            self.mark_for_sync(set);
         }
-        if node == NOBODY || claim == Claim::Stray {
-            return;
-        }
-        let Some(known) = self.sets.get_mut(set) else {
+        // A pod without a target node is in no slot (rule 2.6.2), nor is one that is to be released.
+        let Some(node) = node.filter(|_| claim != Claim::Stray) else {
             return;
         };
+        let known = &mut self.sets[set];
         if claim == Claim::Member {
             *known.hash_uses.entry(hash).or_default() += 1;
         }
-        let slot = known.slot(node);
-        let next = std::mem::replace(&mut slot.head, pod);
+        let next = known.slot(node).head.replace(pod);
         self.pods.hot_mut(pod).next = next;
-        if fresh && claim == Claim::Member {
-            self.forget_create(set, node);
+        if is_new && claim == Claim::Member {
+            self.clear_create_expectation(set, node);
         }
-        self.settle(set, node);
+        self.update_slot(set, node);
     }
 
-    /// Takes a pod out of its slot and its DaemonSet.
-    pub(super) fn unplace(&mut self, pod: PodId) {
+    /// Takes a pod out of its slot and its DaemonSet, if it has any.
+    pub(super) fn remove_from_slot(&mut self, pod: PodId) {
         let hot = *self.pods.hot(pod);
         let place = self.pods.hot_mut(pod);
-        (place.set, place.claim, place.next) = (NOBODY, Claim::None, NOBODY);
-        let Some(known) = self.sets.get_mut(hot.set) else {
+        (place.set, place.claim, place.next) = (None, Claim::None, None);
+        let Some(set) = hot.set else {
             return;
         };
+        let known = &mut self.sets[set];
         known.claims.remove(&pod);
-        if hot.node == NOBODY || !matches!(hot.claim, Claim::Member | Claim::Orphan) {
+        let Some(node) = hot.node.filter(|_| hot.claim != Claim::Stray) else {
             return;
-        }
-        if hot.claim == Claim::Member
-            && let Some(uses) = known.hash_uses.get_mut(&hot.hash)
-        {
+        };
+        if hot.claim == Claim::Member {
+            let uses = known.hash_uses.get_mut(&hot.hash);
+            let uses = uses.expect("the hash of every member with a target node is counted");
             *uses -= 1;
             if *uses == 0 {
                 known.hash_uses.remove(&hot.hash);
             }
         }
-        let slot = known.slot(hot.node);
-        if slot.head == pod {
+        let slot = known.slot(node);
+        if slot.head == Some(pod) {
             slot.head = hot.next;
         } else {
-            let mut at = slot.head;
-            while at != NOBODY && self.pods.hot(at).next != pod {
-                at = self.pods.hot(at).next;
+            let mut before = slot.head;
+            while let Some(at) = before
+                && self.pods.hot(at).next != Some(pod)
+            {
+                before = self.pods.hot(at).next;
             }
-            if at != NOBODY {
-                self.pods.hot_mut(at).next = hot.next;
-            }
+            let before = before.expect("a claimed pod with a target node is in its slot's list");
+            self.pods.hot_mut(before).next = hot.next;
         }
-        self.settle(hot.set, hot.node);
+        self.update_slot(set, node);
     }
 
-    /// A claim has failed some time ago.
-    pub(super) fn claim_again(&mut self, pod: PodId) {
-        let Some(hot) = self.pods.hot.get(pod as usize).copied() else {
-            return;
-        };
-        if let Some(known) = self.sets.get_mut(hot.set)
+    /// Retries an adoption or release that has failed. The pod may be gone or claimed otherwise by now.
+    pub(super) fn retry_claim(&mut self, pod: PodId) {
+        let hot = *self.pods.hot(pod);
+        if let Some(set) = hot.set
             && matches!(hot.claim, Claim::Orphan | Claim::Stray)
         {
-            known.claims.insert(pod);
-            self.touch(hot.set);
+            self.sets[set].claims.insert(pod);
+            self.mark_for_sync(set);
         }
     }
 
-    /// Adopts and releases what waits for it.
-    pub(super) fn drain_claims(&mut self, set: SetId) {
-        let Some(known) = self.sets.get_mut(set) else {
-            return;
-        };
-        for pod in std::mem::take(&mut known.claims) {
-            let held = self.pods.wait(pod).map(|(_, wait)| wait);
-            if held.is_some_and(|wait| wait.holds(self.now)) {
+    /// Requests the adoptions and releases that are due.
+    pub(super) fn dispatch_claims(&mut self, set: SetId) {
+        for pod in std::mem::take(&mut self.sets[set].claims) {
+            let earlier = self.pods.expectation(pod).map(|(_, earlier)| earlier);
+            if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {
                 continue;
             }
-            let make = match self.pods.hot(pod).claim {
+            let write = match self.pods.hot(pod).claim {
                 Claim::Orphan => Write::AdoptPod,
                 Claim::Stray => Write::ReleasePod,
-                Claim::Member | Claim::None => continue,
+                Claim::Member | Claim::None => {
+                    unreachable!("leaving a claim removes the pod from the list")
+                }
             };
             let object = self.object(pod);
-            self.write_pod(set, pod, PodWrite::Claim, make(object));
+            self.write_pod(set, pod, PodWrite::Claim, write(object));
         }
     }
 
@@ -165,33 +162,36 @@ impl Planner {
         }
     }
 
-    /// Asks for a write to a pod, and looks again when it should have shown.
+    /// Requests a write to a pod, and a check for when it should have shown.
     pub(super) fn write_pod(&mut self, set: SetId, pod: PodId, kind: PodWrite, write: Write) {
-        let Some(known) = self.sets.get(set) else {
-            return;
-        };
-        let reference = known.reference.clone();
-        let before = self.pods.wait(pod).filter(|(old, _)| *old == kind);
-        let ticket = self.ticket();
-        let wait = Wait::asked(self.now, ticket, before.map(|(_, wait)| wait));
-        self.pods.set_wait(pod, Some((kind, wait)));
-        self.look_at_pod(set, pod, kind, wait.until);
-        let pending = Pending::Pod {
+        let reference = self.sets[set].reference.clone();
+        let earlier = self.pods.expectation(pod).filter(|(old, _)| *old == kind);
+        let ticket = self.next_ticket();
+        let expectation = Expectation::new(self.now, ticket, earlier.map(|(_, earlier)| earlier));
+        self.pods.set_expectation(pod, Some((kind, expectation)));
+        self.recheck_pod_write(set, pod, kind, expectation.until);
+        let pending = PendingWrite::Pod {
             set,
             daemon_set: Arc::clone(&reference),
             pod,
             name: self.pods.view(pod).name.clone(),
             kind,
         };
-        self.ask(ticket, &reference, write, pending);
+        self.request(ticket, &reference, write, pending);
     }
 
-    /// Looks again at what was asked for. Slots look after the deletion of their pods themselves.
-    pub(super) fn look_at_pod(&mut self, set: SetId, pod: PodId, kind: PodWrite, at: Millis) {
+    /// Sets the timer for a write to a pod. Deletions need none: the decision about the slot has one.
+    pub(super) fn recheck_pod_write(
+        &mut self,
+        set: SetId,
+        pod: PodId,
+        kind: PodWrite,
+        at: Timestamp,
+    ) {
         match kind {
             PodWrite::Delete => {}
-            PodWrite::Claim => self.timers.at(at, Look::Pod(pod)),
-            PodWrite::Relabel => self.look_at_history(set, at),
+            PodWrite::Claim => self.timers.at(at, Recheck::Claim(pod)),
+            PodWrite::Relabel => self.recheck_history(set, at),
         }
     }
 }

@@ -1,78 +1,80 @@
 //! The planner: events in, actions out.
 //!
 //! ```text
-//!   see: DaemonSets, nodes, pods, revisions find their slots
-//!    └▶ settle: a slot's share of the numbers, its places in the queues   (one slot per event)
-//!   past: which revision is the present one; nothing is done before that is known
-//!   drain: what the queues, the budgets and the throttle allow is asked for
-//!   ended: how a write ended
+//!   handlers: DaemonSets, nodes, pods; claim: which slot a pod belongs to
+//!    └▶ slot_update: a slot's part of the totals, its places in the queues   (one slot per event)
+//!   revision_history: which revision is current; nothing else is done before that is known
+//!   dispatch: requests what the queues hold, as far as budgets and the throttle allow
+//!   write_results: the results of the requested writes
 //! ```
 //!
-//! It keeps one slot per (DaemonSet, node) and sums over them as it goes, so that a pod's event costs
-//! the same in any cluster. It performs nothing itself and knows the time only from what it is told.
+//! It keeps one slot per (DaemonSet, node) and updates the totals over them incrementally, so that a pod event costs the
+//! same in a cluster of any size. It performs no I/O and reads no clock: callers pass the time in.
 
-mod chunks;
+mod chunked_vec;
 mod claim;
-mod drain;
-mod ended;
+mod dispatch;
+mod handlers;
 mod nodes;
-mod past;
 mod pods;
-mod see;
+mod revision_history;
 mod sets;
-mod settle;
 mod slot;
+mod slot_update;
 mod symbols;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod uids;
+mod uid_index;
+mod write_results;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::event::{Action, Event, Millis, Note, SetRef, Ticket, Write};
-use super::member::Member;
+use kennel_types::Timestamp;
+
+use super::decision::Member;
+use super::event::{Action, Event, Note, SetRef, Ticket, Write};
+use super::ids::{NodeId, SetId};
 use super::options::Options;
 use super::status::Counters;
 use super::view::DaemonSetView;
-use ended::Pending;
 use nodes::Nodes;
-use past::Revisions;
 use pods::Pods;
-use sets::{SetId, Sets};
+use revision_history::Revisions;
+use sets::Sets;
 use symbols::Symbols;
-use timers::{Look, Timers};
+use timers::{Recheck, Timers};
+use write_results::PendingWrite;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Planner {
     options: Options,
     synced: bool,
-    now: Millis,
+    now: Timestamp,
     symbols: Symbols,
     nodes: Nodes,
     pods: Pods,
     sets: Sets,
     revisions: Revisions,
     timers: Timers,
-    /// Writes that have not ended.
-    pending: HashMap<Ticket, Pending>,
+    pending: HashMap<Ticket, PendingWrite>,
     last_ticket: u64,
-    /// DaemonSets whose history has duplicates: looked at in each step until they are gone.
+    /// DaemonSets with duplicate revisions: their history is checked in each step until the duplicates are gone.
     merging: BTreeSet<SetId>,
-    /// DaemonSets to finish in this step.
-    touched: Vec<SetId>,
+    /// DaemonSets to sync at the end of this step.
+    marked: Vec<SetId>,
     actions: Vec<Action>,
-    /// For gathering the pods of a slot without allocating.
+    /// Reused for the members of a slot, to avoid allocations.
     scratch: Vec<Member>,
-    /// How often a node was judged because of its own event.
+    /// How often a node event has evaluated the fit of a node.
     #[cfg(test)]
-    judged: u64,
+    fits_evaluated: u64,
 }
 
 impl Planner {
-    /// A planner that knows nothing yet, and will not act before [`Event::Synced`].
+    /// A planner that requests nothing before [`Event::Synced`].
     pub fn new(options: Options) -> Self {
         Self {
             options,
@@ -80,119 +82,123 @@ impl Planner {
         }
     }
 
-    /// Takes one event. What follows from it is in [`take_actions`](Self::take_actions).
-    pub fn apply(&mut self, now: Millis, event: Event) {
+    /// Handles one event; [`take_actions`](Self::take_actions) returns what follows from it.
+    pub fn apply(&mut self, now: Timestamp, event: Event) {
         self.now = self.now.max(now);
-        self.look();
+        self.fire_timers();
         match event {
-            Event::Synced => self.start(),
-            Event::DaemonSet(view) => self.saw_set(view),
-            Event::DaemonSetGone(uid) => self.lost_set(&uid),
-            Event::Node(view) => self.saw_node(view),
-            Event::NodeGone(name) => self.lost_node(&name),
-            Event::Pod(view) => self.saw_pod(view),
-            Event::PodGone(uid) => self.lost_pod(&uid),
-            Event::Revision(view) => self.saw_revision(&view),
-            Event::RevisionGone(uid) => self.lost_revision(&uid),
-            Event::Ended { ticket, outcome } => self.ended(ticket, &outcome),
-            Event::Time => {}
+            Event::Synced => self.on_synced(),
+            Event::DaemonSet(view) => self.on_daemon_set(view),
+            Event::DaemonSetGone(uid) => self.on_daemon_set_gone(&uid),
+            Event::Node(view) => self.on_node(view),
+            Event::NodeGone(name) => self.on_node_gone(&name),
+            Event::Pod(view) => self.on_pod(view),
+            Event::PodGone(uid) => self.on_pod_gone(&uid),
+            Event::Revision(view) => self.on_revision(&view),
+            Event::RevisionGone(uid) => self.on_revision_gone(&uid),
+            Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
+            Event::Tick => {}
         }
-        self.finish();
+        self.sync_marked();
     }
 
-    /// What to do, in this order, since the last call.
+    /// The actions since the last call, to be carried out in this order.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
 
-    /// When to come with [`Event::Time`], if nothing happens before.
-    pub fn next_deadline(&self) -> Option<Millis> {
+    /// When to send [`Event::Tick`] if no other event comes before.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
         self.timers.next()
     }
 
-    /// The status that a DaemonSet should have now, by uid. None if it is gone or nothing may be done
-    /// for it at present: a status write that finds this has nothing to do, which is
+    /// The status that a DaemonSet should have now, by uid. `None` if it is gone or the planner must not act for it at
+    /// present: a status write then has nothing to do and ends with
     /// [`Answer::Nothing`](super::event::Answer::Nothing).
     pub fn status(&self, daemon_set: &str) -> Option<Counters> {
-        let set = self.sets.get(self.sets.number(daemon_set)?)?;
-        set.live.as_ref().map(|_| set.status())
+        let set = &self.sets[self.sets.id(daemon_set)?];
+        set.active.as_ref().map(|_| set.status())
     }
 
-    /// A DaemonSet as it was last seen, by uid.
+    /// The latest view of a DaemonSet, by uid.
     pub fn view(&self, daemon_set: &str) -> Option<&DaemonSetView> {
-        let set = self.sets.get(self.sets.number(daemon_set)?)?;
-        Some(&set.view)
+        Some(&self.sets[self.sets.id(daemon_set)?].view)
     }
 
-    fn start(&mut self) {
+    fn on_synced(&mut self) {
         self.synced = true;
         for set in self.sets.ids() {
             self.warn_if_all_selected(set);
-            self.reconcile_later(set);
+            self.mark_history(set);
         }
     }
 
-    /// Looks at what is due.
-    fn look(&mut self) {
-        while let Some((at, look)) = self.timers.due(self.now) {
-            match look {
-                Look::Slot(set, node) => self.look_at_slot(at, set, node),
-                Look::Pod(pod) => self.claim_again(pod),
-                Look::Set(set) => self.touch(set),
-                Look::History(set, serial) => {
+    fn fire_timers(&mut self) {
+        while let Some((at, recheck)) = self.timers.pop_due(self.now) {
+            match recheck {
+                Recheck::Slot(set, node) => self.recheck_slot(at, set, node),
+                Recheck::Claim(pod) => self.retry_claim(pod),
+                Recheck::Set(set) => {
+                    // The DaemonSet may be gone by now.
+                    if self.sets.get(set).is_some() {
+                        self.mark_for_sync(set);
+                    }
+                }
+                Recheck::History(set, serial) => {
                     if self.sets.get(set).is_some_and(|set| set.serial == serial) {
-                        self.reconcile_later(set);
+                        self.mark_history(set);
                     }
                 }
             }
         }
     }
 
-    fn look_at_slot(&mut self, at: Millis, set: SetId, node: nodes::NodeId) {
-        let Some(known) = self.sets.get_mut(set) else {
+    fn recheck_slot(&mut self, at: Timestamp, set: SetId, node: NodeId) {
+        // The DaemonSet may be gone, and another one with its id may have no such slot.
+        let slot = self.sets.get_mut(set);
+        let Some(slot) = slot.and_then(|set| set.slots.get_mut(node.index())) else {
             return;
         };
-        let Some(slot) = known.slots.get_mut(node as usize) else {
-            return;
-        };
-        // Otherwise an earlier look has replaced this one.
-        if slot.look_at == at {
-            slot.look_at = Millis::MAX;
-            self.settle(set, node);
+        // Otherwise an earlier timer has replaced this one.
+        if slot.recheck_at == at {
+            slot.recheck_at = Timestamp::MAX;
+            self.update_slot(set, node);
         }
     }
 
-    /// Has a DaemonSet finished at the end of this step.
-    fn touch(&mut self, set: SetId) {
-        if let Some(known) = self.sets.get_mut(set)
-            && !known.touched
-        {
-            known.touched = true;
-            self.touched.push(set);
+    /// Has a DaemonSet synced at the end of this step.
+    fn mark_for_sync(&mut self, set: SetId) {
+        let known = &mut self.sets[set];
+        if !known.marked {
+            known.marked = true;
+            self.marked.push(set);
         }
     }
 
-    fn finish(&mut self) {
+    fn sync_marked(&mut self) {
         for set in self.merging.clone() {
-            self.reconcile_later(set);
+            self.mark_history(set);
         }
-        while let Some(set) = self.touched.pop() {
-            if let Some(known) = self.sets.get_mut(set) {
-                known.touched = false;
-                self.reconcile(set);
-                self.drain(set);
-                self.report(set);
-            }
+        while let Some(set) = self.marked.pop() {
+            self.sets[set].marked = false;
+            self.sync_history(set);
+            self.dispatch(set);
+            self.dispatch_status(set);
         }
     }
 
-    fn ticket(&mut self) -> Ticket {
+    fn next_ticket(&mut self) -> Ticket {
         self.last_ticket += 1;
         Ticket(self.last_ticket)
     }
 
-    /// Asks for a write.
-    fn ask(&mut self, ticket: Ticket, daemon_set: &Arc<SetRef>, write: Write, pending: Pending) {
+    fn request(
+        &mut self,
+        ticket: Ticket,
+        daemon_set: &Arc<SetRef>,
+        write: Write,
+        pending: PendingWrite,
+    ) {
         self.pending.insert(ticket, pending);
         self.actions.push(Action::Write {
             ticket,
@@ -206,14 +212,14 @@ impl Planner {
         daemon_set: &Arc<SetRef>,
         warning: bool,
         reason: &'static str,
-        text: String,
+        message: String,
     ) {
         self.actions.push(Action::Emit {
             daemon_set: daemon_set.clone(),
             note: Note {
                 warning,
                 reason: reason.into(),
-                message: text,
+                message,
             },
         });
     }

@@ -1,26 +1,23 @@
-//! The nodes: those that exist, and those that pods still name.
+//! The node table: nodes that exist, and nodes that pods or creations still name.
 //!
-//! Each has a small number, so that slots can lie in plain lists. A number is given anew when its
-//! node is gone and nothing refers to it any more.
+//! Ids are small, so that slots lie in a vector. An id is reused once its node is gone and nothing refers to it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::fit::{Fit, Rules};
+use super::super::ids::NodeId;
 use super::super::rollout::seed;
 use super::super::view::NodeView;
-use super::chunks::Chunks;
+use super::chunked_vec::ChunkedVec;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint};
 
-/// A node's number.
-pub(super) type NodeId = u32;
-
-/// What one reads of all nodes in a row.
+/// The fields that a pass over all nodes reads.
 #[derive(Clone, Copy, Debug)]
-struct Brief {
+struct Hot {
     seed: u32,
     exists: bool,
-    /// No taint of it repels anybody.
+    /// It has no taint with effect `NoSchedule` or `NoExecute`.
     untainted: bool,
 }
 
@@ -28,52 +25,52 @@ struct Brief {
 struct Entry {
     name: Arc<str>,
     view: Option<NodeView>,
-    /// Pods that name it and creations under way for it.
+    /// Pods that name it, and creations for it that have not shown yet.
     references: u32,
 }
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    entries: Chunks<Entry>,
-    /// By the same numbers.
-    briefs: Chunks<Brief>,
-    numbers: HashMap<Arc<str>, NodeId>,
+    entries: ChunkedVec<Entry>,
+    /// Indexed like `entries`.
+    hot: ChunkedVec<Hot>,
+    by_name: HashMap<Arc<str>, NodeId>,
     free: Vec<NodeId>,
 }
 
 impl Nodes {
-    /// All numbers are below this.
-    pub(super) fn limit(&self) -> usize {
+    /// An upper bound of all indexes.
+    pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<NodeId> {
-        self.numbers.get(name).copied()
+    pub(super) fn id(&self, name: &str) -> Option<NodeId> {
+        self.by_name.get(name).copied()
     }
 
     pub(super) fn name(&self, id: NodeId) -> &Arc<str> {
-        &self.entries[id as usize].name
+        &self.entries[id.index()].name
     }
 
     pub(super) fn seed(&self, id: NodeId) -> u32 {
-        self.briefs[id as usize].seed
+        self.hot[id.index()].seed
     }
 
     pub(super) fn view(&self, id: NodeId) -> Option<&NodeView> {
-        self.entries[id as usize].view.as_ref()
+        self.entries[id.index()].view.as_ref()
     }
 
-    /// All numbers.
-    pub(super) fn all(&self) -> impl Iterator<Item = NodeId> + use<> {
-        0..NodeId::try_from(self.entries.len()).expect("numbers fit")
+    /// All ids, unused ones included.
+    pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.entries.len()).map(NodeId::from_index)
     }
 
-    /// Whether a node fits; none if there is no such node.
-    pub(super) fn judge(&self, id: NodeId, rules: &Rules) -> Option<Fit> {
-        let brief = self.briefs[id as usize];
-        if brief.exists && brief.untainted && rules.select_all() {
-            // Nearly all nodes, for nearly all DaemonSets: no need to look closer.
+    /// Whether a node fits; `None` if there is no such node.
+    pub(super) fn fit(&self, id: NodeId, rules: &Rules) -> Option<Fit> {
+        let hot = self.hot[id.index()];
+        if hot.exists && hot.untainted && rules.select_all() {
+            // The fast path for nearly all nodes and DaemonSets.
             return Some(Fit {
                 run: true,
                 keep: true,
@@ -82,9 +79,8 @@ impl Nodes {
         self.view(id).map(|view| rules.judge(view))
     }
 
-    /// The number of a name, known or new.
-    fn number_of(&mut self, name: &Arc<str>) -> NodeId {
-        if let Some(id) = self.number(name) {
+    fn id_or_insert(&mut self, name: &Arc<str>) -> NodeId {
+        if let Some(id) = self.id(name) {
             return id;
         }
         let entry = Entry {
@@ -92,64 +88,67 @@ impl Nodes {
             view: None,
             references: 0,
         };
-        let brief = Brief {
+        let hot = Hot {
             seed: seed(name),
             exists: false,
             untainted: false,
         };
         let id = if let Some(id) = self.free.pop() {
-            self.entries[id as usize] = entry;
-            self.briefs[id as usize] = brief;
+            self.entries[id.index()] = entry;
+            self.hot[id.index()] = hot;
             id
         } else {
             self.entries.push(entry);
-            self.briefs.push(brief);
-            NodeId::try_from(self.entries.len() - 1).expect("fewer than four billion nodes")
+            self.hot.push(hot);
+            NodeId::from_index(self.entries.len() - 1)
         };
-        self.numbers.insert(name.clone(), id);
+        self.by_name.insert(name.clone(), id);
         id
     }
 
-    /// Puts what was seen of a node in the place of what was known.
+    /// Stores a node and returns its previous view.
     pub(super) fn put(&mut self, view: NodeView) -> (NodeId, Option<NodeView>) {
-        let id = self.number_of(&view.name);
+        let id = self.id_or_insert(&view.name);
         let repels = |taint: &Taint| [NO_SCHEDULE, NO_EXECUTE].contains(&taint.effect.as_str());
-        let brief = &mut self.briefs[id as usize];
-        brief.exists = true;
-        brief.untainted = !view.taints.iter().any(repels);
-        (id, self.entries[id as usize].view.replace(view))
+        let hot = &mut self.hot[id.index()];
+        hot.exists = true;
+        hot.untainted = !view.taints.iter().any(repels);
+        (id, self.entries[id.index()].view.replace(view))
     }
 
     pub(super) fn remove(&mut self, id: NodeId) {
-        self.entries[id as usize].view = None;
-        self.briefs[id as usize].exists = false;
+        self.entries[id.index()].view = None;
+        self.hot[id.index()].exists = false;
     }
 
-    /// Something names this node.
+    /// Counts a reference to a node by name.
     pub(super) fn refer(&mut self, name: &Arc<str>) -> NodeId {
-        let id = self.number_of(name);
+        let id = self.id_or_insert(name);
         self.retain(id);
         id
     }
 
-    /// Something more depends on this number.
+    /// Counts a reference.
     pub(super) fn retain(&mut self, id: NodeId) {
-        self.entries[id as usize].references += 1;
+        self.entries[id.index()].references += 1;
     }
 
-    /// Something depends on it no longer.
+    /// Uncounts a reference.
     pub(super) fn release(&mut self, id: NodeId) {
-        self.entries[id as usize].references -= 1;
+        let references = &mut self.entries[id.index()].references;
+        *references = references
+            .checked_sub(1)
+            .expect("every release follows a retain");
     }
 
-    /// Frees the number if nothing needs it any more. The caller has emptied its slots.
-    pub(super) fn sweep(&mut self, id: NodeId) -> bool {
-        let entry = &self.entries[id as usize];
+    /// Frees an id if nothing needs it. True if so; the caller then resets its slots.
+    pub(super) fn free_if_unused(&mut self, id: NodeId) -> bool {
+        let entry = &self.entries[id.index()];
         let unused = entry.view.is_none()
             && entry.references == 0
-            && self.numbers.get(&entry.name) == Some(&id);
+            && self.by_name.get(&entry.name) == Some(&id);
         if unused {
-            self.numbers.remove(&entry.name);
+            self.by_name.remove(&entry.name);
             self.free.push(id);
         }
         unused

@@ -1,91 +1,85 @@
-//! The pods: what the API shows of them, and what the slots read of them all the time.
+//! The pod table: each pod's view as the API shows it, and the few fields that slot decisions read.
 //!
-//! The second is kept small and apart from the first, since one goes over all of it when a template
-//! changes.
+//! The second part is small and stored apart from the first, because a template change scans it for every pod.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::super::event::Millis;
+use kennel_types::Timestamp;
+
+use super::super::expectation::Expectation;
+use super::super::ids::{NodeId, PodId, SetId};
 use super::super::view::{Phase, PodView};
-use super::super::wait::Wait;
 use super::super::{GENERATION_LABEL, HASH_LABEL};
-use super::chunks::Chunks;
-use super::nodes::NodeId;
-use super::sets::SetId;
+use super::chunked_vec::ChunkedVec;
 use super::symbols::{Symbol, Symbols};
-use super::uids::Uids;
+use super::uid_index::UidIndex;
 
-/// A pod's number.
-pub(super) type PodId = u32;
-/// No pod, no node, no DaemonSet.
-pub(super) const NOBODY: u32 = u32::MAX;
-
-/// What a pod is to the DaemonSet in [`Hot::set`].
+/// How the DaemonSet in [`Hot::set`] relates to a pod (rule 3.2). `None` exactly if there is no such DaemonSet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// Nothing.
     #[default]
     None,
-    /// One of its own.
+    /// Owned and selected.
     Member,
-    /// An orphan that it adopts.
+    /// Selected and without a controller: to be adopted.
     Orphan,
-    /// Its labels do not match any more: it is let go.
+    /// Owned and no longer selected: to be released.
     Stray,
 }
 
-/// What was asked for a pod.
+/// The kind of the latest write that was requested for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PodWrite {
-    /// That it be deleted.
     Delete,
-    /// That it be adopted or released.
+    /// Adoption or release.
     Claim,
-    /// That it get another hash label.
+    /// A new hash label.
     Relabel,
 }
 
-/// What slots read.
+/// The fields of a pod that slot decisions read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hot {
-    pub(super) created: i64,
-    /// Since when it is ready; `Millis::MAX` if nobody knows.
-    pub(super) ready_at: Millis,
+    pub(super) created: Timestamp,
+    /// Since when it is ready; `Timestamp::MAX` if that is unknown.
+    pub(super) ready_at: Timestamp,
     pub(super) hash: Symbol,
     pub(super) generation: Symbol,
-    pub(super) set: SetId,
-    pub(super) node: NodeId,
+    pub(super) set: Option<SetId>,
+    pub(super) node: Option<NodeId>,
     /// The next pod of the same slot.
-    pub(super) next: PodId,
-    /// Where it is in the list of its controller's pods.
+    pub(super) next: Option<PodId>,
+    /// Its position in the list of its controller's pods.
     owned_at: u32,
     pub(super) claim: Claim,
     pub(super) phase: Phase,
     pub(super) ready: bool,
     pub(super) bound: bool,
     pub(super) terminating: bool,
-    /// There is a [`Wait`] for it.
-    pub(super) waits: bool,
+    /// [`Pods::expectation`] has an entry for it.
+    pub(super) has_expectation: bool,
 }
+
+const _: () = assert!(size_of::<Hot>() == 48);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    pub(super) hot: Chunks<Hot>,
-    views: Chunks<Option<PodView>>,
-    uids: Uids,
+    hot: ChunkedVec<Hot>,
+    views: ChunkedVec<Option<PodView>>,
+    uids: UidIndex,
     free: Vec<PodId>,
-    /// By the uid of their controller, whether we know that one or not.
+    /// By the uid of the controller, whether the planner knows that DaemonSet or not.
     owned: HashMap<Arc<str>, Vec<PodId>>,
-    /// Those without a controller, by namespace.
+    /// Pods without a controller, by namespace.
     orphans: HashMap<Arc<str>, BTreeSet<PodId>>,
-    /// What was asked for, one thing at a time.
-    waits: HashMap<PodId, (PodWrite, Wait)>,
+    /// The latest write requested for a pod; one at a time.
+    expectations: HashMap<PodId, (PodWrite, Expectation)>,
 }
 
 impl Pods {
-    pub(super) fn number(&self, uid: &str) -> Option<PodId> {
+    pub(super) fn id(&self, uid: &str) -> Option<PodId> {
         self.uids.find(uid, |id| uid_of(&self.views, id))
     }
 
@@ -94,27 +88,27 @@ impl Pods {
     }
 
     pub(super) fn hot(&self, id: PodId) -> &Hot {
-        &self.hot[id as usize]
+        &self.hot[id.index()]
     }
 
     pub(super) fn hot_mut(&mut self, id: PodId) -> &mut Hot {
-        &mut self.hot[id as usize]
+        &mut self.hot[id.index()]
     }
 
-    pub(super) fn wait(&self, id: PodId) -> Option<(PodWrite, Wait)> {
-        let waits = self.hot(id).waits;
-        waits.then(|| self.waits.get(&id).copied()).flatten()
+    pub(super) fn expectation(&self, id: PodId) -> Option<(PodWrite, Expectation)> {
+        let has = self.hot(id).has_expectation;
+        has.then(|| self.expectations[&id])
     }
 
-    pub(super) fn set_wait(&mut self, id: PodId, wait: Option<(PodWrite, Wait)>) {
-        self.hot_mut(id).waits = wait.is_some();
-        match wait {
-            Some(wait) => self.waits.insert(id, wait),
-            None => self.waits.remove(&id),
+    pub(super) fn set_expectation(&mut self, id: PodId, new: Option<(PodWrite, Expectation)>) {
+        self.hot_mut(id).has_expectation = new.is_some();
+        match new {
+            Some(new) => self.expectations.insert(id, new),
+            None => self.expectations.remove(&id),
         };
     }
 
-    /// Pods that name this controller.
+    /// Pods whose controller has this uid.
     pub(super) fn owned_by(&self, uid: &str) -> &[PodId] {
         self.owned.get(uid).map_or(&[], Vec::as_slice)
     }
@@ -125,51 +119,52 @@ impl Pods {
         orphans.into_iter().flatten().copied().collect()
     }
 
-    /// A new pod, without a slot as yet.
+    /// Adds a pod that is not in any slot yet.
     pub(super) fn insert(
         &mut self,
         view: PodView,
-        node: NodeId,
-        now: Millis,
+        node: Option<NodeId>,
+        now: Timestamp,
         symbols: &mut Symbols,
     ) -> PodId {
         let hot = Hot {
             ready_at: ready_at(&view, now),
-            owned_at: 0,
-            set: NOBODY,
             node,
-            next: NOBODY,
-            claim: Claim::None,
-            waits: false,
             ..hot(&view, symbols)
         };
         let id = if let Some(id) = self.free.pop() {
-            self.hot[id as usize] = hot;
-            self.views[id as usize] = Some(view);
+            self.hot[id.index()] = hot;
+            self.views[id.index()] = Some(view);
             id
         } else {
             self.hot.push(hot);
             self.views.push(Some(view));
-            PodId::try_from(self.hot.len() - 1).expect("fewer than four billion pods")
+            PodId::from_index(self.hot.len() - 1)
         };
         self.uids.insert(id, |id| uid_of(&self.views, id));
-        self.list(id);
+        self.index_owner(id);
         id
     }
 
-    /// A pod has changed. If its slot is another one now, it has been taken out of the old one.
-    pub(super) fn update(&mut self, id: PodId, view: PodView, now: Millis, symbols: &mut Symbols) {
+    /// Replaces the view of a pod. If the change moves it to another slot, the caller has taken it out of its old one.
+    pub(super) fn update(
+        &mut self,
+        id: PodId,
+        view: PodView,
+        now: Timestamp,
+        symbols: &mut Symbols,
+    ) {
         let mut view = view;
-        view.share(self.view(id));
-        let relist = self.view(id).controller != view.controller;
-        if relist {
-            self.unlist(id);
+        view.share_strings(self.view(id));
+        let owner_changed = self.view(id).controller != view.controller;
+        if owner_changed {
+            self.unindex_owner(id);
         }
-        let old = self.views[id as usize]
+        let old = self.views[id.index()]
             .replace(view)
-            .expect("a number in use has a pod");
-        if relist {
-            self.list(id);
+            .expect("an id in use has a view");
+        if owner_changed {
+            self.index_owner(id);
         }
         let view = self.view(id);
         let relabelled = old.labels != view.labels;
@@ -186,7 +181,7 @@ impl Pods {
             created: view.created,
             ..*self.hot(id)
         };
-        self.hot[id as usize] = fresh;
+        self.hot[id.index()] = fresh;
         if relabelled {
             let Hot {
                 hash, generation, ..
@@ -196,21 +191,22 @@ impl Pods {
         }
     }
 
-    /// A pod is gone. It has been taken out of its slot before.
+    /// Removes a pod that the caller has taken out of its slot.
     pub(super) fn remove(&mut self, id: PodId) {
-        self.unlist(id);
-        self.set_wait(id, None);
-        if let Some(view) = self.views[id as usize].take() {
-            self.uids.remove(id, &view.uid);
-            self.free.push(id);
-        }
+        self.unindex_owner(id);
+        self.set_expectation(id, None);
+        let view = self.views[id.index()]
+            .take()
+            .expect("an id in use has a view");
+        self.uids.remove(id, &view.uid);
+        self.free.push(id);
     }
 
-    fn list(&mut self, id: PodId) {
+    fn index_owner(&mut self, id: PodId) {
         let view = self.view(id);
         if let Some(controller) = view.controller.clone() {
             let list = self.owned.entry(controller).or_default();
-            let at = u32::try_from(list.len()).expect("fewer than four billion pods");
+            let at = u32::try_from(list.len()).expect("there are fewer than four billion pods");
             list.push(id);
             self.hot_mut(id).owned_at = at;
         } else {
@@ -219,13 +215,12 @@ impl Pods {
         }
     }
 
-    fn unlist(&mut self, id: PodId) {
+    fn unindex_owner(&mut self, id: PodId) {
         let view = self.view(id);
         if let Some(controller) = view.controller.clone() {
             let at = self.hot(id).owned_at;
-            let Some(list) = self.owned.get_mut(&controller) else {
-                return;
-            };
+            let list = self.owned.get_mut(&controller);
+            let list = list.expect("a pod with a controller is in that controller's list");
             list.swap_remove(at as usize);
             if let Some(moved) = list.get(at as usize).copied() {
                 self.hot_mut(moved).owned_at = at;
@@ -234,30 +229,30 @@ impl Pods {
             }
         } else {
             let namespace = view.namespace.clone();
-            if let Some(orphans) = self.orphans.get_mut(&namespace) {
-                orphans.remove(&id);
-                if orphans.is_empty() {
-                    self.orphans.remove(&namespace);
-                }
+            let orphans = self.orphans.get_mut(&namespace);
+            let orphans = orphans.expect("a pod without a controller is in its namespace's list");
+            orphans.remove(&id);
+            if orphans.is_empty() {
+                self.orphans.remove(&namespace);
             }
         }
     }
 }
 
-fn view_of(views: &Chunks<Option<PodView>>, id: PodId) -> &PodView {
-    let view = views[id as usize].as_ref();
-    view.expect("a number in use has a pod")
+fn view_of(views: &ChunkedVec<Option<PodView>>, id: PodId) -> &PodView {
+    let view = views[id.index()].as_ref();
+    view.expect("an id in use has a view")
 }
 
-fn uid_of(views: &Chunks<Option<PodView>>, id: PodId) -> &str {
+fn uid_of(views: &ChunkedVec<Option<PodView>>, id: PodId) -> &str {
     &view_of(views, id).uid
 }
 
-/// Since when a pod is ready. A time that is still to come, by another's clock, counts from now.
-fn ready_at(view: &PodView, now: Millis) -> Millis {
+/// Since when a pod is ready. A transition in the future, by a kubelet's clock that is ahead, counts from now.
+fn ready_at(view: &PodView, now: Timestamp) -> Timestamp {
     match view.ready_since {
-        None | Some(i64::MAX) => Millis::MAX,
-        Some(seconds) => seconds.saturating_mul(1000).min(now),
+        None | Some(Timestamp::MAX) => Timestamp::MAX,
+        Some(since) => since.min(now),
     }
 }
 
@@ -265,18 +260,18 @@ fn hot(view: &PodView, symbols: &mut Symbols) -> Hot {
     let label = |key: &str| view.labels.get(key).map(String::as_str);
     Hot {
         created: view.created,
-        ready_at: Millis::MAX,
-        hash: symbols.number(label(HASH_LABEL)),
-        generation: symbols.number(label(GENERATION_LABEL)),
-        set: NOBODY,
-        node: NOBODY,
-        next: NOBODY,
+        ready_at: Timestamp::MAX,
+        hash: symbols.intern(label(HASH_LABEL)),
+        generation: symbols.intern(label(GENERATION_LABEL)),
+        set: None,
+        node: None,
+        next: None,
         owned_at: 0,
         claim: Claim::None,
         phase: view.phase,
         ready: view.ready_since.is_some(),
         bound: view.bound_to.is_some(),
         terminating: view.terminating,
-        waits: false,
+        has_expectation: false,
     }
 }

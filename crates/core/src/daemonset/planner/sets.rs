@@ -1,49 +1,47 @@
-//! The DaemonSets: each with its slots, its numbers, its queues, and what it waits for.
+//! The DaemonSet table: each with its slots, totals, queues and outstanding writes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::backoff::Backoff;
-use super::super::event::{Millis, SetRef};
+use super::super::decision::{RolloutCounts, UpdateMode};
+use super::super::event::SetRef;
+use super::super::expectation::Expectation;
 use super::super::fit::Rules;
-use super::super::member::{Burden, Conduct};
+use super::super::ids::{NodeId, PodId, SetId};
 use super::super::options::Pace;
 use super::super::pod::Blueprint;
 use super::super::rollout::seed;
 use super::super::status::Counters;
 use super::super::throttle::Throttle;
 use super::super::view::DaemonSetView;
-use super::super::wait::Wait;
-use super::chunks::Chunks;
-use super::nodes::NodeId;
-use super::past::Past;
-use super::pods::PodId;
+use super::chunked_vec::ChunkedVec;
+use super::revision_history::RevisionHistory;
 use super::slot::Slot;
 use super::symbols::Symbol;
 
-/// A DaemonSet's number.
-pub(super) type SetId = u32;
-
-/// What the slots of a DaemonSet go by, once its present revision is known.
+/// What slot decisions read of a DaemonSet whose current revision is known.
 #[derive(Debug)]
-pub(super) struct Live {
-    pub(super) conduct: Conduct,
-    pub(super) min_ready: Millis,
+pub(super) struct ActiveRevision {
+    pub(super) mode: UpdateMode,
+    pub(super) min_ready: Duration,
     pub(super) hash: Symbol,
     pub(super) generation: Symbol,
     pub(super) blueprint: Arc<Blueprint>,
 }
 
-/// Sums of the burdens of all slots.
+/// The sums of [`RolloutCounts`] over all slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct RolloutTotals {
     pub(super) unavailable: i64,
     pub(super) surge: i64,
     pub(super) available: i64,
 }
 
-impl Tally {
-    pub(super) fn exchange(&mut self, old: Burden, new: Burden) {
+impl RolloutTotals {
+    pub(super) fn replace(&mut self, old: RolloutCounts, new: RolloutCounts) {
         let change = |old: bool, new: bool| i64::from(new) - i64::from(old);
         self.unavailable += change(old.unavailable, new.unavailable);
         self.surge += change(old.surge, new.surge);
@@ -51,16 +49,16 @@ impl Tally {
     }
 }
 
-/// Slots by the order of their nodes.
+/// Slots by the [rollout order](super::super::rollout::order) of their nodes.
 pub(super) type Queue = BTreeSet<(u32, NodeId)>;
 
-/// Slots that want something.
+/// Slots for which a write is to be requested.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     pub(super) create: Queue,
     pub(super) delete: Queue,
     pub(super) candidates: Queue,
-    pub(super) leaving: Queue,
+    pub(super) awaiting_availability: Queue,
 }
 
 /// One DaemonSet.
@@ -70,32 +68,32 @@ pub(super) struct Set {
     pub(super) view: DaemonSetView,
     pub(super) rules: Rules,
     pub(super) seed: u32,
-    /// Tells it from others that had its number.
+    /// Unique, unlike its id, which is reused.
     pub(super) serial: u64,
-    /// None while nothing may be done for it.
-    pub(super) live: Option<Live>,
-    /// What its slots go by has changed: all have to be looked at.
+    /// `None` while the planner must not act for it: its current revision is unknown, or it is inactive.
+    pub(super) active: Option<ActiveRevision>,
+    /// `active` is outdated: all slots have to be decided again.
     pub(super) stale: bool,
-    /// By node number.
-    pub(super) slots: Chunks<Slot>,
+    /// By [`NodeId`].
+    pub(super) slots: ChunkedVec<Slot>,
     pub(super) counters: Counters,
-    pub(super) tally: Tally,
+    pub(super) rollout: RolloutTotals,
     pub(super) queues: Queues,
     /// Pods to adopt or release.
     pub(super) claims: BTreeSet<PodId>,
-    /// Creations under way or failed.
-    pub(super) creates: HashMap<NodeId, Wait>,
+    /// Creations that have not shown yet or have failed.
+    pub(super) creates: HashMap<NodeId, Expectation>,
     pub(super) backoffs: HashMap<NodeId, Backoff>,
     pub(super) throttle: Throttle,
-    /// How many claimed pods carry a hash (rule 4.7).
+    /// How many claimed pods with a target node carry a hash (rule 4.7).
     pub(super) hash_uses: HashMap<Symbol, u32>,
-    pub(super) past: Past,
-    /// The status that the API has, as far as we know, and since which version of the object.
+    pub(super) history: RevisionHistory,
+    /// The status that the API has, as far as the planner knows, and the resource version it is from.
     pub(super) reported: Counters,
     pub(super) reported_version: u64,
-    pub(super) status_wait: Option<Wait>,
-    /// It is in the list of those to finish in this step.
-    pub(super) touched: bool,
+    pub(super) status_write: Option<Expectation>,
+    /// It is in [`Planner::marked`](super::Planner).
+    pub(super) marked: bool,
 }
 
 impl Set {
@@ -110,29 +108,28 @@ impl Set {
             reference,
             serial,
             rules: Rules::of_template(&view.template),
-            live: None,
+            active: None,
             stale: true,
-            slots: Chunks::default(),
+            slots: ChunkedVec::default(),
             counters: Counters::default(),
-            tally: Tally::default(),
+            rollout: RolloutTotals::default(),
             queues: Queues::default(),
             claims: BTreeSet::new(),
             creates: HashMap::new(),
             backoffs: HashMap::new(),
             throttle: Throttle::new(pace),
             hash_uses: HashMap::new(),
-            past: Past::new(&view.template),
+            history: RevisionHistory::new(&view.template),
             reported: view.status,
             reported_version: view.version,
-            status_wait: None,
-            touched: false,
+            status_write: None,
+            marked: false,
             view,
         }
     }
 
-    /// Nothing at all is done for a DaemonSet that is being deleted or selects everything (rule
-    /// 3.1, steps 4 and 5).
-    pub(super) fn idle(&self) -> bool {
+    /// The planner does nothing for a DaemonSet that is being deleted or selects everything (rule 3.1, steps 4 and 5).
+    pub(super) fn is_inactive(&self) -> bool {
         self.view.terminating || self.view.selector.is_everything()
     }
 
@@ -142,11 +139,11 @@ impl Set {
     }
 
     pub(super) fn slot(&mut self, node: NodeId) -> &mut Slot {
-        let node = node as usize;
-        if self.slots.get(node).is_none() {
-            self.slots.grow_to(node + 1);
+        let index = node.index();
+        if self.slots.get(index).is_none() {
+            self.slots.grow_to(index + 1);
         }
-        &mut self.slots[node]
+        &mut self.slots[index]
     }
 
     /// The status it should have now.
@@ -157,8 +154,8 @@ impl Set {
         }
     }
 
-    /// Is there a status to write (rule 6.2.2)?
-    pub(super) fn differs(&self) -> bool {
+    /// Whether the status has to be written (rule 6.2.2).
+    pub(super) fn status_differs(&self) -> bool {
         let observed_generation = self.reported.observed_generation;
         let same = Counters {
             observed_generation,
@@ -168,46 +165,66 @@ impl Set {
     }
 }
 
-/// All DaemonSets, and who reads what of a node.
+/// All DaemonSets, and which of them read which labels and taints of nodes.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     entries: Vec<Option<Set>>,
     free: Vec<SetId>,
-    numbers: HashMap<Arc<str>, SetId>,
+    by_uid: HashMap<Arc<str>, SetId>,
     /// By namespace, then by name.
-    named: HashMap<Arc<str>, BTreeMap<Arc<str>, SetId>>,
-    /// Those whose rules read a label of nodes, by its key.
+    by_name: HashMap<Arc<str>, BTreeMap<Arc<str>, SetId>>,
+    /// DaemonSets whose rules read a node label, by its key.
     label_readers: HashMap<String, BTreeSet<SetId>>,
-    /// Those that do not tolerate everything.
+    /// DaemonSets that do not tolerate every taint.
     taint_readers: BTreeSet<SetId>,
 }
 
+/// For ids of DaemonSets that must exist. Timers and answers may name one that is gone: see [`Sets::get`].
+impl Index<SetId> for Sets {
+    type Output = Set;
+
+    fn index(&self, id: SetId) -> &Set {
+        self.get(id).expect(IN_USE)
+    }
+}
+
+impl IndexMut<SetId> for Sets {
+    fn index_mut(&mut self, id: SetId) -> &mut Set {
+        self.get_mut(id).expect(IN_USE)
+    }
+}
+
+const IN_USE: &str =
+    "removing a DaemonSet clears its id from the indexes, its pods and the marked sets";
+
 impl Sets {
-    pub(super) fn number(&self, uid: &str) -> Option<SetId> {
-        self.numbers.get(uid).copied()
+    pub(super) fn id(&self, uid: &str) -> Option<SetId> {
+        self.by_uid.get(uid).copied()
     }
 
     pub(super) fn get(&self, id: SetId) -> Option<&Set> {
-        self.entries.get(id as usize)?.as_ref()
+        self.entries.get(id.index())?.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, id: SetId) -> Option<&mut Set> {
-        self.entries.get_mut(id as usize)?.as_mut()
+        self.entries.get_mut(id.index())?.as_mut()
     }
 
     pub(super) fn ids(&self) -> Vec<SetId> {
-        let numbers = 0..u32::try_from(self.entries.len()).expect("numbers fit");
-        numbers.filter(|id| self.get(*id).is_some()).collect()
+        let entries = self.entries.iter().enumerate();
+        entries
+            .filter(|(_, set)| set.is_some())
+            .map(|(index, _)| SetId::from_index(index))
+            .collect()
     }
 
-    /// The number of the DaemonSet of this name.
     pub(super) fn named(&self, namespace: &str, name: &str) -> Option<SetId> {
-        self.named.get(namespace)?.get(name).copied()
+        self.by_name.get(namespace)?.get(name).copied()
     }
 
     /// The DaemonSets of a namespace, by name.
     pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = SetId> + '_ {
-        let named = self.named.get(namespace);
+        let named = self.by_name.get(namespace);
         named.into_iter().flat_map(BTreeMap::values).copied()
     }
 
@@ -218,37 +235,35 @@ impl Sets {
             uid,
         } = (*set.reference).clone();
         let id = if let Some(id) = self.free.pop() {
-            self.entries[id as usize] = Some(set);
+            self.entries[id.index()] = Some(set);
             id
         } else {
             self.entries.push(Some(set));
-            SetId::try_from(self.entries.len() - 1).expect("fewer than four billion")
+            SetId::from_index(self.entries.len() - 1)
         };
-        self.numbers.insert(uid, id);
-        self.named.entry(namespace).or_default().insert(name, id);
-        self.index(id);
+        self.by_uid.insert(uid, id);
+        self.by_name.entry(namespace).or_default().insert(name, id);
+        self.index_rules(id);
         id
     }
 
-    pub(super) fn remove(&mut self, id: SetId) -> Option<Set> {
-        self.unindex(id);
-        let set = self.entries.get_mut(id as usize)?.take()?;
+    pub(super) fn remove(&mut self, id: SetId) -> Set {
+        self.unindex_rules(id);
+        let set = self.entries[id.index()].take().expect(IN_USE);
         self.free.push(id);
-        self.numbers.remove(&set.reference.uid);
-        if let Some(named) = self.named.get_mut(&set.reference.namespace) {
-            named.retain(|_, number| *number != id);
-            if named.is_empty() {
-                self.named.remove(&set.reference.namespace);
-            }
+        self.by_uid.remove(&set.reference.uid);
+        let named = self.by_name.get_mut(&set.reference.namespace);
+        let named = named.expect("every DaemonSet is indexed by name");
+        named.retain(|_, other| *other != id);
+        if named.is_empty() {
+            self.by_name.remove(&set.reference.namespace);
         }
-        Some(set)
+        set
     }
 
-    /// Remembers what a DaemonSet's rules read.
-    pub(super) fn index(&mut self, id: SetId) {
-        let Some(set) = self.entries.get(id as usize).and_then(Option::as_ref) else {
-            return;
-        };
+    /// Adds a DaemonSet to the readers of the labels and taints that its rules read.
+    pub(super) fn index_rules(&mut self, id: SetId) {
+        let set = self.entries[id.index()].as_ref().expect(IN_USE);
         if set.rules.reads_taints() {
             self.taint_readers.insert(id);
         }
@@ -258,13 +273,12 @@ impl Sets {
         }
     }
 
-    /// Forgets what a DaemonSet's rules read.
-    pub(super) fn unindex(&mut self, id: SetId) {
-        let Some(set) = self.entries.get(id as usize).and_then(Option::as_ref) else {
-            return;
-        };
+    /// Reverts [`index_rules`](Self::index_rules); the rules must still be the same.
+    pub(super) fn unindex_rules(&mut self, id: SetId) {
+        let set = self.entries[id.index()].as_ref().expect(IN_USE);
         self.taint_readers.remove(&id);
         for key in set.rules.label_keys() {
+            // Absent if the rules name a key twice.
             if let Some(readers) = self.label_readers.get_mut(key) {
                 readers.remove(&id);
                 if readers.is_empty() {
@@ -274,12 +288,10 @@ impl Sets {
         }
     }
 
-    /// Who reads taints.
     pub(super) fn taint_readers(&self) -> impl Iterator<Item = SetId> + '_ {
         self.taint_readers.iter().copied()
     }
 
-    /// Who reads this label.
     pub(super) fn label_readers(&self, key: &str) -> impl Iterator<Item = SetId> + '_ {
         self.label_readers.get(key).into_iter().flatten().copied()
     }

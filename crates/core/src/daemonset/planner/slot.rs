@@ -1,60 +1,50 @@
-//! One DaemonSet on one node, as it is kept: small, since there may be millions.
+//! The planner's record of one DaemonSet on one node. There may be millions, so it is kept small.
 
-use super::super::event::Millis;
+use kennel_types::Timestamp;
+
+use super::super::decision::RolloutCounts;
 use super::super::fit::Fit;
-use super::super::member::Burden;
-use super::super::status::Share;
-use super::pods::{NOBODY, PodId};
+use super::super::ids::PodId;
+use super::super::status::StatusCounts;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    /// When it is looked at again, as the timers know it; `Millis::MAX` if never.
-    pub(super) look_at: Millis,
-    /// The first of its pods; they are chained.
-    pub(super) head: PodId,
-    /// Whether the node fits; `None` if there is no such node.
+    /// When its earliest timer fires; `Timestamp::MAX` if it has none.
+    pub(super) recheck_at: Timestamp,
+    /// The first of its pods; [`Hot::next`](super::pods::Hot::next) links the others.
+    pub(super) head: Option<PodId>,
+    /// `None` if there is no such node.
     pub(super) fit: Option<Fit>,
-    /// What it adds to the counters at present.
-    pub(super) share: Share,
-    /// What it adds to the rollout's numbers at present.
-    pub(super) burden: Burden,
-    /// The queues it is in.
+    /// What it adds to the status counters at present.
+    pub(super) status: StatusCounts,
+    /// What it adds to the rollout totals at present.
+    pub(super) rollout: RolloutCounts,
     pub(super) queued: Queued,
 }
+
+const _: () = assert!(size_of::<Slot>() == 32);
 
 /// Which queues of its DaemonSet a slot is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Queued {
-    /// Wants a pod.
     pub(super) create: bool,
-    /// Has pods to be deleted.
     pub(super) delete: bool,
-    /// Waits for its turn in the rollout.
+    /// Waits for the rollout budget.
     pub(super) candidate: bool,
-    /// Has an old pod that goes when others are available.
-    pub(super) leaving: bool,
+    /// Has an old pod to delete once enough others are available.
+    pub(super) awaiting_availability: bool,
 }
 
 impl Default for Slot {
     fn default() -> Self {
         Self {
-            look_at: Millis::MAX,
-            head: NOBODY,
+            recheck_at: Timestamp::MAX,
+            head: None,
             fit: None,
-            share: Share::default(),
-            burden: Burden::default(),
+            status: StatusCounts::default(),
+            rollout: RolloutCounts::default(),
             queued: Queued::default(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_are_small() {
-        assert!(size_of::<Slot>() <= 32, "{}", size_of::<Slot>());
     }
 }

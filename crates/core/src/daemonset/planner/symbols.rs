@@ -1,31 +1,33 @@
-//! Short strings as numbers: the hashes and generations that pods carry as labels.
+//! Interns the hashes and generations that pods carry as labels.
 //!
-//! There are as many as there were templates, so none is ever forgotten.
+//! There are as many as there were templates, so entries are never removed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A string's number. 0 is for none.
+/// An interned string.
 pub(super) type Symbol = u32;
+/// An absent or empty string.
 pub(super) const NONE: Symbol = 0;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
-    numbers: HashMap<Arc<str>, Symbol>,
+    ids: HashMap<Arc<str>, Symbol>,
 }
 
 impl Symbols {
-    /// The number of a string; [`NONE`] for none and for an empty one.
-    pub(super) fn number(&mut self, text: Option<&str>) -> Symbol {
+    /// [`NONE`] for an absent and for an empty string.
+    pub(super) fn intern(&mut self, text: Option<&str>) -> Symbol {
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return NONE;
         };
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
+        if let Some(symbol) = self.ids.get(text) {
+            return *symbol;
         }
-        let next = Symbol::try_from(self.numbers.len() + 1).expect("fewer than four billion");
-        self.numbers.insert(text.into(), next);
+        let next = Symbol::try_from(self.ids.len() + 1)
+            .expect("there are fewer than four billion templates");
+        self.ids.insert(text.into(), next);
         next
     }
 }

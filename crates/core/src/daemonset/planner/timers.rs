@@ -1,41 +1,40 @@
-//! When to look again, and at what.
+//! Timers for what time alone may change.
 //!
-//! Some entries become needless before they are due; looking once too often does no harm.
+//! Entries are never removed before they are due: one that has become needless makes the planner check a slot, pod or
+//! DaemonSet once too often, which changes nothing. Its id may even belong to another object by then.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::super::event::Millis;
-use super::nodes::NodeId;
-use super::pods::PodId;
-use super::sets::SetId;
+use kennel_types::Timestamp;
 
-/// What to look at.
+use super::super::ids::{NodeId, PodId, SetId};
+
+/// What to check when a timer fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Look {
-    /// A DaemonSet on a node.
+pub(super) enum Recheck {
     Slot(SetId, NodeId),
-    /// A pod to adopt, release or label.
-    Pod(PodId),
-    /// What a DaemonSet as a whole waits for: its status and its creations.
+    /// A pod to adopt or release.
+    Claim(PodId),
+    /// The status write and the paused creations of a DaemonSet.
     Set(SetId),
-    /// The history of a DaemonSet, if it is still the same one.
+    /// The revision history of a DaemonSet, if its serial is still this one.
     History(SetId, u64),
 }
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    heap: BinaryHeap<Reverse<(Millis, Look)>>,
+    heap: BinaryHeap<Reverse<(Timestamp, Recheck)>>,
 }
 
 impl Timers {
-    pub(super) fn at(&mut self, at: Millis, look: Look) {
-        self.heap.push(Reverse((at, look)));
+    pub(super) fn at(&mut self, at: Timestamp, recheck: Recheck) {
+        self.heap.push(Reverse((at, recheck)));
     }
 
-    /// What is due, one at a time, with when it was due.
-    pub(super) fn due(&mut self, now: Millis) -> Option<(Millis, Look)> {
+    /// Takes the earliest timer that is due, with its time.
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<(Timestamp, Recheck)> {
         let first = self.heap.peek()?;
         if first.0.0 > now {
             return None;
@@ -43,8 +42,7 @@ impl Timers {
         self.heap.pop().map(|Reverse(entry)| entry)
     }
 
-    /// When the next thing is due.
-    pub(super) fn next(&self) -> Option<Millis> {
+    pub(super) fn next(&self) -> Option<Timestamp> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 }

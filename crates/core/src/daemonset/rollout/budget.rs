@@ -1,8 +1,8 @@
-//! How many nodes may be under way at once (rules 5.1.2 and 5.1.3).
+//! How many nodes a rollout may update at once (rules 5.1.2 and 5.1.3).
 
 use super::super::view::Strategy;
 
-/// The limits of a rollout, scaled to the nodes that should run a pod now.
+/// The limits of a rollout, scaled to the number of nodes that should run a pod now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Budget {
     /// How many nodes may be without an available pod.
@@ -12,7 +12,7 @@ pub(in super::super) struct Budget {
 }
 
 impl Budget {
-    /// None, if nothing is to be rolled out: the strategy says so, or a limit cannot be read.
+    /// `None` if nothing is rolled out: the strategy is `OnDelete`, or a limit cannot be read.
     pub(in super::super) fn of(strategy: Strategy, desired: i64) -> Option<Self> {
         let Strategy::RollingUpdate {
             max_unavailable,
@@ -24,9 +24,9 @@ impl Budget {
         let (unavailable, surge) = max_unavailable.zip(max_surge)?;
         let unavailable = unavailable.of_rounded_up(desired);
         let surge = surge.of_rounded_up(desired);
-        let stuck = unavailable == 0 && surge == 0 && desired > 0;
+        let both_zero = unavailable == 0 && surge == 0 && desired > 0;
         Some(Self {
-            unavailable: if stuck { 1 } else { unavailable },
+            unavailable: if both_zero { 1 } else { unavailable },
             surge,
         })
     }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn s5_1_2_what_cannot_be_read_stops_the_rollout() {
+    fn s5_1_2_a_limit_that_cannot_be_read_stops_the_rollout() {
         check(&json!("many"), &json!(0), 10, None);
         check(&json!(1), &json!("5"), 10, None);
     }

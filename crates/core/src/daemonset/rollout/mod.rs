@@ -1,10 +1,9 @@
-//! How a new template reaches a node (rule 5): what the node counts for, and whether its turn comes.
+//! The rolling update of one node (rule 5): what the node counts for, and what to do with its old pod.
 //!
-//! ```text
-//!   unavailable: delete the old pod, then a new one is made     surge: make the new pod beside the
-//!                                                                      old one, then delete that
-//!   order: whose turn it is, the same at each start             budget: how many at once
-//! ```
+//! - `unavailable`: delete the old pod, then the manage step creates a new one (`maxSurge` is 0).
+//! - `surge`: create the new pod beside the old one, then delete that.
+//! - `order`: the order of nodes, the same after a restart.
+//! - `budget`: how many nodes at once.
 
 mod budget;
 mod order;
@@ -14,28 +13,29 @@ mod unavailable;
 pub(super) use budget::Budget;
 pub(super) use order::{order, seed};
 
-use super::event::Millis;
-use super::member::{Member, Scene, Verdict};
+use kennel_types::Timestamp;
 
-/// The pods of a node that matter to a rollout: those that are not going away.
+use super::decision::{Decision, Member, NodeState};
+
+/// The old and the new pod of a node. Pods that are being deleted are ignored (rule 5.1.4).
 struct Pair<'a> {
     new: Option<&'a Member>,
     old: Option<&'a Member>,
-    /// A new pod is there or under way.
+    /// A new pod exists or is being created.
     has_new: bool,
-    /// More than one new, or more than one old.
+    /// There is more than one new or more than one old pod.
     ambiguous: bool,
 }
 
 impl<'a> Pair<'a> {
-    fn of(scene: &Scene<'a>) -> Self {
+    fn of(node: &NodeState<'a>) -> Self {
         let mut pair = Self {
             new: None,
             old: None,
-            has_new: scene.creating,
+            has_new: node.creating,
             ambiguous: false,
         };
-        for pod in scene.group.iter().filter(|pod| !pod.leaves()) {
+        for pod in node.group.iter().filter(|pod| !pod.is_leaving()) {
             let place = if pod.updated {
                 pair.has_new = true;
                 &mut pair.new
@@ -47,21 +47,21 @@ impl<'a> Pair<'a> {
         pair
     }
 
-    fn new_is_available(&self, now: Millis) -> bool {
+    fn new_is_available(&self, now: Timestamp) -> bool {
         self.new.is_some_and(|pod| pod.available(now))
     }
 }
 
-pub(super) fn judge(scene: &Scene, verdict: &mut Verdict) {
+pub(super) fn decide(node: &NodeState, decision: &mut Decision) {
     // The working set (rule 5.1.4).
-    let should_run = scene.fit.is_some_and(|fit| fit.run);
-    let concerned = should_run || !scene.group.is_empty();
-    if scene.conduct.rolls && concerned {
-        let pair = Pair::of(scene);
-        if scene.conduct.surges {
-            surge::judge(scene, &pair, verdict);
+    let should_run = node.fit.is_some_and(|fit| fit.run);
+    let in_working_set = should_run || !node.group.is_empty();
+    if node.mode.rolls && in_working_set {
+        let pair = Pair::of(node);
+        if node.mode.surges {
+            surge::decide(node, &pair, decision);
         } else {
-            unavailable::judge(scene, &pair, verdict);
+            unavailable::decide(node, &pair, decision);
         }
     }
 }

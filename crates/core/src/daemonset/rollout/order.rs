@@ -1,19 +1,18 @@
-//! Whose turn it is: an order of the nodes that looks random but never changes.
+//! The order in which nodes are updated: pseudo-random, and the same after a restart.
 //!
-//! Upstream's order is random (rule 5.1.5). Ours differs from DaemonSet to DaemonSet, so that the same
-//! nodes are not always first, and is the same after a restart.
+//! Upstream's order is random (rule 5.1.5). This one differs between DaemonSets, so that not always the same nodes are
+//! first.
 
 const PRIME: u32 = 16_777_619;
 const BASIS: u32 = 2_166_136_261;
 
-/// What makes the orders of DaemonSets different, and a node's own part of its place: a hash of the
-/// name (FNV-1a).
+/// The FNV-1a hash of a name: of a node, or of a DaemonSet as `namespace/name`.
 pub(in super::super) fn seed(name: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(PRIME);
     name.bytes().fold(BASIS, step)
 }
 
-/// A node's place in a DaemonSet's order, from both seeds.
+/// The sort key of a node in a DaemonSet's order, from the seeds of both.
 pub(in super::super) fn order(daemon_set: u32, node: u32) -> u32 {
     let mut mixed = daemon_set ^ node;
     mixed = (mixed ^ (mixed >> 16)).wrapping_mul(0x7feb_352d);

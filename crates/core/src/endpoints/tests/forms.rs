@@ -1,9 +1,10 @@
-//! The forms that upstream gives slices and Endpoints.
+//! Slices and Endpoints have upstream's form.
 
+use kennel_types::Monotonic;
 use serde_json::{Value, json};
 
 use super::super::*;
-use super::world::World;
+use super::fixture::Fixture;
 use super::{pod, service};
 
 #[test]
@@ -14,9 +15,9 @@ fn a_slice_has_upstreams_form() {
     facts.labels.insert("team".into(), "a".into());
     let mut member = pod(1);
     (member.hostname, member.subdomain) = (Some("host".into()), Some("web".into()));
-    let world = World::of(facts, [member]);
+    let fixture = Fixture::of(facts, [member]);
     assert_eq!(
-        *world.slice(),
+        *fixture.slice(),
         json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {
@@ -26,7 +27,7 @@ fn a_slice_has_upstreams_form() {
                     "team": "a", "kubernetes.io/service-name": "web",
                     "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
                     "service.kubernetes.io/headless": ""},
-                "annotations": {"endpoints.kubernetes.io/last-change-trigger-time": "t0"},
+                "annotations": {"endpoints.kubernetes.io/last-change-trigger-time": "1970-01-01T00:00:00Z"},
                 "ownerReferences": [{
                     "apiVersion": "v1", "kind": "Service", "name": "web", "uid": "uid-web",
                     "controller": true, "blockOwnerDeletion": true}]},
@@ -47,11 +48,11 @@ fn endpoints_have_upstreams_form() {
     waiting.ready = false;
     let mut leaving = pod(3);
     leaving.terminating = true;
-    let world = World::of(service(&spec), [waiting, pod(1), leaving]);
+    let fixture = Fixture::of(service(&spec), [waiting, pod(1), leaving]);
     let target =
         |name: &str, uid: &str| json!({"kind": "Pod", "namespace": "ns", "name": name, "uid": uid});
     assert_eq!(
-        world.endpoints()["subsets"],
+        fixture.endpoints()["subsets"],
         json!([{
             "addresses": [{"ip": "10.0.0.1", "nodeName": "n1", "targetRef": target("p001", "u001")}],
             "notReadyAddresses": [
@@ -59,13 +60,13 @@ fn endpoints_have_upstreams_form() {
             "ports": [{"port": 8080, "protocol": "TCP"}],
         }])
     );
-    let metadata = &world.endpoints()["metadata"];
+    let metadata = &fixture.endpoints()["metadata"];
     assert_eq!(metadata["name"], "web");
     let labels = json!({"endpoints.kubernetes.io/managed-by": "endpoint-controller"});
     assert_eq!(metadata["labels"], labels);
 }
 
-/// The conditions of the one endpoint: ready, serving, terminating; and where Endpoints list it.
+/// Checks the conditions of the one endpoint (ready, serving, terminating) and where the Endpoints object lists it.
 fn check_conditions(
     (ready, terminating, publish): (bool, bool, bool),
     conditions: [bool; 3],
@@ -77,11 +78,11 @@ fn check_conditions(
         terminating,
         ..pod(1)
     };
-    let world = World::of(service(&spec), [member]);
-    let said = &world.slice()["endpoints"][0]["conditions"];
+    let fixture = Fixture::of(service(&spec), [member]);
+    let said = &fixture.slice()["endpoints"][0]["conditions"];
     let named = ["ready", "serving", "terminating"].map(|name| said[name].as_bool().unwrap());
     assert_eq!(named, conditions);
-    let subset = &world.endpoints()["subsets"][0];
+    let subset = &fixture.endpoints()["subsets"][0];
     for name in ["addresses", "notReadyAddresses"] {
         assert_eq!(
             subset[name].is_array(),
@@ -92,7 +93,7 @@ fn check_conditions(
 }
 
 #[test]
-fn readiness_is_said_as_upstream_says_it() {
+fn conditions_are_upstreams() {
     let ready = Some("addresses");
     check_conditions((true, false, false), [true, true, false], ready);
     check_conditions(
@@ -112,7 +113,7 @@ fn pods_that_cannot_be_reached_are_left_out() {
         ..pod(1)
     };
     let ended = PodFacts {
-        ended: true,
+        terminal: true,
         ..pod(2)
     };
     let nowhere = PodFacts {
@@ -125,22 +126,22 @@ fn pods_that_cannot_be_reached_are_left_out() {
     };
     let spec = json!({"ports": [{"port": 80}]});
     let pods = [without_address, ended, nowhere, other_family];
-    let mut world = World::of(service(&spec), pods);
-    // A service without endpoints has one slice all the same.
-    assert_eq!(world.slice()["endpoints"], json!([]));
-    assert_eq!(world.slice()["ports"], json!([]));
-    assert!(world.endpoints()["subsets"].is_null());
-    world.tracker.node(world.now, &"ghost".into(), None);
-    world.settle();
-    assert_eq!(world.slice()["endpoints"][0]["nodeName"], "ghost");
-    assert_eq!(world.slice()["endpoints"][0]["zone"], Value::Null);
-    world.tracker.node_gone(world.now, "ghost");
-    world.settle();
-    assert_eq!(world.slice()["endpoints"], json!([]));
+    let mut fixture = Fixture::of(service(&spec), pods);
+    // A service without endpoints has one slice nevertheless.
+    assert_eq!(fixture.slice()["endpoints"], json!([]));
+    assert_eq!(fixture.slice()["ports"], json!([]));
+    assert!(fixture.endpoints()["subsets"].is_null());
+    fixture.tracker.node(fixture.now, &"ghost".into(), None);
+    fixture.converge();
+    assert_eq!(fixture.slice()["endpoints"][0]["nodeName"], "ghost");
+    assert_eq!(fixture.slice()["endpoints"][0]["zone"], Value::Null);
+    fixture.tracker.node_gone(fixture.now, "ghost");
+    fixture.converge();
+    assert_eq!(fixture.slice()["endpoints"], json!([]));
 }
 
 #[test]
-fn pods_with_different_ports_of_one_name_stand_in_different_slices() {
+fn pods_with_different_ports_of_one_name_are_in_different_slices() {
     let named = |number: u8, port: u16| PodFacts {
         ports: [NamedPort {
             name: "web".into(),
@@ -153,9 +154,9 @@ fn pods_with_different_ports_of_one_name_stand_in_different_slices() {
     let spec = json!({"ports": [{"name": "http", "port": 80, "targetPort": "web"}]});
     let without = pod(4);
     let pods = [named(1, 8080), named(2, 9090), named(3, 8080), without];
-    let world = World::of(service(&spec), pods);
+    let fixture = Fixture::of(service(&spec), pods);
     let mut ports: Vec<(Value, usize)> = Vec::new();
-    for slice in world.api.slices() {
+    for slice in fixture.fake_api.slices() {
         let count = slice["endpoints"].as_array().unwrap().len();
         ports.push((slice["ports"][0]["port"].clone(), count));
     }
@@ -164,7 +165,7 @@ fn pods_with_different_ports_of_one_name_stand_in_different_slices() {
         ports,
         [(Value::Null, 1), (json!(8080), 2), (json!(9090), 1)]
     );
-    let subsets = world.endpoints()["subsets"].as_array().unwrap().len();
+    let subsets = fixture.endpoints()["subsets"].as_array().unwrap().len();
     assert_eq!(subsets, 2, "Endpoints list none without a port");
 }
 
@@ -173,8 +174,8 @@ fn both_families_have_slices_of_their_own() {
     let spec = json!({"ipFamilies": ["IPv6", "IPv4"], "clusterIP": "None"});
     let mut member = pod(1);
     member.addresses.push("fd00::1".parse().unwrap());
-    let world = World::of(service(&spec), [member]);
-    let families = world.api.slices();
+    let fixture = Fixture::of(service(&spec), [member]);
+    let families = fixture.fake_api.slices();
     let mut families: Vec<String> = families
         .iter()
         .map(|slice| {
@@ -186,65 +187,65 @@ fn both_families_have_slices_of_their_own() {
         .collect();
     families.sort();
     assert_eq!(families, [r#""IPv4" "10.0.0.1""#, r#""IPv6" "fd00::1""#]);
-    let address = &world.endpoints()["subsets"][0]["addresses"][0]["ip"];
+    let address = &fixture.endpoints()["subsets"][0]["addresses"][0]["ip"];
     assert_eq!(address, "fd00::1", "the service's first family");
 }
 
 #[test]
-fn services_without_selector_and_aliases_are_left_alone() {
+fn services_without_selector_and_external_names_are_left_alone() {
     for spec in [
         json!({"selector": {}, "ports": [{"port": 80}]}),
         json!({"type": "ExternalName", "externalName": "example.com"}),
     ] {
-        let world = World::of(service(&spec), [pod(1)]);
-        assert_eq!(world.api.objects.len(), 0, "{spec}");
+        let fixture = Fixture::of(service(&spec), [pod(1)]);
+        assert_eq!(fixture.fake_api.objects.len(), 0, "{spec}");
     }
-    // What somebody else made for it stays.
-    let mut world = World::of(service(&json!({"selector": {}})), []);
+    // Endpoints of other managers stay.
+    let mut fixture = Fixture::of(service(&json!({"selector": {}})), []);
     let endpoints = json!({"metadata": {"name": "web", "namespace": "ns"},
         "subsets": [{"addresses": [{"ip": "192.0.2.1"}]}]});
-    world.api.put(false, endpoints);
-    assert_eq!(world.settle(), []);
+    fixture.fake_api.put(false, endpoints);
+    assert_eq!(fixture.converge(), []);
 }
 
 #[test]
-fn endpoints_are_cut_at_their_limit_and_say_so() {
+fn endpoints_are_truncated_at_their_limit_and_annotated() {
     let over = "endpoints.kubernetes.io/over-capacity";
-    let mut world = World::new(Limits {
+    let mut fixture = Fixture::new(Limits {
         slice: 100,
         endpoints: 4,
     });
-    world
+    fixture
         .tracker
-        .service(0, service(&json!({"ports": [{"port": 80}]})));
+        .service(Monotonic::START, service(&json!({"ports": [{"port": 80}]})));
     for number in 1..=3 {
-        world.pod(pod(number));
+        fixture.pod(pod(number));
     }
     for number in 4..=6 {
-        world.pod(PodFacts {
+        fixture.pod(PodFacts {
             ready: false,
             ..pod(number)
         });
     }
-    world.settle();
-    let counts = |world: &World| {
-        let subset = &world.endpoints()["subsets"][0];
+    fixture.converge();
+    let counts = |fixture: &Fixture| {
+        let subset = &fixture.endpoints()["subsets"][0];
         ["addresses", "notReadyAddresses"].map(|side| subset[side].as_array().map_or(0, Vec::len))
     };
-    assert_eq!(counts(&world), [3, 1]);
+    assert_eq!(counts(&fixture), [3, 1]);
     assert_eq!(
-        world.endpoints()["metadata"]["annotations"][over],
+        fixture.endpoints()["metadata"]["annotations"][over],
         "truncated"
     );
     for number in 4..=6 {
-        world.pod(pod(number));
+        fixture.pod(pod(number));
     }
-    world.settle();
-    assert_eq!(counts(&world), [4, 0]);
+    fixture.converge();
+    assert_eq!(counts(&fixture), [4, 0]);
     for number in ["u005", "u006"] {
-        world.tracker.pod_gone(world.now, number);
+        fixture.tracker.pod_gone(fixture.now, number);
     }
-    world.settle();
-    assert_eq!(counts(&world), [4, 0]);
-    assert!(world.endpoints()["metadata"]["annotations"][over].is_null());
+    fixture.converge();
+    assert_eq!(counts(&fixture), [4, 0]);
+    assert!(fixture.endpoints()["metadata"]["annotations"][over].is_null());
 }

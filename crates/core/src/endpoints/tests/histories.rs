@@ -1,15 +1,19 @@
-//! Random histories: whatever happens, in whatever order, with writes that fail and answers that get lost,
-//! what is written in the end is what the same pods and services give from scratch.
+//! Random histories: in any order of events, with failed writes and lost responses, the written objects finally equal
+//! those computed from scratch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use fastrand::Rng;
+use kennel_test_support::with_seeds;
+use kennel_types::{Monotonic, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::facts::items;
 use super::super::*;
-use super::api::Api;
+use super::fake_api::FakeApi;
 use super::{named_service, pod};
 
 const LIMITS: Limits = Limits {
@@ -21,9 +25,9 @@ const FORMS: Forms = Forms {
     endpoints: true,
 };
 
-/// What exists, apart from what the tracker writes.
+/// The objects, apart from those that the tracker writes.
 #[derive(Default)]
-struct Truth {
+struct Expected {
     pods: BTreeMap<Uid, PodFacts>,
     services: BTreeMap<Arc<str>, ServiceFacts>,
     nodes: BTreeSet<Arc<str>>,
@@ -43,9 +47,9 @@ fn random_pod(rng: &mut Rng) -> PodFacts {
     facts.labels = Arc::new(labels.into_iter().collect());
     facts.node = Some(rng.choice(["n1", "n2"]).unwrap().into());
     facts.ready = rng.u8(0..4) > 0;
-    facts.ready_changed = Some(rng.i64(0..50));
+    facts.ready_changed = Some(Timestamp::from_secs(rng.i64(0..50)));
     facts.terminating = rng.u8(0..8) == 0;
-    facts.ended = rng.u8(0..12) == 0;
+    facts.terminal = rng.u8(0..12) == 0;
     if rng.u8(0..8) == 0 {
         facts.addresses.clear();
     } else if rng.bool() {
@@ -89,8 +93,8 @@ fn random_service(rng: &mut Rng, uid: u32) -> ServiceFacts {
     facts
 }
 
-impl Truth {
-    fn change(&mut self, rng: &mut Rng, now: i64, tracker: &mut Tracker) {
+impl Expected {
+    fn change(&mut self, rng: &mut Rng, now: Monotonic, tracker: &mut Tracker) {
         match rng.u8(0..20) {
             0..12 => {
                 let pod = random_pod(rng);
@@ -120,7 +124,7 @@ impl Truth {
         }
     }
 
-    fn put_service(&mut self, rng: &mut Rng, now: i64, tracker: &mut Tracker) {
+    fn put_service(&mut self, rng: &mut Rng, now: Monotonic, tracker: &mut Tracker) {
         self.uids += 1;
         let mut service = random_service(rng, self.uids);
         if let Some(before) = self.services.get(&service.name) {
@@ -134,13 +138,13 @@ impl Truth {
         tracker.service(now, service);
     }
 
-    /// The endpoints of a service as `family port address ready pod`, from scratch.
-    fn plain(&self, service: &ServiceFacts) -> BTreeSet<String> {
+    /// The endpoints of a service as `port address ready pod`, computed from scratch.
+    fn expected_endpoints(&self, service: &ServiceFacts) -> BTreeSet<String> {
         let mut all = BTreeSet::new();
         for pod in self.pods.values() {
             let node = pod.node.as_ref().unwrap();
             let lost = !self.nodes.contains(node) && !service.publish_not_ready;
-            if pod.ended || lost || !service.matches(&pod.labels) {
+            if pod.terminal || lost || !service.matches(&pod.labels) {
                 continue;
             }
             let port = match &service.ports[0].target {
@@ -157,10 +161,10 @@ impl Truth {
         all
     }
 
-    fn check(&self, api: &Api, hint: &str) {
+    fn check(&self, fake_api: &FakeApi, hint: &str) {
         for service in self.services.values().filter(|service| service.selects()) {
             let label = "kubernetes.io/service-name";
-            let slices = api.slices();
+            let slices = fake_api.slices();
             let slices: Vec<&&Value> = slices
                 .iter()
                 .filter(|slice| slice["metadata"]["labels"][label] == *service.name)
@@ -182,12 +186,12 @@ impl Truth {
                     assert!(written.insert(line), "{hint}: twice: {endpoint}");
                 }
             }
-            assert_eq!(written, self.plain(service), "{hint}");
+            assert_eq!(written, self.expected_endpoints(service), "{hint}");
             let families = service.families.len();
             assert!(slices.len() >= families, "{hint}: no slice for a family");
-            self.check_endpoints(service, api, hint);
+            self.check_endpoints(service, fake_api, hint);
         }
-        for object in api.slices() {
+        for object in fake_api.slices() {
             let name = object["metadata"]["labels"]["kubernetes.io/service-name"].as_str();
             assert!(
                 self.services.contains_key(name.unwrap()),
@@ -196,38 +200,38 @@ impl Truth {
         }
     }
 
-    fn check_endpoints(&self, service: &ServiceFacts, api: &Api, hint: &str) {
-        let kept = api.objects.get(&(false, service.name.clone()));
-        let kept = kept.unwrap_or_else(|| panic!("{hint}: no Endpoints of {}", service.name));
+    fn check_endpoints(&self, service: &ServiceFacts, fake_api: &FakeApi, hint: &str) {
+        let stored = fake_api.objects.get(&(false, service.name.clone()));
+        let stored = stored.unwrap_or_else(|| panic!("{hint}: no Endpoints of {}", service.name));
         let mut listed = 0;
-        for subset in items(&kept["subsets"]) {
+        for subset in items(&stored["subsets"]) {
             listed += items(&subset["addresses"]).count();
             listed += items(&subset["notReadyAddresses"]).count();
         }
         let leaving = |uid: &str| self.pods[uid].terminating && !service.publish_not_ready;
-        let plain = self.plain(service);
-        let expected = plain.iter().filter(|line| {
+        let expected_endpoints = self.expected_endpoints(service);
+        let expected = expected_endpoints.iter().filter(|line| {
             let uid = line.rsplit(' ').next().unwrap();
             !line.starts_with("None") && !line.contains("fd00") && !leaving(uid)
         });
         assert_eq!(
             listed,
             expected.count().min(LIMITS.endpoints),
-            "{hint}: {kept}"
+            "{hint}: {stored}"
         );
     }
 }
 
-/// Somebody else changes what the tracker wrote.
-fn spoil(rng: &mut Rng, api: &mut Api) {
-    let names: Vec<(bool, Arc<str>)> = api.objects.keys().cloned().collect();
+/// Another client changes what the tracker wrote.
+fn corrupt(rng: &mut Rng, fake_api: &mut FakeApi) {
+    let names: Vec<(bool, Arc<str>)> = fake_api.objects.keys().cloned().collect();
     let Some((slice, name)) = rng.choice(names) else {
         return;
     };
     if rng.bool() {
-        return api.delete(slice, &name);
+        return fake_api.delete(slice, &name);
     }
-    let mut object = api.objects[&(slice, name)].clone();
+    let mut object = fake_api.objects[&(slice, name)].clone();
     match rng.u8(0..3) {
         0 => object["metadata"]["labels"]["x"] = json!("y"),
         1 if slice => object["endpoints"] = json!([]),
@@ -239,84 +243,84 @@ fn spoil(rng: &mut Rng, api: &mut Api) {
         }
         _ => object["subsets"] = json!([]),
     }
-    api.put(slice, object);
+    fake_api.put(slice, object);
 }
 
 fn history(seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let mut tracker = Tracker::new(FORMS, LIMITS);
-    let (mut truth, mut api, mut now) = (Truth::default(), Api::default(), 0);
-    truth.nodes.insert("n1".into());
-    tracker.node(0, &"n1".into(), None);
-    let mut under_way: Vec<Write> = Vec::new();
+    let (mut expected_state, mut fake_api, mut now) =
+        (Expected::default(), FakeApi::default(), Monotonic::START);
+    expected_state.nodes.insert("n1".into());
+    tracker.node(now, &"n1".into(), None);
+    let mut in_flight: Vec<Write> = Vec::new();
     for step in 0..120 {
-        now += rng.i64(0..300);
-        truth.change(&mut rng, now, &mut tracker);
+        now = now + Duration::from_millis(rng.u64(0..300));
+        expected_state.change(&mut rng, now, &mut tracker);
         if rng.u8(0..10) == 0 {
-            spoil(&mut rng, &mut api);
+            corrupt(&mut rng, &mut fake_api);
         }
-        under_way.extend(api.asked(now, &mut tracker));
-        while !under_way.is_empty() && rng.u8(0..3) > 0 {
-            let write = under_way.swap_remove(rng.usize(..under_way.len()));
+        in_flight.extend(fake_api.writes_due(now, &mut tracker));
+        while !in_flight.is_empty() && rng.u8(0..3) > 0 {
+            let write = in_flight.swap_remove(rng.usize(..in_flight.len()));
             let outcome = match rng.u8(0..10) {
                 0 => Outcome::Failed,
-                // It was carried out, but the answer got lost.
+                // It was executed, but the response was lost.
                 1 => {
-                    api.carry_out(&write);
+                    fake_api.execute(&write);
                     Outcome::Failed
                 }
-                _ => api.carry_out(&write),
+                _ => fake_api.execute(&write),
             };
-            let told = rng.usize(..4);
-            api.tell(now, &mut tracker, told);
-            tracker.ended(now, &write, &outcome);
+            let delivered = rng.usize(..4);
+            fake_api.deliver(now, &mut tracker, delivered);
+            tracker.write_finished(now, &write, &outcome);
         }
         if step % 40 == 39 {
-            for write in under_way.drain(..) {
-                let outcome = api.carry_out(&write);
-                tracker.ended(now, &write, &outcome);
+            for write in in_flight.drain(..) {
+                let outcome = fake_api.execute(&write);
+                tracker.write_finished(now, &write, &outcome);
             }
-            api.settle(&mut now, &mut tracker);
-            truth.check(&api, &format!("seed {seed}, step {step}"));
+            fake_api.converge(&mut now, &mut tracker);
+            expected_state.check(&fake_api, &format!("seed {seed}, step {step}"));
         }
     }
 }
 
 #[test]
-fn whatever_happens_what_is_written_is_what_is_true() {
-    for seed in 0..150 {
-        history(seed);
-    }
+fn the_written_objects_equal_those_from_scratch() {
+    with_seeds(0..150, history);
 }
 
 #[test]
-fn who_begins_anew_finds_nothing_to_write() {
+fn after_a_restart_nothing_is_written() {
     let mut rng = Rng::with_seed(7);
     let mut tracker = Tracker::new(FORMS, LIMITS);
-    let (mut truth, mut api, mut now) = (Truth::default(), Api::default(), 0);
+    let (mut expected_state, mut fake_api, mut now) =
+        (Expected::default(), FakeApi::default(), Monotonic::START);
     for _ in 0..200 {
-        truth.change(&mut rng, now, &mut tracker);
+        expected_state.change(&mut rng, now, &mut tracker);
     }
-    api.settle(&mut now, &mut tracker);
-    assert!(api.slices().len() > 3, "there is something to find");
+    fake_api.converge(&mut now, &mut tracker);
+    assert!(fake_api.slices().len() > 3, "there is something to find");
     let mut again = Tracker::new(FORMS, LIMITS);
-    for object in api
+    for object in fake_api
         .objects
         .clone()
         .into_iter()
         .map(|((slice, _), o)| (slice, o))
     {
-        api.put(object.0, object.1);
+        fake_api.put(object.0, object.1);
     }
-    api.tell(now, &mut again, usize::MAX);
-    for node in &truth.nodes {
+    fake_api.deliver(now, &mut again, usize::MAX);
+    for node in &expected_state.nodes {
         again.node(now, node, None);
     }
-    for pod in truth.pods.values() {
+    for pod in expected_state.pods.values() {
         again.pod(now, pod.clone());
     }
-    for service in truth.services.values() {
+    for service in expected_state.services.values() {
         again.service(now, service.clone());
     }
-    assert_eq!(api.settle(&mut now, &mut again), []);
+    assert_eq!(fake_api.converge(&mut now, &mut again), []);
 }

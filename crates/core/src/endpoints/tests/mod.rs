@@ -1,14 +1,14 @@
-//! Tests of the rules about endpoints: tables for the forms, and random histories against the same from
-//! scratch.
+//! Tests of the endpoints rules: tables for the form of objects, and random histories.
 
-mod api;
+mod fake_api;
+mod fixture;
 mod forms;
 mod histories;
-mod world;
 mod writes;
 
 use std::sync::Arc;
 
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
@@ -42,9 +42,9 @@ fn pod(number: u8) -> PodFacts {
         node: Some("n1".into()),
         addresses: vec![[10, 0, 0, number].into()],
         ready: true,
-        ready_changed: Some(100),
+        ready_changed: Some(Timestamp::from_secs(100)),
         terminating: false,
-        ended: false,
+        terminal: false,
         hostname: None,
         subdomain: None,
         ports: Vec::new().into(),

@@ -1,4 +1,4 @@
-//! One object, looked at: what should become of it, and what must be known before that can be said.
+//! Examines one object: decides what to do with it, and which owners have to be looked up before.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,46 +6,44 @@ use std::sync::Arc;
 use super::super::item::{FOREGROUND, Item, ORPHAN, OwnerRef, Phase};
 use super::{Action, Found, Graph, Lookup, Policy, Step};
 
-/// How an owner stands.
-enum Standing {
-    /// It is there, and its dependents stay for it.
-    Solid,
-    /// Its dependents go before it.
+/// The state of an owner, for its dependents.
+enum OwnerState {
+    /// It exists and keeps its dependents.
+    Exists,
+    /// It is being deleted in the foreground: its dependents are deleted first.
     Waiting,
-    /// It is gone.
     Absent,
-    /// It is being looked for, or must be.
+    /// It has to be looked up at the API server.
     Pending(Lookup),
-    /// Nobody can tell: the API does not have its kind, or it cannot be an owner of this.
+    /// Unknown: the API server does not have its kind, or it cannot own this object.
     Unknowable,
 }
 
 impl Graph {
-    /// Looks at an object.
     pub(super) fn examine(&mut self, uid: &Arc<str>, actions: &mut Vec<Action>) {
         let Some(item) = self.nodes.get(uid).and_then(|node| node.item.as_ref()) else {
             return;
         };
-        let orphaned_by = self.orphaned_by(item);
-        let step = if orphaned_by.is_empty() {
+        let orphaning_owners = self.orphaning_owners(item);
+        let step = if orphaning_owners.is_empty() {
             match item.phase() {
                 Phase::Alive => return self.judge(uid, actions),
-                Phase::Leaving => None,
-                Phase::Orphaning => self.release(item, ORPHAN),
-                Phase::Foreground => self.release(item, FOREGROUND),
+                Phase::Background => None,
+                Phase::Orphaning => self.remove_finalizer(item, ORPHAN),
+                Phase::Foreground => self.remove_finalizer(item, FOREGROUND),
             }
         } else {
-            Some(Step::DropOwners(orphaned_by))
+            Some(Step::DropOwners(orphaning_owners))
         };
         if let Some(step) = step {
             actions.push(Action::Act(item.clone(), step));
-            self.set_busy(uid);
+            self.mark_in_flight(uid);
         }
     }
 
-    fn set_busy(&mut self, uid: &Arc<str>) {
+    fn mark_in_flight(&mut self, uid: &Arc<str>) {
         if let Some(node) = self.nodes.get_mut(uid) {
-            node.busy = true;
+            node.in_flight = true;
         }
     }
 
@@ -53,8 +51,8 @@ impl Graph {
         self.nodes.get(uid)?.item.as_ref()
     }
 
-    /// The owners that leave it behind.
-    fn orphaned_by(&self, item: &Item) -> Vec<Arc<str>> {
+    /// The owners that are being deleted with the orphan policy.
+    fn orphaning_owners(&self, item: &Item) -> Vec<Arc<str>> {
         let leaves = |owner: &&OwnerRef| {
             let owner = self.item(&owner.uid);
             owner.is_some_and(|owner| owner.phase() == Phase::Orphaning)
@@ -63,14 +61,14 @@ impl Graph {
         owners.map(|owner| owner.uid.clone()).collect()
     }
 
-    /// An owner whose dependents are gone or orphaned waits no longer.
-    fn release(&self, item: &Item, finalizer: &str) -> Option<Step> {
+    /// Removes the finalizer of an owner whose dependents are gone or orphaned.
+    fn remove_finalizer(&self, item: &Item, finalizer: &str) -> Option<Step> {
         let node = self.nodes.get(&item.uid)?;
         let mut dependents = node.dependents.iter().filter_map(|uid| self.item(uid));
         let waits = if finalizer == ORPHAN {
             dependents.next().is_some()
         } else {
-            // In a circle of owners that all go after their dependents nobody waits.
+            // Owners in a cycle of foreground deletions do not wait for each other.
             let circle = self.waiting_for(item);
             dependents.any(|d| d.blocks(&item.uid) && !circle.contains(&d.uid))
         };
@@ -78,7 +76,7 @@ impl Graph {
         (!waits).then(|| Step::Release(left.cloned().collect()))
     }
 
-    /// Who waits for it to go first, directly or through others; it is among them.
+    /// All foreground deletions that wait for this object, directly or not; it is one of them.
     fn waiting_for(&self, item: &Item) -> BTreeSet<Arc<str>> {
         let mut waiting = BTreeSet::from([item.uid.clone()]);
         let mut next = vec![item];
@@ -94,7 +92,7 @@ impl Graph {
         waiting
     }
 
-    /// Decides about an object that lives, by its owners.
+    /// Decides about an object that is not being deleted, by its owners.
     fn judge(&mut self, uid: &Arc<str>, actions: &mut Vec<Action>) {
         let Some(item) = self.item(uid).cloned() else {
             return;
@@ -106,16 +104,16 @@ impl Graph {
         let (mut pending, mut elsewhere) = (Vec::new(), Vec::new());
         for owner in &item.owners {
             match self.standing(&item, owner) {
-                Standing::Solid => solid += 1,
-                Standing::Waiting => waiting.push(owner.uid.clone()),
-                Standing::Absent => {
-                    if self.is_elsewhere(&item, owner) {
+                OwnerState::Exists => solid += 1,
+                OwnerState::Waiting => waiting.push(owner.uid.clone()),
+                OwnerState::Absent => {
+                    if self.is_in_other_namespace(&item, owner) {
                         elsewhere.push(Action::Report(item.clone(), owner.clone()));
                     }
                     lost.push(owner.uid.clone());
                 }
-                Standing::Pending(lookup) => pending.push(lookup),
-                Standing::Unknowable => return,
+                OwnerState::Pending(lookup) => pending.push(lookup),
+                OwnerState::Unknowable => return,
             }
         }
         if !pending.is_empty() {
@@ -131,10 +129,10 @@ impl Graph {
         };
         actions.append(&mut elsewhere);
         actions.push(Action::Act(item, step));
-        self.set_busy(uid);
+        self.mark_in_flight(uid);
     }
 
-    /// How an object goes that nobody alive owns.
+    /// The policy to delete an object with that has no existing owner.
     fn end_of(&self, item: &Item, awaited: bool) -> Step {
         let dependents = self.nodes.get(&item.uid).map(|node| &node.dependents);
         let mut dependents = dependents.into_iter().flatten().peekable();
@@ -159,13 +157,13 @@ impl Graph {
         })
     }
 
-    fn standing(&self, item: &Item, owner: &OwnerRef) -> Standing {
+    fn standing(&self, item: &Item, owner: &OwnerRef) -> OwnerState {
         let Some(kind) = self.kinds.find(owner) else {
-            return Standing::Unknowable;
+            return OwnerState::Unknowable;
         };
         let namespaced = self.kinds.is_namespaced(kind);
         if namespaced && item.namespace.is_empty() {
-            return Standing::Unknowable;
+            return OwnerState::Unknowable;
         }
         let namespace = if namespaced { &*item.namespace } else { "" };
         let node = self.nodes.get(&owner.uid);
@@ -175,8 +173,8 @@ impl Graph {
         };
         if let Some(known) = known.filter(is_it) {
             return match known.phase() {
-                Phase::Foreground => Standing::Waiting,
-                _ => Standing::Solid,
+                Phase::Foreground => OwnerState::Waiting,
+                _ => OwnerState::Exists,
             };
         }
         let lookup = Lookup {
@@ -186,19 +184,19 @@ impl Graph {
             uid: owner.uid.clone(),
         };
         match node.and_then(|node| node.lookups.get(&lookup)) {
-            Some(Some(Found::Absent)) => Standing::Absent,
-            Some(Some(Found::Present)) => Standing::Solid,
-            _ => Standing::Pending(lookup),
+            Some(Some(Found::Absent)) => OwnerState::Absent,
+            Some(Some(Found::Present)) => OwnerState::Exists,
+            _ => OwnerState::Pending(lookup),
         }
     }
 
-    /// Is the owner there, but in another namespace than its dependent believes?
-    fn is_elsewhere(&self, item: &Item, owner: &OwnerRef) -> bool {
+    /// Whether the owner exists in another namespace than its dependent's.
+    fn is_in_other_namespace(&self, item: &Item, owner: &OwnerRef) -> bool {
         let known = self.item(&owner.uid);
         known.is_some_and(|known| !known.namespace.is_empty() && known.namespace != item.namespace)
     }
 
-    /// Has owners looked for that nobody looks for yet.
+    /// Requests the lookups that are not in flight.
     fn verify(&mut self, lookups: Vec<Lookup>, actions: &mut Vec<Action>) {
         for lookup in lookups {
             let node = self.nodes.entry(lookup.uid.clone()).or_default();

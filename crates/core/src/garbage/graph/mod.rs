@@ -1,100 +1,94 @@
-//! The graph of owners and dependents, kept as changes come: each costs what it changes.
+//! The graph of owners and dependents, updated incrementally.
 //!
-//! Three rules hold throughout. Only a uid says who an owner is: one that was made anew under the same
-//! name is another. An owner that the graph does not know is asked for at the API before anything is
-//! concluded from its absence. And what is to be deleted is named by uid and version: if it has changed
-//! since, a new owner say, the API refuses, and it is looked at again.
+//! Only the uid identifies an owner: one that was recreated under the same name is another. An owner that the graph does
+//! not know is looked up at the API server before its dependents are deleted. Deletions have uid and resource version as
+//! preconditions: if the object has changed in between, such as by a new owner, the API server rejects them and the object
+//! is examined again.
 
 mod examine;
+#[cfg(test)]
+mod fake_api;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::item::{Item, KindId, Kinds, OwnerRef, Phase};
 
-/// Where an owner is looked for.
+/// The owner to look up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lookup {
-    /// Kind.
     pub kind: KindId,
-    /// Namespace; empty for kinds outside namespaces.
+    /// Empty for cluster-scoped kinds.
     pub namespace: Arc<str>,
-    /// Name.
     pub name: Arc<str>,
     /// The uid that it must have.
     pub uid: Arc<str>,
 }
 
-/// What came of a lookup.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The owner is there.
     Present,
-    /// Nothing is there, or another object under its name.
+    /// Not found, or another uid.
     Absent,
-    /// Nobody knows: the API did not say.
+    /// The API server did not answer.
     Unclear,
 }
 
-/// What becomes of the dependents of something deleted.
+/// The deletion propagation policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// They follow.
     Background,
-    /// They go first.
     Foreground,
-    /// They stay.
     Orphan,
 }
 
 /// What to do with an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Delete it, if this is still its version.
+    /// With the resource version as precondition.
     Delete(Policy),
-    /// Take these owners (by uid) from it.
+    /// Remove these owners (by uid).
     DropOwners(Vec<Arc<str>>),
-    /// These owners need not wait for it any more: it would wait for them in turn.
+    /// Unset `blockOwnerDeletion` for these owners, because they would wait for each other.
     Unblock(Vec<OwnerRef>),
-    /// Leave it these finalizers and no others, if this is still its version.
+    /// Set its finalizers to these, with the resource version as precondition.
     Release(Vec<Arc<str>>),
 }
 
-/// What the collector wants done.
+/// What the caller has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Look for an owner, and tell [`Graph::found`].
+    /// Look up an owner and call [`Graph::found`].
     Verify(Lookup),
-    /// Change or delete an object, and tell [`Graph::ended`].
+    /// Change or delete an object and call [`Graph::finished`].
     Act(Item, Step),
-    /// Say that an owner is in another namespace, where it cannot be.
+    /// Report that an owner is in another namespace, where it cannot be.
     Report(Item, OwnerRef),
 }
 
-/// How an action ended.
+/// The result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out, or the object is gone.
+    /// It succeeded, or the object is gone.
     Done,
-    /// It was not: it must be considered again.
+    /// It failed: the object has to be examined again.
     Failed,
 }
 
 #[derive(Debug, Default)]
 struct Node {
-    /// The object; none if only its dependents speak of it.
+    /// `None` if only owner references name it.
     item: Option<Item>,
     dependents: BTreeSet<Arc<str>>,
-    /// Where it was looked for as an owner; none while that is going on.
+    /// Lookups of it as an owner; `None` while one is in flight.
     lookups: BTreeMap<Lookup, Option<Found>>,
-    /// An action on it is under way.
-    busy: bool,
+    /// An action on it is in flight.
+    in_flight: bool,
     failures: u32,
 }
 
@@ -103,39 +97,36 @@ struct Node {
 pub struct Graph {
     kinds: Kinds,
     nodes: BTreeMap<Arc<str>, Node>,
-    /// Objects to look at, in the order of their uids, which is no order at all.
+    /// Objects to examine.
     dirty: BTreeSet<Arc<str>>,
     synced: bool,
 }
 
 impl Graph {
-    /// An empty one, of an API without kinds.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The API has one more kind. All must be known when everything has been seen.
-    pub fn learn(&mut self, api_version: &str, kind: &str, namespaced: bool) -> KindId {
+    /// Adds a kind. All kinds must be added before [`Self::synced`].
+    pub fn add_kind(&mut self, api_version: &str, kind: &str, namespaced: bool) -> KindId {
         self.kinds.add(api_version, kind, namespaced)
     }
 
-    /// How many objects it knows, those that others only speak of included.
+    /// How many objects it knows, including owners that were never seen.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Does it know none?
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// All there was has been seen: from now on there are actions. Before that, an owner's dependents
-    /// are not all known.
+    /// All informers have synced: there are actions from now on. Before that, not all dependents of an owner are known.
     pub fn synced(&mut self) {
         self.synced = true;
     }
 
-    /// An object is there or has changed.
+    /// An object was added or changed.
     pub fn observe(&mut self, item: Item) {
         let uid = item.uid.clone();
         let node = self.nodes.entry(uid.clone()).or_default();
@@ -147,17 +138,17 @@ impl Graph {
         let moved = phase_before != Some(phase);
         if old_owners != item.owners {
             let new_owners = item.owners.clone();
-            self.reown(&uid, &old_owners, &new_owners);
+            self.replace_owners(&uid, &old_owners, &new_owners);
             self.dirty.insert(uid.clone());
         } else if moved && (phase != Phase::Alive || !item.owners.is_empty()) {
             self.dirty.insert(uid.clone());
         }
         if moved {
-            self.disturb_dependents(&uid);
+            self.mark_dependents(&uid);
         }
     }
 
-    /// An object is gone.
+    /// An object was deleted.
     pub fn gone(&mut self, uid: &str) {
         let Some((uid, node)) = self.nodes.get_key_value(uid) else {
             return;
@@ -168,26 +159,26 @@ impl Graph {
         }
         let node = self.nodes.get_mut(&uid).expect("it was just found");
         let owners = node.item.take().map(|item| item.owners).unwrap_or_default();
-        // Whoever was found elsewhere under this uid must be looked for again.
+        // An owner that was found elsewhere under this uid has to be looked up again.
         node.lookups
             .retain(|_, found| !matches!(found, Some(Found::Present)));
-        self.disturb_dependents(&uid);
-        self.reown(&uid, &owners, &[]);
-        self.forget_if_unused(&uid);
+        self.mark_dependents(&uid);
+        self.replace_owners(&uid, &owners, &[]);
+        self.remove_if_unused(&uid);
     }
 
-    /// A lookup has ended.
+    /// Handles the result of a lookup.
     pub fn found(&mut self, lookup: &Lookup, found: Found) {
         if let Some(node) = self.nodes.get_mut(&lookup.uid) {
             if let Some(slot) = node.lookups.get_mut(lookup) {
                 *slot = Some(found);
             }
-            self.disturb_dependents(&lookup.uid);
+            self.mark_dependents(&lookup.uid);
         }
     }
 
-    /// Forgets what a lookup found unless that is final, so that the owner is looked for again. For
-    /// lookups that said nothing, and for owners that are there and yet were never seen.
+    /// Discards the result of a lookup that was inconclusive or found an owner that the watch never showed, so that it is
+    /// looked up again.
     pub fn reconsider(&mut self, lookup: &Lookup) {
         if let Some(node) = self.nodes.get_mut(&lookup.uid) {
             let unseen = node.item.is_none();
@@ -198,16 +189,16 @@ impl Graph {
             };
             if node.lookups.get(lookup).is_some_and(again) {
                 node.lookups.remove(lookup);
-                self.disturb_dependents(&lookup.uid);
+                self.mark_dependents(&lookup.uid);
             }
         }
     }
 
-    /// An action has ended. If it failed, says how often in a row that happened; [`Self::retry`] is
-    /// then the caller's to call, after a while.
-    pub fn ended(&mut self, uid: &str, outcome: Outcome) -> Option<u32> {
+    /// Handles the result of an action. Returns how often in a row it has failed; the caller then calls [`Self::retry`] after a
+    /// backoff.
+    pub fn finished(&mut self, uid: &str, outcome: Outcome) -> Option<u32> {
         let node = self.nodes.get_mut(uid)?;
-        node.busy = false;
+        node.in_flight = false;
         let failures = match outcome {
             Outcome::Done => {
                 node.failures = 0;
@@ -218,53 +209,51 @@ impl Graph {
                 Some(node.failures)
             }
         };
-        self.forget_if_unused(uid);
+        self.remove_if_unused(uid);
         failures
     }
 
-    /// Looks at an object again.
+    /// Examines an object again.
     pub fn retry(&mut self, uid: &Arc<str>) {
         if self.nodes.contains_key(uid) {
             self.dirty.insert(uid.clone());
         }
     }
 
-    /// What to do now: at most so many actions, the rest later.
+    /// At most `most` actions that are due.
     pub fn take(&mut self, most: usize) -> Vec<Action> {
         let mut actions = Vec::new();
-        let mut busy = Vec::new();
+        let mut in_flight = Vec::new();
         while self.synced && actions.len() < most {
             let Some(uid) = self.dirty.pop_first() else {
                 break;
             };
-            if self.nodes.get(&uid).is_some_and(|node| node.busy) {
-                busy.push(uid);
+            if self.nodes.get(&uid).is_some_and(|node| node.in_flight) {
+                in_flight.push(uid);
             } else {
                 self.examine(&uid, &mut actions);
             }
         }
-        // Those under way are looked at once they have ended.
-        self.dirty.extend(busy);
+        // Objects with an action in flight are examined once it has finished.
+        self.dirty.extend(in_flight);
         actions
     }
 
-    /// Its dependents have reason to be looked at.
-    fn disturb_dependents(&mut self, uid: &Arc<str>) {
+    fn mark_dependents(&mut self, uid: &Arc<str>) {
         if let Some(node) = self.nodes.get(uid) {
             self.dirty.extend(node.dependents.iter().cloned());
         }
     }
 
-    /// An object's owners have changed.
-    fn reown(&mut self, uid: &Arc<str>, old: &[OwnerRef], new: &[OwnerRef]) {
+    fn replace_owners(&mut self, uid: &Arc<str>, old: &[OwnerRef], new: &[OwnerRef]) {
         for owner in old.iter().filter(|o| !new.contains(o)) {
             let still = new.iter().any(|n| n.uid == owner.uid);
             let node = self.nodes.get_mut(&owner.uid);
             if let Some(node) = node.filter(|_| !still) {
                 node.dependents.remove(uid);
             }
-            self.disturb_if_leaving(&owner.uid);
-            self.forget_if_unused(&owner.uid);
+            self.mark_if_deleting(&owner.uid);
+            self.remove_if_unused(&owner.uid);
         }
         for owner in new {
             let node = self.nodes.entry(owner.uid.clone()).or_default();
@@ -272,15 +261,15 @@ impl Graph {
         }
     }
 
-    /// An owner that waits for its dependents may have waited for this.
-    fn disturb_if_leaving(&mut self, uid: &Arc<str>) {
+    /// The owner may have waited for this dependent.
+    fn mark_if_deleting(&mut self, uid: &Arc<str>) {
         let item = self.nodes.get(uid).and_then(|node| node.item.as_ref());
         if item.is_some_and(|item| item.deleting) {
             self.dirty.insert(uid.clone());
         }
     }
 
-    fn forget_if_unused(&mut self, uid: &str) {
+    fn remove_if_unused(&mut self, uid: &str) {
         let unused = |node: &Node| node.item.is_none() && node.dependents.is_empty();
         if self.nodes.get(uid).is_some_and(unused) {
             self.nodes.remove(uid);

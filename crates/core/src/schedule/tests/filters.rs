@@ -1,12 +1,12 @@
-//! Each filter lets pods in and keeps them out, and says so in upstream's words.
+//! Each filter accepts and rejects pods, with upstream's messages.
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, cpu, pinned_to};
+use super::harness::{Harness, cpu, pinned_to};
 
-/// One node, which is to refuse for this reason and nothing else.
+/// Checks that one node rejects a pod for this reason alone.
 fn refused(node: Value, spec: &Value, reason: &str, helpful: bool) {
-    let mut desk = Desk::with(&[("a", node)]);
+    let mut harness = Harness::with(&[("a", node)]);
     let preemption = if helpful {
         "No preemption victims found for incoming pod"
     } else {
@@ -15,16 +15,16 @@ fn refused(node: Value, spec: &Value, reason: &str, helpful: bool) {
     let expected = format!(
         "p: 0/1 nodes are available: 1 {reason}. preemption: 0/1 nodes are available: 1 {preemption}."
     );
-    assert_eq!(desk.place("p", spec), expected);
+    assert_eq!(harness.place("p", spec), expected);
 }
 
 fn taken(node: Value, spec: &Value) {
-    let mut desk = Desk::with(&[("a", node)]);
-    assert_eq!(desk.place("p", spec), "p -> a", "{spec}");
+    let mut harness = Harness::with(&[("a", node)]);
+    assert_eq!(harness.place("p", spec), "p -> a", "{spec}");
 }
 
 #[test]
-fn a_pod_that_asks_for_nothing_goes_anywhere() {
+fn a_pod_without_requirements_goes_anywhere() {
     taken(json!({}), &json!({}));
     taken(
         json!({"taints": [{"key": "x", "effect": "PreferNoSchedule"}]}),
@@ -80,8 +80,8 @@ fn node_selectors_and_affinity() {
 }
 
 #[test]
-fn s3_12_1_a_pinned_pod_is_told_of_its_node_and_the_others_are_counted() {
-    let mut desk = Desk::with(&[
+fn s3_12_1_a_pinned_pod_gets_the_reason_of_its_node_and_a_count_of_the_others() {
+    let mut harness = Harness::with(&[
         ("a", json!({})),
         (
             "b",
@@ -90,20 +90,20 @@ fn s3_12_1_a_pinned_pod_is_told_of_its_node_and_the_others_are_counted() {
         ("c", json!({})),
     ]);
     assert_eq!(
-        desk.place("p", &json!({"affinity": pinned_to("a")})),
+        harness.place("p", &json!({"affinity": pinned_to("a")})),
         "p -> a"
     );
     let unhelpful =
         "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
     assert_eq!(
-        desk.place("q", &json!({"affinity": pinned_to("b")})),
+        harness.place("q", &json!({"affinity": pinned_to("b")})),
         format!(
             "q: 0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) didn't satisfy \
              plugin(s) [NodeAffinity]. {unhelpful}"
         )
     );
     assert_eq!(
-        desk.place("r", &json!({"affinity": pinned_to("d")})),
+        harness.place("r", &json!({"affinity": pinned_to("d")})),
         format!(
             "r: 0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. {unhelpful}"
         )
@@ -112,12 +112,12 @@ fn s3_12_1_a_pinned_pod_is_told_of_its_node_and_the_others_are_counted() {
 
 #[test]
 fn without_nodes_there_is_nothing_to_count() {
-    let mut desk = Desk::with(&[]);
+    let mut harness = Harness::with(&[]);
     assert_eq!(
-        desk.place("p", &json!({})),
+        harness.place("p", &json!({})),
         "p: no nodes available to schedule pods"
     );
-    assert_eq!(desk.node("a", &json!({})), ["p -> a"]);
+    assert_eq!(harness.node("a", &json!({})), ["p -> a"]);
 }
 
 #[test]
@@ -142,23 +142,23 @@ fn resources() {
             false,
         );
     }
-    let mut desk = Desk::with(&[("a", node())]);
+    let mut harness = Harness::with(&[("a", node())]);
     assert_eq!(
-        desk.place("p", &json!({"containers": cpu("1500m")})),
+        harness.place("p", &json!({"containers": cpu("1500m")})),
         "p -> a"
     );
     let none =
         "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
     assert_eq!(
-        desk.place("q", &json!({"containers": cpu("1")})),
+        harness.place("q", &json!({"containers": cpu("1")})),
         format!("q: 0/1 nodes are available: 1 Insufficient cpu. {none}")
     );
     assert_eq!(
-        desk.place("r", &json!({"containers": cpu("500m")})),
+        harness.place("r", &json!({"containers": cpu("500m")})),
         "r -> a"
     );
     assert_eq!(
-        desk.place("s", &json!({})),
+        harness.place("s", &json!({})),
         format!("s: 0/1 nodes are available: 1 Too many pods. {none}")
     );
 }
@@ -166,27 +166,27 @@ fn resources() {
 #[test]
 fn ports_of_the_host() {
     let port = |ip: &str| json!([{"ports": [{"hostPort": 80, "hostIP": ip}]}]);
-    let mut desk = Desk::plain(&["a"]);
+    let mut harness = Harness::with_nodes(&["a"]);
     assert_eq!(
-        desk.place("p", &json!({"containers": port("10.0.0.1")})),
+        harness.place("p", &json!({"containers": port("10.0.0.1")})),
         "p -> a"
     );
     assert_eq!(
-        desk.place("q", &json!({"containers": port("10.0.0.2")})),
+        harness.place("q", &json!({"containers": port("10.0.0.2")})),
         "q -> a"
     );
     assert_eq!(
-        desk.place("r", &json!({"containers": port("")})),
+        harness.place("r", &json!({"containers": port("")})),
         "r: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports. \
          preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
     );
-    assert_eq!(desk.gone("p"), Vec::<String>::new());
-    assert_eq!(desk.gone("q"), ["r -> a"]);
+    assert_eq!(harness.gone("p"), Vec::<String>::new());
+    assert_eq!(harness.gone("q"), ["r -> a"]);
 }
 
 #[test]
 fn reasons_of_several_nodes_are_counted_together() {
-    let mut desk = Desk::with(&[
+    let mut harness = Harness::with(&[
         (
             "a",
             json!({"taints": [{"key": "x", "effect": "NoSchedule"}]}),
@@ -198,11 +198,11 @@ fn reasons_of_several_nodes_are_counted_together() {
         ("c", json!({})),
     ]);
     assert_eq!(
-        desk.place("big", &json!({"containers": cpu("3")})),
+        harness.place("big", &json!({"containers": cpu("3")})),
         "big -> c"
     );
     assert_eq!(
-        desk.place("p", &json!({"containers": cpu("2")})),
+        harness.place("p", &json!({"containers": cpu("2")})),
         "p: 0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. \
          preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, \
          2 Preemption is not helpful for scheduling."
@@ -210,12 +210,13 @@ fn reasons_of_several_nodes_are_counted_together() {
 }
 
 #[test]
-fn pods_of_others_take_room_too() {
-    let mut desk = Desk::plain(&["a"]);
-    desk.pod("other", &json!({"containers": cpu("3"), "nodeName": "a"}));
+fn pods_of_other_schedulers_use_resources_too() {
+    let mut harness = Harness::with_nodes(&["a"]);
+    harness.pod("other", &json!({"containers": cpu("3"), "nodeName": "a"}));
     assert!(
-        desk.place("p", &json!({"containers": cpu("2")}))
+        harness
+            .place("p", &json!({"containers": cpu("2")}))
             .contains("Insufficient cpu")
     );
-    assert_eq!(desk.gone("other"), ["p -> a"]);
+    assert_eq!(harness.gone("other"), ["p -> a"]);
 }

@@ -1,34 +1,35 @@
-//! Random histories: after each event the accounts are what they would be if all were counted anew, every
-//! pod waits in one place, and no node is given more than it has.
+//! Random histories: after each event the cache equals one that is counted from scratch, every pod is in one queue, and no
+//! node is overcommitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kennel_test_support::with_seeds;
 use serde_json::{Value, json};
 
-use super::desk::{machine, pod};
+use super::harness::{node_info, pod};
+use crate::schedule::affinity_index::AffinityIndex;
 use crate::schedule::node::Usage;
-use crate::schedule::relations::Relations;
-use crate::schedule::state::{Scheduler, Stage};
+use crate::schedule::scheduler::{Scheduler, Stage};
 use crate::schedule::{Action, Place};
 
 const SEEDS: u64 = 150;
 const EVENTS: usize = 150;
 const NODES: usize = 5;
 
-struct World {
+struct RandomCluster {
     random: fastrand::Rng,
     scheduler: Scheduler,
-    /// As the API has them: spec, and node if bound.
+    /// As the API has them: the spec, with the node if bound.
     pods: BTreeMap<String, Value>,
     nodes: BTreeSet<String>,
     made: usize,
-    /// Bindings and evictions that were asked for and have not ended.
+    /// Bindings and evictions without a result so far.
     bindings: Vec<(String, String)>,
-    doomed: Vec<(String, String)>,
-    resting: Vec<String>,
+    evictions: Vec<(String, String)>,
+    backing_off: Vec<String>,
 }
 
-impl World {
+impl RandomCluster {
     fn new(seed: u64) -> Self {
         let mut scheduler = Scheduler::new();
         scheduler.synced();
@@ -39,8 +40,8 @@ impl World {
             nodes: BTreeSet::new(),
             made: 0,
             bindings: Vec::new(),
-            doomed: Vec::new(),
-            resting: Vec::new(),
+            evictions: Vec::new(),
+            backing_off: Vec::new(),
         }
     }
 
@@ -74,7 +75,7 @@ impl World {
         match self.random.u8(..8) {
             0 => spec["affinity"] = json!({"podAffinity": required}),
             1 => spec["affinity"] = json!({"podAntiAffinity": required}),
-            2 | 3 => spec["affinity"] = super::desk::pinned_to(&self.some_node()),
+            2 | 3 => spec["affinity"] = super::harness::pinned_to(&self.some_node()),
             4 => spec["schedulingGates"] = json!([{"name": "g"}]),
             _ => {}
         }
@@ -101,7 +102,7 @@ impl World {
                 let taints = json!([{"key": "x", "effect": "NoSchedule"}]);
                 let more = json!({"taints": if tainted { taints } else { json!([]) },
                     "labels": {"zone": self.random.u8(..2).to_string()}});
-                self.scheduler.node(machine(&name, &more));
+                self.scheduler.node(node_info(&name, &more));
                 self.nodes.insert(name);
             }
             6 => {
@@ -110,13 +111,13 @@ impl World {
                 self.scheduler.node_gone(&name);
             }
             7 => self.change_a_pod(),
-            8 => self.end_a_doomed_pod(),
+            8 => self.finish_an_eviction(),
             9 => {
-                if let Some(name) = self.resting.pop() {
+                if let Some(name) = self.backing_off.pop() {
                     self.scheduler.retry(&name);
                 }
             }
-            _ => self.end_a_binding(),
+            _ => self.finish_a_binding(),
         }
     }
 
@@ -135,7 +136,7 @@ impl World {
         self.scheduler.pod(pod(&name, spec));
     }
 
-    fn end_a_binding(&mut self) {
+    fn finish_a_binding(&mut self) {
         if self.bindings.is_empty() {
             return;
         }
@@ -146,19 +147,19 @@ impl World {
         };
         if self.random.u8(..4) == 0 {
             self.scheduler.bind_failed(&name);
-            return self.resting.push(name);
+            return self.backing_off.push(name);
         }
         spec["nodeName"] = json!(node);
         self.scheduler.pod(pod(&name, spec));
     }
 
-    fn end_a_doomed_pod(&mut self) {
-        let Some((preemptor, name)) = self.doomed.pop() else {
+    fn finish_an_eviction(&mut self) {
+        let Some((preemptor, name)) = self.evictions.pop() else {
             return;
         };
         if self.random.u8(..4) == 0 {
             self.scheduler.evict_failed(&preemptor);
-            return self.resting.push(preemptor);
+            return self.backing_off.push(preemptor);
         }
         self.pods.remove(&name);
         self.scheduler.pod_gone(&name);
@@ -175,45 +176,45 @@ impl World {
                     preemptor, victims, ..
                 } => {
                     let preemptor = preemptor.name.to_string();
-                    let doomed = victims
+                    let evictions = victims
                         .iter()
                         .map(|v| (preemptor.clone(), v.name.to_string()));
-                    self.doomed.extend(doomed);
+                    self.evictions.extend(evictions);
                 }
-                Action::Explain { .. } | Action::Unnominate(_) => {}
+                Action::ReportUnschedulable { .. } | Action::Unnominate(_) => {}
             }
         }
         assert!(!self.scheduler.has_work());
     }
 
-    /// The accounts, counted anew from the pods.
+    /// Compares the cache with one that is counted from scratch.
     fn check(&self) {
         let scheduler = &self.scheduler;
         let mut usage: BTreeMap<usize, Usage> = BTreeMap::new();
-        let mut relations: Relations = scheduler.relations.emptied();
-        let (mut aside, mut gated) = (0, 0);
+        let mut affinity_index: AffinityIndex = scheduler.affinity_index.emptied();
+        let (mut unschedulable, mut gated) = (0, 0);
         for (id, pod) in scheduler.pods.iter().enumerate() {
             let Some(pod) = pod else {
                 continue;
             };
             match &pod.stage {
-                Stage::On(at) | Stage::Binding(at, _) => {
-                    usage.entry(*at).or_default().add(&pod.class.demand);
-                    relations.join(&pod.class, scheduler.node_at(*at));
+                Stage::Bound(at) | Stage::Binding(at, _) => {
+                    usage.entry(*at).or_default().add(&pod.class.requirements);
+                    affinity_index.join(&pod.class, scheduler.node_at(*at));
                     assert!(scheduler.node_at(*at).pods.contains(&id));
                 }
-                Stage::Waiting(waiting) => {
-                    gated += usize::from(waiting.gated);
-                    aside += usize::from(!waiting.gated && !waiting.resting);
-                    let nominated = waiting.nominated;
+                Stage::Pending(pending) => {
+                    gated += usize::from(pending.gated);
+                    unschedulable += usize::from(!pending.gated && !pending.backing_off);
+                    let nominated = pending.nominated;
                     assert!(
                         nominated.is_none_or(|at| scheduler.node_at(at).nominated.contains(&id))
                     );
                 }
             }
         }
-        assert_eq!(scheduler.pending(), (0, aside, gated));
-        assert_eq!(scheduler.relations.counts(), relations.counts());
+        assert_eq!(scheduler.pending(), (0, unschedulable, gated));
+        assert_eq!(scheduler.affinity_index.counts(), affinity_index.counts());
         for (id, node) in scheduler.nodes.iter().enumerate() {
             let Some(node) = node else {
                 continue;
@@ -223,9 +224,9 @@ impl World {
             kept.ports.sort();
             counted.ports.sort();
             assert_eq!(kept, counted, "{}", node.name);
-            if let Some(machine) = &node.machine {
+            if let Some(node_info) = &node.info {
                 assert!(
-                    counted.requested.cpu <= machine.allocatable.cpu,
+                    counted.requested.cpu <= node_info.allocatable.cpu,
                     "{} is overfull",
                     node.name
                 );
@@ -235,7 +236,7 @@ impl World {
             .nodes
             .iter()
             .flatten()
-            .filter(|n| n.machine.is_some())
+            .filter(|n| n.info.is_some())
             .count();
         assert_eq!(
             (scheduler.present, there),
@@ -245,65 +246,65 @@ impl World {
 }
 
 #[test]
-fn the_accounts_are_what_counting_anew_would_give() {
-    for seed in 0..SEEDS {
-        let mut world = World::new(seed);
+fn the_cache_equals_one_counted_from_scratch() {
+    with_seeds(0..SEEDS, |seed| {
+        let mut cluster = RandomCluster::new(seed);
         for _ in 0..EVENTS {
-            world.event();
-            world.decide();
-            world.check();
+            cluster.event();
+            cluster.decide();
+            cluster.check();
         }
-    }
+    });
 }
 
 #[test]
-fn whoever_fits_somewhere_is_placed_in_the_end() {
-    for seed in 0..SEEDS {
-        let mut world = World::new(seed);
+fn every_pod_that_fits_is_bound_in_the_end() {
+    with_seeds(0..SEEDS, |seed| {
+        let mut cluster = RandomCluster::new(seed);
         for _ in 0..EVENTS {
-            world.event();
-            world.decide();
+            cluster.event();
+            cluster.decide();
         }
-        world.calm_down();
+        cluster.finish_writes();
         let mut fresh = Scheduler::new();
-        for name in &world.nodes {
-            let id = world.scheduler.node_named(name).unwrap();
-            fresh.node(world.scheduler.node_at(id).machine.clone().unwrap());
+        for name in &cluster.nodes {
+            let id = cluster.scheduler.node_named(name).unwrap();
+            fresh.node(cluster.scheduler.node_at(id).info.clone().unwrap());
         }
-        for (name, spec) in &world.pods {
+        for (name, spec) in &cluster.pods {
             fresh.pod(pod(name, spec));
         }
         fresh.synced();
         let late: Vec<Action> = fresh.decide(1000);
         let binds = late.iter().filter(|a| matches!(a, Action::Bind { .. }));
         assert_eq!(binds.count(), 0, "seed {seed}: {late:?}");
-    }
+    });
 }
 
-impl World {
-    /// Until nothing is under way any more.
-    fn calm_down(&mut self) {
+impl RandomCluster {
+    /// Lets all outstanding writes finish.
+    fn finish_writes(&mut self) {
         for _ in 0..1000 {
             self.decide();
             while let Some((name, node)) = self.bindings.pop() {
                 if let Some(spec) = self.pods.get_mut(&name) {
                     spec["nodeName"] = json!(node);
                     let view = pod(&name, spec);
-                    assert_eq!(view.place, Place::On(node.as_str().into()));
+                    assert_eq!(view.place, Place::Bound(node.as_str().into()));
                     self.scheduler.pod(view);
                 }
             }
-            while let Some((_, name)) = self.doomed.pop() {
+            while let Some((_, name)) = self.evictions.pop() {
                 self.pods.remove(&name);
                 self.scheduler.pod_gone(&name);
             }
-            while let Some(name) = self.resting.pop() {
+            while let Some(name) = self.backing_off.pop() {
                 self.scheduler.retry(&name);
             }
-            if !self.scheduler.has_work() && self.bindings.is_empty() && self.doomed.is_empty() {
+            if !self.scheduler.has_work() && self.bindings.is_empty() && self.evictions.is_empty() {
                 return;
             }
         }
-        panic!("never calm");
+        panic!("it never converges");
     }
 }

@@ -1,9 +1,9 @@
-//! The rules, one by one, through the scheduler as its shell uses it.
+//! Tests of the scheduler's rules through its public API.
 
-mod company;
-mod desk;
 mod filters;
+mod harness;
 mod histories;
+mod pod_affinity;
 mod preemption;
+mod requeue;
 mod scores;
-mod waiting;

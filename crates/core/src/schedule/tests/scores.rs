@@ -1,12 +1,16 @@
-//! Pods with a choice go where it is best.
+//! Scores decide between feasible nodes.
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, cpu};
+use super::harness::{Harness, cpu};
 
 fn check(nodes: &[(&str, Value)], spec: &Value, expected: &str) {
-    let mut desk = Desk::with(nodes);
-    assert_eq!(desk.place("p", spec), format!("p -> {expected}"), "{spec}");
+    let mut harness = Harness::with(nodes);
+    assert_eq!(
+        harness.place("p", spec),
+        format!("p -> {expected}"),
+        "{spec}"
+    );
 }
 
 #[test]
@@ -26,7 +30,7 @@ fn preferred_node_affinity() {
 }
 
 #[test]
-fn taints_that_only_advise() {
+fn prefer_no_schedule_taints() {
     let advised = json!({"taints": [{"key": "x", "effect": "PreferNoSchedule"}]});
     let nodes = [("a", advised), ("b", json!({}))];
     check(&nodes, &json!({}), "b");
@@ -39,20 +43,26 @@ fn taints_that_only_advise() {
 
 #[test]
 fn the_emptier_node_and_pods_that_ask_for_nothing_are_spread() {
-    let mut desk = Desk::plain(&["a", "b"]);
-    assert_eq!(desk.place("p", &json!({"containers": cpu("2")})), "p -> a");
-    assert_eq!(desk.place("q", &json!({"containers": cpu("1")})), "q -> b");
-    let mut desk = Desk::plain(&["a", "b", "c"]);
+    let mut harness = Harness::with_nodes(&["a", "b"]);
+    assert_eq!(
+        harness.place("p", &json!({"containers": cpu("2")})),
+        "p -> a"
+    );
+    assert_eq!(
+        harness.place("q", &json!({"containers": cpu("1")})),
+        "q -> b"
+    );
+    let mut harness = Harness::with_nodes(&["a", "b", "c"]);
     let nothing = json!({"containers": [{}]});
     let places: Vec<String> = ["p", "q", "r"]
         .iter()
-        .map(|n| desk.place(n, &nothing))
+        .map(|n| harness.place(n, &nothing))
         .collect();
     assert_eq!(places, ["p -> a", "q -> b", "r -> c"]);
 }
 
 #[test]
-fn evenness() {
+fn balanced_allocation() {
     // Both have a quarter of each left on average, but one of them unevenly.
     let even = json!({"allocatable": {"cpu": "4", "memory": "4Gi", "pods": "10"}});
     let uneven = json!({"allocatable": {"cpu": "2", "memory": "400Gi", "pods": "10"}});
@@ -61,17 +71,17 @@ fn evenness() {
 }
 
 #[test]
-fn preferred_company() {
+fn preferred_pod_affinity() {
     let prefer = |kind: &str| {
         json!({"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [
             {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname",
                 "labelSelector": {"matchLabels": {"app": "web"}}}}]}}})
     };
     for (kind, expected) in [("podAffinity", "b"), ("podAntiAffinity", "a")] {
-        let mut desk = Desk::plain(&["a", "b"]);
-        desk.pod("web", &json!({"labels": {"app": "web"}, "nodeName": "b"}));
+        let mut harness = Harness::with_nodes(&["a", "b"]);
+        harness.pod("web", &json!({"labels": {"app": "web"}, "nodeName": "b"}));
         assert_eq!(
-            desk.place("p", &prefer(kind)),
+            harness.place("p", &prefer(kind)),
             format!("p -> {expected}"),
             "{kind}"
         );

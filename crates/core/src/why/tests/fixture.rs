@@ -177,7 +177,7 @@ pub(super) fn ready(name: &str, node: &str) -> PodSnapshot {
         json!({"phase": "Running", "containerStatuses": [
         {"name": "main", "ready": true, "started": true, "state": {"running": {}}}]}),
     );
-    pod.view.ready_since = Some(NOW - 60);
+    pod.view.ready_since = Some(Timestamp::from_secs(NOW - 60));
     pod
 }
 
@@ -208,7 +208,7 @@ pub(super) fn pod_with_spec(name: &str, node: &str, mut spec: Value, status: Val
             labels: Arc::default(),
             bound_to: Some(node.into()),
             pinned_to: None,
-            created: NOW - 120,
+            created: Timestamp::from_secs(NOW - 120),
             terminating: false,
             phase: match object["status"]["phase"].as_str() {
                 Some("Failed") => Phase::Failed,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::{Cause, NodeOccupancy, OccupyingPod};
 use super::fixture::{Fixture, pending};
 use crate::daemonset::fit::Rules;
-use crate::schedule::{Asked, Container, Demand, HostPort, Machine, Resources};
+use crate::schedule::{Container, HostPort, NodeInfo, PodFields, PodRequirements, Resources};
 
 fn unscheduled(message: &str) -> Fixture {
     let status = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled",
@@ -15,7 +15,7 @@ fn unscheduled(message: &str) -> Fixture {
     Fixture::new().pod(pending("p1", "n1", json!({}), status))
 }
 
-fn demand(requests: &Resources, port: Option<i64>) -> Demand {
+fn demand(requests: &Resources, port: Option<i64>) -> PodRequirements {
     let container = Container {
         requests,
         ports: port
@@ -26,7 +26,7 @@ fn demand(requests: &Resources, port: Option<i64>) -> Demand {
     };
     let labels = BTreeMap::new();
     let none = Resources::default();
-    Demand::compile(Asked {
+    PodRequirements::compile(PodFields {
         namespace: "default",
         labels: Some(&labels),
         rules: Rules::of_pod_spec(&json!({})),
@@ -42,9 +42,9 @@ fn demand(requests: &Resources, port: Option<i64>) -> Demand {
 }
 
 /// n1 with these resources, a pod on it, and a pod that does not fit.
-fn occupied(allocatable: Value, taken: Demand, wanted: Demand) -> Fixture {
+fn occupied(allocatable: Value, taken: PodRequirements, wanted: PodRequirements) -> Fixture {
     let mut fixture = unscheduled("0/3 nodes are available: 1 something else.");
-    let machine = Machine {
+    let machine = NodeInfo {
         view: fixture.0.nodes[0].view.clone(),
         allocatable: serde_json::from_value(allocatable).unwrap(),
     };

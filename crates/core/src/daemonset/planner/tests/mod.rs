@@ -1,16 +1,16 @@
-//! The rules of the spec, at the planner: what is told, and what is asked for.
+//! Tests of the spec's rules against the planner: events in, requested writes out.
 
 mod claim;
-mod desk;
-mod ends;
+mod handlers;
+mod harness;
 mod manage;
-mod past;
-mod roll;
+mod revision_history;
+mod rolling_update;
 mod status;
 mod surge;
-mod wiring;
+mod write_results;
 
 use super::super::fixtures::{daemon_set, node, pod};
 
-/// Nothing is asked for.
+/// No writes are requested.
 const NOTHING: [&str; 0] = [];

@@ -1,0 +1,136 @@
+//! Parses stored EndpointSlices and Endpoints, and tells whether they are exactly what we would write.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::facts::{Family, Labels, Uid, items, text};
+use super::manifest;
+use super::member::{Endpoint, EndpointPort, Ports};
+use super::slices::Group;
+
+/// A slice or an Endpoints object as the API sent it.
+#[derive(Clone, Debug)]
+pub struct StoredObject {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    pub uid: Uid,
+    /// The resource version.
+    pub version: u64,
+    pub labels: Labels,
+    pub annotations: Labels,
+    /// `ownerReferences`.
+    pub owners: Value,
+    /// All fields but metadata.
+    pub body: Value,
+}
+
+impl StoredObject {
+    /// The service of a slice, if the slice is managed by us.
+    pub fn slice_of(&self) -> Option<Arc<str>> {
+        let ours = self.labels.get(manifest::MANAGED_BY).map(String::as_str)
+            == Some(manifest::MANAGED_BY_US);
+        let service = self.labels.get(manifest::SERVICE).filter(|_| ours)?;
+        Some(service.as_str().into())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ParsedSlice {
+    pub(super) uid: Uid,
+    pub(super) version: u64,
+    /// `None` if it is not a slice that we would write.
+    pub(super) group: Option<Group>,
+    pub(super) endpoints: Vec<Endpoint>,
+    /// Its endpoints and ports have exactly the form that we write.
+    pub(super) exact: bool,
+    pub(super) labels: Labels,
+    pub(super) owners: Value,
+    pub(super) annotations: Labels,
+}
+
+pub(super) fn slice(stored: StoredObject) -> ParsedSlice {
+    let (body, namespace) = (&stored.body, &*stored.namespace);
+    let read: Vec<Endpoint> = items(&body["endpoints"]).filter_map(endpoint).collect();
+    let written: Value = read
+        .iter()
+        .map(|e| manifest::endpoint(namespace, e))
+        .collect();
+    let ports: Option<Ports> = items(&body["ports"]).map(port).collect();
+    let family = Family::named(text(&body["addressType"]));
+    let group = family
+        .zip(ports)
+        .map(|(family, ports)| Group { family, ports });
+    let exact = group.as_ref().is_some_and(|group| {
+        same_list(&written, &body["endpoints"])
+            && same_list(&manifest::ports(&group.ports), &body["ports"])
+    });
+    ParsedSlice {
+        uid: stored.uid,
+        version: stored.version,
+        group,
+        endpoints: read,
+        exact,
+        labels: stored.labels,
+        owners: stored.owners,
+        annotations: stored.annotations,
+    }
+}
+
+/// Compares arrays; an absent one is empty.
+fn same_list(ours: &Value, stored: &Value) -> bool {
+    ours == stored || stored.is_null() && *ours == json!([])
+}
+
+fn endpoint(object: &Value) -> Option<Endpoint> {
+    let optional = |field: &str| object[field].as_str().map(Into::into);
+    let condition = |name: &str| object["conditions"][name] == true;
+    let pod = &object["targetRef"];
+    Some(Endpoint {
+        address: text(&object["addresses"][0]).parse().ok()?,
+        ready: condition("ready"),
+        serving: condition("serving"),
+        terminating: condition("terminating"),
+        hostname: optional("hostname"),
+        node: optional("nodeName"),
+        zone: optional("zone"),
+        pod: pod["name"].as_str()?.into(),
+        uid: pod["uid"].as_str()?.into(),
+    })
+}
+
+fn port(object: &Value) -> Option<EndpointPort> {
+    Some(EndpointPort {
+        name: text(&object["name"]).to_owned(),
+        protocol: object["protocol"].as_str()?.to_owned(),
+        number: object["port"].as_u64()?.try_into().ok()?,
+        app_protocol: object["appProtocol"].as_str().map(str::to_owned),
+    })
+}
+
+/// A hash of the content of an Endpoints object, to detect changes.
+pub(super) fn fingerprint(labels: &Labels, subsets: &Value, truncated: bool) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    labels.hash(&mut hasher);
+    canonical(subsets).hash(&mut hasher);
+    truncated.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The same text for the same subsets in any order.
+fn canonical(subsets: &Value) -> String {
+    let sorted = |list: &Value| {
+        let mut texts: Vec<String> = items(list).map(Value::to_string).collect();
+        texts.sort_unstable();
+        texts.join(",")
+    };
+    let subset = |subset: &Value| {
+        let parts = ["ports", "addresses", "notReadyAddresses"];
+        parts.map(|part| sorted(&subset[part])).join("|")
+    };
+    let mut all: Vec<String> = items(subsets).map(subset).collect();
+    all.sort_unstable();
+    all.join("\n")
+}
