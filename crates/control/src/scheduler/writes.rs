@@ -7,6 +7,7 @@ use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::write::{Call, Content, Failure, Writer};
 use kennel_client::{api, clock};
 use kennel_core::schedule::PodRef;
+use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::NAME;

@@ -1,7 +1,7 @@
-//! The pod that a DaemonSet wants on a node.
+//! The pod that a DaemonSet creates on a node (rule 3.9).
 //!
-//! Everything but the node's name is the same on all nodes, so the text of the pod is made once per
-//! template and the name filled in for each node.
+//! All but the names is the same on all nodes, so the JSON is rendered once per template with placeholders that are
+//! replaced for each node.
 
 use serde_json::{Map, Value, json};
 
@@ -10,21 +10,21 @@ use super::view::{DaemonSetView, PodView};
 use super::{GENERATION_LABEL, HASH_LABEL};
 use crate::affinity::NAME_FIELD;
 
-/// How a pod comes to its node.
+/// How a pod is placed on its node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// Node affinity names the node, and a scheduler binds the pod (rule 2.5).
     #[default]
     Scheduler,
-    /// `spec.nodeName` names the node as well: no scheduler is needed.
+    /// `spec.nodeName` names the node as well, so that no scheduler is needed.
     Direct,
 }
 
-/// What the pods of one DaemonSet are made from: all but the name of the pod and that of its node.
+/// The JSON of one DaemonSet's pods, without the names of pod and node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blueprint {
     hash: String,
-    /// The JSON of the request, cut where a name is missing.
+    /// The JSON of the request, cut at the placeholders.
     pieces: Vec<Piece>,
 }
 
@@ -38,7 +38,7 @@ enum Piece {
 }
 
 impl Blueprint {
-    /// For the pods of a DaemonSet's present template (rules 3.9, 2.3 and 2.5).
+    /// Renders the pods of a DaemonSet's current template (rules 3.9, 2.3 and 2.5).
     pub fn new(daemon_set: &DaemonSetView, hash: &str, placement: Placement) -> Self {
         let template = &daemon_set.template;
         let mut spec = object(template.get("spec"));
@@ -83,7 +83,7 @@ impl Blueprint {
     }
 }
 
-/// Stands for a name until it is known. Does not occur in the template.
+/// A placeholder for a name that does not occur in the template.
 fn placeholder(template: &str, of: &str) -> String {
     let mut placeholder = format!("<{of}>");
     while template.contains(&placeholder) {
@@ -116,7 +116,7 @@ fn pieces(json: &str, pod_name: &str, node_name: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Does the pod come from the present template (rule 5.2.1)?
+/// Whether the pod comes from the current template (rule 5.2.1).
 pub fn is_updated(pod: &PodView, hash: &str, template_generation: Option<i64>) -> bool {
     let label = |key: &str| pod.labels.get(key).map(String::as_str);
     let generation = template_generation.map(|g| g.to_string());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_12_5_labels_of_ours_in_the_template_are_overwritten() {
+    fn s3_12_5_controller_labels_in_the_template_are_overwritten() {
         let pod = built(json!({"metadata": {"labels":
             {HASH_LABEL: "user", GENERATION_LABEL: "user"}}}));
         assert_eq!(
