@@ -89,7 +89,7 @@ fn oom_score_adj(pod: &Pod, container: &Value, capacity: u64) -> i32 {
     i32::try_from(adjusted).unwrap_or(BEST_EFFORT_OOM_SCORE_ADJ)
 }
 
-/// The cgroup of a pod, below that of its QoS class.
+/// The cgroup of a pod, below that of its `QoS` class.
 pub(super) fn cgroup(pod: &Pod) -> String {
     let class = match qos::class(pod.raw_spec()) {
         Class::Guaranteed => "",

@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets that pods of this node reference.
+//! `ConfigMap`s and `Secret`s that pods of this node reference.
 //!
 //! Each object is watched by name from its first reference until the last pod that references it is removed. All pods
 //! share it, and it stays available while the API server is not. A node may read no other objects.
@@ -54,11 +54,11 @@ type Known = Option<Option<Arc<Contents>>>;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ObjectError {
     #[error("object \"{namespace}\"/\"{name}\" not registered")]
-    NotRegistered { namespace: String, name: String },
+    Unregistered { namespace: String, name: String },
     #[error("failed to sync {} cache: timed out waiting for the condition", .0.name())]
-    NotSynced(Kind),
+    Unsynced(Kind),
     #[error("{} \"{name}\" not found", kind.name())]
-    NotFound { kind: Kind, name: String },
+    Missing { kind: Kind, name: String },
 }
 
 pub(super) struct Objects {
@@ -123,14 +123,14 @@ impl Objects {
             .get(key)
             .map(|entry| entry.known.clone());
         let Some(mut known) = known else {
-            return Err(ObjectError::NotRegistered {
+            return Err(ObjectError::Unregistered {
                 namespace: key.namespace.clone(),
                 name: key.name.clone(),
             });
         };
         let synced = tokio::time::timeout(SYNC_TIMEOUT, known.wait_for(Option::is_some)).await;
         let contents = synced.ok().and_then(|known| known.ok()?.clone());
-        contents.ok_or(ObjectError::NotSynced(key.kind))
+        contents.ok_or(ObjectError::Unsynced(key.kind))
     }
 
     fn watch(&self, key: &Key) -> Entry {

@@ -158,7 +158,7 @@ impl Sources<'_> {
             name: text(reference, "name").to_owned(),
         };
         match self.objects.get(&key).await? {
-            None if !flag(reference, "optional") => Err(ObjectError::NotFound {
+            None if !flag(reference, "optional") => Err(ObjectError::Missing {
                 kind,
                 name: key.name,
             }),

@@ -1,4 +1,4 @@
-//! Computes what to write for a volume, from the spec, the pod, ConfigMaps, Secrets and tokens. Writes nothing.
+//! Computes what to write for a volume, from the spec, the pod, `ConfigMap`s, `Secret`s and tokens. Writes nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl VolumeSources<'_> {
         let contents = match self.objects.get(&key).await? {
             None if !optional => {
                 let name = key.name;
-                return Err(ObjectError::NotFound { kind, name }.into());
+                return Err(ObjectError::Missing { kind, name }.into());
             }
             None => Arc::new(Contents::default()),
             Some(contents) => contents,
