@@ -1,4 +1,4 @@
-//! Continue tokens: where a paged list goes on, and in which state of the world.
+//! Continue tokens: the position of a paged list, and the revision it is a snapshot of.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,12 +16,10 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// The opaque form.
     pub fn encode(&self) -> String {
         URL_SAFE_NO_PAD.encode(json!({"rv": self.revision, "start": self.after}).to_string())
     }
 
-    /// Reads the opaque form.
     pub fn decode(token: &str) -> Result<Self> {
         let read = || {
             let text = URL_SAFE_NO_PAD.decode(token).ok()?;
@@ -42,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_survive_the_way_to_the_client_and_back() {
+    fn tokens_decode_to_what_was_encoded() {
         let there = Continuation {
             revision: 7,
             after: "/registry/pods/a/b".to_owned(),

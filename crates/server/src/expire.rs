@@ -1,6 +1,6 @@
-//! Events expire: an hour after it was last written, or whatever the operator chose, one is gone.
+//! Deletes events a TTL after they were last written, an hour by default.
 //!
-//! The store tells what is written; nothing is looked through, except once at the start.
+//! A store watch reports the writes; all events are listed only once, at start.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::api::Api;
 use crate::object;
 use crate::registry;
 
-/// How long an event is kept, as upstream keeps them.
+/// Upstream's default.
 pub const TTL_DEFAULT: Duration = Duration::from_hours(1);
-/// How many are deleted at once.
+/// How many events are deleted concurrently.
 const AT_ONCE: usize = 64;
 
-/// Events by the time at which they go, if they are not written again.
+/// Events by the time at which they expire unless they are written again.
 struct Queue {
     ttl: Duration,
     waiting: VecDeque<(Instant, Arc<str>, Revision)>,
 }
 
 impl Queue {
-    fn wrote(&mut self, now: Instant, key: Arc<str>, revision: Revision) {
+    fn push(&mut self, now: Instant, key: Arc<str>, revision: Revision) {
         self.waiting.push_back((now + self.ttl, key, revision));
     }
 
@@ -35,7 +35,7 @@ impl Queue {
         self.waiting.front().map(|(at, _, _)| *at)
     }
 
-    /// Those whose time has come: at most so many.
+    /// Takes the expired events, at most [`AT_ONCE`].
     fn due(&mut self, now: Instant) -> Vec<(Arc<str>, Revision)> {
         let due = self.waiting.iter().take(AT_ONCE);
         let due = due.take_while(|(at, _, _)| *at <= now).count();
@@ -44,7 +44,7 @@ impl Queue {
     }
 }
 
-/// Deletes events when their time has come, until the store is closed.
+/// Deletes expired events until the store is closed.
 pub(crate) async fn expire_events(api: Arc<Api>) {
     let Some(row) = registry::find("", "v1", "events") else {
         return;
@@ -54,7 +54,7 @@ pub(crate) async fn expire_events(api: Arc<Api>) {
         let Ok(mut watch) = api.store.watch(&prefix, api.store.revision()) else {
             continue;
         };
-        let mut queue = kept(&api, &prefix);
+        let mut queue = stored(&api, &prefix);
         let ended = loop {
             tokio::select! {
                 events = watch.next() => match events {
@@ -62,7 +62,7 @@ pub(crate) async fn expire_events(api: Arc<Api>) {
                         let now = Instant::now();
                         let written = events.iter().filter_map(|event| event.after.as_ref());
                         for record in written {
-                            queue.wrote(now, record.key.clone(), record.modified);
+                            queue.push(now, record.key.clone(), record.modified);
                         }
                     }
                     Err(end) => break end,
@@ -85,8 +85,8 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// Those that are there; when they were last written is what they say themselves.
-fn kept(api: &Api, prefix: &str) -> Queue {
+/// The stored events. Their own timestamps tell when they were last written.
+fn stored(api: &Api, prefix: &str) -> Queue {
     let (now, today) = (Instant::now(), jiff::Timestamp::now());
     let ttl = api.settings.event_ttl;
     let records = api.store.range(prefix, None, None).records.into_iter();
@@ -103,8 +103,8 @@ fn kept(api: &Api, prefix: &str) -> Queue {
     Queue { ttl, waiting }
 }
 
-/// The last time that an event speaks of, but never before its creation: a client may report what
-/// happened long ago.
+/// The latest timestamp of an event. Its creation counts, because a client may report what happened long
+/// ago.
 fn last_time(value: &[u8]) -> Option<jiff::Timestamp> {
     let event: Value = serde_json::from_slice(value).ok()?;
     let times = [
@@ -118,13 +118,13 @@ fn last_time(value: &[u8]) -> Option<jiff::Timestamp> {
     times.filter_map(|time| time.parse().ok()).max()
 }
 
-/// Deletes each unless it was written again.
+/// Deletes events that were not written again.
 async fn delete(api: &Api, due: Vec<(Arc<str>, Revision)>) {
     let deletions = due.into_iter().map(|(key, expected)| {
         let key = key.to_string();
         api.store.write(Op::Delete { key, expected })
     });
-    // What was written again or is gone is none of our business any more.
+    // A deletion that fails was of an event that was written again or deleted meanwhile.
     let _outcomes = join_all(deletions).await;
 }
 
@@ -134,12 +134,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn events_go_an_hour_after_they_were_written() {
+    fn events_expire_an_hour_after_they_were_written() {
         let (ttl, start) = (TTL_DEFAULT, Instant::now());
         let waiting = VecDeque::new();
         let mut queue = Queue { ttl, waiting };
-        queue.wrote(start, "a".into(), 1);
-        queue.wrote(start + Duration::from_secs(5), "b".into(), 2);
+        queue.push(start, "a".into(), 1);
+        queue.push(start + Duration::from_secs(5), "b".into(), 2);
         assert_eq!(queue.next(), Some(start + ttl));
         let before = start + ttl - Duration::from_millis(1);
         assert!(queue.due(before).is_empty());
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_itself_when_it_was_last_seen() {
+    fn timestamps_tell_when_an_event_was_last_written() {
         let check = |event: Value, expected: Option<&str>| {
             let last = last_time(event.to_string().as_bytes());
             let expected = expected.map(|time| time.parse().unwrap());
@@ -169,7 +169,7 @@ mod tests {
             json!({"metadata": {"creationTimestamp": old}, "lastTimestamp": null}),
             Some(old),
         );
-        // What is reported late is not gone at once.
+        // An event that is reported late does not expire at once.
         check(
             json!({"metadata": {"creationTimestamp": new}, "lastTimestamp": old}),
             Some(new),

@@ -1,5 +1,4 @@
-//! `Status` objects: every failure a client can see, with the reasons and words that client
-//! libraries and kubectl users know. This room builds answers; it decides nothing.
+//! `Status` objects: the errors of the API, with upstream's reasons and wording.
 
 pub mod reasons;
 
@@ -9,31 +8,28 @@ use serde_json::{Map, Value, json};
 use crate::field::FieldError;
 use crate::registry::{EmptyCollection, Resource};
 
-/// A failed request, ready to be sent.
+/// An error that is sent as a `Status`.
 #[derive(Clone, Debug)]
 pub struct ApiError {
     /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable reason clients decide on.
     pub reason: Reason,
-    /// The words for people.
     pub message: String,
-    /// `details` of the Status; null when there is nothing to say.
+    /// `details` of the Status; null for none.
     pub details: Value,
-    /// When to come back, in seconds.
+    /// `Retry-After`.
     pub retry_after_seconds: Option<u32>,
-    /// `metadata.continue`: how to go on with an expired list.
+    /// `metadata.continue`: the token to continue an expired list with.
     pub continue_token: Option<String>,
 }
 
-/// What most of the server returns.
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
     fn new(code: u16, reason: Reason, message: impl Into<String>) -> Self {
         debug_assert!(
             reasons::knows(code, reason),
-            "the reference does not know {code} {reason}"
+            "{code} {reason} is missing from the reference"
         );
         Self {
             code,
@@ -50,22 +46,22 @@ impl ApiError {
         self
     }
 
-    /// 400: the request makes no sense.
+    /// 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, Reason::BadRequest, message)
     }
 
-    /// 401: who are you?
+    /// 401.
     pub fn unauthorized() -> Self {
         Self::new(401, Reason::Unauthorized, "Unauthorized")
     }
 
-    /// 403: this object may not be treated so.
+    /// 403 for an object or a collection.
     pub fn forbidden(row: &Resource, name: &str, why: &str) -> Self {
         Self::forbidden_resource(row.group, row.plural, name, why)
     }
 
-    /// 403 about a resource that need not be served.
+    /// 403 for a resource that need not be served.
     pub fn forbidden_resource(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let mut what = plural.to_owned();
         if !group.is_empty() {
@@ -83,7 +79,7 @@ impl ApiError {
         error
     }
 
-    /// 403 that is about no object. `why` goes on from there, or is empty.
+    /// 403 for a path outside the resource API. `why` is appended to the message.
     pub fn forbidden_path(user: &str, verb: Verb<'_>, path: &str, why: &str) -> Self {
         let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"{why}");
         let mut error = Self::new(403, Reason::Forbidden, message);
@@ -91,13 +87,13 @@ impl ApiError {
         error
     }
 
-    /// 404: there is no such object.
+    /// 404 for an object.
     pub fn not_found(row: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", row.qualified());
         Self::new(404, Reason::NotFound, message).about(row, name)
     }
 
-    /// 404 in a collection that is always empty.
+    /// 404 for an object in a collection that is always empty.
     pub fn not_found_in(collection: &EmptyCollection, name: &str) -> Self {
         let kind = collection.plural;
         let message = if collection.group.is_empty() {
@@ -110,7 +106,7 @@ impl ApiError {
         error
     }
 
-    /// 404: there is no such resource at all.
+    /// 404 for a path that is not served.
     pub fn no_such_resource() -> Self {
         let mut error = Self::new(
             404,
@@ -121,7 +117,7 @@ impl ApiError {
         error
     }
 
-    /// 405: this resource knows no such verb.
+    /// 405.
     pub fn method_not_allowed(group: &str, resource: &str, verb: impl std::fmt::Display) -> Self {
         let dot = if group.is_empty() { "" } else { "." };
         let kind = format!("{resource}{dot}{group}");
@@ -134,20 +130,20 @@ impl ApiError {
         error
     }
 
-    /// 406: nothing we can say is acceptable.
+    /// 406.
     pub fn not_acceptable() -> Self {
         let message = "only the following media types are accepted: application/json, \
                        application/json;stream=watch";
         Self::new(406, Reason::NotAcceptable, message)
     }
 
-    /// 409: the name is taken.
+    /// 409: an object of this name exists.
     pub fn already_exists(row: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", row.qualified());
         Self::new(409, Reason::AlreadyExists, message).about(row, name)
     }
 
-    /// 409: all the names made for this object are taken.
+    /// 409: all generated names are taken.
     pub fn no_unique_name(row: &Resource, name: &str) -> Self {
         let mut error = Self::already_exists(row, name);
         error
@@ -156,7 +152,7 @@ impl ApiError {
         error
     }
 
-    /// 409: the object is not as the client believes.
+    /// 409: a precondition failed.
     pub fn conflict(row: &Resource, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {why}",
@@ -172,23 +168,23 @@ impl ApiError {
         Self::conflict(row, name, why)
     }
 
-    /// 410: that much history is not kept.
+    /// 410.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, Reason::Expired, message)
     }
 
-    /// 413: the body is larger than we take.
+    /// 413 for a body.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::new(413, Reason::RequestEntityTooLarge, message)
     }
 
-    /// 413: the request asks for more than one request may.
+    /// 413 for another reason than the size of the body.
     pub fn too_large_because(message: impl Into<String>) -> Self {
         Self::new(413, Reason::RequestEntityTooLarge, message)
     }
 
-    /// 415: we do not read this format here.
+    /// 415.
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -197,7 +193,7 @@ impl ApiError {
         Self::new(415, Reason::UnsupportedMediaType, message)
     }
 
-    /// 422: the object breaks rules of its kind.
+    /// 422: validation failed.
     pub fn invalid(row: &Resource, name: &str, errors: &[FieldError]) -> Self {
         Self::invalid_kind(row.group, row.kind, name, errors)
     }
@@ -237,7 +233,7 @@ impl ApiError {
         Self::new(422, Reason::Invalid, message)
     }
 
-    /// 429: come back later.
+    /// 429.
     pub fn too_many_requests(seconds: u32) -> Self {
         let message =
             "the server has received too many requests and has asked us to try again later";
@@ -247,7 +243,7 @@ impl ApiError {
         error
     }
 
-    /// 500: our fault.
+    /// 500.
     pub fn internal(message: impl std::fmt::Display) -> Self {
         let mut error = Self::new(
             500,
@@ -258,12 +254,12 @@ impl ApiError {
         error
     }
 
-    /// 500 in another's words, without a reason: upstream's answer when an agent cannot be reached.
+    /// 500 without a reason: upstream's answer when an agent cannot be reached.
     pub fn without_reason(message: impl Into<String>) -> Self {
         Self::new(500, Reason::Unknown, message)
     }
 
-    /// What an agent refused: with its code, and in its words where upstream passes them on.
+    /// The error of an agent: with its code, and its message where upstream passes that on.
     pub fn from_agent(code: u16, resource: &str, name: &str, words: &str) -> Self {
         let (reason, said) = match code {
             500 => return Self::internal(words),
@@ -272,7 +268,6 @@ impl ApiError {
                 Reason::Unauthorized,
                 "the server has asked for the client to provide credentials",
             ),
-            // It says who may not do what.
             403 => (Reason::Forbidden, words),
             404 => (
                 Reason::NotFound,
@@ -290,14 +285,14 @@ impl ApiError {
         error
     }
 
-    /// 503: not now.
+    /// 503.
     pub fn unavailable(message: impl Into<String>) -> Self {
         let mut error = Self::new(503, Reason::ServiceUnavailable, message);
         error.retry_after_seconds = Some(1);
         error
     }
 
-    /// 504: the client has seen a revision that this server has not reached.
+    /// 504: the store has not reached the revision that the client asks for.
     pub fn revision_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut error = Self::new(504, Reason::Timeout, &*message);
@@ -323,7 +318,6 @@ impl ApiError {
         self
     }
 
-    /// The Status object itself.
     pub fn to_value(&self) -> Value {
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
@@ -343,7 +337,7 @@ impl ApiError {
     }
 }
 
-/// The Status that says a deletion was carried out.
+/// The `Status` of a deletion.
 pub fn deleted(row: &Resource, name: &str, uid: &str) -> Value {
     let mut details = json!({"name": name, "kind": row.plural, "uid": uid});
     if !row.group.is_empty() {
@@ -355,14 +349,13 @@ pub fn deleted(row: &Resource, name: &str, uid: &str) -> Value {
     })
 }
 
-/// The Status that says something was created that has no object of its own.
+/// The `Status` of a create that stores no object of its own.
 pub fn created() -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     })
 }
 
-/// Which objects an answer is about.
 fn details(group: &str, plural: &str, name: &str) -> Value {
     let mut details = Map::new();
     if !name.is_empty() {

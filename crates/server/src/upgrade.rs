@@ -59,14 +59,14 @@ impl Upgrade {
             seat,
         } = self;
         tasks.spawn(async move {
-            let client_side = tokio::select! {
-                client_side = upgrade => client_side,
+            let client = tokio::select! {
+                client = upgrade => client,
                 () = ending.cancelled() => return,
             };
-            match client_side {
-                Ok(client_side) => {
+            match client {
+                Ok(client) => {
                     may_stall.store(true, Ordering::Relaxed);
-                    relay(TokioIo::new(client_side), backend, ending).await;
+                    relay(TokioIo::new(client), backend, ending).await;
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the client closed the connection before the upgrade");
@@ -79,23 +79,23 @@ impl Upgrade {
 
 /// Copies in both directions. Ends when the backend closes or the server stops; when the client closes, the
 /// backend gets [`limits::DRAIN`] to send the rest.
-async fn relay<N, F>(client_side: N, backend: F, ending: CancellationToken)
+async fn relay<N, F>(client: N, backend: F, ending: CancellationToken)
 where
     N: AsyncRead + AsyncWrite,
     F: AsyncRead + AsyncWrite,
 {
-    let (mut client_side_read, mut client_side_write) = tokio::io::split(client_side);
+    let (mut client_read, mut client_write) = tokio::io::split(client);
     let (mut backend_read, mut backend_write) = tokio::io::split(backend);
     let up = async {
-        let copied = tokio::io::copy(&mut client_side_read, &mut backend_write).await;
+        let copied = tokio::io::copy(&mut client_read, &mut backend_write).await;
         copied.and(backend_write.shutdown().await)
     };
     let down = async {
         let copied = tokio::select! {
-            copied = tokio::io::copy(&mut backend_read, &mut client_side_write) => copied,
+            copied = tokio::io::copy(&mut backend_read, &mut client_write) => copied,
             () = ending.cancelled() => Ok(0),
         };
-        copied.and(client_side_write.shutdown().await)
+        copied.and(client_write.shutdown().await)
     };
     let (mut up, mut down) = (pin!(up), pin!(down));
     let ended = tokio::select! {
@@ -117,42 +117,42 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn bytes_go_both_ways_and_the_backend_end_ends_it() {
-        let ((mut client, client_side), (backend, mut agent)) = (duplex(64), duplex(64));
-        let relaying = tokio::spawn(relay(client_side, backend, CancellationToken::new()));
+    async fn bytes_are_relayed_until_the_backend_closes() {
+        let ((mut client, server_end), (backend, mut agent)) = (duplex(64), duplex(64));
+        let relaying = tokio::spawn(relay(server_end, backend, CancellationToken::new()));
         client.write_all(b"ls").await.unwrap();
-        let mut heard = [0; 2];
-        agent.read_exact(&mut heard).await.unwrap();
-        assert_eq!(&heard, b"ls");
+        let mut received = [0; 2];
+        agent.read_exact(&mut received).await.unwrap();
+        assert_eq!(&received, b"ls");
         agent.write_all(b"a file").await.unwrap();
         drop(agent);
-        let mut said = String::new();
-        client.read_to_string(&mut said).await.unwrap();
-        assert_eq!(said, "a file");
+        let mut output = String::new();
+        client.read_to_string(&mut output).await.unwrap();
+        assert_eq!(output, "a file");
         relaying.await.unwrap();
     }
 
     #[tokio::test]
-    async fn what_is_said_after_the_client_is_done_still_arrives() {
-        let ((mut client, client_side), (backend, mut agent)) = (duplex(64), duplex(64));
-        let relaying = tokio::spawn(relay(client_side, backend, CancellationToken::new()));
+    async fn output_after_the_client_has_closed_still_arrives() {
+        let ((mut client, server_end), (backend, mut agent)) = (duplex(64), duplex(64));
+        let relaying = tokio::spawn(relay(server_end, backend, CancellationToken::new()));
         client.shutdown().await.unwrap();
-        let mut heard = Vec::new();
-        agent.read_to_end(&mut heard).await.unwrap();
+        let mut received = Vec::new();
+        agent.read_to_end(&mut received).await.unwrap();
         agent.write_all(b"exit 3").await.unwrap();
         drop(agent);
-        let mut said = String::new();
-        client.read_to_string(&mut said).await.unwrap();
-        assert_eq!(said, "exit 3");
+        let mut output = String::new();
+        client.read_to_string(&mut output).await.unwrap();
+        assert_eq!(output, "exit 3");
         relaying.await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_backend_end_that_does_not_notice_is_left_when_the_server_stops() {
-        let ((client, client_side), (backend, _agent)) = (duplex(64), duplex(64));
+    async fn a_stopping_server_ends_a_silent_session() {
+        let ((client, server_end), (backend, _agent)) = (duplex(64), duplex(64));
         drop(client);
         let ending = CancellationToken::new();
-        let mut relaying = Box::pin(relay(client_side, backend, ending.clone()));
+        let mut relaying = Box::pin(relay(server_end, backend, ending.clone()));
         assert!(futures_util::poll!(relaying.as_mut()).is_pending());
         ending.cancel();
         relaying.await;

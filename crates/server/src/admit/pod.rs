@@ -39,12 +39,35 @@ fn admit(api: &Api, row: &Resource, namespace: &str, pod: &mut Value) -> Result<
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    let refuse = |why: String| ApiError::forbidden(row, &name, &why);
+    let refuse = |why: Refusal| ApiError::forbidden(row, &name, &why.to_string());
     service_account(api, namespace, pod).map_err(refuse)?;
     priority(api, pod).map_err(refuse)?;
     runtime_class(api, pod).map_err(refuse)?;
     tolerations(pod);
     Ok(())
+}
+
+/// Why a pod is not admitted.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("no PriorityClass with name {0} was found")]
+    NoPriorityClass(String),
+    #[error(
+        "the integer value of priority ({given}) must not be provided in pod spec; priority admission \
+         controller computed {computed} from the given PriorityClass name"
+    )]
+    Priority { given: i64, computed: i64 },
+    #[error(
+        "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority \
+         admission controller computed {computed} from the given PriorityClass name"
+    )]
+    PreemptionPolicy { given: String, computed: String },
+    #[error("pod rejected: RuntimeClass \"{0}\" not found")]
+    NoRuntimeClass(String),
+    #[error(
+        "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+    )]
+    NoServiceAccount { namespace: String, name: String },
 }
 
 fn lookup(
@@ -63,7 +86,7 @@ fn read(stored: &Stored) -> Value {
 }
 
 /// Sets the priority and preemption policy of the pod's priority class.
-fn priority(api: &Api, pod: &mut Value) -> Result<(), String> {
+fn priority(api: &Api, pod: &mut Value) -> Result<(), Refusal> {
     let spec = &mut pod["spec"];
     let named = spec["priorityClassName"]
         .as_str()
@@ -72,32 +95,27 @@ fn priority(api: &Api, pod: &mut Value) -> Result<(), String> {
     let class = match &named {
         Some(name) => {
             let found = lookup(api, "scheduling.k8s.io", "priorityclasses", None, name);
-            Some(found.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
+            Some(found.ok_or_else(|| Refusal::NoPriorityClass(name.clone()))?)
         }
         None => default_class(api),
     };
     let class = class.as_ref().map(read).unwrap_or_default();
     let value = class["value"].as_i64().unwrap_or(0);
-    if spec["priority"]
-        .as_i64()
-        .is_some_and(|given| given != value)
-    {
-        return Err(format!(
-            "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name",
-            spec["priority"]
-        ));
+    if let Some(given) = spec["priority"].as_i64().filter(|given| *given != value) {
+        return Err(Refusal::Priority {
+            given,
+            computed: value,
+        });
     }
     let policy = class["preemptionPolicy"]
         .as_str()
         .unwrap_or("PreemptLowerPriority");
-    if spec["preemptionPolicy"]
-        .as_str()
-        .is_some_and(|given| given != policy)
-    {
-        return Err(format!(
-            "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name",
-            spec["preemptionPolicy"].as_str().unwrap_or_default()
-        ));
+    let given = spec["preemptionPolicy"].as_str();
+    if let Some(given) = given.filter(|given| *given != policy) {
+        return Err(Refusal::PreemptionPolicy {
+            given: given.to_owned(),
+            computed: policy.to_owned(),
+        });
     }
     spec["priority"] = value.into();
     spec["preemptionPolicy"] = policy.into();
@@ -121,7 +139,7 @@ fn default_class(api: &Api) -> Option<Stored> {
         .find(|c| !c.head.name.starts_with("system-") && is_default(c))
 }
 
-fn runtime_class(api: &Api, pod: &mut Value) -> Result<(), String> {
+fn runtime_class(api: &Api, pod: &mut Value) -> Result<(), Refusal> {
     let Some(name) = pod["spec"]["runtimeClassName"]
         .as_str()
         .filter(|n| !n.is_empty())
@@ -132,7 +150,7 @@ fn runtime_class(api: &Api, pod: &mut Value) -> Result<(), String> {
     let class = found
         .as_ref()
         .map(read)
-        .ok_or_else(|| format!("pod rejected: RuntimeClass \"{name}\" not found"))?;
+        .ok_or_else(|| Refusal::NoRuntimeClass(name.to_owned()))?;
     let overhead = &class["overhead"]["podFixed"];
     if overhead.is_object() && pod["spec"]["overhead"].is_null() {
         pod["spec"]["overhead"] = overhead.clone();
@@ -179,7 +197,7 @@ impl Account {
 }
 
 /// Sets the pod's service account, which must exist, and mounts its token.
-fn service_account(api: &Api, namespace: &str, pod: &mut Value) -> Result<(), String> {
+fn service_account(api: &Api, namespace: &str, pod: &mut Value) -> Result<(), Refusal> {
     if pod["metadata"]["annotations"][MIRROR].is_string() {
         return Ok(());
     }
@@ -197,8 +215,10 @@ fn service_account(api: &Api, namespace: &str, pod: &mut Value) -> Result<(), St
         .unwrap_or_default()
         .to_owned();
     let found = lookup(api, "", "serviceaccounts", Some(namespace), &name);
-    let account = found.as_ref().map(Account::read).ok_or_else(|| {
-        format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found")
+    let account = found.as_ref().map(Account::read);
+    let account = account.ok_or_else(|| Refusal::NoServiceAccount {
+        namespace: namespace.to_owned(),
+        name,
     })?;
     let has_none = |list: Option<&Value>| {
         let list = list.and_then(Value::as_array);

@@ -16,14 +16,16 @@ use crate::status::{ApiError, Result};
 #[derive(Clone, Debug)]
 pub struct Cidr(pub(crate) Ranges);
 
-impl FromStr for Cidr {
-    type Err = String;
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an IPv4 range such as 10.96.0.0/16")]
+pub struct CidrError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Cidr {
+    type Err = CidrError;
+
+    fn from_str(text: &str) -> Result<Self, CidrError> {
         let ranges = Ranges::new(text, NODE_PORTS);
-        ranges
-            .map(Self)
-            .ok_or_else(|| format!("{text:?} is not an IPv4 range such as 10.96.0.0/16"))
+        ranges.map(Self).ok_or_else(|| CidrError(text.to_owned()))
     }
 }
 

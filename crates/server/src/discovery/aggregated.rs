@@ -1,4 +1,4 @@
-//! The newer form of discovery: everything in two answers.
+//! Aggregated discovery: all groups in two answers.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub fn aggregated(core: bool, version: &str) -> Value {
     })
 }
 
-/// The content type of such an answer. Clients take it for the older form without the parameters.
+/// The content type of such an answer. Without the parameters, clients would parse it as unaggregated discovery.
 pub fn content_type(version: &str) -> String {
     format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
 }

@@ -1,4 +1,4 @@
-//! An answer that does not change while the server runs: its bytes and their fingerprint.
+//! An answer that does not change while the server runs: its bytes and their `ETag`.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,6 @@ use sha2::{Digest as _, Sha256};
 /// The bytes of an answer and the `ETag` that names them.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The body.
     pub body: Bytes,
     /// The `ETag` header: the quoted hex SHA-256 of the body.
     pub etag: String,
@@ -22,7 +21,6 @@ impl Document {
         Self::from_bytes(body)
     }
 
-    /// Takes bytes as they are.
     pub fn from_bytes(body: impl Into<Bytes>) -> Self {
         let body = body.into();
         let etag = format!("\"{}\"", hash(&body));

@@ -1,4 +1,4 @@
-//! What discovery lists: the rows of the registry, and the resources that are only posted to.
+//! The resources that discovery lists: the rows of the registry, and the resources that serve POST alone.
 
 use kennel_types::Verb;
 

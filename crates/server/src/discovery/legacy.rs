@@ -1,4 +1,4 @@
-//! The form of discovery every client knows: one answer per group-version.
+//! Unaggregated discovery: one answer per group-version.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ pub fn api_resources(group: &str, version: &str) -> Option<Value> {
         "groupVersion": group_version,
         "resources": resources,
     });
-    // The oldest group keeps the oldest form: no apiVersion of its own.
+    // As upstream, the list of the core group has no apiVersion.
     if !group.is_empty() {
         answer["apiVersion"] = json!("v1");
     }

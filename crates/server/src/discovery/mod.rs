@@ -1,8 +1,7 @@
-//! Discovery: what is served, told from the rows of the registry, and `/version`.
+//! Discovery: lists the served resources from the rows of the registry, and `/version`.
 //!
-//! Two forms of the same facts: one answer per group-version for every client, and everything in two
-//! answers for newer ones. Nothing may be listed here that is not served: upstream's garbage collector
-//! watches whatever it is told.
+//! There are two forms: one answer per group-version, and aggregated discovery for newer clients. A resource
+//! that is not served must not be listed, because upstream's garbage collector watches everything that is.
 
 mod aggregated;
 pub(crate) mod document;
@@ -39,7 +38,7 @@ pub enum Page<'a> {
     Version,
 }
 
-/// A discovery answer as bytes with its `ETag`, made once. `None` if there is no such thing.
+/// A discovery answer as bytes with its `ETag`, encoded once. `None` if there is no such group.
 pub fn page(page: Page<'_>) -> Option<&'static Document> {
     static GROUPS: LazyLock<Document> = LazyLock::new(|| Document::new(&api_groups()));
     static VERSION: LazyLock<Document> = LazyLock::new(|| Document::new(&version()));

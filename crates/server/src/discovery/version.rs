@@ -1,4 +1,4 @@
-//! `GET /version`: which Kubernetes this behaves like, and what was really built.
+//! `GET /version`: the Kubernetes version that the server implements, and its own build.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub fn version() -> Value {
         "gitVersion": GIT_VERSION,
         "gitCommit": option_env!("KENNEL_GIT_COMMIT").unwrap_or("unknown"),
         "gitTreeState": option_env!("KENNEL_GIT_TREE_STATE").unwrap_or("unknown"),
-        // The time that stands for none, as upstream writes it.
+        // Upstream's value for an unknown build time.
         "buildDate": option_env!("KENNEL_BUILD_DATE").unwrap_or("1970-01-01T00:00:00Z"),
         "goVersion": "rustc",
         "compiler": "rustc",
@@ -22,7 +22,7 @@ pub fn version() -> Value {
     })
 }
 
-/// The platform in Go's words, which is what clients know.
+/// The platform by Go's names, which clients know.
 fn platform() -> String {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",

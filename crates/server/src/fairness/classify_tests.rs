@@ -1,4 +1,4 @@
-//! Whose request goes where, on whose account, and how wide.
+//! Classification: lanes, flows and widths.
 
 use std::hash::RandomState;
 
@@ -36,7 +36,7 @@ fn reading_and_writing_are_apart_for_everybody() {
 }
 
 #[test]
-fn nodes_have_seats_for_their_signs_of_life_only() {
+fn heartbeats_have_seats_of_their_own() {
     let node = User::authenticated("system:node:n", vec![NODES.to_owned()]);
     for verb in [Verb::Get, Verb::Create, Verb::Update, Verb::Patch] {
         check(&node, verb, LEASE, Lane::Heartbeats);

@@ -232,8 +232,8 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let mut pool = self.fairness.pool(self.lane);
         let seated = match self.ticket {
-            Some(ticket) => pool.give_up(self.flow, ticket, self.width),
-            None => pool.leave(self.flow, self.width),
+            Some(ticket) => pool.cancel(self.flow, ticket, self.width),
+            None => pool.release(self.flow, self.width),
         };
         drop(pool);
         if let Some(list) = self.list {

@@ -1,56 +1,56 @@
-//! So many seats, and who gets the next: nobody holds more than their share, and those who wait are
-//! seated in turn, one flow after the other. Pure: it knows neither time nor tasks, nor what a seat is for.
+//! A pool of seats: no flow holds more than its share, and queued requests are seated round robin over the
+//! flows. Pure: without a clock or tasks.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// What somebody asks for.
+/// A request for seats.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
-    /// Whose account it goes on.
     pub(super) flow: u64,
-    /// How many seats.
+    /// How many seats it takes.
     pub(super) width: u32,
     /// How many seats this flow may hold at once.
     pub(super) share: u32,
-    /// How many of this flow may wait at once.
+    /// How many requests of this flow may be queued.
     pub(super) queue: usize,
 }
 
-/// What they get.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// This many seats, at once.
+    /// This many seats, without waiting.
     Seated(u32),
-    /// A ticket, and the number of seats it is good for once the waiter is told.
-    Wait { ticket: u64, width: u32 },
-    /// Nothing.
+    /// Queued. The waiter gets `width` seats when it is notified.
+    Wait {
+        ticket: u64,
+        width: u32,
+    },
     Refused,
 }
 
-/// The seats. `W` is how a waiter is told that it has been seated.
+/// `W` notifies a waiter that it has been seated.
 pub(super) struct Pool<W> {
     seats: u32,
     taken: u32,
     waiting: usize,
     waiting_max: usize,
     next_ticket: u64,
-    /// Those who hold seats or wait for some.
+    /// The flows with seats or queued requests.
     flows: BTreeMap<u64, Flow<W>>,
-    /// Flows with somebody waiting that were below their share when last looked at, in turn.
-    turns: VecDeque<u64>,
+    /// The flows with queued requests that were below their share at the last check, in round-robin order.
+    rotation: VecDeque<u64>,
 }
 
 struct Flow<W> {
     held: u32,
     share: u32,
-    in_turn: bool,
+    in_rotation: bool,
     waiting: VecDeque<Waiter<W>>,
 }
 
 struct Waiter<W> {
     ticket: u64,
     width: u32,
-    tell: W,
+    notify: W,
 }
 
 impl<W> Flow<W> {
@@ -60,7 +60,6 @@ impl<W> Flow<W> {
 }
 
 impl<W> Pool<W> {
-    /// So many seats, and room for so many who wait.
     pub(super) fn new(seats: u32, waiting_max: usize) -> Self {
         Self {
             seats,
@@ -69,36 +68,34 @@ impl<W> Pool<W> {
             waiting_max,
             next_ticket: 0,
             flows: BTreeMap::new(),
-            turns: VecDeque::new(),
+            rotation: VecDeque::new(),
         }
     }
 
-    /// Seats that are taken.
     pub(super) fn taken(&self) -> u32 {
         self.taken
     }
 
-    /// How many wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Asks for seats. `tell` is kept only by those who have to wait.
-    pub(super) fn ask(&mut self, ask: Ask, tell: impl FnOnce() -> W) -> Answer {
+    /// Takes seats or queues the request. `notify` is called only to queue it.
+    pub(super) fn ask(&mut self, ask: Ask, notify: impl FnOnce() -> W) -> Answer {
         let share = ask.share.clamp(1, self.seats);
-        // Wider than the share would be to wait for ever.
+        // A request wider than its share would wait forever.
         let width = ask.width.clamp(1, share);
-        let nobody_is_before = self.turns.is_empty();
-        let there_is_room = self.taken + width <= self.seats;
+        let queue_is_empty = self.rotation.is_empty();
+        let seats_are_free = self.taken + width <= self.seats;
         let flow = self.flows.entry(ask.flow).or_insert_with(|| Flow {
             held: 0,
             share,
-            in_turn: false,
+            in_rotation: false,
             waiting: VecDeque::new(),
         });
         flow.share = share;
-        let may = flow.waiting.is_empty() && flow.may_hold(width);
-        if may && nobody_is_before && there_is_room {
+        let may_hold = flow.waiting.is_empty() && flow.may_hold(width);
+        if may_hold && queue_is_empty && seats_are_free {
             flow.held += width;
             self.taken += width;
             return Answer::Seated(width);
@@ -113,59 +110,59 @@ impl<W> Pool<W> {
         flow.waiting.push_back(Waiter {
             ticket,
             width,
-            tell: tell(),
+            notify: notify(),
         });
-        if may && !flow.in_turn {
-            flow.in_turn = true;
-            self.turns.push_back(ask.flow);
+        if may_hold && !flow.in_rotation {
+            flow.in_rotation = true;
+            self.rotation.push_back(ask.flow);
         }
         Answer::Wait { ticket, width }
     }
 
-    /// Gives seats back. Returns those who are seated instead, to be told.
+    /// Releases seats. Rerotation the waiters that were seated, to be notified.
     #[must_use]
-    pub(super) fn leave(&mut self, key: u64, width: u32) -> Vec<W> {
+    pub(super) fn release(&mut self, key: u64, width: u32) -> Vec<W> {
         self.taken -= width;
         if let Some(flow) = self.flows.get_mut(&key) {
             flow.held -= width;
-            if !flow.in_turn && !flow.waiting.is_empty() {
-                flow.in_turn = true;
-                self.turns.push_back(key);
+            if !flow.in_rotation && !flow.waiting.is_empty() {
+                flow.in_rotation = true;
+                self.rotation.push_back(key);
             }
         }
         self.forget(key);
-        self.seat_next()
+        self.seat_waiting()
     }
 
-    /// A waiter goes away: out of the queue, or off the seats it has just been given. Returns those who
-    /// are seated because of that.
+    /// Removes a waiter from the queue, or releases the seats that it has just been given. Rerotation the waiters
+    /// that were seated because of that.
     #[must_use]
-    pub(super) fn give_up(&mut self, key: u64, ticket: u64, width: u32) -> Vec<W> {
+    pub(super) fn cancel(&mut self, key: u64, ticket: u64, width: u32) -> Vec<W> {
         let flow = self.flows.get_mut(&key);
-        let place = flow.and_then(|flow| {
-            let place = flow.waiting.iter().position(|w| w.ticket == ticket);
-            place.and_then(|place| flow.waiting.remove(place))
+        let removed = flow.and_then(|flow| {
+            let position = flow.waiting.iter().position(|w| w.ticket == ticket);
+            position.and_then(|position| flow.waiting.remove(position))
         });
-        if place.is_none() {
-            return self.leave(key, width);
+        if removed.is_none() {
+            return self.release(key, width);
         }
         self.waiting -= 1;
         self.forget(key);
-        // It may have been the one that did not fit and held up the others.
-        self.seat_next()
+        // It may have blocked the queue because it needed more seats than were free.
+        self.seat_waiting()
     }
 
-    fn seat_next(&mut self) -> Vec<W> {
+    fn seat_waiting(&mut self) -> Vec<W> {
         let mut seated = Vec::new();
-        while let Some(key) = self.turns.front().copied() {
+        while let Some(key) = self.rotation.front().copied() {
             let flow = self.flows.get_mut(&key);
             let next = flow.and_then(|flow| Some((flow.waiting.front()?.width, flow)));
             let Some((width, flow)) = next else {
-                self.end_turn(key);
+                self.leave_rotation(key);
                 continue;
             };
             if !flow.may_hold(width) {
-                self.end_turn(key);
+                self.leave_rotation(key);
                 continue;
             }
             if self.taken + width > self.seats {
@@ -174,21 +171,21 @@ impl<W> Pool<W> {
             flow.held += width;
             self.taken += width;
             self.waiting -= 1;
-            seated.extend(flow.waiting.pop_front().map(|waiter| waiter.tell));
-            self.turns.rotate_left(1);
+            seated.extend(flow.waiting.pop_front().map(|waiter| waiter.notify));
+            self.rotation.rotate_left(1);
         }
         seated
     }
 
-    /// The flow at the front has nobody who could be seated now.
-    fn end_turn(&mut self, key: u64) {
-        self.turns.pop_front();
+    /// Removes the flow at the front from the round robin.
+    fn leave_rotation(&mut self, key: u64) {
+        self.rotation.pop_front();
         if let Some(flow) = self.flows.get_mut(&key) {
-            flow.in_turn = false;
+            flow.in_rotation = false;
         }
     }
 
-    /// Forgets a flow that holds nothing and waits for nothing.
+    /// Drops a flow without seats and queued requests.
     fn forget(&mut self, key: u64) {
         let Some(flow) = self.flows.get(&key) else {
             return;
@@ -196,8 +193,8 @@ impl<W> Pool<W> {
         if flow.held > 0 || !flow.waiting.is_empty() {
             return;
         }
-        if flow.in_turn {
-            self.turns.retain(|turn| *turn != key);
+        if flow.in_rotation {
+            self.rotation.retain(|flow| *flow != key);
         }
         self.flows.remove(&key);
     }

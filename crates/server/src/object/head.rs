@@ -1,11 +1,11 @@
-//! The head of an object: what lists, watches and selectors ask about, kept parsed.
+//! The head of an object: the fields that lists, watches and selectors need, kept parsed.
 
 use serde_json::Value;
 
-use super::wanted;
+use super::pick::pick;
 use crate::registry::Resource;
 
-/// What is known of a stored object without reading its bytes.
+/// The parsed fields of a stored object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// `metadata.name`.
@@ -18,7 +18,7 @@ pub struct Head {
     pub labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the row's `selectable` fields, in the row's order.
     pub fields: Box<[Box<str>]>,
-    /// Where in the bytes `"resourceVersion":"…",` belongs.
+    /// The offset in the bytes at which `"resourceVersion":"…",` is inserted.
     pub splice: u32,
 }
 
@@ -54,7 +54,7 @@ impl Head {
                 .filter(|f| **f != "name")
                 .map(|f| storage_path(f)),
         );
-        let found = wanted::pick(bytes, &paths)?;
+        let found = pick(bytes, &paths)?;
         let mut rest = found[4..].iter();
         let fields = row.selectable.iter().map(|field| {
             let value = if *field == "name" {
@@ -74,13 +74,12 @@ impl Head {
         })
     }
 
-    /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
         Some(&self.labels[at].1)
     }
 
-    /// The value of a field that selectors may ask for.
+    /// The value of a selectable field.
     pub fn field(&self, row: &Resource, name: &str) -> Option<&str> {
         match name {
             "metadata.name" => Some(&self.name),
@@ -93,7 +92,7 @@ impl Head {
     }
 }
 
-/// Where the stored form keeps a selectable field whose name is only an alias.
+/// The JSON path of a selectable field whose name is an alias.
 fn storage_path(field: &str) -> &str {
     match field {
         "name" => "metadata.name",
@@ -112,7 +111,7 @@ fn text(field: &str, value: &Value) -> Box<str> {
             let ips: Vec<&str> = items.iter().filter_map(|i| i["ip"].as_str()).collect();
             ips.join(",").into()
         }
-        // An absent boolean is false, and selectors say so.
+        // Selectors compare an absent boolean as false.
         _ if matches!(field, "spec.unschedulable" | "spec.hostNetwork") => "false".into(),
         _ => "".into(),
     }

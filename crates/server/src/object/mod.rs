@@ -1,12 +1,12 @@
-//! Objects as the server keeps them: immutable JSON bytes with a parsed head beside them.
+//! Stored objects: immutable JSON bytes and a parsed head.
 //!
-//! The stored bytes start with `apiVersion`, `kind` and `metadata`, in this order, and carry no
-//! `resourceVersion`: the revision is known only at commit, so it is spliced in when the bytes go
-//! out. A tree is built only to patch, default or validate ([`Document`]).
+//! The stored bytes start with `apiVersion`, `kind` and `metadata`, in this order, and have no
+//! `resourceVersion`: the revision is known only at commit, so it is inserted when the bytes are sent. A tree
+//! ([`Document`]) is built only to patch, default or validate an object.
 
 mod document;
 mod head;
-mod wanted;
+mod pick;
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub fn prefix(row: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// The prefixes of everything the server stores, each once.
+/// The prefixes of all stored resources, each once.
 pub fn collections() -> Vec<String> {
     let mut prefixes: Vec<String> = RESOURCES.iter().map(|row| prefix(row, None)).collect();
     prefixes.dedup();
@@ -50,7 +50,7 @@ pub fn collections() -> Vec<String> {
     prefixes
 }
 
-/// The row whose form the stored bytes under this key have.
+/// The row in whose version the object of this key is stored.
 pub fn row_of_key(key: &str) -> Option<&'static Resource> {
     let rest = key.strip_prefix("/registry/")?;
     RESOURCES.iter().find(|row| {
@@ -64,7 +64,7 @@ pub fn put(out: &mut BytesMut, stored: &Record<Head>, revision: u64) {
     splice(out, &stored.value, stored.head.splice, revision);
 }
 
-/// Writes encoded bytes with a resourceVersion at their splice point.
+/// Writes encoded bytes with a resourceVersion inserted at `at`.
 pub fn splice(out: &mut BytesMut, encoded: &[u8], at: u32, revision: u64) {
     let (before, after) = encoded.split_at(at as usize);
     out.reserve(encoded.len() + SPLICE_MAX);
@@ -75,13 +75,13 @@ pub fn splice(out: &mut BytesMut, encoded: &[u8], at: u32, revision: u64) {
     out.put_slice(after);
 }
 
-/// Writes an object's metadata with its resourceVersion. The rest of it is not even read.
+/// Writes an object's metadata with its resourceVersion. Does not parse the rest of the object.
 pub fn put_metadata(
     out: &mut BytesMut,
     stored: &Record<Head>,
     revision: u64,
 ) -> serde_json::Result<()> {
-    // The splice point lies behind the brace that opens the metadata.
+    // The splice point is behind the brace that opens the metadata.
     let opened = (stored.head.splice as usize).saturating_sub(1);
     let from_there = serde_json::Deserializer::from_slice(&stored.value[opened..]);
     let metadata = from_there.into_iter::<&RawValue>().next().transpose()?;

@@ -323,4 +323,32 @@ mod tests {
             assert_eq!(is_first, row.conversion.is_none(), "{}", row.qualified());
         }
     }
+
+    /// "A new resource is a new row": rules of a kind are called through its row.
+    #[test]
+    fn no_module_branches_on_the_name_of_a_kind() {
+        let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut pending = ["admit", "object", "router.rs", "verbs", "watch"]
+            .map(|name| source.join(name))
+            .to_vec();
+        while let Some(path) = pending.pop() {
+            if path.is_dir() {
+                let entries = std::fs::read_dir(&path).unwrap();
+                pending.extend(entries.map(|entry| entry.unwrap().path()));
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            for field in ["kind", "plural", "singular", "group"] {
+                for branch in [
+                    format!("row.{field} == \""),
+                    format!("row.{field} != \""),
+                    format!("match row.{field}"),
+                    format!("matches!(row.{field}"),
+                    format!("match (row.{field}"),
+                ] {
+                    assert!(!text.contains(&branch), "{}: {branch}", path.display());
+                }
+            }
+        }
+    }
 }

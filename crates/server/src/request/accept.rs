@@ -1,4 +1,4 @@
-//! What a client can read: the `Accept` header, clause by clause, first fit wins.
+//! Content negotiation: the first acceptable clause of the `Accept` header decides.
 
 use crate::status::{ApiError, Result};
 
@@ -24,7 +24,7 @@ pub fn form(accept: Option<&str>) -> Result<Form> {
         .ok_or_else(ApiError::not_acceptable)
 }
 
-/// The version of aggregated discovery that a client asks for before the plain form.
+/// The version of aggregated discovery, if the client prefers it to unaggregated discovery.
 pub fn aggregated_discovery(accept: Option<&str>) -> Option<&'static str> {
     for clause in accept.unwrap_or_default().split(',') {
         let clause = Clause::parse(clause.trim());

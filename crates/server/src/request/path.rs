@@ -1,4 +1,4 @@
-//! The path grammar: which part of the API a path names.
+//! Parses the paths of the API.
 
 use http::Method;
 use kennel_types::Verb;
@@ -95,7 +95,6 @@ pub(crate) fn opens_stream(path: &str) -> bool {
 /// A place in a collection that is always empty.
 #[derive(Debug, Clone)]
 pub struct Vacant {
-    /// The collection.
     pub collection: &'static EmptyCollection,
     /// The namespace, if the path names one.
     pub namespace: Option<String>,
@@ -103,27 +102,20 @@ pub struct Vacant {
     pub name: Option<String>,
 }
 
-/// What a path names by its form alone. Empty is absent.
+/// A path of the form of a resource. Absent parts are empty.
 #[derive(Debug, Clone, Default)]
 pub struct Unserved {
-    /// The API group.
     pub group: String,
-    /// The API version.
     pub version: String,
-    /// The resource.
     pub resource: String,
-    /// The namespace.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
-    /// The subresource.
     pub subresource: String,
 }
 
-/// Where in the API an object or a collection is.
+/// An object, a subresource or a collection of a served resource.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The resource.
     pub row: &'static Resource,
     /// The namespace, if the path names one.
     pub namespace: Option<String>,
@@ -139,10 +131,10 @@ impl std::fmt::Debug for Resource {
     }
 }
 
-/// Paths are never longer in practice; more segments than this name nothing.
+/// Paths with more segments are not served.
 const SEGMENTS_MAX: usize = 12;
 
-/// Splits the path of a request to be passed on behind its `proxy`: what follows is for others to read.
+/// Splits a proxy path behind `proxy`. The rest is for the backend.
 pub fn split_proxied(path: &str) -> Option<(&str, &str)> {
     let below = path.strip_prefix("/api/v1/")?;
     // `nodes/NAME/proxy` or `namespaces/NAMESPACE/pods/NAME/proxy`.
@@ -159,13 +151,13 @@ pub fn split_proxied(path: &str) -> Option<(&str, &str)> {
     Some(path.split_at(path.len() - rest))
 }
 
-/// Understands a path. `None`: it names nothing that is served.
+/// Parses a path. `None`: nothing is served there.
 pub fn parse(path: &str) -> Option<Route> {
     let path = split_proxied(path).map_or(path, |(ours, _)| ours);
     let mut segments = Vec::new();
     let path = path.trim_matches('/');
     for segment in path.split('/').filter(|_| !path.is_empty()) {
-        // A name that is missing in the middle must not make its neighbour another one's.
+        // An empty segment must not shift the segments behind it.
         if segment.is_empty() || segments.len() == SEGMENTS_MAX {
             return None;
         }
@@ -205,7 +197,7 @@ pub fn parse(path: &str) -> Option<Route> {
     }
 }
 
-/// What is named below a group version.
+/// Parses the path below a group version.
 fn below(group: &str, version: &str, rest: &[&str]) -> Route {
     let (namespace, rest) = in_namespace(rest);
     let served = match rest {
@@ -215,7 +207,7 @@ fn below(group: &str, version: &str, rest: &[&str]) -> Route {
     served.unwrap_or_else(|| Route::Unserved(unserved(group, version, namespace, rest)))
 }
 
-/// Takes the namespace off the start of a path below a group version.
+/// Splits the namespace off a path below a group version.
 fn in_namespace<'a, 'b>(rest: &'b [&'a str]) -> (Option<&'a str>, &'b [&'a str]) {
     match rest {
         // `namespaces/x/status` is a subresource of the namespace, not a resource in it.
@@ -336,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_served_is_known_by_its_form() {
+    fn unserved_resources_are_parsed_by_their_form() {
         check("/api/v1/pods/p", "unserved /v1 ns= pods/p/");
         check("/api/v1/namespaces/a/nodes/n", "unserved /v1 ns=a nodes/n/");
         check(
@@ -351,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_a_proxy_is_not_looked_at() {
+    fn the_path_behind_a_proxy_is_not_parsed() {
         let (node, pod) = ("/api/v1/nodes/n/proxy", "/api/v1/namespaces/a/pods/p/proxy");
         for rest in [
             "",
@@ -374,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_paths_name_nothing() {
+    fn malformed_paths_do_not_parse() {
         for path in [
             "/healthz/a/b",
             "/api/v1/nodes/%ff",

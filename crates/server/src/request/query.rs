@@ -1,4 +1,4 @@
-//! Query parameters of resource requests, with upstream's words for those that make no sense.
+//! Query parameters of resource requests. Errors have upstream's wording.
 
 use crate::field::{FieldError, Path};
 use crate::kinds;
@@ -9,14 +9,12 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(String, String)>);
 
-/// How to treat fields the schema does not know.
+/// What to do with fields that the schema does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Drop them silently.
     Ignore,
     /// Drop them and send a warning.
     Warn,
-    /// Refuse the request.
     Strict,
 }
 
@@ -30,7 +28,6 @@ pub enum VersionMatch {
 }
 
 impl Query {
-    /// Decodes a query string.
     pub fn parse(query: Option<&str>) -> Self {
         let text = query.unwrap_or_default();
         Self(
@@ -53,7 +50,6 @@ impl Query {
             .map(|(_, v)| v.as_str())
     }
 
-    /// All values of a parameter.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0
             .iter()
@@ -77,7 +73,6 @@ impl Query {
         self.parsed(name)
     }
 
-    /// A number.
     pub fn integer(&self, name: &str) -> Result<Option<i64>> {
         self.parsed(name)
     }
@@ -93,7 +88,7 @@ impl Query {
         })
     }
 
-    /// Checks `fieldManager`, which is otherwise not kept.
+    /// Validates `fieldManager`, which is not stored.
     pub fn check_field_manager(&self, kind: &str) -> Result<()> {
         let manager = self.get("fieldManager").unwrap_or_default();
         let errors = kinds::meta::field_manager(manager, &Path::new("fieldManager"));

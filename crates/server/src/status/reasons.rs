@@ -1,20 +1,18 @@
-//! Every reason that a request is refused with, and when: what the reference says of them. Debug builds, and so all
-//! tests, insist that no other is used.
+//! The codes and reasons of all errors, for the reference documentation. Debug builds, and so all tests, assert
+//! that no other is used.
 
 use kennel_types::Reason;
 
-/// A reason that clients may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable reason.
     pub reason: Reason,
-    /// When it is given, and what to do about it.
+    /// When the server answers with it, and what the client can do.
     pub when: &'static str,
 }
 
-/// Is this one of them? What a node's agent says in its own words has no reason, and any code.
+/// Whether the table has this code and reason. Errors of a node's agent may have any code and no reason.
 pub fn knows(code: u16, reason: Reason) -> bool {
     let is = |known: &Known| known.code == code && known.reason == reason;
     reason == Reason::Unknown || ALL.iter().any(is)
@@ -24,41 +22,45 @@ const fn known(code: u16, reason: Reason, when: &'static str) -> Known {
     Known { code, reason, when }
 }
 
-/// All of them, by code.
+/// By code and reason.
 #[rustfmt::skip] // a table reads best with a line for each
 pub static ALL: &[Known] = &[
     known(400, Reason::BadRequest,
-        "The request makes no sense: a body that is no object or of another kind, a query that cannot be read, an \
-         object in another namespace than its path."),
-    known(401, Reason::Unauthorized, "Credentials were given, and they are wrong or have expired."),
+        "The request is malformed: a body that is not an object or is of another kind, a query that does not parse, \
+         an object in another namespace than its path."),
+    known(401, Reason::Unauthorized,
+        "The credentials are invalid or have expired."),
     known(403, Reason::Forbidden,
-        "The user has no right to do this, and the message says to what; or a rule forbids it to everyone: \
-         admission, a namespace that is being deleted."),
-    known(404, Reason::NotFound, "There is no such object, or no such resource on this server."),
-    known(405, Reason::MethodNotAllowed, "The resource is there and does not know this verb."),
-    known(406, Reason::NotAcceptable, "The client accepts only formats that this server does not write; it writes JSON."),
-    known(409, Reason::AlreadyExists, "The name is taken."),
+        "Authorization refuses it to the user, and the message says what is missing; or admission refuses it to \
+         everyone, for example in a namespace that is being deleted."),
+    known(404, Reason::NotFound,
+        "There is no such object, or the server does not serve the resource."),
+    known(405, Reason::MethodNotAllowed,
+        "The resource does not support this verb."),
+    known(406, Reason::NotAcceptable,
+        "The `Accept` header allows only formats that the server does not write; it writes JSON."),
+    known(409, Reason::AlreadyExists,
+        "An object of this name exists."),
     known(409, Reason::Conflict,
-        "The object is not as the client believes: it was changed since it was read, has another UID, or is in a \
-         state that does not allow this. Read it again, and try again."),
+        "A precondition failed: the object was changed since it was read, has another UID, or is in a state that does \
+         not allow this. Read it again and retry."),
     known(410, Reason::Expired,
-        "A list or watch wants to go on from where it is too old to go on from. List again; the answer may have a \
-         token to go on with."),
+        "A list or watch continues from a revision that is no longer in the history. List again; the answer may have \
+         a token to continue with."),
     known(413, Reason::RequestEntityTooLarge,
-        "The body is larger than the server takes, or asks for more than one request may."),
+        "The body exceeds the size limit, or the request exceeds another limit."),
     known(415, Reason::UnsupportedMediaType,
-        "The body is in a format that is not read here; the message lists those that are."),
+        "The server does not read the format of the body; the message lists those it reads."),
     known(422, Reason::Invalid,
-        "The object breaks rules of its kind; `details.causes` has one entry for each mistake, by field. Or a patch \
-         does not apply."),
+        "Validation failed; `details.causes` has one entry for each error, by field. Or a patch does not apply."),
     known(429, Reason::TooManyRequests,
-        "All seats are taken. Come back after `Retry-After`, as client libraries do by themselves."),
-    known(500, Reason::InternalError, "The server's fault; its log has more."),
+        "The server is overloaded: no seat became free. Retry after `Retry-After`, as client libraries do."),
+    known(500, Reason::InternalError,
+        "An error of the server; its log has more."),
     known(503, Reason::ServiceUnavailable,
-        "Not now: the server starts or stops, or a node's agent cannot serve. Try again."),
+        "The server is starting or stopping, or a node's agent is unavailable. Retry."),
     known(504, Reason::Timeout,
-        "The client has seen a revision that this server has not reached: a server that was restored from a backup, \
-         say."),
+        "The server has not reached the revision that the client names, for example after a restore from a backup."),
 ];
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ fn dry_run_result(
     Ok(Created::DryRun(document))
 }
 
-/// An object as it goes into the store.
+/// An encoded object with its key.
 struct Entry {
     name: String,
     key: String,

@@ -1,4 +1,4 @@
-//! From a body to a tree of the right kind: parse, check types, treat unknown fields as asked.
+//! Decodes bodies: parses JSON or protobuf, checks types, and prunes or refuses unknown fields.
 
 use serde_json::{Value, json};
 
@@ -12,10 +12,10 @@ use crate::request::query::FieldValidation;
 use crate::schema::{self, Type};
 use crate::status::{ApiError, Result};
 
-/// Media types of ordinary bodies.
+/// The media types of objects.
 const BODIES: &[&str] = &["application/json", protobuf::MEDIA_TYPE];
 
-/// An object from a body, and the warnings its decoding earned.
+/// A decoded object, and the warnings about unknown and duplicate fields.
 pub(super) struct Decoded {
     pub(super) document: Document,
     pub(super) warnings: Vec<String>,
@@ -30,7 +30,6 @@ fn named_type(name: &str) -> Result<&'static Type> {
     schema::find(name).ok_or_else(|| ApiError::internal(format!("no schema for {name}")))
 }
 
-/// What a body is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Json,
@@ -38,7 +37,7 @@ enum Format {
 }
 
 impl Format {
-    /// A body that does not say is JSON.
+    /// JSON is the default.
     fn of(call: &Call) -> Result<Self> {
         match call.media_type() {
             "" | "application/json" | "*/*" => Ok(Self::Json),
@@ -76,7 +75,7 @@ fn protobuf_object(call: &Call, row: &'static Resource, mode: FieldValidation) -
     type_meta::check(row, &type_meta_of(&envelope), &call.body)?;
     let ty = type_of(row)?;
     let mut tree = protobuf::transcode(ty, envelope.raw).map_err(refuse)?;
-    // There are no names in protobuf, and so no unknown ones.
+    // Protobuf has no field names, so there are no unknown or duplicate ones.
     let warnings = conform(row, &mut tree, Vec::new(), mode, refuse)?;
     check_size(&tree, call.body.len())?;
     let raw = row.raw_field;
@@ -87,10 +86,10 @@ fn protobuf_object(call: &Call, row: &'static Resource, mode: FieldValidation) -
     })
 }
 
-/// Objects are stored and served as JSON, so one that came in protobuf must not be larger in JSON
-/// than one that came in JSON.
+/// Applies the size limit to the JSON of an object that was sent as protobuf, because objects are stored as
+/// JSON.
 fn check_size(tree: &Value, body_bytes: usize) -> Result<()> {
-    /// No message grows by more: the longest name takes fifty bytes where its number takes two.
+    /// The most that JSON is larger than protobuf: the longest name has fifty bytes, its tag two.
     const GROWTH_MAX: usize = 64;
     if body_bytes <= BODY_BYTES_MAX / GROWTH_MAX {
         return Ok(());
@@ -100,7 +99,7 @@ fn check_size(tree: &Value, body_bytes: usize) -> Result<()> {
     counted.map_err(|_| ApiError::too_large(BODY_BYTES_MAX))
 }
 
-/// Counts what is written, up to the largest body.
+/// Counts written bytes, up to the size limit.
 struct Size(usize);
 
 impl std::io::Write for Size {
@@ -125,12 +124,12 @@ fn open<'a>(kind: &str, body: &'a [u8]) -> Result<Envelope<'a>> {
     Envelope::open(body).map_err(|why| no_object(kind, &why, body))
 }
 
-/// What the envelope says of its object, where JSON would say it.
+/// `apiVersion` and `kind` of the envelope, as a JSON body has them.
 fn type_meta_of(envelope: &Envelope<'_>) -> Value {
     json!({"apiVersion": envelope.api_version, "kind": envelope.kind})
 }
 
-/// Prunes and checks a tree; the findings become warnings or a refusal, which `refuse` words.
+/// Prunes and checks a tree. The findings become warnings or an error, which `refuse` creates.
 pub(super) fn conform(
     row: &Resource,
     tree: &mut Value,
@@ -160,8 +159,8 @@ pub(super) fn other(call: &Call, schema_type: &str, kind: &str) -> Result<Value>
     Ok(tree)
 }
 
-/// The tree of a small body just as it was sent, whatever it says it is: for bodies of which
-/// clients are free to name several versions (`DeleteOptions`, Evictions).
+/// The tree of a small body as it was sent, without a check of its version: clients send `DeleteOptions` and
+/// evictions in several versions.
 pub(super) fn as_sent(call: &Call, schema_type: &str, kind: &str) -> Result<Value> {
     if Format::of(call)? == Format::Json {
         return parse(kind, &call.body).map(|parsed| parsed.value);
@@ -187,7 +186,7 @@ fn cannot_handle_other(kind: &str, why: &str) -> ApiError {
     ))
 }
 
-/// A body in which not even a kind could be looked for.
+/// The refusal of a body that cannot be parsed.
 pub(super) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
     let why = format!("couldn't get version/kind; json parse error: {why}");
     no_object(kind, &why, body)

@@ -1,4 +1,4 @@
-//! The metadata that the server itself writes.
+//! The metadata fields that the server sets.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -7,17 +7,17 @@ use crate::kinds;
 use crate::names;
 use crate::status::{ApiError, Result};
 
-/// The present moment as metadata has it: RFC 3339, whole seconds.
+/// The current time as metadata has it: RFC 3339, whole seconds.
 pub(crate) fn now() -> String {
     at(Timestamp::now())
 }
 
-/// A moment as metadata has it.
+/// A time as metadata has it.
 pub(crate) fn at(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The metadata of a tree, made if it is missing.
+/// The metadata of a tree, created if it is absent.
 pub(crate) fn of(tree: &mut Value) -> &mut Map<String, Value> {
     if !tree["metadata"].is_object() {
         tree["metadata"] = Value::Object(Map::new());
@@ -45,7 +45,7 @@ pub(crate) fn is_deleting(tree: &Value) -> bool {
     tree["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Prepares the metadata of a new object. The name is still missing if it is to be generated.
+/// Prepares the metadata of a new object. Does not generate a name.
 pub(super) fn prepare_create(tree: &mut Value, namespace: Option<&str>) -> Result<()> {
     check_namespace(tree, namespace)?;
     let metadata = of(tree);
@@ -72,7 +72,7 @@ pub(super) fn prepare_create(tree: &mut Value, namespace: Option<&str>) -> Resul
     Ok(())
 }
 
-/// Gives the object a generated name if it asks for one. Returns whether it did.
+/// Generates a name if the object has `generateName` and no name. Returns whether it did.
 pub(super) fn generate_name(tree: &mut Value) -> bool {
     let prefix = text(tree, "generateName").to_owned();
     if prefix.is_empty() || !text(tree, "name").is_empty() {
@@ -83,7 +83,7 @@ pub(super) fn generate_name(tree: &mut Value) -> bool {
     true
 }
 
-/// The namespace of a body must be that of its URL.
+/// Checks that the namespace of a body is that of the URL, and sets it if it is absent.
 pub(super) fn check_namespace(tree: &mut Value, namespace: Option<&str>) -> Result<()> {
     let given = text(tree, "namespace").to_owned();
     match namespace {
@@ -94,7 +94,7 @@ pub(super) fn check_namespace(tree: &mut Value, namespace: Option<&str>) -> Resu
         Some(_) => Err(ApiError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         )),
-        // Cluster-scoped: what the body says of a namespace means nothing.
+        // A namespace in a cluster-scoped object is ignored.
         None => {
             of(tree).remove("namespace");
             Ok(())
@@ -102,7 +102,7 @@ pub(super) fn check_namespace(tree: &mut Value, namespace: Option<&str>) -> Resu
     }
 }
 
-/// Gives a new version what it may not change or may leave out.
+/// Carries over the metadata that an update may not change or may leave out.
 pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     let metadata = of(new);
     metadata.remove("selfLink");

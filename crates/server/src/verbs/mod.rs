@@ -1,4 +1,4 @@
-//! The verbs of the API: what a request does to objects.
+//! The verbs of the API.
 //!
 //! ```text
 //!  create ─┐
@@ -38,7 +38,7 @@ use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
 
-/// Carries out a request about objects of a resource.
+/// Serves a request for objects of a resource.
 pub async fn objects(api: &Api, call: &Call, place: &Place, verb: Verb<'_>) -> Result<Reply> {
     let row = place.row;
     check_name(place)?;
@@ -151,7 +151,7 @@ pub(crate) async fn amend(
     update::modify(api, whole, edit).await.map(drop)
 }
 
-/// Reads of a collection that is always empty.
+/// Serves a collection that is always empty.
 pub fn empty(
     api: &Api,
     call: &Call,

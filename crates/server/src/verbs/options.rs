@@ -1,4 +1,4 @@
-//! Options of a deletion: from the body, or else from the query.
+//! `DeleteOptions`, from the body or else from the query.
 
 use serde_json::Value;
 
@@ -8,18 +8,17 @@ use crate::field::{FieldError, Path};
 use crate::request::query::{check_dry_run, invalid_option};
 use crate::status::{ApiError, Result};
 
-/// What happens to the objects an object owns.
+/// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Propagation {
-    /// They are left alone, without their owner.
+    /// They stay, without their owner.
     Orphan,
-    /// They go after it.
+    /// The garbage collector deletes them afterwards.
     Background,
-    /// They go before it.
+    /// The garbage collector deletes them first.
     Foreground,
 }
 
-/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeleteOptions {
     pub(super) grace_seconds: Option<i64>,
@@ -30,7 +29,6 @@ pub(super) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// The options of a DELETE request.
     pub(super) fn of(call: &Call) -> Result<Self> {
         if call.body.is_empty() {
             return Self::from_query(call);
@@ -39,7 +37,7 @@ impl DeleteOptions {
         if !options.is_object() {
             return Err(ApiError::bad_request("DeleteOptions must be an object"));
         }
-        // Clients name any group version, or leave kind and apiVersion out.
+        // Clients send any group version, or no kind and apiVersion.
         let kind = options["kind"].as_str().unwrap_or("DeleteOptions");
         if kind != "DeleteOptions" {
             let message = format!("the body of a DELETE must be DeleteOptions, not {kind}");
@@ -48,7 +46,6 @@ impl DeleteOptions {
         Self::from_value(&options)
     }
 
-    /// The options in a tree.
     pub(super) fn from_value(value: &Value) -> Result<Self> {
         let dry_run: Vec<&str> = value["dryRun"]
             .as_array()

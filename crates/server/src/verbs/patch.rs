@@ -1,4 +1,4 @@
-//! Patch: the three patch formats, applied to the newest version until the write succeeds.
+//! Patch: the three patch formats, applied to the current version until the write succeeds.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use crate::status::{ApiError, Result};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
-/// Apply in any of its encodings.
+/// Server-side apply, in any of its encodings.
 const APPLY_PATCH: &str = "application/apply-patch";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
@@ -45,7 +45,7 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
     let changed = modify(api, change, |old| {
         let mut tree = old.tree.clone();
         format.apply(&at, &mut tree)?;
-        let refuse = |why: String| unfit(&call.body, &why);
+        let refuse = |why: String| invalid_result(&call.body, &why);
         if !tree.is_object() {
             return Err(refuse("the patch does not leave an object".to_owned()));
         }
@@ -62,8 +62,8 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
     reply(call, at, changed)
 }
 
-/// A patch whose outcome is no object of its kind.
-fn unfit(patch: &[u8], why: &str) -> ApiError {
+/// The refusal of a patch whose result is not a valid object.
+fn invalid_result(patch: &[u8], why: &str) -> ApiError {
     let shown = Value::from(String::from_utf8_lossy(patch));
     let error = FieldError::invalid(&Path::new("patch"), &shown, why);
     ApiError::invalid_kind("", "", "", &[error])
@@ -87,7 +87,7 @@ enum Format {
 }
 
 impl Format {
-    /// The patch, and the members that it gives twice. (A JSON patch has no members of the object.)
+    /// The patch, and its duplicate members. (A JSON patch has no members of the object.)
     fn of(call: &Call) -> Result<(Self, Vec<String>)> {
         let parse = |format: fn(Value) -> Self| {
             let undecodable =
@@ -133,8 +133,7 @@ impl Format {
     }
 }
 
-/// A patch may say which object it means, but not turn it into another one. (Another uid is
-/// refused by the rules of metadata.)
+/// Refuses a patch that changes the name, kind or apiVersion. (Validation of metadata refuses another uid.)
 fn check_identity(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
     check_name(at, new)?;
     for field in ["kind", "apiVersion"] {
@@ -146,7 +145,7 @@ fn check_identity(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A patch that sets a resourceVersion of its own is conditional.
+/// A patch that sets another resourceVersion is conditional on it.
 fn conditional_version(new: &Value, old: &Value) -> Result<Option<u64>> {
     if meta::text(new, "resourceVersion") == meta::text(old, "resourceVersion") {
         return Ok(None);

@@ -21,7 +21,7 @@ use crate::status::{ApiError, Result};
 use crate::table;
 use crate::watch::Filter;
 
-/// How long a read waits for a revision that the client has seen and this server has not.
+/// How long a read waits for a future resourceVersion.
 const FUTURE_WAIT: Duration = Duration::from_secs(3);
 
 pub(super) async fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
@@ -71,7 +71,7 @@ pub(super) async fn list(api: &Api, call: &Call, place: &Place) -> Result<Reply>
     }
 }
 
-/// What a list asks for besides its selectors.
+/// The options of a list besides its selectors.
 struct ListRequest {
     limit: Option<usize>,
     exact: Option<u64>,
@@ -102,7 +102,7 @@ impl ListRequest {
         check_match(version, matching, continuation.is_some())?;
         let exact = matching == Some(VersionMatch::Exact);
         Ok(Self {
-            // Upstream serves "any state" from its cache, whole.
+            // As upstream, a list at resourceVersion 0 ignores the limit.
             limit: limit.filter(|_| version != Some(0) || continuation.is_some()),
             exact: version.filter(|_| exact),
             not_older_than: version.filter(|v| !exact && *v > 0),
@@ -170,7 +170,7 @@ fn check_match(
     }
 }
 
-/// Everything in a place that fits a filter, right now.
+/// The current objects of a collection that match a filter.
 pub(super) fn page(api: &Api, place: &Place, filter: &Filter) -> Page<Head> {
     let prefix = object::prefix(place.row, place.namespace.as_deref());
     let mut page = api.store.range(&prefix, None, None);
@@ -178,7 +178,7 @@ pub(super) fn page(api: &Api, place: &Place, filter: &Filter) -> Page<Head> {
     page
 }
 
-/// Waits until the store has reached a revision, as long as upstream does.
+/// Waits until the store has reached a revision.
 pub(super) async fn wait_for(api: &Api, version: u64) -> Result<()> {
     if api.store.revision() >= version {
         return Ok(());
@@ -188,7 +188,7 @@ pub(super) async fn wait_for(api: &Api, version: u64) -> Result<()> {
     waited.map_err(|_| ApiError::revision_too_large(version, api.store.revision()))
 }
 
-/// 410 for a revision behind the history that is kept.
+/// 410 for a revision that is older than the history.
 pub(super) fn too_old(version: u64, oldest: u64) -> ApiError {
     ApiError::expired(format!("too old resource version: {version} ({oldest})"))
 }
@@ -229,7 +229,6 @@ pub(super) fn empty_list(api: &Api, call: &Call, collection: &EmptyCollection) -
     Ok(Reply::value(200, &value))
 }
 
-/// Nothing is ever found in a collection that is always empty.
 pub(super) fn empty_not_found(collection: &EmptyCollection, name: &str) -> ApiError {
     ApiError::not_found_in(collection, name)
 }

@@ -1,4 +1,4 @@
-//! Whether a body says it is what its URL takes. Only words are made here; nothing is decoded.
+//! Checks `kind` and `apiVersion` of bodies. Errors have upstream's wording.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use super::decode::unrecognized;
 use crate::registry::{self, RESOURCES, Resource};
 use crate::status::{ApiError, Result};
 
-/// What upstream's decoder calls the struct it looks for a kind in.
+/// The Go type in upstream's error messages.
 const GO_TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                             Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
-/// `kind` and `apiVersion` may be left out of a body, but not be others.
+/// `kind` and `apiVersion` may be absent from a body, but not be those of another resource.
 pub(super) fn check(row: &Resource, tree: &Value, body: &[u8]) -> Result<()> {
     if !tree.is_object() && !tree.is_null() {
         let json = crate::schema::go::json_type(tree);
@@ -26,8 +26,7 @@ pub(super) fn check(row: &Resource, tree: &Value, body: &[u8]) -> Result<()> {
     Err(refusal(row, &wanted, kind, version))
 }
 
-/// The same for bodies that have no row of their own: they name the type they are decoded as, or
-/// leave it out.
+/// The same for bodies of types without a row.
 pub(super) fn check_other(schema_type: &str, kind: &str, tree: &Value) -> Result<()> {
     let named = |member: &str| tree[member].as_str().filter(|text| !text.is_empty());
     let is_kind = named("kind").is_none_or(|found| found == kind);
@@ -41,7 +40,7 @@ pub(super) fn check_other(schema_type: &str, kind: &str, tree: &Value) -> Result
     Err(other_kind(kind, tree))
 }
 
-/// The refusal of a body that says it is something else.
+/// The refusal of a body of another kind.
 pub(super) fn other_kind(wanted: &str, tree: &Value) -> ApiError {
     let version = tree["apiVersion"].as_str().unwrap_or_default();
     let kind = tree["kind"].as_str().unwrap_or_default();
@@ -52,7 +51,7 @@ pub(super) fn other_kind(wanted: &str, tree: &Value) -> ApiError {
     ))
 }
 
-/// A member that upstream reads as a string before anything else; empty counts as absent.
+/// A string member; empty counts as absent.
 fn text<'a>(row: &Resource, tree: &'a Value, field: &str, body: &[u8]) -> Result<Option<&'a str>> {
     match &tree[field] {
         Value::Null => Ok(None),
@@ -67,7 +66,7 @@ fn text<'a>(row: &Resource, tree: &'a Value, field: &str, body: &[u8]) -> Result
     }
 }
 
-/// Why an object of another kind or version cannot be taken.
+/// The refusal of an object of another kind or version.
 fn refusal(row: &Resource, wanted: &str, kind: &str, version: &str) -> ApiError {
     let served = RESOURCES
         .iter()
@@ -83,7 +82,7 @@ fn refusal(row: &Resource, wanted: &str, kind: &str, version: &str) -> ApiError 
         None => as_another(format!(
             "no kind \"{kind}\" is registered for version \"{version}\""
         )),
-        // Another version of the same objects could be converted, but not here.
+        // Another version of the same resource.
         Some(other) if registry::stored_row(other).storage == row.storage => {
             ApiError::bad_request(format!(
                 "the API version in the data ({version}) does not match the expected API version ({wanted})"
@@ -98,7 +97,7 @@ fn refusal(row: &Resource, wanted: &str, kind: &str, version: &str) -> ApiError 
     }
 }
 
-/// The name upstream's internal types of a group go by.
+/// The Go package of a group in upstream's error messages.
 fn package(group: &str) -> &str {
     match group.split('.').next() {
         None | Some("") => "core",

@@ -39,7 +39,7 @@ pub(super) struct Changed {
 }
 
 pub(super) enum Outcome {
-    /// The object as it is stored now (perhaps as before).
+    /// The object as it is stored now, perhaps unchanged.
     Stored(Stored),
     /// The object of a dry run, or as it was when it was removed.
     Unstored(Document),
@@ -293,7 +293,7 @@ fn must_have_version(at: &At<'_>) -> ApiError {
     ApiError::invalid(at.row, at.name, &[error])
 }
 
-/// The object in a body must be the one that the URL names.
+/// Checks that the object in a body is that of the URL.
 pub(super) fn check_name(at: &At<'_>, tree: &Value) -> Result<()> {
     let (name, url) = (meta::text(tree, "name"), at.name);
     if name.is_empty() {

@@ -1,4 +1,4 @@
-//! Watch: the request side. The streams themselves live in `crate::watch`.
+//! Watch: parses the request and starts a stream of `crate::watch`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,19 @@ use crate::watch::event::line_of_json;
 use crate::watch::stream::{Before, Stream};
 use crate::watch::{Change, Filter, Shared};
 
-/// How long a watch lasts that does not say: between these, so that clients of one moment do not
-/// all come back in one moment. Upstream's half hour to an hour.
-const LASTS_SECONDS: std::ops::Range<u64> = 1800..3600;
-/// The longest watch a client may ask for.
-const LASTS_SECONDS_MAX: u64 = 24 * 3600;
+/// The timeout of a watch without `timeoutSeconds`: random within upstream's range, so that watches that
+/// start together do not end together.
+const TIMEOUT_SECONDS: std::ops::Range<u64> = 1800..3600;
+const TIMEOUT_SECONDS_MAX: u64 = 24 * 3600;
 
 /// Where a watch begins.
 enum Begin {
-    /// With the present state, at least as new as this.
+    /// With the current state, at least as new as `at_least`.
     State {
         at_least: Option<u64>,
         mark_end: bool,
     },
-    /// With whatever happened after this revision.
+    /// With the events after this revision.
     After(u64),
 }
 
@@ -43,7 +42,7 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
     let filter = Filter::new(row, place.namespace.as_deref(), &call.query)?;
     let begin = Begin::of(call)?;
     let bookmarks = call.query.flag("allowWatchBookmarks")?;
-    let lasts = lasts(call)?;
+    let timeout = timeout(call)?;
     if let Begin::State {
         at_least: Some(version),
         ..
@@ -64,7 +63,7 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
             Err(expired) => return Ok(refusal(&expired)),
         },
     };
-    let stream = Stream::new(subscription, presenter, before, covered, bookmarks, lasts);
+    let stream = Stream::new(subscription, presenter, before, covered, bookmarks, timeout);
     Ok(Reply::stream(stream.into_body()))
 }
 
@@ -106,14 +105,14 @@ impl Begin {
     }
 }
 
-fn lasts(call: &Call) -> Result<Duration> {
+fn timeout(call: &Call) -> Result<Duration> {
     let asked = call.query.number("timeoutSeconds")?.filter(|n| *n > 0);
-    let seconds = asked.unwrap_or_else(|| fastrand::u64(LASTS_SECONDS));
-    Ok(Duration::from_secs(seconds.min(LASTS_SECONDS_MAX)))
+    let seconds = asked.unwrap_or_else(|| fastrand::u64(TIMEOUT_SECONDS));
+    Ok(Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX)))
 }
 
-/// A watch that says why it cannot be, and ends: some clients begin anew only when a watch tells them to, not
-/// when it is refused.
+/// A watch that sends the error as an event and ends: some clients list again only after an ERROR event, not
+/// after a failed request.
 fn refusal(error: &ApiError) -> Reply {
     let line = line_of_json("ERROR", error.to_value().to_string().as_bytes());
     let stream = futures_util::stream::iter([line]);
@@ -135,7 +134,7 @@ fn past(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(Past
     Ok((concerned.collect(), history.revision))
 }
 
-/// A watch on a collection that is always empty: nothing but the bookmarks that were asked for.
+/// A watch on a collection that is always empty: sends only bookmarks.
 pub(super) fn empty_watch(
     api: &Api,
     call: &Call,
@@ -154,7 +153,7 @@ pub(super) fn empty_watch(
         let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         first = Some(line_of_json("BOOKMARK", object.to_string().as_bytes()));
     }
-    let end = tokio::time::Instant::now() + lasts(call)?;
+    let end = tokio::time::Instant::now() + timeout(call)?;
     let ending = api.hubs.ending();
     let stream = futures_util::stream::unfold(first, move |first| {
         let ending = ending.clone();

@@ -8,14 +8,12 @@ use kennel_store::Event;
 use super::Filter;
 use crate::object::{self, Head, Stored};
 
-/// What an event means to one watcher.
+/// The type of an event for one watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The object is new to the watcher.
     Added,
-    /// The object changed.
     Modified,
-    /// The object is gone, or no longer what the watcher asked for.
+    /// The object was deleted, or no longer matches the watcher's filter.
     Deleted,
 }
 
@@ -29,7 +27,7 @@ impl Change {
         }
     }
 
-    /// What the event means to a watcher with this filter; `None` if it does not concern it.
+    /// The type of the event for a watcher with this filter; `None` if the filter does not match.
     pub fn of(event: &Event<Head>, filter: &Filter) -> Option<Self> {
         let before = event
             .before
@@ -48,7 +46,7 @@ impl Change {
     }
 }
 
-/// An event and its lines, made when the first watcher needs them.
+/// An event and its encoded lines, encoded when the first watcher needs them.
 pub struct Shared {
     /// The event.
     pub event: Arc<Event<Head>>,
@@ -64,10 +62,10 @@ impl Shared {
         }
     }
 
-    /// The object the event shows: the new state, or the last one if it is gone.
+    /// The object in the event: the new version, or the last one if it was deleted.
     pub fn object(&self, change: Change) -> Option<&Stored> {
         match change {
-            // An object that only stopped matching is shown as it last matched.
+            // An object that stopped matching is sent as it last matched.
             Change::Deleted => self.event.before.as_ref(),
             _ => self.event.after.as_ref(),
         }

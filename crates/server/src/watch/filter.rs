@@ -1,4 +1,4 @@
-//! What a list or a watch asks for, and which index finds it.
+//! The filter of a list or a watch, and the index that finds watchers by it.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use crate::registry::{self, Resource};
 use crate::request::query::Query;
 use crate::status::{ApiError, Result};
 
-/// The part of a filter that finds its watchers without asking each of them.
+/// The most selective part of a filter, by which the hub indexes watchers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Objects of one name.
     Name(Box<str>),
-    /// Objects with this value in the selectable field of this number.
+    /// Objects with this value in the selectable field at this index.
     Field(usize, Box<str>),
     /// Objects with this label.
     Label(Box<str>, Box<str>),
@@ -25,7 +25,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// The value the index is looked up by.
     pub fn value(&self) -> &str {
         match self {
             Self::Name(v) | Self::Field(_, v) | Self::Label(_, v) | Self::Namespace(v) => v,
@@ -33,7 +32,7 @@ impl Place {
         }
     }
 
-    /// Whether an object with this head is looked up in this place.
+    /// Whether an object with this head belongs to this place.
     pub fn covers(&self, head: &Head) -> bool {
         match self {
             Self::Name(name) => *name == head.name,
@@ -45,7 +44,7 @@ impl Place {
     }
 }
 
-/// What a list or a watch asks for.
+/// The namespace and selectors of a list or a watch.
 #[derive(Clone, Debug)]
 pub struct Filter {
     row: &'static Resource,
@@ -56,7 +55,6 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The filter of a request: its namespace and its selectors.
     pub fn new(row: &'static Resource, namespace: Option<&str>, query: &Query) -> Result<Self> {
         let labels = query.get("labelSelector").map(Selector::parse).transpose();
         let labels = labels.map_err(|e| ApiError::bad_request(e.to_string()))?;
@@ -78,7 +76,6 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether an object fits.
     pub fn matches(&self, head: &Head) -> bool {
         self.namespace.as_ref().is_none_or(|n| *n == head.namespace)
             && self
@@ -91,12 +88,11 @@ impl Filter {
                 .is_none_or(|s| s.matches(|f| head.field(self.row, &stored_name(f))))
     }
 
-    /// Whether selectors narrow the collection (then nobody can count what remains).
+    /// Whether there are selectors: then a list has no `remainingItemCount`.
     pub fn selects(&self) -> bool {
         self.labels.is_some() || self.fields.is_some()
     }
 
-    /// Where the hub keeps watchers with this filter.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -107,7 +103,7 @@ impl Filter {
                 return Place::Name(name.into());
             }
             for (index, field) in self.row.selectable.iter().enumerate() {
-                // An empty value is what most objects have: no use as an index.
+                // Most objects have an empty value, so it is no useful index.
                 let mut terms = fields.terms().iter();
                 let term = terms.find(|t| stored_name(&t.field) == *field);
                 let value = term.and_then(|t| fields.required(&t.field));
@@ -130,7 +126,7 @@ impl Filter {
     }
 }
 
-/// The name under which the stored form knows a field: an old alias, or another version's name.
+/// The stored version's name of a field: resolves aliases and names of other versions.
 fn stored_name(field: &str) -> Cow<'_, str> {
     match field {
         "spec.host" => "spec.nodeName".into(),
@@ -146,12 +142,12 @@ fn stored_name(field: &str) -> Cow<'_, str> {
 fn parse_fields(row: &Resource, text: &str) -> Result<FieldSelector> {
     let selector = FieldSelector::parse(text).map_err(|e| ApiError::bad_request(e.to_string()))?;
     for term in selector.terms() {
-        // Kinds without fields of their own have upstream's general rule, and its words.
+        // Resources without selectable fields have upstream's generic rule and wording.
         let plain = row.selectable.is_empty();
         let known = match &*term.field {
             "metadata.name" => true,
             "metadata.namespace" => row.namespaced() || plain,
-            "spec.host" => row.kind == "Pod",
+            "spec.host" => row.selectable.contains(&"spec.nodeName"),
             field => row.selectable.contains(&field),
         };
         if known {

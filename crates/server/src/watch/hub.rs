@@ -1,4 +1,4 @@
-//! The hub of one collection: who watches what, and who gets an event.
+//! The hub of one collection: indexes its watchers and sends each event to those it matches.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,76 +14,75 @@ use super::{Change, Filter, Shared};
 use crate::object::{self, Head};
 use crate::registry::{RESOURCES, Resource};
 
-/// Events a watcher may be behind before it is cut off. A burst of one sync round of a large
-/// cluster (a few thousand pods) must fit; at 3 KiB a pod the shared bytes behind a full buffer
-/// stay within the store's own history.
+/// How many events a watcher may be behind before its watch ends. A burst of a large cluster (a few thousand
+/// pods) must fit; at 3 KiB a pod, a full buffer refers to no more bytes than the store's history.
 pub const BUFFER_EVENTS: usize = 8192;
 
-/// How often a quiet collection learns how far the others have come. Well below the minute between
-/// bookmarks, so that each of them says something new.
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// How often a collection without events advances its position: well below the minute between bookmarks, so
+/// that each bookmark has a newer resourceVersion.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What a watcher is handed.
+/// An event for one watcher.
 pub type Delivery = (Arc<Shared>, Change);
 
-/// What the hub and a watcher both know.
-struct Ticket {
+/// The state that the hub and a watcher share.
+struct Registration {
     id: u64,
     filter: Filter,
-    /// Set when the watcher was too slow and has been cut off.
+    /// Set when the hub ended the watch because its buffer was full.
     too_slow: AtomicBool,
 }
 
-/// A watcher as the hub sees it. Only the hub holds the sender: dropping it ends the watch.
+/// The hub's side of a watcher. Only the hub holds the sender: dropping it ends the watch.
 struct Watcher {
-    ticket: Arc<Ticket>,
+    registration: Arc<Registration>,
     sender: mpsc::Sender<Delivery>,
 }
 
 /// The hub of one collection.
 pub struct Hub {
     prefix: String,
-    /// The last revision whose events have been handed out.
+    /// The last revision whose events were sent to the watchers.
     position: AtomicU64,
     watchers: Mutex<Watchers>,
 }
 
-type Shelf = HashMap<Box<str>, Vec<Watcher>>;
+type Index = HashMap<Box<str>, Vec<Watcher>>;
 
-/// Watchers by the most selective thing they ask for. Each stands in exactly one place.
+/// Watchers by the most selective part of their filter. Each is in exactly one index.
 #[derive(Default)]
 struct Watchers {
     closed: bool,
     next_id: u64,
     count: usize,
     all: Vec<Watcher>,
-    by_namespace: Shelf,
-    by_name: Shelf,
-    by_field: HashMap<usize, Shelf>,
-    by_label: HashMap<Box<str>, Shelf>,
+    by_namespace: Index,
+    by_name: Index,
+    by_field: HashMap<usize, Index>,
+    by_label: HashMap<Box<str>, Index>,
 }
 
 impl Watchers {
     fn insert(&mut self, watcher: Watcher) {
         self.count += 1;
-        let shelf = match watcher.ticket.filter.place() {
+        let shelf = match watcher.registration.filter.place() {
             Place::All => return self.all.push(watcher),
             Place::Name(_) => &mut self.by_name,
             Place::Namespace(_) => &mut self.by_namespace,
             Place::Field(field, _) => self.by_field.entry(*field).or_default(),
             Place::Label(key, _) => self.by_label.entry(key.clone()).or_default(),
         };
-        let value = watcher.ticket.filter.place().value().into();
+        let value = watcher.registration.filter.place().value().into();
         shelf.entry(value).or_default().push(watcher);
     }
 
-    /// Forgets a watcher, and its place when nobody else stands there.
-    fn remove(&mut self, ticket: &Ticket) {
-        let place = ticket.filter.place();
+    /// Removes a watcher, and its index entry if that becomes empty.
+    fn remove(&mut self, registration: &Registration) {
+        let place = registration.filter.place();
         let shelf = match place {
             Place::All => {
                 let before = self.all.len();
-                self.all.retain(|w| w.ticket.id != ticket.id);
+                self.all.retain(|w| w.registration.id != registration.id);
                 self.count -= before - self.all.len();
                 return;
             }
@@ -97,14 +96,14 @@ impl Watchers {
             return;
         };
         let before = list.len();
-        list.retain(|w| w.ticket.id != ticket.id);
+        list.retain(|w| w.registration.id != registration.id);
         self.count -= before - list.len();
         if list.is_empty() {
             shelf.remove(place.value());
         }
     }
 
-    /// Calls `visit` with every watcher that an object with this head may concern.
+    /// Calls `visit` with every watcher whose filter may match an object with this head.
     fn candidates(&self, head: &Head, visit: &mut impl FnMut(&Watcher)) {
         let mut visit_all = |list: Option<&Vec<Watcher>>| {
             list.into_iter().flatten().for_each(&mut *visit);
@@ -130,21 +129,20 @@ impl Watchers {
     }
 }
 
-/// A watcher's end of the line.
+/// The watcher's side of a watch.
 pub struct Subscription {
     hub: Arc<Hub>,
-    ticket: Arc<Ticket>,
-    /// Events as they come.
+    registration: Arc<Registration>,
     pub receiver: mpsc::Receiver<Delivery>,
 }
 
 impl Subscription {
-    /// Whether the hub has cut this watcher off because it did not keep up.
+    /// Whether the hub ended the watch because its buffer was full.
     pub fn was_too_slow(&self) -> bool {
-        self.ticket.too_slow.load(Ordering::Acquire)
+        self.registration.too_slow.load(Ordering::Acquire)
     }
 
-    /// The last revision whose events have been handed out.
+    /// The last revision whose events were sent to the watchers.
     pub fn position(&self) -> u64 {
         self.hub.position()
     }
@@ -152,7 +150,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.hub.lock().remove(&self.ticket);
+        self.hub.lock().remove(&self.registration);
     }
 }
 
@@ -169,17 +167,16 @@ impl Hub {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last revision whose events have been handed out.
+    /// The last revision whose events were sent to the watchers.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
     }
 
-    /// How many watchers there are.
     pub fn watchers(&self) -> usize {
         self.lock().count
     }
 
-    /// Begins a watch. `None` when the server is shutting down.
+    /// Starts a watch. `None` when the server is shutting down.
     pub fn subscribe(self: &Arc<Self>, filter: Filter) -> Option<Subscription> {
         let (sender, receiver) = mpsc::channel(BUFFER_EVENTS);
         let mut watchers = self.lock();
@@ -188,38 +185,38 @@ impl Hub {
         }
         watchers.next_id += 1;
         let id = watchers.next_id;
-        let ticket = Arc::new(Ticket {
+        let registration = Arc::new(Registration {
             id,
             filter,
             too_slow: AtomicBool::new(false),
         });
         watchers.insert(Watcher {
-            ticket: Arc::clone(&ticket),
+            registration: Arc::clone(&registration),
             sender,
         });
         Some(Subscription {
             hub: Arc::clone(self),
-            ticket,
+            registration,
             receiver,
         })
     }
 
-    /// Hands events out, in order, and drops watchers that do not keep up.
-    fn hand_out(&self, events: &[Arc<Event<Head>>]) {
+    /// Sends events to the watchers, in order, and ends the watches whose buffer is full.
+    fn send(&self, events: &[Arc<Event<Head>>]) {
         let Some(last) = events.last() else { return };
         let mut slow = Vec::new();
         let mut watchers = self.lock();
         for event in events {
-            hand_out_one(&watchers, event, &mut slow);
+            send_one(&watchers, event, &mut slow);
         }
-        for ticket in slow {
-            ticket.too_slow.store(true, Ordering::Release);
-            watchers.remove(&ticket);
+        for registration in slow {
+            registration.too_slow.store(true, Ordering::Release);
+            watchers.remove(&registration);
         }
         self.position.store(last.revision, Ordering::Release);
     }
 
-    /// Ends all watches; later ones are refused.
+    /// Ends all watches and refuses new ones.
     fn close(&self) {
         let mut watchers = self.lock();
         *watchers = Watchers {
@@ -230,14 +227,14 @@ impl Hub {
     }
 }
 
-fn hand_out_one(watchers: &Watchers, event: &Arc<Event<Head>>, slow: &mut Vec<Arc<Ticket>>) {
+fn send_one(watchers: &Watchers, event: &Arc<Event<Head>>, slow: &mut Vec<Arc<Registration>>) {
     if watchers.count == 0 {
         return;
     }
     let mut shared = None;
     let mut deliver = |watcher: &Watcher| {
-        let ticket = &watcher.ticket;
-        let Some(change) = Change::of(event, &ticket.filter) else {
+        let registration = &watcher.registration;
+        let Some(change) = Change::of(event, &registration.filter) else {
             return;
         };
         let shared = shared.get_or_insert_with(|| Arc::new(Shared::new(Arc::clone(event))));
@@ -245,8 +242,8 @@ fn hand_out_one(watchers: &Watchers, event: &Arc<Event<Head>>, slow: &mut Vec<Ar
             .sender
             .try_send((Arc::clone(shared), change))
             .is_err();
-        if full && !slow.iter().any(|t| t.id == ticket.id) {
-            slow.push(Arc::clone(ticket));
+        if full && !slow.iter().any(|t| t.id == registration.id) {
+            slow.push(Arc::clone(registration));
         }
     };
     let after = event.after.as_ref();
@@ -254,9 +251,9 @@ fn hand_out_one(watchers: &Watchers, event: &Arc<Event<Head>>, slow: &mut Vec<Ar
         watchers.candidates(&record.head, &mut deliver);
     }
     if let Some(record) = &event.before {
-        // Watchers found through the new state already got the event.
+        // Watchers that the new version matches already got the event.
         let mut only_old = |watcher: &Watcher| {
-            if !after.is_some_and(|r| watcher.ticket.filter.place().covers(&r.head)) {
+            if !after.is_some_and(|r| watcher.registration.filter.place().covers(&r.head)) {
                 deliver(watcher);
             }
         };
@@ -267,12 +264,12 @@ fn hand_out_one(watchers: &Watchers, event: &Arc<Event<Head>>, slow: &mut Vec<Ar
 /// The hubs of all collections.
 pub struct Hubs {
     all: Vec<(&'static str, Arc<Hub>)>,
-    moved: Arc<Notify>,
+    changed: Arc<Notify>,
     ending: CancellationToken,
 }
 
 impl Hubs {
-    /// One hub per stored collection, positioned at the store's present revision.
+    /// One hub per stored collection, at the store's current revision.
     pub fn new(revision: u64) -> Self {
         let mut hubs: Vec<(&'static str, Arc<Hub>)> = Vec::new();
         for row in RESOURCES {
@@ -283,17 +280,16 @@ impl Hubs {
         }
         Self {
             all: hubs,
-            moved: Arc::default(),
+            changed: Arc::default(),
             ending: CancellationToken::new(),
         }
     }
 
-    /// Cancelled when all watches end, for those that no hub feeds.
+    /// Cancelled when all watches end, for streams without a hub.
     pub fn ending(&self) -> CancellationToken {
         self.ending.clone()
     }
 
-    /// The hub of a resource.
     pub fn of(&self, row: &Resource) -> &Arc<Hub> {
         let found = self.all.iter().find(|(storage, _)| *storage == row.storage);
         &found
@@ -301,26 +297,24 @@ impl Hubs {
             .1
     }
 
-    /// The number of watchers of all collections.
     pub fn watchers(&self) -> usize {
         self.all.iter().map(|(_, hub)| hub.watchers()).sum()
     }
 
-    /// Waits until a condition holds that only a write can bring about.
+    /// Waits until `holds`, which is checked after every write.
     pub async fn until(&self, holds: impl Fn() -> bool) {
         loop {
-            let moved = self.moved.notified();
-            tokio::pin!(moved);
-            // Registered before looking, so that no write goes by unseen.
-            moved.as_mut().enable();
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Registered before the check, so that no write is missed.
+            changed.as_mut().enable();
             if holds() {
                 return;
             }
-            moved.await;
+            changed.await;
         }
     }
 
-    /// Ends all watches.
     pub fn close(&self) {
         self.ending.cancel();
         self.all.iter().for_each(|(_, hub)| hub.close());
@@ -329,29 +323,33 @@ impl Hubs {
     /// Feeds every hub from the store until the store closes.
     pub fn start(&self, store: &Arc<dyn Store<Head>>) {
         for (_, hub) in &self.all {
-            let feed = feed(Arc::clone(hub), Arc::clone(store), Arc::clone(&self.moved));
+            let feed = feed(
+                Arc::clone(hub),
+                Arc::clone(store),
+                Arc::clone(&self.changed),
+            );
             tokio::spawn(feed);
         }
     }
 }
 
-/// Follows the store. Should this ever fall behind the store's own bound, all watchers of the
-/// collection are cut off (they list again), and following goes on from the present.
-async fn feed(hub: Arc<Hub>, store: Arc<dyn Store<Head>>, moved: Arc<Notify>) {
+/// Feeds a hub from the store. If it falls behind the store's history, it ends all watches of the collection
+/// (their clients list again) and continues from the current revision.
+async fn feed(hub: Arc<Hub>, store: Arc<dyn Store<Head>>, changed: Arc<Notify>) {
     loop {
         let Ok(mut watch) = store.watch(&hub.prefix, hub.position()) else {
-            hub.cut_all_off(store.revision());
+            hub.end_all(store.revision());
             continue;
         };
         loop {
-            let Ok(next) = tokio::time::timeout(PROGRESS_EVERY, watch.next()).await else {
+            let Ok(next) = tokio::time::timeout(PROGRESS_INTERVAL, watch.next()).await else {
                 hub.advance(watch.progress());
                 continue;
             };
             match next {
                 Ok(events) => {
-                    hub.hand_out(&events);
-                    moved.notify_waiters();
+                    hub.send(&events);
+                    changed.notify_waiters();
                 }
                 Err(WatchEnd::TooSlow) => break,
                 Err(WatchEnd::Closed) => return hub.close(),
@@ -361,20 +359,20 @@ async fn feed(hub: Arc<Hub>, store: Arc<dyn Store<Head>>, moved: Arc<Notify>) {
 }
 
 impl Hub {
-    /// Nothing happened here, but the world went on: later bookmarks may say so.
+    /// Advances the position when other collections have changed, so that bookmarks advance too.
     fn advance(&self, position: Option<u64>) {
         self.position
             .fetch_max(position.unwrap_or(0), Ordering::AcqRel);
     }
 
-    fn cut_all_off(&self, position: u64) {
+    fn end_all(&self, position: u64) {
         let mut watchers = self.lock();
         let fresh = Watchers {
             next_id: watchers.next_id,
             ..Watchers::default()
         };
         let old = std::mem::replace(&mut *watchers, fresh);
-        old.each(&mut |watcher| watcher.ticket.too_slow.store(true, Ordering::Release));
+        old.each(&mut |watcher| watcher.registration.too_slow.store(true, Ordering::Release));
         self.position.store(position, Ordering::Release);
     }
 }

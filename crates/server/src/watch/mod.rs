@@ -1,8 +1,8 @@
-//! Watches: one [`hub::Hub`] per stored collection hands each event to the watchers it concerns,
-//! and [`stream`] turns what a watcher gets into lines.
+//! Watches: one [`hub::Hub`] per stored collection sends each event to the watchers that it matches, and
+//! [`stream`] encodes the events of a watcher as lines.
 //!
-//! Watchers are indexed by what they ask for (a name, a field such as `spec.nodeName`, a label, a
-//! namespace), so that an event costs what its own watchers cost, not what all of them would.
+//! Watchers are indexed by their filter (a name, a field such as `spec.nodeName`, a label, a namespace), so
+//! that the cost of an event depends on the watchers that it matches, not on all of them.
 
 pub mod event;
 pub mod filter;

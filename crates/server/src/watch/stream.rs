@@ -1,4 +1,4 @@
-//! A watch as its client reads it: lines of JSON, a bookmark now and then, a clean end.
+//! The body of a watch: lines of JSON, periodic bookmarks, and a clean end.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,34 +18,33 @@ use crate::present::Presenter;
 use crate::response::Body;
 use crate::status::ApiError;
 
-/// How long a watch may go without telling its client how far it has come. Upstream's minute.
+/// The interval of bookmarks: upstream's minute.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// How much goes into one write when many events wait: a few TLS records.
+/// How many bytes of waiting events are sent in one write: a few TLS records.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// The annotation that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// What a watch sends before it goes live.
+/// What a watch sends before live events.
 pub enum Before {
-    /// The present state, as added objects; then, for streaming lists, the bookmark that ends it.
+    /// The current state as ADDED events; then, for streaming lists, the bookmark that ends it.
     State(Vec<Stored>, bool),
-    /// What happened since the revision the client knows.
+    /// The events since the revision that the client named.
     History(Vec<(Arc<Shared>, Change)>),
 }
 
-/// A watch under way.
 pub struct Stream {
     subscription: Subscription,
     presenter: Presenter,
-    /// Lines that are due before anything live.
+    /// What to send before live events.
     due: VecDeque<Due>,
-    /// Live events up to this revision are already covered.
+    /// Live events up to this revision are part of the state or history already.
     covered: u64,
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
-    /// Fires at the bookmark or the deadline, whichever comes first. Kept from event to event: to
-    /// make a timer for each would cost more than the event.
+    /// Fires at the next bookmark or the deadline, whichever comes first. Reused, because a timer for each
+    /// event would cost more than the event.
     timer: Pin<Box<Sleep>>,
     ended: bool,
 }
@@ -57,7 +56,7 @@ enum Due {
 }
 
 impl Stream {
-    /// Prepares a watch that has been subscribed and whose past has been read up to `covered`.
+    /// A watch whose state or history was read up to `covered` after it subscribed.
     pub fn new(
         subscription: Subscription,
         presenter: Presenter,
@@ -95,7 +94,6 @@ impl Stream {
         }
     }
 
-    /// The watch as a body.
     pub fn into_body(self) -> Body {
         let stream = futures_util::stream::unfold(self, |mut stream| async {
             stream.next_chunk().await.map(|chunk| (chunk, stream))
@@ -109,7 +107,7 @@ impl Stream {
                 return None;
             }
             let wake = self.deadline.min(self.next_bookmark);
-            // A watch that always has something to send must still end, and send its bookmarks.
+            // Checked first, so that a busy watch still ends and sends bookmarks.
             if self.due.is_empty() && Instant::now() >= wake {
                 match self.on_timer() {
                     Some(lines) => return Some(lines),
@@ -136,7 +134,7 @@ impl Stream {
         }
     }
 
-    /// Everything that can be sent right now, up to one chunk.
+    /// Everything that is ready to be sent, up to one chunk.
     fn gather(&mut self) -> Bytes {
         let mut out = BytesMut::new();
         let mut first = None;
@@ -145,7 +143,7 @@ impl Stream {
                 break;
             };
             let line = self.encode(&due);
-            // A single line goes out as the shared bytes it is.
+            // A single line is sent as the shared bytes.
             match (first.take(), out.is_empty()) {
                 (None, true) => first = Some(line),
                 (Some(earlier), _) => {
@@ -174,7 +172,7 @@ impl Stream {
         }
     }
 
-    /// A live event, unless the past already covers it.
+    /// A live event, unless the state or history already covers it.
     fn live(&self, shared: Arc<Shared>, change: Change) -> Option<Due> {
         (shared.event.revision > self.covered).then_some(Due::Event(shared, change))
     }
@@ -213,7 +211,7 @@ impl Stream {
         if !self.bookmarks {
             return None;
         }
-        // Events up to this position are in the buffer already: send them before the bookmark.
+        // Events up to this position are in the buffer: send them before the bookmark.
         let position = self.subscription.position().max(self.covered);
         let mut out = BytesMut::new();
         while let Some(due) = self.waiting() {
@@ -238,7 +236,7 @@ impl Stream {
         line_of_json("ERROR", error.to_value().to_string().as_bytes())
     }
 
-    /// The hub let go of this watcher: it was too slow, or the server is shutting down.
+    /// The hub ended the watch: it was too slow, or the server is shutting down.
     fn cut_off(&mut self) -> Option<Bytes> {
         self.ended = true;
         let slow = self.subscription.was_too_slow();

@@ -1,16 +1,16 @@
-//! What a cluster decides for its users: accounts, priorities, tolerations, addresses.
+//! Admission: service accounts, priorities, tolerations, cluster IPs.
 
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, PODS, names, pod, version};
+use crate::fixture::{PODS, TestServer, names, pod, version};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const TOKEN_MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 #[tokio::test]
 async fn a_pod_gets_its_account_and_the_accounts_token() {
-    let kit = Kit::new().await;
-    let made = kit.pod("p", "").await;
+    let server = TestServer::new().await;
+    let made = server.pod("p", "").await;
     let spec = &made["spec"];
     assert_eq!(
         (&spec["serviceAccountName"], &spec["serviceAccount"]),
@@ -30,8 +30,8 @@ async fn a_pod_gets_its_account_and_the_accounts_token() {
 }
 
 #[tokio::test]
-async fn a_token_is_left_out_where_nobody_wants_it() {
-    let kit = Kit::new().await;
+async fn no_token_is_mounted_if_automount_is_off() {
+    let server = TestServer::new().await;
     let mut off = pod("off");
     off["spec"]["automountServiceAccountToken"] = false.into();
     let mut own = pod("own");
@@ -41,13 +41,14 @@ async fn a_token_is_left_out_where_nobody_wants_it() {
         "metadata": {"name": "quiet"}, "automountServiceAccountToken": false,
         "imagePullSecrets": [{"name": "pull"}],
     });
-    kit.post("/api/v1/namespaces/default/serviceaccounts", &account)
+    server
+        .post("/api/v1/namespaces/default/serviceaccounts", &account)
         .await
         .is(201);
     let mut quiet = pod("quiet");
     quiet["spec"]["serviceAccountName"] = "quiet".into();
     for body in [off, own, quiet] {
-        let made = kit.post(PODS, &body).await.is(201);
+        let made = server.post(PODS, &body).await.is(201);
         let volumes = made["spec"]["volumes"]
             .as_array()
             .cloned()
@@ -61,8 +62,8 @@ async fn a_token_is_left_out_where_nobody_wants_it() {
 }
 
 #[tokio::test]
-async fn a_pod_needs_what_it_names() {
-    let kit = Kit::new().await;
+async fn a_pod_that_references_missing_objects_is_refused() {
+    let server = TestServer::new().await;
     for (field, value, why) in [
         (
             "serviceAccountName",
@@ -83,15 +84,18 @@ async fn a_pod_needs_what_it_names() {
         let mut body = pod("p");
         body["spec"][field] = value;
         let words = format!("pods \"p\" is forbidden: {why}");
-        let status = kit.post(PODS, &body).await.says(403, "Forbidden", &words);
+        let status = server
+            .post(PODS, &body)
+            .await
+            .says(403, "Forbidden", &words);
         assert_eq!(status["details"], json!({"name": "p", "kind": "pods"}));
     }
 }
 
 #[tokio::test]
-async fn a_priority_is_what_its_class_says() {
-    let kit = Kit::new().await;
-    let made = kit.pod("plain", "").await;
+async fn a_priority_comes_from_its_class() {
+    let server = TestServer::new().await;
+    let made = server.pod("plain", "").await;
     assert_eq!(
         (&made["spec"]["priority"], &made["spec"]["preemptionPolicy"]),
         (&json!(0), &json!("PreemptLowerPriority"))
@@ -99,18 +103,19 @@ async fn a_priority_is_what_its_class_says() {
     let mut critical = pod("critical");
     critical["spec"]["priorityClassName"] = "system-node-critical".into();
     assert_eq!(
-        kit.post(PODS, &critical).await.is(201)["spec"]["priority"],
+        server.post(PODS, &critical).await.is(201)["spec"]["priority"],
         2_000_001_000
     );
     let mut own = pod("own");
     own["spec"]["priority"] = 7.into();
     let words = "pods \"own\" is forbidden: the integer value of priority (7) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name";
-    kit.post(PODS, &own).await.says(403, "Forbidden", words);
+    server.post(PODS, &own).await.says(403, "Forbidden", words);
     let class = json!({"metadata": {"name": "usual"}, "value": 5, "globalDefault": true});
-    kit.post("/apis/scheduling.k8s.io/v1/priorityclasses", &class)
+    server
+        .post("/apis/scheduling.k8s.io/v1/priorityclasses", &class)
         .await
         .is(201);
-    let made = kit.pod("later", "").await;
+    let made = server.pod("later", "").await;
     assert_eq!(
         (
             &made["spec"]["priority"],
@@ -121,8 +126,8 @@ async fn a_priority_is_what_its_class_says() {
 }
 
 #[tokio::test]
-async fn pods_leave_nodes_in_trouble_after_a_while() {
-    let kit = Kit::new().await;
+async fn pods_get_default_tolerations() {
+    let server = TestServer::new().await;
     let trouble = |key: &str| {
         json!({
             "key": format!("node.kubernetes.io/{key}"), "operator": "Exists",
@@ -130,13 +135,13 @@ async fn pods_leave_nodes_in_trouble_after_a_while() {
         })
     };
     let (not_ready, unreachable) = (trouble("not-ready"), trouble("unreachable"));
-    let made = kit.pod("p", "").await;
+    let made = server.pod("p", "").await;
     assert_eq!(made["spec"]["tolerations"], json!([not_ready, unreachable]));
     let own =
         json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"});
     let mut stays = pod("stays");
     stays["spec"]["tolerations"] = json!([own]);
-    let made = kit.post(PODS, &stays).await.is(201);
+    let made = server.post(PODS, &stays).await.is(201);
     assert_eq!(made["spec"]["tolerations"], json!([own, unreachable]));
 }
 
@@ -146,14 +151,14 @@ fn service(name: &str, spec: &Value) -> Value {
 
 #[tokio::test]
 async fn services_get_addresses_of_their_own() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let ports = json!([{"port": 80}]);
     let plain = service("a", &json!({"ports": ports}));
-    let a = kit.post(SERVICES, &plain).await.is(201);
+    let a = server.post(SERVICES, &plain).await.is(201);
     let address = a["spec"]["clusterIP"].as_str().unwrap().to_owned();
     assert!(address.starts_with("10.96."), "{address}");
     assert_eq!(a["spec"]["clusterIPs"], json!([address]));
-    let b = kit
+    let b = server
         .post(SERVICES, &service("b", &json!({"ports": ports})))
         .await
         .is(201);
@@ -166,21 +171,21 @@ async fn services_get_addresses_of_their_own() {
         ),
     ] {
         let body = service("c", &json!({"ports": ports, "clusterIP": taken}));
-        let status = kit.post(SERVICES, &body).await.fails(422, "Invalid");
+        let status = server.post(SERVICES, &body).await.fails(422, "Invalid");
         assert!(
             status["message"].as_str().unwrap().contains(words),
             "{status}"
         );
     }
     // An update that leaves the address out keeps it.
-    let kept = kit.put(&format!("{SERVICES}/a"), &plain).await.ok();
+    let kept = server.put(&format!("{SERVICES}/a"), &plain).await.ok();
     assert_eq!(
         (&kept["spec"]["clusterIP"], version(&kept)),
         (&a["spec"]["clusterIP"], version(&a))
     );
     let headless = service("h", &json!({"ports": ports, "clusterIP": "None"}));
     assert_eq!(
-        kit.post(SERVICES, &headless).await.is(201)["spec"]["clusterIPs"],
+        server.post(SERVICES, &headless).await.is(201)["spec"]["clusterIPs"],
         json!(["None"])
     );
     let external = service(
@@ -188,20 +193,20 @@ async fn services_get_addresses_of_their_own() {
         &json!({"type": "ExternalName", "externalName": "example.com"}),
     );
     assert!(
-        kit.post(SERVICES, &external).await.is(201)["spec"]
+        server.post(SERVICES, &external).await.is(201)["spec"]
             .get("clusterIP")
             .is_none()
     );
-    kit.delete(&format!("{SERVICES}/a")).await.ok();
+    server.delete(&format!("{SERVICES}/a")).await.ok();
     let body = service("again", &json!({"ports": ports, "clusterIP": address}));
-    kit.post(SERVICES, &body).await.is(201);
+    server.post(SERVICES, &body).await.is(201);
 }
 
 #[tokio::test]
 async fn services_get_node_ports_of_their_own() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let spec = json!({"type": "NodePort", "ports": [{"name": "x", "port": 80}, {"name": "y", "port": 81}]});
-    let made = kit.post(SERVICES, &service("a", &spec)).await.is(201);
+    let made = server.post(SERVICES, &service("a", &spec)).await.is(201);
     let port = |n: usize| made["spec"]["ports"][n]["nodePort"].as_u64().unwrap();
     assert!((30000..=32767).contains(&port(0)) && port(0) != port(1));
     for (wanted, words) in [
@@ -212,7 +217,7 @@ async fn services_get_node_ports_of_their_own() {
         ),
     ] {
         let spec = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": wanted}]});
-        let status = kit
+        let status = server
             .post(SERVICES, &service("b", &spec))
             .await
             .fails(422, "Invalid");
@@ -225,15 +230,15 @@ async fn services_get_node_ports_of_their_own() {
 
 #[tokio::test]
 async fn services_made_at_once_share_no_address() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let bodies: Vec<Value> = (0..20)
         .map(|n| service(&format!("s{n}"), &json!({"ports": [{"port": 80}]})))
         .collect();
-    let posts = bodies.iter().map(|body| kit.post(SERVICES, body));
+    let posts = bodies.iter().map(|body| server.post(SERVICES, body));
     for answer in futures_util::future::join_all(posts).await {
         answer.is(201);
     }
-    let list = kit.get(SERVICES).await.ok();
+    let list = server.get(SERVICES).await.ok();
     let items = list["items"].as_array().unwrap();
     let mut addresses: Vec<&str> = items
         .iter()

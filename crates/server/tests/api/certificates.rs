@@ -1,15 +1,15 @@
-//! Certificate signing requests: who asks, who decides, who signs.
+//! Certificate signing requests: requester, approval, signature.
 
 use serde_json::{Value, json};
 
-use crate::kit::Kit;
+use crate::fixture::TestServer;
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
 /// A request for `CN=agent`, made once with openssl (P-256), in base64 of its PEM.
 const REQUEST: &str = include_str!("request.b64");
 
-async fn made(kit: &Kit) -> Value {
+async fn made(server: &TestServer) -> Value {
     let body = json!({
         "metadata": {"name": "r"},
         "spec": {
@@ -17,13 +17,13 @@ async fn made(kit: &Kit) -> Value {
             "usages": ["client auth"], "username": "somebody-else",
         },
     });
-    kit.post(REQUESTS, &body).await.is(201)
+    server.post(REQUESTS, &body).await.is(201)
 }
 
 #[tokio::test]
-async fn the_server_says_who_asked() {
-    let kit = Kit::new().await;
-    let made = made(&kit).await;
+async fn the_server_sets_the_requester() {
+    let server = TestServer::new().await;
+    let made = made(&server).await;
     assert_eq!(made["spec"]["username"], "tester");
     assert_eq!(
         made["spec"]["groups"],
@@ -33,15 +33,15 @@ async fn the_server_says_who_asked() {
 
 #[tokio::test]
 async fn an_approval_is_a_condition_with_times_of_the_server() {
-    let kit = Kit::new().await;
-    let mut request = made(&kit).await;
+    let server = TestServer::new().await;
+    let mut request = made(&server).await;
     let condition =
         json!({"type": "Approved", "status": "True", "reason": "Fine", "message": "ok"});
     request["status"]["conditions"] = json!([condition]);
-    let main = kit.put(&format!("{REQUESTS}/r"), &request).await.ok();
+    let main = server.put(&format!("{REQUESTS}/r"), &request).await.ok();
     assert!(main["status"].get("conditions").is_none(), "{main}");
     request["spec"]["signerName"] = "example.com/other".into();
-    let approved = kit
+    let approved = server
         .put(&format!("{REQUESTS}/r/approval"), &request)
         .await
         .ok();
@@ -51,7 +51,8 @@ async fn an_approval_is_a_condition_with_times_of_the_server() {
     assert!(shown["lastUpdateTime"].is_string() && shown["lastTransitionTime"].is_string());
     let mut undone = approved.clone();
     undone["status"]["conditions"] = json!([]);
-    kit.put(&format!("{REQUESTS}/r/approval"), &undone)
+    server
+        .put(&format!("{REQUESTS}/r/approval"), &undone)
         .await
         .fails(422, "Invalid");
 }

@@ -3,18 +3,18 @@
 use http::header;
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, MAPS, NAMESPACES, NODES, map, names, node, version};
+use crate::fixture::{MAPS, NAMESPACES, NODES, TestServer, map, names, node, version};
 
 #[tokio::test]
 async fn the_server_writes_identity_and_time_itself() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let mut body = map("a", &json!({}));
     body["metadata"] = json!({
         "name": "a", "uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z",
         "generation": 7, "deletionTimestamp": "2001-01-01T00:00:00Z", "selfLink": "/x",
         "deletionGracePeriodSeconds": 5, "managedFields": [{"manager": "m"}],
     });
-    let made = kit.post(MAPS, &body).await.is(201);
+    let made = server.post(MAPS, &body).await.is(201);
     let metadata = &made["metadata"];
     assert_eq!(metadata["uid"].as_str().unwrap().len(), 36, "{metadata}");
     let time = metadata["creationTimestamp"].as_str().unwrap();
@@ -35,24 +35,24 @@ async fn the_server_writes_identity_and_time_itself() {
         metadata.get("generation").is_none(),
         "config maps have no generation"
     );
-    assert_eq!(kit.get(&format!("{MAPS}/a")).await.ok(), made);
+    assert_eq!(server.get(&format!("{MAPS}/a")).await.ok(), made);
 }
 
 #[tokio::test]
 async fn a_null_creation_timestamp_is_normal_input() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let body = json!({"metadata": {"name": "a", "creationTimestamp": null}});
-    let answer = kit.post(MAPS, &body).await;
+    let answer = server.post(MAPS, &body).await;
     answer.is(201);
     assert!(answer.warnings().is_empty());
 }
 
 #[tokio::test]
 async fn a_new_object_has_no_version_yet() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let body = json!({"metadata": {"name": "a", "resourceVersion": "5"}});
     let words = "resourceVersion should not be set on objects to be created";
-    let answer = kit.post(MAPS, &body).await;
+    let answer = server.post(MAPS, &body).await;
     let status = answer.is(400);
     assert!(
         status["message"].as_str().unwrap().contains(words),
@@ -62,24 +62,24 @@ async fn a_new_object_has_no_version_yet() {
 
 #[tokio::test]
 async fn versions_are_one_growing_number_for_all_kinds() {
-    let kit = Kit::new().await;
-    let a = kit.map("a", &json!({})).await;
-    let n = kit.post(NODES, &node("n")).await.is(201);
-    let b = kit.map("b", &json!({})).await;
+    let server = TestServer::new().await;
+    let a = server.map("a", &json!({})).await;
+    let n = server.post(NODES, &node("n")).await.is(201);
+    let b = server.map("b", &json!({})).await;
     assert!(version(&a) < version(&n) && version(&n) < version(&b));
     let text = b["metadata"]["resourceVersion"].as_str().unwrap();
     assert!(!text.starts_with('0'), "{text}");
-    let list = kit.get(MAPS).await.ok();
+    let list = server.get(MAPS).await.ok();
     assert!(version(&list) >= version(&b));
 }
 
 #[tokio::test]
 async fn generated_names_extend_their_prefix() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let long = "p".repeat(70);
     for (prefix, kept) in [("web-", 4), (&*long, 58)] {
         let body = json!({"metadata": {"generateName": prefix}});
-        let made = kit.post(MAPS, &body).await.is(201);
+        let made = server.post(MAPS, &body).await.is(201);
         let name = made["metadata"]["name"].as_str().unwrap();
         assert_eq!((name.len(), &name[..kept]), (kept + 5, &prefix[..kept]));
         let letters = "bcdfghjklmnpqrstvwxz2456789";
@@ -88,15 +88,15 @@ async fn generated_names_extend_their_prefix() {
     }
     let both = json!({"metadata": {"name": "own", "generateName": "web-"}});
     assert_eq!(
-        kit.post(MAPS, &both).await.is(201)["metadata"]["name"],
+        server.post(MAPS, &both).await.is(201)["metadata"]["name"],
         "own"
     );
 }
 
 #[tokio::test]
 async fn a_namespace_with_a_generated_name_carries_it_as_a_label() {
-    let kit = Kit::new().await;
-    let made = kit
+    let server = TestServer::new().await;
+    let made = server
         .post(NAMESPACES, &json!({"metadata": {"generateName": "e2e-"}}))
         .await
         .is(201);
@@ -109,9 +109,12 @@ async fn a_namespace_with_a_generated_name_carries_it_as_a_label() {
 
 #[tokio::test]
 async fn an_object_without_any_name_is_invalid() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let words = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
-    let status = kit.post(MAPS, &json!({})).await.says(422, "Invalid", words);
+    let status = server
+        .post(MAPS, &json!({}))
+        .await
+        .says(422, "Invalid", words);
     let details = json!({
         "kind": "ConfigMap",
         "causes": [{
@@ -124,7 +127,7 @@ async fn an_object_without_any_name_is_invalid() {
 
 #[tokio::test]
 async fn names_follow_the_rule_of_their_kind() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let label_63 = "a".repeat(63);
     let label_64 = "a".repeat(64);
     let services = "/api/v1/namespaces/default/services";
@@ -149,7 +152,7 @@ async fn names_follow_the_rule_of_their_kind() {
         if path == services {
             body["spec"] = json!({"ports": [{"port": 80}]});
         }
-        let answer = kit.post(path, &body).await;
+        let answer = server.post(path, &body).await;
         let expected = if good { 201 } else { 422 };
         assert_eq!(answer.code, expected, "{path} {name}: {}", answer.text());
     }
@@ -157,14 +160,15 @@ async fn names_follow_the_rule_of_their_kind() {
 
 #[tokio::test]
 async fn a_taken_name_is_a_conflict() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({})).await;
+    let server = TestServer::new().await;
+    server.map("a", &json!({})).await;
     for path in [MAPS.to_owned(), format!("{MAPS}?dryRun=All")] {
         let words = "configmaps \"a\" already exists";
-        let status = kit
-            .post(&path, &map("a", &json!({})))
-            .await
-            .says(409, "AlreadyExists", words);
+        let status =
+            server
+                .post(&path, &map("a", &json!({})))
+                .await
+                .says(409, "AlreadyExists", words);
         assert_eq!(
             status["details"],
             json!({"name": "a", "kind": "configmaps"})
@@ -174,14 +178,17 @@ async fn a_taken_name_is_a_conflict() {
 
 #[tokio::test]
 async fn the_namespace_is_that_of_the_url() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let other = json!({"metadata": {"name": "a", "namespace": "other"}});
     let words =
         "the namespace of the provided object does not match the namespace sent on the request";
-    kit.post(MAPS, &other).await.says(400, "BadRequest", words);
+    server
+        .post(MAPS, &other)
+        .await
+        .says(400, "BadRequest", words);
     let words = "namespaces \"none\" not found";
     let path = "/api/v1/namespaces/none/configmaps";
-    let status = kit
+    let status = server
         .post(path, &map("a", &json!({})))
         .await
         .says(404, "NotFound", words);
@@ -189,43 +196,51 @@ async fn the_namespace_is_that_of_the_url() {
         status["details"],
         json!({"name": "none", "kind": "namespaces"})
     );
-    // What a cluster-scoped body says of a namespace means nothing.
+    // A namespace in a cluster-scoped object is ignored.
     let stray = json!({"metadata": {"name": "n", "namespace": "other"}});
-    let made = kit.post(NODES, &stray).await.is(201);
+    let made = server.post(NODES, &stray).await.is(201);
     assert!(made["metadata"].get("namespace").is_none());
 }
 
 #[tokio::test]
 async fn a_dry_run_stores_nothing() {
-    let kit = Kit::new().await;
-    let before = kit.revision().await;
+    let server = TestServer::new().await;
+    let before = server.revision().await;
     let path = format!("{MAPS}?dryRun=All");
-    let made = kit.post(&path, &map("a", &json!({"k": "v"}))).await.is(201);
+    let made = server
+        .post(&path, &map("a", &json!({"k": "v"})))
+        .await
+        .is(201);
     assert!(
         made["metadata"]["uid"].is_string() && made["metadata"]["creationTimestamp"].is_string()
     );
     assert!(made["metadata"].get("resourceVersion").is_none(), "{made}");
     assert_eq!(made["data"]["k"], "v");
-    assert_eq!(kit.revision().await, before);
-    kit.get(&format!("{MAPS}/a")).await.fails(404, "NotFound");
+    assert_eq!(server.revision().await, before);
+    server
+        .get(&format!("{MAPS}/a"))
+        .await
+        .fails(404, "NotFound");
 }
 
 #[tokio::test]
 async fn lists_are_sorted_by_namespace_and_name() {
-    let kit = Kit::new().await;
-    kit.post(NAMESPACES, &json!({"metadata": {"name": "aaa"}}))
+    let server = TestServer::new().await;
+    server
+        .post(NAMESPACES, &json!({"metadata": {"name": "aaa"}}))
         .await
         .is(201);
     for name in ["z", "b", "m"] {
-        kit.map(name, &json!({})).await;
+        server.map(name, &json!({})).await;
     }
-    kit.post("/api/v1/namespaces/aaa/configmaps", &map("y", &json!({})))
+    server
+        .post("/api/v1/namespaces/aaa/configmaps", &map("y", &json!({})))
         .await
         .is(201);
-    let list = kit.get(MAPS).await.ok();
+    let list = server.get(MAPS).await.ok();
     assert_eq!(names(&list), ["b", "kube-root-ca.crt", "m", "z"]);
     assert_eq!(list["kind"], "ConfigMapList");
-    let all = kit.get("/api/v1/configmaps").await.ok();
+    let all = server.get("/api/v1/configmaps").await.ok();
     let places: Vec<(&str, &str)> = all["items"].as_array().unwrap().iter().map(place).collect();
     let mut sorted = places.clone();
     sorted.sort_unstable();
@@ -243,13 +258,13 @@ fn place(object: &Value) -> (&str, &str) {
 
 #[tokio::test]
 async fn the_answer_to_a_create_takes_the_form_asked_for() {
-    let kit = Kit::new().await;
-    let mut post = crate::kit::request(http::Method::POST, MAPS, Some(&map("a", &json!({}))));
+    let server = TestServer::new().await;
+    let mut post = crate::fixture::request(http::Method::POST, MAPS, Some(&map("a", &json!({}))));
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
         .parse()
         .unwrap();
     post.headers_mut().insert(header::ACCEPT, accept);
-    let table = kit.send(post).await.is(201);
+    let table = server.send(post).await.is(201);
     assert_eq!(
         (&table["kind"], &table["rows"][0]["cells"][0]),
         (&json!("Table"), &json!("a"))

@@ -2,26 +2,26 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{DAEMONSETS, Kit, MAPS, MERGE, daemonset, map, names, version};
+use crate::fixture::{DAEMONSETS, MAPS, MERGE, TestServer, daemonset, map, names, version};
 
-async fn kept(kit: &Kit, name: &str) -> Value {
+async fn kept(server: &TestServer, name: &str) -> Value {
     let mut body = map(name, &json!({}));
     body["metadata"]["finalizers"] = json!(["example.com/keep"]);
-    kit.post(MAPS, &body).await.is(201)
+    server.post(MAPS, &body).await.is(201)
 }
 
 #[tokio::test]
 async fn a_deletion_tells_what_is_gone() {
-    let kit = Kit::new().await;
-    let made = kit.map("a", &json!({})).await;
-    let status = kit.delete(&format!("{MAPS}/a")).await.ok();
+    let server = TestServer::new().await;
+    let made = server.map("a", &json!({})).await;
+    let status = server.delete(&format!("{MAPS}/a")).await.ok();
     let expected = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": {"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]},
     });
     assert_eq!(status, expected);
     let words = "configmaps \"a\" not found";
-    let status = kit
+    let status = server
         .delete(&format!("{MAPS}/a"))
         .await
         .says(404, "NotFound", words);
@@ -29,21 +29,21 @@ async fn a_deletion_tells_what_is_gone() {
         status["details"],
         json!({"name": "a", "kind": "configmaps"})
     );
-    kit.post(DAEMONSETS, &daemonset("d")).await.is(201);
-    let status = kit.delete(&format!("{DAEMONSETS}/d")).await.ok();
+    server.post(DAEMONSETS, &daemonset("d")).await.is(201);
+    let status = server.delete(&format!("{DAEMONSETS}/d")).await.ok();
     assert_eq!(status["details"]["group"], "apps");
     let services = "/api/v1/namespaces/default/services";
     let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
-    kit.post(services, &service).await.is(201);
+    server.post(services, &service).await.is(201);
     assert_eq!(
-        kit.delete(&format!("{services}/s")).await.ok()["kind"],
+        server.delete(&format!("{services}/s")).await.ok()["kind"],
         "Service"
     );
 }
 
 #[tokio::test]
 async fn options_come_in_many_shapes() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (n, options) in [
         json!({"kind": "DeleteOptions", "apiVersion": "v1"}),
         json!({"kind": "DeleteOptions", "apiVersion": "apps/v1"}),
@@ -56,20 +56,20 @@ async fn options_come_in_many_shapes() {
     .enumerate()
     {
         let name = format!("a{n}");
-        kit.map(&name, &json!({})).await;
-        let answer = kit.delete_with(&format!("{MAPS}/{name}"), options).await;
+        server.map(&name, &json!({})).await;
+        let answer = server.delete_with(&format!("{MAPS}/{name}"), options).await;
         assert_eq!(answer.code, 200, "{options}: {}", answer.text());
     }
-    kit.map("q", &json!({})).await;
+    server.map("q", &json!({})).await;
     let query = "propagationPolicy=Orphan&gracePeriodSeconds=-1";
-    let waiting = kit.delete(&format!("{MAPS}/q?{query}")).await.ok();
+    let waiting = server.delete(&format!("{MAPS}/q?{query}")).await.ok();
     assert_eq!(waiting["metadata"]["finalizers"], json!(["orphan"]));
 }
 
 #[tokio::test]
 async fn options_that_make_no_sense_are_refused() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({})).await;
+    let server = TestServer::new().await;
+    server.map("a", &json!({})).await;
     let path = format!("{MAPS}/a");
     for (options, field) in [
         (
@@ -82,23 +82,28 @@ async fn options_that_make_no_sense_are_refused() {
         ),
         (json!({"dryRun": ["Some"]}), "dryRun"),
     ] {
-        let status = kit.delete_with(&path, &options).await.fails(422, "Invalid");
+        let status = server
+            .delete_with(&path, &options)
+            .await
+            .fails(422, "Invalid");
         assert_eq!(status["details"]["kind"], "DeleteOptions");
         assert_eq!(status["details"]["causes"][0]["field"], field, "{status}");
     }
-    kit.delete_with(&path, &json!({"gracePeriodSeconds": "soon"}))
+    server
+        .delete_with(&path, &json!({"gracePeriodSeconds": "soon"}))
         .await
         .fails(400, "BadRequest");
-    kit.delete_with(&path, &json!({"kind": "Pod"}))
+    server
+        .delete_with(&path, &json!({"kind": "Pod"}))
         .await
         .fails(400, "BadRequest");
-    kit.get(&path).await.ok();
+    server.get(&path).await.ok();
 }
 
 #[tokio::test]
 async fn preconditions_must_hold() {
-    let kit = Kit::new().await;
-    let made = kit.map("a", &json!({})).await;
+    let server = TestServer::new().await;
+    let made = server.map("a", &json!({})).await;
     let path = format!("{MAPS}/a");
     let uid = made["metadata"]["uid"].as_str().unwrap();
     let now = version(&made);
@@ -116,48 +121,52 @@ async fn preconditions_must_hold() {
         ),
     ] {
         let options = json!({"preconditions": preconditions});
-        kit.delete_with(&path, &options)
+        server
+            .delete_with(&path, &options)
             .await
             .says(409, "Conflict", &words);
     }
     let right = json!({"preconditions": {"uid": uid, "resourceVersion": now.to_string()}});
-    kit.delete_with(&path, &right).await.ok();
+    server.delete_with(&path, &right).await.ok();
 }
 
 #[tokio::test]
 async fn finalizers_keep_an_object_until_they_are_gone() {
-    let kit = Kit::new().await;
-    let made = kept(&kit, "a").await;
+    let server = TestServer::new().await;
+    let made = kept(&server, "a").await;
     let path = format!("{MAPS}/a");
-    let mut watch = kit
+    let mut watch = server
         .watch(&format!("{MAPS}?resourceVersion={}", version(&made)))
         .await;
-    let waiting = kit.delete(&path).await.ok();
+    let waiting = server.delete(&path).await.ok();
     assert_eq!(waiting["metadata"]["deletionGracePeriodSeconds"], 0);
     assert!(waiting["metadata"]["deletionTimestamp"].is_string());
     assert_eq!(watch.expect("MODIFIED", "a").await, waiting);
     assert_eq!(
-        kit.delete(&path).await.ok(),
+        server.delete(&path).await.ok(),
         waiting,
         "deleting again changes nothing"
     );
     let more = json!({"metadata": {"finalizers": ["example.com/keep", "example.com/more"]}});
-    kit.patch(MERGE, &path, &more).await.fails(422, "Invalid");
+    server
+        .patch(MERGE, &path, &more)
+        .await
+        .fails(422, "Invalid");
     let undo = json!({"metadata": {"deletionTimestamp": null}, "data": {"k": "v"}});
-    let still = kit.patch(MERGE, &path, &undo).await.ok();
+    let still = server.patch(MERGE, &path, &undo).await.ok();
     assert!(still["metadata"]["deletionTimestamp"].is_string());
     watch.expect("MODIFIED", "a").await;
     let free = json!({"metadata": {"finalizers": null}});
-    let last = kit.patch(MERGE, &path, &free).await.ok();
+    let last = server.patch(MERGE, &path, &free).await.ok();
     assert_eq!(last["kind"], "ConfigMap");
     let gone = watch.expect("DELETED", "a").await;
     assert_eq!(version(&gone), version(&last));
-    kit.get(&path).await.fails(404, "NotFound");
+    server.get(&path).await.fails(404, "NotFound");
 }
 
 #[tokio::test]
 async fn propagation_is_a_matter_of_finalizers() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (n, (options, finalizers)) in [
         (json!({"propagationPolicy": "Orphan"}), json!(["orphan"])),
         (json!({"orphanDependents": true}), json!(["orphan"])),
@@ -173,15 +182,15 @@ async fn propagation_is_a_matter_of_finalizers() {
     .enumerate()
     {
         let name = format!("d{n}");
-        kit.post(DAEMONSETS, &daemonset(&name)).await.is(201);
+        server.post(DAEMONSETS, &daemonset(&name)).await.is(201);
         let path = format!("{DAEMONSETS}/{name}");
-        let answer = kit.delete_with(&path, &options).await.ok();
+        let answer = server.delete_with(&path, &options).await.ok();
         assert_eq!(answer["metadata"]["finalizers"], finalizers, "{options}");
         let expected = if finalizers.is_null() { 404 } else { 200 };
-        assert_eq!(kit.get(&path).await.code, expected, "{options}");
+        assert_eq!(server.get(&path).await.code, expected, "{options}");
     }
     let switch = json!({"propagationPolicy": "Foreground"});
-    let answer = kit
+    let answer = server
         .delete_with(&format!("{DAEMONSETS}/d0"), &switch)
         .await
         .ok();
@@ -190,7 +199,7 @@ async fn propagation_is_a_matter_of_finalizers() {
         json!(["foregroundDeletion"])
     );
     let background = json!({"propagationPolicy": "Background"});
-    let answer = kit
+    let answer = server
         .delete_with(&format!("{DAEMONSETS}/d0"), &background)
         .await
         .ok();
@@ -199,41 +208,42 @@ async fn propagation_is_a_matter_of_finalizers() {
 
 #[tokio::test]
 async fn without_a_policy_a_propagation_finalizer_stays() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let mut body = map("a", &json!({}));
     body["metadata"]["finalizers"] = json!(["orphan"]);
-    kit.post(MAPS, &body).await.is(201);
-    let waiting = kit.delete(&format!("{MAPS}/a")).await.ok();
+    server.post(MAPS, &body).await.is(201);
+    let waiting = server.delete(&format!("{MAPS}/a")).await.ok();
     assert_eq!(waiting["metadata"]["finalizers"], json!(["orphan"]));
 }
 
 #[tokio::test]
 async fn a_dry_run_deletes_nothing() {
-    let kit = Kit::new().await;
-    let made = kit.map("a", &json!({})).await;
+    let server = TestServer::new().await;
+    let made = server.map("a", &json!({})).await;
     let path = format!("{MAPS}/a");
     assert_eq!(
-        kit.delete(&format!("{path}?dryRun=All")).await.ok()["status"],
+        server.delete(&format!("{path}?dryRun=All")).await.ok()["status"],
         "Success"
     );
     assert_eq!(
-        kit.delete_with(&path, &json!({"dryRun": ["All"]}))
+        server
+            .delete_with(&path, &json!({"dryRun": ["All"]}))
             .await
             .ok()["status"],
         "Success"
     );
-    assert_eq!(kit.get(&path).await.ok(), made);
+    assert_eq!(server.get(&path).await.ok(), made);
 }
 
 #[tokio::test]
 async fn a_collection_goes_as_its_selector_says_and_at_once() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (name, app) in [("a", "x"), ("b", "x"), ("c", "y")] {
         let mut body = map(name, &json!({}));
         body["metadata"]["labels"] = json!({"app": app});
-        kit.post(MAPS, &body).await.is(201);
+        server.post(MAPS, &body).await.is(201);
     }
-    let deleted = kit
+    let deleted = server
         .delete(&format!("{MAPS}?labelSelector=app%3Dx"))
         .await
         .ok();
@@ -241,27 +251,28 @@ async fn a_collection_goes_as_its_selector_says_and_at_once() {
         (&deleted["kind"], names(&deleted)),
         (&json!("ConfigMapList"), vec!["a", "b"])
     );
-    let left = kit.get(&format!("{MAPS}?labelSelector=app")).await.ok();
+    let left = server.get(&format!("{MAPS}?labelSelector=app")).await.ok();
     assert_eq!(names(&left), ["c"]);
-    let dry = kit
+    let dry = server
         .delete(&format!("{MAPS}?labelSelector=app&dryRun=All"))
         .await
         .ok();
     assert_eq!(names(&dry), ["c"]);
     let named = format!("{MAPS}?fieldSelector=metadata.name%3Dc&resourceVersion=0&limit=500");
-    assert_eq!(names(&kit.delete(&named).await.ok()), ["c"]);
-    kit.delete(&format!("{MAPS}?labelSelector=app+in"))
+    assert_eq!(names(&server.delete(&named).await.ok()), ["c"]);
+    server
+        .delete(&format!("{MAPS}?labelSelector=app+in"))
         .await
         .fails(400, "BadRequest");
 }
 
 #[tokio::test]
 async fn a_limit_bounds_the_deletion_of_a_collection() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for name in ["a", "b", "c"] {
-        kit.map(name, &json!({})).await;
+        server.map(name, &json!({})).await;
     }
-    let deleted = kit.delete(&format!("{MAPS}?limit=2")).await.ok();
+    let deleted = server.delete(&format!("{MAPS}?limit=2")).await.ok();
     assert_eq!(names(&deleted), ["a", "b"]);
-    assert!(names(&kit.get(MAPS).await.ok()).contains(&"c"));
+    assert!(names(&server.get(MAPS).await.ok()).contains(&"c"));
 }

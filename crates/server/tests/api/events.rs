@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, MERGE, STRATEGIC, names, version};
+use crate::fixture::{MERGE, STRATEGIC, TestServer, names, version};
 
 const CORE: &str = "/api/v1/namespaces/default/events";
 const NEW: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -30,9 +30,9 @@ fn new_style(name: &str) -> Value {
 
 #[tokio::test]
 async fn an_event_is_the_same_in_both_groups() {
-    let kit = Kit::new().await;
-    let made = kit.post(CORE, &core("a")).await.is(201);
-    let other = kit.get(&format!("{NEW}/a")).await.ok();
+    let server = TestServer::new().await;
+    let made = server.post(CORE, &core("a")).await.is(201);
+    let other = server.get(&format!("{NEW}/a")).await.ok();
     assert_eq!(
         (&other["apiVersion"], &other["kind"]),
         (&json!("events.k8s.io/v1"), &json!("Event"))
@@ -46,64 +46,64 @@ async fn an_event_is_the_same_in_both_groups() {
     assert!(other.get("involvedObject").is_none() && other.get("message").is_none());
     assert_eq!(version(&other), version(&made));
 
-    let made = kit.post(NEW, &new_style("b")).await.is(201);
+    let made = server.post(NEW, &new_style("b")).await.is(201);
     assert_eq!(
         (&made["note"], &made["apiVersion"]),
         (&json!("placed"), &json!("events.k8s.io/v1"))
     );
     assert_eq!(made["eventTime"], "2026-01-01T00:00:00.123456Z");
-    let other = kit.get(&format!("{CORE}/b")).await.ok();
+    let other = server.get(&format!("{CORE}/b")).await.ok();
     assert_eq!(
         (&other["message"], &other["reportingComponent"]),
         (&json!("placed"), &json!("default-scheduler"))
     );
     assert_eq!(other["involvedObject"]["name"], "q");
-    assert_eq!(names(&kit.get(CORE).await.ok()), ["a", "b"]);
-    let list = kit.get(NEW).await.ok();
+    assert_eq!(names(&server.get(CORE).await.ok()), ["a", "b"]);
+    let list = server.get(NEW).await.ok();
     assert_eq!(names(&list), ["a", "b"]);
     assert_eq!(list["items"][1]["note"], "placed");
 }
 
 #[tokio::test]
 async fn each_group_watches_in_its_own_form() {
-    let kit = Kit::new().await;
-    let (mut old, mut new) = (kit.watch(CORE).await, kit.watch(NEW).await);
-    kit.post(CORE, &core("a")).await.is(201);
+    let server = TestServer::new().await;
+    let (mut old, mut new) = (server.watch(CORE).await, server.watch(NEW).await);
+    server.post(CORE, &core("a")).await.is(201);
     assert_eq!(old.expect("ADDED", "a").await["message"], "it runs");
     assert_eq!(new.expect("ADDED", "a").await["note"], "it runs");
     let patch = json!({"count": 2, "lastTimestamp": "2026-01-01T00:01:00Z"});
     let path = format!("{CORE}/a");
-    let patched = kit.patch(STRATEGIC, &path, &patch).await.ok();
+    let patched = server.patch(STRATEGIC, &path, &patch).await.ok();
     assert_eq!(patched["count"], 2);
     assert_eq!(old.expect("MODIFIED", "a").await, patched);
     assert_eq!(new.expect("MODIFIED", "a").await["deprecatedCount"], 2);
-    kit.delete(&format!("{NEW}/a")).await.ok();
+    server.delete(&format!("{NEW}/a")).await.ok();
     assert_eq!(old.expect("DELETED", "a").await["count"], 2);
     assert_eq!(new.expect("DELETED", "a").await["deprecatedCount"], 2);
 }
 
 #[tokio::test]
 async fn series_are_patched_in_the_new_group() {
-    let kit = Kit::new().await;
-    let made = kit.post(NEW, &new_style("b")).await.is(201);
+    let server = TestServer::new().await;
+    let made = server.post(NEW, &new_style("b")).await.is(201);
     let path = format!("{NEW}/b");
     let series = json!({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}});
-    let patched = kit.patch(MERGE, &path, &series).await.ok();
+    let patched = server.patch(MERGE, &path, &series).await.ok();
     assert_eq!(
         (&patched["series"]["count"], &patched["note"]),
         (&json!(2), &json!("placed"))
     );
     assert!(version(&patched) > version(&made));
-    assert_eq!(kit.put(&path, &patched).await.ok(), patched);
+    assert_eq!(server.put(&path, &patched).await.ok(), patched);
 }
 
 #[tokio::test]
 async fn events_are_found_by_what_they_are_about() {
-    let kit = Kit::new().await;
-    kit.post(CORE, &core("a")).await.is(201);
+    let server = TestServer::new().await;
+    server.post(CORE, &core("a")).await.is(201);
     let mut cluster = core("n");
     cluster["involvedObject"] = json!({"kind": "Node", "name": "n", "uid": "n"});
-    kit.post(CORE, &cluster).await.is(201);
+    server.post(CORE, &cluster).await.is(201);
     for (path, selector, expected) in [
         (CORE, "involvedObject.name%3Dp,involvedObject.uid%3Du1", "a"),
         (
@@ -118,40 +118,42 @@ async fn events_are_found_by_what_they_are_about() {
         (NEW, "regarding.namespace%3D", "n"),
         (NEW, "reportingController%3D", "a n"),
     ] {
-        let list = kit
+        let list = server
             .get(&format!("{path}?fieldSelector={selector}"))
             .await
             .ok();
         assert_eq!(names(&list).join(" "), expected, "{selector}");
     }
     let words = "field label not supported: regarding.name";
-    kit.get(&format!("{CORE}?fieldSelector=regarding.name%3Dx"))
+    server
+        .get(&format!("{CORE}?fieldSelector=regarding.name%3Dx"))
         .await
         .says(400, "BadRequest", words);
 }
 
 #[tokio::test]
 async fn renewals_are_writes_like_any_other_to_those_who_watch() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let body = json!({"metadata": {"name": "n"}, "spec": {
         "holderIdentity": "n", "leaseDurationSeconds": 40, "renewTime": "2026-01-01T00:00:00.000001Z",
     }});
-    let mut lease = kit.post(LEASES, &body).await.is(201);
-    let mut watch = kit
+    let mut lease = server.post(LEASES, &body).await.is(201);
+    let mut watch = server
         .watch(&format!("{LEASES}?resourceVersion={}", version(&lease)))
         .await;
     for second in 1..4 {
         let stale = lease.clone();
         lease["spec"]["renewTime"] = format!("2026-01-01T00:00:0{second}.000000Z").into();
-        lease = kit.put(&format!("{LEASES}/n"), &lease).await.ok();
+        lease = server.put(&format!("{LEASES}/n"), &lease).await.ok();
         assert_eq!(watch.expect("MODIFIED", "n").await, lease);
-        kit.put(&format!("{LEASES}/n"), &stale)
+        server
+            .put(&format!("{LEASES}/n"), &stale)
             .await
             .fails(409, "Conflict");
     }
     let renewed = version(&lease);
-    let kit = kit.reopen().await;
-    let kept = kit.get(&format!("{LEASES}/n")).await.ok();
+    let server = server.reopen().await;
+    let kept = server.get(&format!("{LEASES}/n")).await.ok();
     assert_eq!(kept["spec"], lease["spec"], "an orderly end loses nothing");
-    assert!(kit.revision().await >= renewed);
+    assert!(server.revision().await >= renewed);
 }

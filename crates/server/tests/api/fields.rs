@@ -4,19 +4,21 @@ use bytes::Bytes;
 use http::{Method, header};
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, DAEMONSETS, Kit, MAPS, MERGE, STRATEGIC, daemonset, map, request};
+use crate::fixture::{
+    Answer, DAEMONSETS, MAPS, MERGE, STRATEGIC, TestServer, daemonset, map, request,
+};
 
-async fn post_text(kit: &Kit, path: &str, body: &str) -> Answer {
+async fn post_text(server: &TestServer, path: &str, body: &str) -> Answer {
     let mut post = request(Method::POST, path, None).map(|_| Bytes::from(body.to_owned()));
     let json = "application/json".parse().unwrap();
     post.headers_mut().insert(header::CONTENT_TYPE, json);
-    kit.send(post).await
+    server.send(post).await
 }
 
 #[tokio::test]
 async fn a_body_without_kind_is_taken_for_what_the_url_says() {
-    let kit = Kit::new().await;
-    let made = kit
+    let server = TestServer::new().await;
+    let made = server
         .post(MAPS, &json!({"metadata": {"name": "a"}}))
         .await
         .is(201);
@@ -28,7 +30,7 @@ async fn a_body_without_kind_is_taken_for_what_the_url_says() {
 
 #[tokio::test]
 async fn a_body_of_another_kind_is_refused_in_upstreams_words() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let cases = [
         (
             DAEMONSETS,
@@ -57,13 +59,16 @@ async fn a_body_of_another_kind_is_refused_in_upstreams_words() {
         ),
     ];
     for (path, body, words) in cases {
-        kit.post(path, &body).await.says(400, "BadRequest", words);
+        server
+            .post(path, &body)
+            .await
+            .says(400, "BadRequest", words);
     }
 }
 
 #[tokio::test]
 async fn a_body_that_is_no_object_is_refused_in_upstreams_words() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let into = "into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
     let cases = [
         ("", "unexpected end of JSON input (<empty>)".to_owned()),
@@ -83,7 +88,7 @@ async fn a_body_that_is_no_object_is_refused_in_upstreams_words() {
         let words = format!(
             "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: {why}"
         );
-        post_text(&kit, MAPS, body)
+        post_text(&server, MAPS, body)
             .await
             .says(400, "BadRequest", &words);
     }
@@ -91,22 +96,26 @@ async fn a_body_that_is_no_object_is_refused_in_upstreams_words() {
 
 #[tokio::test]
 async fn deep_nesting_is_refused_and_harms_nobody() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for depth in [200, 100_000] {
         let body = format!("{{\"data\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
-        post_text(&kit, MAPS, &body).await.fails(400, "BadRequest");
-        kit.patch_text(MERGE, &format!("{MAPS}/kube-root-ca.crt"), &body)
+        post_text(&server, MAPS, &body)
+            .await
+            .fails(400, "BadRequest");
+        server
+            .patch_text(MERGE, &format!("{MAPS}/kube-root-ca.crt"), &body)
             .await
             .fails(400, "BadRequest");
     }
-    kit.map("after", &json!({})).await;
+    server.map("after", &json!({})).await;
 }
 
 #[tokio::test]
 async fn a_field_of_the_wrong_type_is_refused_in_gos_words() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let words = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string";
-    kit.post(MAPS, &map("a", &json!({"k": 7})))
+    server
+        .post(MAPS, &map("a", &json!({"k": 7})))
         .await
         .says(400, "BadRequest", words);
 }
@@ -120,10 +129,10 @@ fn with_unknown(name: &str) -> Value {
 
 #[tokio::test]
 async fn unknown_fields_are_dropped_with_warnings() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for query in ["", "?fieldValidation=Warn"] {
         let name = format!("a{}", query.len());
-        let answer = kit
+        let answer = server
             .post(&format!("{DAEMONSETS}{query}"), &with_unknown(&name))
             .await;
         let made = answer.is(201);
@@ -140,16 +149,16 @@ async fn unknown_fields_are_dropped_with_warnings() {
         );
     }
     let path = format!("{DAEMONSETS}?fieldValidation=Ignore");
-    let answer = kit.post(&path, &with_unknown("b")).await;
+    let answer = server.post(&path, &with_unknown("b")).await;
     assert!(answer.is(201)["bar"].is_null());
     assert!(answer.warnings().is_empty());
 }
 
 #[tokio::test]
 async fn warnings_keep_letters_of_any_script() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let body = json!({"metadata": {"name": "a"}, "größe": 1});
-    let answer = kit.post(MAPS, &body).await;
+    let answer = server.post(MAPS, &body).await;
     answer.is(201);
     let warning = answer.headers.get(header::WARNING).expect("a warning");
     let text = std::str::from_utf8(warning.as_bytes()).unwrap();
@@ -158,30 +167,31 @@ async fn warnings_keep_letters_of_any_script() {
 
 #[tokio::test]
 async fn strict_validation_refuses_unknown_and_duplicate_fields() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let strict = format!("{DAEMONSETS}?fieldValidation=Strict");
     let words = "DaemonSet in version \"v1\" cannot be handled as a DaemonSet: strict decoding error: unknown field \"bar\", unknown field \"spec.foo\"";
-    kit.post(&strict, &with_unknown("a"))
+    server
+        .post(&strict, &with_unknown("a"))
         .await
         .says(400, "BadRequest", words);
     let twice = r#"{"metadata":{"name":"a"},"data":{"k":"1","k":"2"}}"#;
     let words = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: duplicate field \"data.k\"";
     let strict = format!("{MAPS}?fieldValidation=Strict");
-    post_text(&kit, &strict, twice)
+    post_text(&server, &strict, twice)
         .await
         .says(400, "BadRequest", words);
-    let answer = post_text(&kit, MAPS, twice).await;
+    let answer = post_text(&server, MAPS, twice).await;
     assert_eq!(answer.is(201)["data"]["k"], "2");
     assert_eq!(answer.warnings(), [r#"299 - "duplicate field \"data.k\"""#]);
 }
 
 #[tokio::test]
 async fn strict_validation_holds_for_patches_too() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({})).await;
+    let server = TestServer::new().await;
+    server.map("a", &json!({})).await;
     let path = format!("{MAPS}/a?fieldValidation=Strict");
     for kind in [MERGE, STRATEGIC] {
-        let status = kit
+        let status = server
             .patch(kind, &path, &json!({"nope": 1}))
             .await
             .fails(422, "Invalid");
@@ -195,7 +205,7 @@ async fn strict_validation_holds_for_patches_too() {
             "{words}"
         );
         let twice = r#"{"data":{"a":"1","a":"2"}}"#;
-        let status = kit
+        let status = server
             .patch_text(kind, &path, twice)
             .await
             .fails(422, "Invalid");
@@ -206,7 +216,7 @@ async fn strict_validation_holds_for_patches_too() {
                 .contains("duplicate field \"data.a\"")
         );
     }
-    let answer = kit
+    let answer = server
         .patch(MERGE, &format!("{MAPS}/a"), &json!({"nope": 1}))
         .await;
     answer.ok();
@@ -215,14 +225,14 @@ async fn strict_validation_holds_for_patches_too() {
 
 #[tokio::test]
 async fn options_that_make_no_sense_are_refused() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let long = "m".repeat(129);
     for (query, field) in [
         ("dryRun=Some", "dryRun"),
         ("fieldValidation=Maybe", "fieldValidation"),
         (&*format!("fieldManager={long}"), "fieldManager"),
     ] {
-        let answer = kit
+        let answer = server
             .post(&format!("{MAPS}?{query}"), &map("a", &json!({})))
             .await;
         let status = answer.fails(422, "Invalid");
@@ -230,5 +240,8 @@ async fn options_that_make_no_sense_are_refused() {
         assert_eq!(status["details"]["causes"][0]["field"], field, "{status}");
         assert!(status["details"].get("name").is_none(), "{status}");
     }
-    kit.get(&format!("{MAPS}/a")).await.fails(404, "NotFound");
+    server
+        .get(&format!("{MAPS}/a"))
+        .await
+        .fails(404, "NotFound");
 }

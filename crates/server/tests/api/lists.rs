@@ -1,23 +1,23 @@
-//! LIST: which state of the world a list shows, and how it is cut into pages.
+//! LIST: which revision a list shows, and paging.
 
 use serde_json::json;
 
-use crate::kit::{Kit, MAPS, map, names, version};
+use crate::fixture::{MAPS, TestServer, map, names, version};
 
-/// Config maps with a label of their own, so that the furniture of the namespace stays out.
+/// Config maps with a label of their own, without the default objects of the namespace.
 const MINE: &str = "/api/v1/namespaces/default/configmaps?labelSelector=mine";
 
-async fn mine(kit: &Kit, name: &str) -> u64 {
+async fn mine(server: &TestServer, name: &str) -> u64 {
     let mut body = map(name, &json!({}));
     body["metadata"]["labels"] = json!({"mine": ""});
-    version(&kit.post(MAPS, &body).await.is(201))
+    version(&server.post(MAPS, &body).await.is(201))
 }
 
 #[tokio::test]
 async fn a_list_shows_the_state_asked_for() {
-    let kit = Kit::new().await;
-    let first = mine(&kit, "a").await;
-    let second = mine(&kit, "b").await;
+    let server = TestServer::new().await;
+    let first = mine(&server, "a").await;
+    let second = mine(&server, "b").await;
     for (query, expected) in [
         (String::new(), vec!["a", "b"]),
         ("&resourceVersion=".into(), vec!["a", "b"]),
@@ -32,7 +32,7 @@ async fn a_list_shows_the_state_asked_for() {
             vec!["a"],
         ),
     ] {
-        let list = kit.get(&format!("{MINE}{query}")).await.ok();
+        let list = server.get(&format!("{MINE}{query}")).await.ok();
         assert_eq!(names(&list), expected, "{query}");
         if query.ends_with("Exact") {
             assert_eq!(version(&list), first);
@@ -43,19 +43,19 @@ async fn a_list_shows_the_state_asked_for() {
 }
 
 #[tokio::test]
-async fn a_revision_to_come_is_waited_for_and_then_given_up() {
-    let kit = Kit::new().await;
-    let next = kit.revision().await + 1;
+async fn a_list_of_a_future_revision_times_out() {
+    let server = TestServer::new().await;
+    let next = server.revision().await + 1;
     let path = format!("{MAPS}?resourceVersion={next}");
     let data = json!({});
-    let (list, _) = tokio::join!(kit.get(&path), kit.map("a", &data));
+    let (list, _) = tokio::join!(server.get(&path), server.map("a", &data));
     assert!(names(&list.ok()).contains(&"a"));
     let far = next + 1_000_000;
     let list = format!("{MAPS}?resourceVersion={far}");
     let one = format!("{MAPS}/a?resourceVersion={far}");
     for asked in [&list, &one] {
-        let answer = kit.get(asked).await;
-        let current = kit.revision().await;
+        let answer = server.get(asked).await;
+        let current = server.revision().await;
         let words = format!("Timeout: Too large resource version: {far}, current: {current}");
         let status = answer.says(504, "Timeout", &words);
         let details = json!({
@@ -69,7 +69,7 @@ async fn a_revision_to_come_is_waited_for_and_then_given_up() {
 
 #[tokio::test]
 async fn options_that_contradict_each_other_are_refused() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (query, words) in [
         (
             "resourceVersionMatch=Exact",
@@ -89,7 +89,7 @@ async fn options_that_contradict_each_other_are_refused() {
         ),
     ] {
         let words = format!("ListOptions.meta.k8s.io \"\" is invalid: {words}");
-        let status = kit
+        let status = server
             .get(&format!("{MAPS}?{query}"))
             .await
             .says(422, "Invalid", &words);
@@ -101,20 +101,21 @@ async fn options_that_contradict_each_other_are_refused() {
         "limit=many",
         "watch=perhaps",
     ] {
-        kit.get(&format!("{MAPS}?{query}"))
+        server
+            .get(&format!("{MAPS}?{query}"))
             .await
             .fails(400, "BadRequest");
     }
 }
 
 #[tokio::test]
-async fn pages_show_one_state_while_the_world_goes_on() {
-    let kit = Kit::new().await;
+async fn pages_are_a_consistent_snapshot() {
+    let server = TestServer::new().await;
     for name in ["a", "b", "c", "d", "e"] {
-        mine(&kit, name).await;
+        mine(&server, name).await;
     }
     let all = "/api/v1/namespaces/default/configmaps";
-    let mut page = kit.get(&format!("{all}?limit=2")).await.ok();
+    let mut page = server.get(&format!("{all}?limit=2")).await.ok();
     let state = version(&page);
     assert_eq!(
         page["metadata"]["remainingItemCount"], 4,
@@ -131,12 +132,12 @@ async fn pages_show_one_state_while_the_world_goes_on() {
         if token.is_empty() {
             break;
         }
-        // Between pages, one object goes that was to come, and one comes.
-        kit.delete(&format!("{all}/e")).await;
-        mine(&kit, &format!("b{}", seen.len())).await;
+        // Between pages, an object of a later page is deleted, and another is created.
+        server.delete(&format!("{all}/e")).await;
+        mine(&server, &format!("b{}", seen.len())).await;
         let path = format!("{all}?limit=2&continue={token}");
-        page = kit.get(&path).await.ok();
-        let versioned = kit.get(&format!("{path}&resourceVersion=7")).await;
+        page = server.get(&path).await.ok();
+        let versioned = server.get(&format!("{path}&resourceVersion=7")).await;
         versioned.says(
             400,
             "BadRequest",
@@ -148,22 +149,22 @@ async fn pages_show_one_state_while_the_world_goes_on() {
 }
 
 #[tokio::test]
-async fn nobody_counts_what_a_selector_leaves() {
-    let kit = Kit::new().await;
+async fn lists_with_selectors_have_no_remaining_item_count() {
+    let server = TestServer::new().await;
     for name in ["a", "b", "c"] {
-        mine(&kit, name).await;
+        mine(&server, name).await;
     }
-    let page = kit.get(&format!("{MINE}&limit=2")).await.ok();
+    let page = server.get(&format!("{MINE}&limit=2")).await.ok();
     assert_eq!(names(&page), ["a", "b"]);
     assert!(page["metadata"].get("remainingItemCount").is_none());
     let token = page["metadata"]["continue"].as_str().unwrap();
-    let rest = kit
+    let rest = server
         .get(&format!("{MINE}&limit=2&continue={token}"))
         .await
         .ok();
     assert_eq!(names(&rest), ["c"]);
     assert!(rest["metadata"].get("continue").is_none());
-    let whole = kit
+    let whole = server
         .get(&format!("{MINE}&limit=1&resourceVersion=0"))
         .await
         .ok();
@@ -172,15 +173,17 @@ async fn nobody_counts_what_a_selector_leaves() {
 
 #[tokio::test]
 async fn an_expired_page_offers_to_go_on_without_consistency() {
-    let kit = Kit::with(|options| options.history_bytes = 1).await;
+    let server = TestServer::with(|options| options.history_bytes = 1).await;
     for name in ["a", "b", "c"] {
-        mine(&kit, name).await;
+        mine(&server, name).await;
     }
-    let page = kit.get(&format!("{MINE}&limit=1")).await.ok();
+    let page = server.get(&format!("{MINE}&limit=1")).await.ok();
     let token = page["metadata"]["continue"].as_str().unwrap();
-    mine(&kit, "bb").await;
-    mine(&kit, "d").await;
-    let answer = kit.get(&format!("{MINE}&limit=2&continue={token}")).await;
+    mine(&server, "bb").await;
+    mine(&server, "d").await;
+    let answer = server
+        .get(&format!("{MINE}&limit=2&continue={token}"))
+        .await;
     let status = answer.fails(410, "Expired");
     let words = "The provided continue parameter is too old to display a consistent list result.";
     assert!(
@@ -188,36 +191,36 @@ async fn an_expired_page_offers_to_go_on_without_consistency() {
         "{status}"
     );
     let token = status["metadata"]["continue"].as_str().unwrap();
-    let rest = kit.get(&format!("{MINE}&continue={token}")).await.ok();
+    let rest = server.get(&format!("{MINE}&continue={token}")).await.ok();
     assert_eq!(names(&rest), ["b", "bb", "c", "d"]);
     let old = format!(
         "{MINE}&resourceVersion={}&resourceVersionMatch=Exact",
         version(&page)
     );
-    kit.get(&old).await.fails(410, "Expired");
+    server.get(&old).await.fails(410, "Expired");
 }
 
 #[tokio::test]
 async fn a_token_belongs_to_its_list() {
-    let kit = Kit::new().await;
-    mine(&kit, "a").await;
-    let page = kit.get(&format!("{MAPS}?limit=1")).await.ok();
+    let server = TestServer::new().await;
+    mine(&server, "a").await;
+    let page = server.get(&format!("{MAPS}?limit=1")).await.ok();
     let token = page["metadata"]["continue"].as_str().unwrap();
     let other = format!("/api/v1/namespaces/default/secrets?continue={token}");
-    kit.get(&other).await.fails(400, "BadRequest");
+    server.get(&other).await.fails(400, "BadRequest");
 }
 
 #[tokio::test]
 async fn a_namespace_that_is_not_there_has_empty_lists() {
-    let kit = Kit::new().await;
-    let list = kit.get("/api/v1/namespaces/none/configmaps").await.ok();
+    let server = TestServer::new().await;
+    let list = server.get("/api/v1/namespaces/none/configmaps").await.ok();
     assert_eq!(list["items"], json!([]));
     version(&list);
 }
 
 #[tokio::test]
 async fn collections_that_are_always_empty_say_so() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (path, kind, version) in [
         ("/apis/apps/v1/replicasets", "ReplicaSetList", "apps/v1"),
         (
@@ -231,19 +234,20 @@ async fn collections_that_are_always_empty_say_so() {
             "resource.k8s.io/v1",
         ),
     ] {
-        let list = kit.get(path).await.ok();
+        let list = server.get(path).await.ok();
         assert_eq!(list["items"], json!([]), "{path}");
         assert_eq!(
             (&list["kind"], &list["apiVersion"]),
             (&json!(kind), &json!(version))
         );
-        crate::kit::version(&list);
+        crate::fixture::version(&list);
     }
-    let answer = kit
+    let answer = server
         .get("/apis/apps/v1/namespaces/default/replicasets/x")
         .await;
     answer.says(404, "NotFound", "replicasets.apps \"x\" not found");
-    kit.delete("/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dn")
+    server
+        .delete("/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dn")
         .await
         .ok();
 }

@@ -1,32 +1,32 @@
-//! The contract of the API as its clients meet it: requests in, answers and watch lines out, over
-//! a store in a directory of its own. No socket and no TLS; nothing here looks inside the server.
+//! The contract of the API for its clients: requests in, answers and watch lines out, over a store in a
+//! directory of its own. Without a socket and TLS; these tests use only the public API.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-mod access;
 mod admission;
-mod audited;
+mod audit;
+mod authentication;
+mod authorization;
 mod bootstrap;
 mod certificates;
-mod changes;
-mod controllers_apart;
+mod connect;
+mod controller_rights;
 mod creation;
 mod deletion;
 mod escalation;
 mod events;
 mod fields;
-mod forms;
+mod fixture;
 mod generations;
-mod identity;
-mod kit;
+mod http_protocol;
 mod lists;
-mod looking_in;
 mod namespaces;
-mod nodes_apart;
+mod node_isolation;
 mod patches;
 mod pods;
 mod protobuf;
+mod representations;
 mod revisions;
 mod selectors;
+mod updates;
 mod watches;
-mod wire;

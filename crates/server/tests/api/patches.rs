@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{JSON_PATCH, Kit, MAPS, MERGE, NODES, STRATEGIC, node, version};
+use crate::fixture::{JSON_PATCH, MAPS, MERGE, NODES, STRATEGIC, TestServer, node, version};
 
 #[tokio::test]
 async fn each_format_patches_in_its_own_way() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let mut body = node("n");
     body["spec"] = json!({"taints": [{"key": "a", "effect": "NoSchedule"}]});
     body["metadata"]["labels"] = json!({"x": "1", "y": "2"});
-    kit.post(NODES, &body).await.is(201);
+    server.post(NODES, &body).await.is(201);
     let cases: [(&str, Value, &str, Value); 6] = [
         (
             MERGE,
@@ -51,18 +51,19 @@ async fn each_format_patches_in_its_own_way() {
         ),
     ];
     for (kind, patch, pointer, expected) in cases {
-        let patched = kit.patch(kind, "/api/v1/nodes/n", &patch).await.ok();
+        let patched = server.patch(kind, "/api/v1/nodes/n", &patch).await.ok();
         assert_eq!(patched.pointer(pointer), Some(&expected), "{kind} {patch}");
     }
 }
 
 #[tokio::test]
 async fn other_formats_are_refused() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let path = format!("{MAPS}/kube-root-ca.crt");
     let accepted = "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
     for kind in ["application/json", "text/plain", "application/yaml"] {
-        kit.patch_text(kind, &path, "{}")
+        server
+            .patch_text(kind, &path, "{}")
             .await
             .says(415, "UnsupportedMediaType", accepted);
     }
@@ -72,7 +73,8 @@ async fn other_formats_are_refused() {
         "application/apply-patch+yaml",
         "application/apply-patch+cbor",
     ] {
-        kit.patch_text(kind, &apply, "{}")
+        server
+            .patch_text(kind, &apply, "{}")
             .await
             .says(415, "UnsupportedMediaType", &words);
     }
@@ -80,14 +82,14 @@ async fn other_formats_are_refused() {
 
 #[tokio::test]
 async fn patches_that_do_not_apply_say_why() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({"k": "v"})).await;
+    let server = TestServer::new().await;
+    server.map("a", &json!({"k": "v"})).await;
     let path = format!("{MAPS}/a");
     for patch in [
         json!([{"op": "test", "path": "/data/k", "value": "other"}]),
         json!([{"op": "remove", "path": "/data/none"}]),
     ] {
-        let answer = kit.patch(JSON_PATCH, &path, &patch).await;
+        let answer = server.patch(JSON_PATCH, &path, &patch).await;
         assert_eq!(answer.code, 422, "{patch}: {}", answer.text());
     }
     for (kind, patch) in [
@@ -97,23 +99,26 @@ async fn patches_that_do_not_apply_say_why() {
         (MERGE, "{"),
         (JSON_PATCH, ""),
     ] {
-        let answer = kit.patch_text(kind, &path, patch).await;
+        let answer = server.patch_text(kind, &path, patch).await;
         assert_eq!(answer.code, 400, "{kind} {patch}: {}", answer.text());
     }
-    kit.patch(MERGE, &path, &json!({"data": {"k": 7}}))
+    server
+        .patch(MERGE, &path, &json!({"data": {"k": 7}}))
         .await
         .fails(422, "Invalid");
-    kit.patch(MERGE, &format!("{path}?force=true"), &json!({}))
+    server
+        .patch(MERGE, &format!("{path}?force=true"), &json!({}))
         .await
         .fails(422, "Invalid");
 }
 
 #[tokio::test]
 async fn a_patch_never_creates() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases/none";
     for path in [&*format!("{MAPS}/none"), leases] {
-        kit.patch(MERGE, path, &json!({}))
+        server
+            .patch(MERGE, path, &json!({}))
             .await
             .fails(404, "NotFound");
     }
@@ -121,72 +126,76 @@ async fn a_patch_never_creates() {
 
 #[tokio::test]
 async fn a_patch_with_a_version_is_conditional() {
-    let kit = Kit::new().await;
-    let made = kit.map("a", &json!({"k": "1"})).await;
+    let server = TestServer::new().await;
+    let made = server.map("a", &json!({"k": "1"})).await;
     let path = format!("{MAPS}/a");
     let seen = made["metadata"]["resourceVersion"].clone();
     let patch = |value: &str| json!({"metadata": {"resourceVersion": seen}, "data": {"k": value}});
-    let changed = kit.patch(MERGE, &path, &patch("2")).await.ok();
-    kit.patch(MERGE, &path, &patch("3"))
+    let changed = server.patch(MERGE, &path, &patch("2")).await.ok();
+    server
+        .patch(MERGE, &path, &patch("3"))
         .await
         .fails(409, "Conflict");
-    kit.patch(STRATEGIC, &path, &patch("3"))
+    server
+        .patch(STRATEGIC, &path, &patch("3"))
         .await
         .fails(409, "Conflict");
-    assert_eq!(kit.get(&path).await.ok(), changed);
+    assert_eq!(server.get(&path).await.ok(), changed);
 }
 
 #[tokio::test]
 async fn a_patch_may_name_the_uid_but_not_change_it() {
-    let kit = Kit::new().await;
-    let made = kit.map("a", &json!({})).await;
+    let server = TestServer::new().await;
+    let made = server.map("a", &json!({})).await;
     let path = format!("{MAPS}/a");
     let right = json!({"metadata": {"uid": made["metadata"]["uid"], "labels": {"a": "b"}}});
-    kit.patch(STRATEGIC, &path, &right).await.ok();
+    server.patch(STRATEGIC, &path, &right).await.ok();
     let wrong = json!({"metadata": {"uid": "other"}});
     let words =
         "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable";
-    kit.patch(STRATEGIC, &path, &wrong)
+    server
+        .patch(STRATEGIC, &path, &wrong)
         .await
         .says(422, "Invalid", words);
     let renamed = json!({"metadata": {"name": "b"}});
     let words = "the name of the object (b) does not match the name on the URL (a)";
-    kit.patch(MERGE, &path, &renamed)
+    server
+        .patch(MERGE, &path, &renamed)
         .await
         .says(400, "BadRequest", words);
 }
 
 #[tokio::test]
 async fn a_status_patch_touches_the_status_alone() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let mut body = node("n");
     body["spec"] = json!({"podCIDR": "10.0.0.0/24"});
-    kit.post(NODES, &body).await.is(201);
+    server.post(NODES, &body).await.is(201);
     let patch = json!({
         "spec": {"unschedulable": true, "podCIDR": null},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
     });
     let path = "/api/v1/nodes/n/status";
-    let patched = kit.patch(STRATEGIC, path, &patch).await.ok();
+    let patched = server.patch(STRATEGIC, path, &patch).await.ok();
     assert_eq!(patched["spec"]["podCIDR"], "10.0.0.0/24");
     assert!(patched["spec"].get("unschedulable").is_none());
     assert_eq!(patched["status"]["conditions"][0]["type"], "Ready");
     assert_eq!(
-        version(&kit.patch(STRATEGIC, path, &json!({})).await.ok()),
+        version(&server.patch(STRATEGIC, path, &json!({})).await.ok()),
         version(&patched)
     );
 }
 
 #[tokio::test]
 async fn a_dry_run_of_a_patch_changes_nothing() {
-    let kit = Kit::new().await;
-    let made = kit.map("a", &json!({"k": "1"})).await;
+    let server = TestServer::new().await;
+    let made = server.map("a", &json!({"k": "1"})).await;
     let path = format!("{MAPS}/a");
     let patch = json!({"data": {"k": "2"}});
-    let shown = kit
+    let shown = server
         .patch(MERGE, &format!("{path}?dryRun=All"), &patch)
         .await
         .ok();
     assert_eq!(shown["data"]["k"], "2");
-    assert_eq!(kit.get(&path).await.ok(), made);
+    assert_eq!(server.get(&path).await.ok(), made);
 }

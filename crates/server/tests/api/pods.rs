@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, MERGE, NODES, PODS, pod, version};
+use crate::fixture::{MERGE, NODES, PODS, TestServer, pod, version};
 
 fn binding(name: &str, node: &str) -> Value {
     json!({
@@ -13,37 +13,41 @@ fn binding(name: &str, node: &str) -> Value {
 
 #[tokio::test]
 async fn an_unbound_pod_goes_at_once_and_is_shown() {
-    let kit = Kit::new().await;
-    let made = kit.pod("p", "").await;
-    let gone = kit.delete(&format!("{PODS}/p")).await.ok();
+    let server = TestServer::new().await;
+    let made = server.pod("p", "").await;
+    let gone = server.delete(&format!("{PODS}/p")).await.ok();
     assert_eq!(
         (&gone["kind"], &gone["metadata"]["uid"]),
         (&json!("Pod"), &made["metadata"]["uid"])
     );
-    kit.get(&format!("{PODS}/p")).await.fails(404, "NotFound");
+    server
+        .get(&format!("{PODS}/p"))
+        .await
+        .fails(404, "NotFound");
 }
 
 #[tokio::test]
 async fn a_finished_pod_goes_at_once() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for phase in ["Succeeded", "Failed"] {
         let name = phase.to_lowercase();
-        kit.pod(&name, "n").await;
+        server.pod(&name, "n").await;
         let path = format!("{PODS}/{name}");
         let patch = json!({"status": {"phase": phase}});
-        kit.patch(MERGE, &format!("{path}/status"), &patch)
+        server
+            .patch(MERGE, &format!("{path}/status"), &patch)
             .await
             .ok();
-        kit.delete(&path).await.ok();
-        kit.get(&path).await.fails(404, "NotFound");
+        server.delete(&path).await.ok();
+        server.get(&path).await.fails(404, "NotFound");
     }
 }
 
 #[tokio::test]
 async fn a_bound_pod_gets_its_grace_and_only_less_of_it() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let path = format!("{PODS}/p");
-    kit.pod("p", "n").await;
+    server.pod("p", "n").await;
     let end = |pod: &Value| -> jiff::Timestamp {
         pod["metadata"]["deletionTimestamp"]
             .as_str()
@@ -52,15 +56,15 @@ async fn a_bound_pod_gets_its_grace_and_only_less_of_it() {
             .unwrap()
     };
     let grace = |seconds: i64| json!({"gracePeriodSeconds": seconds});
-    let first = kit.delete_with(&path, &grace(30)).await.ok();
+    let first = server.delete_with(&path, &grace(30)).await.ok();
     assert_eq!(first["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(
-        kit.delete_with(&path, &grace(60)).await.ok(),
+        server.delete_with(&path, &grace(60)).await.ok(),
         first,
         "more is not given"
     );
-    assert_eq!(kit.delete_with(&path, &grace(30)).await.ok(), first);
-    let shorter = kit.delete_with(&path, &grace(10)).await.ok();
+    assert_eq!(server.delete_with(&path, &grace(30)).await.ok(), first);
+    let shorter = server.delete_with(&path, &grace(10)).await.ok();
     assert_eq!(shorter["metadata"]["deletionGracePeriodSeconds"], 10);
     assert_eq!(end(&first).as_second() - end(&shorter).as_second(), 20);
     assert_eq!(
@@ -68,14 +72,17 @@ async fn a_bound_pod_gets_its_grace_and_only_less_of_it() {
         first["metadata"]["generation"]
     );
     let wrong = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": "other"}});
-    kit.delete_with(&path, &wrong).await.fails(409, "Conflict");
-    kit.delete_with(&path, &grace(0)).await.ok();
-    kit.get(&path).await.fails(404, "NotFound");
+    server
+        .delete_with(&path, &wrong)
+        .await
+        .fails(409, "Conflict");
+    server.delete_with(&path, &grace(0)).await.ok();
+    server.get(&path).await.fails(404, "NotFound");
 }
 
 #[tokio::test]
-async fn the_grace_is_the_options_or_the_pods() {
-    let kit = Kit::new().await;
+async fn the_grace_period_is_that_of_the_options_or_the_pod() {
+    let server = TestServer::new().await;
     for (n, (own, options, expected)) in [
         (json!(7), json!({}), 7),
         (json!(7), json!({"gracePeriodSeconds": 3}), 3),
@@ -87,8 +94,8 @@ async fn the_grace_is_the_options_or_the_pods() {
         let mut body = pod(&format!("p{n}"));
         body["spec"]["nodeName"] = "n".into();
         body["spec"]["terminationGracePeriodSeconds"] = own;
-        kit.post(PODS, &body).await.is(201);
-        let waiting = kit
+        server.post(PODS, &body).await.is(201);
+        let waiting = server
             .delete_with(&format!("{PODS}/p{n}"), &options)
             .await
             .ok();
@@ -101,79 +108,84 @@ async fn the_grace_is_the_options_or_the_pods() {
 
 #[tokio::test]
 async fn a_terminating_pod_still_reports_its_status() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let path = format!("{PODS}/p");
-    kit.pod("p", "n").await;
-    kit.delete_with(&path, &json!({"gracePeriodSeconds": 30}))
+    server.pod("p", "n").await;
+    server
+        .delete_with(&path, &json!({"gracePeriodSeconds": 30}))
         .await
         .ok();
     let patch = json!({"status": {"phase": "Failed"}});
-    let patched = kit
+    let patched = server
         .patch(MERGE, &format!("{path}/status"), &patch)
         .await
         .ok();
     assert!(patched["metadata"]["deletionTimestamp"].is_string());
-    kit.get(&path).await.ok();
+    server.get(&path).await.ok();
 }
 
 #[tokio::test]
 async fn an_eviction_is_a_graceful_deletion() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for version in ["policy/v1", "policy/v1beta1"] {
         let name = version.replace('/', "-");
-        kit.pod(&name, "n").await;
+        server.pod(&name, "n").await;
         let path = format!("{PODS}/{name}");
         let body = json!({
             "apiVersion": version, "kind": "Eviction", "metadata": {"name": name, "namespace": "default"},
             "deleteOptions": {"gracePeriodSeconds": 5},
         });
-        let status = kit.post(&format!("{path}/eviction"), &body).await.is(201);
+        let status = server
+            .post(&format!("{path}/eviction"), &body)
+            .await
+            .is(201);
         let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
         assert_eq!(status, expected);
         assert_eq!(
-            kit.get(&path).await.ok()["metadata"]["deletionGracePeriodSeconds"],
+            server.get(&path).await.ok()["metadata"]["deletionGracePeriodSeconds"],
             5
         );
     }
-    kit.pod("stays", "n").await;
+    server.pod("stays", "n").await;
     let path = format!("{PODS}/stays/eviction");
     for body in [
         json!({"apiVersion": "policy/v2", "kind": "Eviction"}),
         json!({"apiVersion": "policy/v1", "kind": "Pod"}),
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "other"}}),
     ] {
-        kit.post(&path, &body).await.fails(400, "BadRequest");
+        server.post(&path, &body).await.fails(400, "BadRequest");
     }
     let dry = json!({"deleteOptions": {"dryRun": ["All"]}});
-    kit.post(&path, &dry).await.is(201);
+    server.post(&path, &dry).await.is(201);
     assert!(
-        kit.get(&format!("{PODS}/stays")).await.ok()["metadata"]
+        server.get(&format!("{PODS}/stays")).await.ok()["metadata"]
             .get("deletionTimestamp")
             .is_none()
     );
-    kit.post(&format!("{PODS}/none/eviction"), &json!({}))
+    server
+        .post(&format!("{PODS}/none/eviction"), &json!({}))
         .await
         .fails(404, "NotFound");
 }
 
 #[tokio::test]
 async fn a_binding_gives_a_pod_its_node_once() {
-    let kit = Kit::new().await;
-    kit.post(NODES, &crate::kit::node("n")).await.is(201);
-    let made = kit.pod("p", "").await;
+    let server = TestServer::new().await;
+    server.post(NODES, &crate::fixture::node("n")).await.is(201);
+    let made = server.pod("p", "").await;
     let path = format!("{PODS}/p/binding");
     let mut wrong = binding("p", "n");
     wrong["metadata"]["uid"] = "other".into();
-    kit.post(&path, &wrong).await.fails(409, "Conflict");
+    server.post(&path, &wrong).await.fails(409, "Conflict");
     let mut right = binding("p", "n");
     right["metadata"]["uid"] = made["metadata"]["uid"].clone();
     right["metadata"]["annotations"] = json!({"example.com/by": "tester"});
-    let status = kit.post(&path, &right).await.is(201);
+    let status = server.post(&path, &right).await.is(201);
     assert_eq!(
         (&status["status"], &status["code"]),
         (&json!("Success"), &json!(201))
     );
-    let bound = kit.get(&format!("{PODS}/p")).await.ok();
+    let bound = server.get(&format!("{PODS}/p")).await.ok();
     assert_eq!(bound["spec"]["nodeName"], "n");
     let conditions = bound["status"]["conditions"].as_array().unwrap();
     let scheduled = conditions
@@ -184,59 +196,63 @@ async fn a_binding_gives_a_pod_its_node_once() {
     assert_eq!(bound["metadata"]["annotations"]["example.com/by"], "tester");
     assert!(version(&bound) > version(&made));
     let words = "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n\"";
-    kit.post(&path, &binding("p", "n"))
+    server
+        .post(&path, &binding("p", "n"))
         .await
         .says(409, "Conflict", words);
 }
 
 #[tokio::test]
 async fn a_binding_may_be_posted_to_the_namespace() {
-    let kit = Kit::new().await;
-    kit.pod("p", "").await;
+    let server = TestServer::new().await;
+    server.pod("p", "").await;
     let bindings = "/api/v1/namespaces/default/bindings";
-    kit.post(bindings, &binding("p", "n")).await.is(201);
+    server.post(bindings, &binding("p", "n")).await.is(201);
     assert_eq!(
-        kit.get(&format!("{PODS}/p")).await.ok()["spec"]["nodeName"],
+        server.get(&format!("{PODS}/p")).await.ok()["spec"]["nodeName"],
         "n"
     );
-    kit.post(bindings, &binding("none", "n"))
+    server
+        .post(bindings, &binding("none", "n"))
         .await
         .fails(404, "NotFound");
 }
 
 #[tokio::test]
 async fn bindings_that_make_no_sense_are_refused() {
-    let kit = Kit::new().await;
-    kit.pod("p", "").await;
+    let server = TestServer::new().await;
+    server.pod("p", "").await;
     let path = format!("{PODS}/p/binding");
     let mut nowhere = binding("p", "");
-    kit.post(&path, &nowhere).await.fails(422, "Invalid");
+    server.post(&path, &nowhere).await.fails(422, "Invalid");
     nowhere["target"] = json!({"kind": "Pod", "name": "n"});
-    kit.post(&path, &nowhere).await.fails(422, "Invalid");
-    kit.post(&format!("{PODS}/none/binding"), &binding("none", "n"))
+    server.post(&path, &nowhere).await.fails(422, "Invalid");
+    server
+        .post(&format!("{PODS}/none/binding"), &binding("none", "n"))
         .await
         .fails(404, "NotFound");
     let dry = format!("{path}?dryRun=All");
-    kit.post(&dry, &binding("p", "n")).await.is(201);
+    server.post(&dry, &binding("p", "n")).await.is(201);
     assert!(
-        kit.get(&format!("{PODS}/p")).await.ok()["spec"]
+        server.get(&format!("{PODS}/p")).await.ok()["spec"]
             .get("nodeName")
             .is_none()
     );
     let gated = json!({"metadata": {"name": "g"}, "spec": {
         "containers": [{"name": "c", "image": "i"}], "schedulingGates": [{"name": "example.com/g"}],
     }});
-    kit.post(PODS, &gated).await.is(201);
-    kit.post(&format!("{PODS}/g/binding"), &binding("g", "n"))
+    server.post(PODS, &gated).await.is(201);
+    server
+        .post(&format!("{PODS}/g/binding"), &binding("g", "n"))
         .await
         .fails(409, "Conflict");
 }
 
 #[tokio::test]
-async fn accounts_give_tokens() {
-    let kit = Kit::new().await;
+async fn token_requests_return_tokens() {
+    let server = TestServer::new().await;
     let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
-    let made = kit
+    let made = server
         .post(path, &json!({"spec": {"expirationSeconds": 3607}}))
         .await
         .is(201);
@@ -247,14 +263,15 @@ async fn accounts_give_tokens() {
     );
     assert!(made["status"]["expirationTimestamp"].is_string());
     assert!(made["spec"]["audiences"].is_array());
-    kit.post(path, &json!({"spec": {"expirationSeconds": 5}}))
+    server
+        .post(path, &json!({"spec": {"expirationSeconds": 5}}))
         .await
         .fails(422, "Invalid");
     let none = "/api/v1/namespaces/default/serviceaccounts/none/token";
-    kit.post(none, &json!({})).await.fails(404, "NotFound");
-    let pod = kit.pod("p", "n").await;
+    server.post(none, &json!({})).await.fails(404, "NotFound");
+    let pod = server.pod("p", "n").await;
     let mut bound = json!({"spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": pod["metadata"]["uid"]}}});
-    kit.post(path, &bound).await.is(201);
+    server.post(path, &bound).await.is(201);
     bound["spec"]["boundObjectRef"]["uid"] = "other".into();
-    kit.post(path, &bound).await.fails(409, "Conflict");
+    server.post(path, &bound).await.fails(409, "Conflict");
 }

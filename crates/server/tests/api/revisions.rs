@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Method, header};
 use serde_json::json;
 
-use crate::kit::{Kit, MERGE, STRATEGIC, request, version};
+use crate::fixture::{MERGE, STRATEGIC, TestServer, request, version};
 
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 /// Keys out of order, Go's escapes of `&<>`, numbers in several spellings.
@@ -27,47 +27,47 @@ fn holds(text: &str) {
 
 #[tokio::test]
 async fn data_comes_back_byte_for_byte_whichever_way_it_is_read() {
-    let kit = Kit::new().await;
-    let made = kit.send(post("r")).await;
+    let server = TestServer::new().await;
+    let made = server.send(post("r")).await;
     holds(made.text());
     let one = format!("{REVISIONS}/r");
-    holds(kit.get(&one).await.text());
-    holds(kit.get(REVISIONS).await.text());
-    let mut watch = kit.watch(REVISIONS).await;
+    holds(server.get(&one).await.text());
+    holds(server.get(REVISIONS).await.text());
+    let mut watch = server.watch(REVISIONS).await;
     holds(&String::from_utf8(watch.next_line().await.unwrap()).unwrap());
     for (kind, patch) in [
         (MERGE, json!({"metadata": {"labels": {"a": "b"}}})),
         (STRATEGIC, json!({"metadata": {"labels": {"c": "d"}}})),
         (MERGE, json!({"revision": 2})),
     ] {
-        holds(kit.patch(kind, &one, &patch).await.text());
+        holds(server.patch(kind, &one, &patch).await.text());
         holds(&String::from_utf8(watch.next_line().await.unwrap()).unwrap());
     }
-    let kit = kit.reopen().await;
-    holds(kit.get(&one).await.text());
+    let server = server.reopen().await;
+    holds(server.get(&one).await.text());
 }
 
 #[tokio::test]
 async fn data_comes_back_byte_for_byte_from_dry_runs_and_unfinished_deletions() {
-    let kit = Kit::new().await;
-    kit.send(post("r")).await.is(201);
+    let server = TestServer::new().await;
+    server.send(post("r")).await.is(201);
     let one = format!("{REVISIONS}/r");
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     let dry = format!("{one}?dryRun=All");
-    holds(kit.patch(MERGE, &dry, &labels).await.text());
+    holds(server.patch(MERGE, &dry, &labels).await.text());
     let kept = json!({"metadata": {"finalizers": ["example.com/kept"]}});
-    kit.patch(MERGE, &one, &kept).await.ok();
-    holds(kit.delete(&one).await.text());
+    server.patch(MERGE, &one, &kept).await.ok();
+    holds(server.delete(&one).await.text());
 }
 
 #[tokio::test]
 async fn a_put_of_what_was_read_is_no_change() {
-    let kit = Kit::new().await;
-    let made = kit.send(post("r")).await;
+    let server = TestServer::new().await;
+    let made = server.send(post("r")).await;
     let mut put = request(Method::PUT, &format!("{REVISIONS}/r"), None).map(|_| made.body.clone());
     let json = "application/json".parse().unwrap();
     put.headers_mut().insert(header::CONTENT_TYPE, json);
-    let again = kit.send(put).await;
+    let again = server.send(put).await;
     assert_eq!(version(&again.ok()), version(&made.is(201)));
     holds(again.text());
 }

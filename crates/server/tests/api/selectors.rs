@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::kit::{Kit, MAPS, NODES, PODS, map, names, node};
+use crate::fixture::{MAPS, NODES, PODS, TestServer, map, names, node};
 
 #[tokio::test]
 async fn label_selectors_select_in_every_spelling() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (name, labels) in [
         ("a", json!({"app": "web", "tier": "front"})),
         ("b", json!({"app": "web"})),
@@ -15,7 +15,7 @@ async fn label_selectors_select_in_every_spelling() {
     ] {
         let mut body = map(name, &json!({}));
         body["metadata"]["labels"] = labels;
-        kit.post(MAPS, &body).await.is(201);
+        server.post(MAPS, &body).await.is(201);
     }
     for (selector, expected) in [
         ("app=web", "a b"),
@@ -32,7 +32,7 @@ async fn label_selectors_select_in_every_spelling() {
         ("app=", ""),
         ("", "a b c d"),
     ] {
-        let list = kit
+        let list = server
             .get(&format!("{MAPS}?labelSelector={selector}"))
             .await
             .ok();
@@ -44,7 +44,7 @@ async fn label_selectors_select_in_every_spelling() {
 
 #[tokio::test]
 async fn selectors_that_cannot_be_read_are_refused() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for query in [
         "labelSelector=a+in",
         "labelSelector=a+in+(",
@@ -53,7 +53,8 @@ async fn selectors_that_cannot_be_read_are_refused() {
         "fieldSelector=metadata.name",
         "fieldSelector=metadata.name+in+(a)",
     ] {
-        kit.get(&format!("{MAPS}?{query}"))
+        server
+            .get(&format!("{MAPS}?{query}"))
             .await
             .fails(400, "BadRequest");
     }
@@ -61,7 +62,7 @@ async fn selectors_that_cannot_be_read_are_refused() {
 
 #[tokio::test]
 async fn unknown_fields_are_refused_in_upstreams_words() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let plain =
         "\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
     let own = "field label not supported: spec.x";
@@ -73,22 +74,25 @@ async fn unknown_fields_are_refused_in_upstreams_words() {
         ("/api/v1/services", own),
         ("/api/v1/secrets", own),
     ] {
-        let answer = kit.get(&format!("{path}?fieldSelector=spec.x%3D1")).await;
+        let answer = server
+            .get(&format!("{path}?fieldSelector=spec.x%3D1"))
+            .await;
         answer.says(400, "BadRequest", words);
     }
 }
 
 #[tokio::test]
 async fn field_selectors_select_what_each_kind_offers() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let mut cordoned = node("n1");
     cordoned["spec"] = json!({"unschedulable": true});
-    kit.post(NODES, &cordoned).await.is(201);
-    kit.post(NODES, &node("n2")).await.is(201);
-    kit.pod("p1", "n1").await;
-    kit.pod("p2", "").await;
+    server.post(NODES, &cordoned).await.is(201);
+    server.post(NODES, &node("n2")).await.is(201);
+    server.pod("p1", "n1").await;
+    server.pod("p2", "").await;
     let secret = json!({"metadata": {"name": "s"}, "type": "example.com/t"});
-    kit.post("/api/v1/namespaces/default/secrets", &secret)
+    server
+        .post("/api/v1/namespaces/default/secrets", &secret)
         .await
         .is(201);
     for (path, selector, expected) in [
@@ -112,7 +116,7 @@ async fn field_selectors_select_what_each_kind_offers() {
         ("/api/v1/namespaces", "status.phase=Terminating", ""),
         ("/api/v1/namespaces", "name=default", "default"),
     ] {
-        let list = kit
+        let list = server
             .get(&format!("{path}?fieldSelector={selector}"))
             .await
             .ok();

@@ -1,4 +1,4 @@
-//! The NodeRestriction admission plugin: a node may write its own `Node`, `Lease` and `CSINode`, the pods
+//! The `NodeRestriction` admission plugin: a node may write its own `Node`, `Lease` and `CSINode`, the pods
 //! bound to it, mirror pods of its own, and tokens for its pods. The refusals have upstream's wording.
 //!
 //! Authorisation admits requests without reading their bodies; this plugin checks the bodies. It is stricter
@@ -39,7 +39,7 @@ pub(crate) trait NodeRestriction: Sync {
     }
 }
 
-/// The rule of resources that NodeRestriction does not know.
+/// The rule of resources that `NodeRestriction` does not know.
 pub(crate) struct Unrestricted;
 
 impl NodeRestriction for Unrestricted {}

@@ -11,7 +11,7 @@ use kennel_store::Record;
 
 use super::references::{MIRROR, Named, PodShape};
 use super::volumes::Volumes;
-use crate::follow::Derived;
+use crate::derived::View;
 use crate::object::Head;
 use crate::registry::Resource;
 
@@ -132,7 +132,7 @@ impl Graph {
     }
 }
 
-impl Derived for Graph {
+impl View for Graph {
     fn apply(
         &mut self,
         row: &'static Resource,

@@ -25,7 +25,7 @@ use self::graph::Graph;
 use kennel_types::Verb;
 
 use super::{Attributes, Opinion, ResourceAttributes};
-use crate::follow::{self, Follower};
+use crate::derived::{self, Follower};
 use crate::object::{self, Head};
 use crate::registry::{self, Resource};
 use crate::request::User;
@@ -47,7 +47,7 @@ impl NodeAuthorizer {
     pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
         let rows = ["pods", "persistentvolumes"].into_iter().filter_map(core);
         let graph = Arc::new(Follower::new(Arc::clone(store), rows.collect()));
-        tokio::spawn(follow::keep_up(Arc::downgrade(&graph)));
+        tokio::spawn(derived::keep_up(Arc::downgrade(&graph)));
         Self {
             store: Arc::clone(store),
             graph,

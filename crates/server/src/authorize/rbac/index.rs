@@ -11,7 +11,7 @@ use super::super::Attributes;
 use super::rule::Rule;
 use super::sketch::Sketch;
 use super::subject::{Binding, Grant, SubjectKind};
-use crate::follow::Derived;
+use crate::derived::View;
 use crate::object::Head;
 use crate::registry::Resource;
 use crate::request::User;
@@ -52,7 +52,7 @@ struct Granted {
     grant: Box<Grant>,
 }
 
-impl Derived for Index {
+impl View for Index {
     fn apply(
         &mut self,
         row: &'static Resource,

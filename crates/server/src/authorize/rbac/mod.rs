@@ -15,7 +15,7 @@ pub(crate) use rule::Rule;
 
 use self::index::Index;
 use super::{Attributes, Opinion};
-use crate::follow::{self, Follower};
+use crate::derived::{self, Follower};
 use crate::kinds::rbac::GROUP;
 use crate::object::Head;
 use crate::registry;
@@ -40,7 +40,7 @@ impl Rbac {
         let rows = PLURALS.iter();
         let rows = rows.filter_map(|plural| registry::find(GROUP, "v1", plural));
         let index = Arc::new(Follower::new(store, rows.collect()));
-        tokio::spawn(follow::keep_up(Arc::downgrade(&index)));
+        tokio::spawn(derived::keep_up(Arc::downgrade(&index)));
         Self { index }
     }
 

@@ -1,4 +1,4 @@
-//! The same objects in both spellings: the answers must be the same, too.
+//! The same objects in JSON and protobuf must get the same answers.
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use super::encoder::{Style, body};
 use super::{difference, request, type_named, without_zeros};
-use crate::kit::Kit;
+use crate::fixture::TestServer;
 
 /// Posts an object twice, and says how the answers differ. Nothing is kept.
-async fn compare(kit: &Kit, row: &Resource, object: &Value) -> Option<String> {
+async fn compare(server: &TestServer, row: &Resource, object: &Value) -> Option<String> {
     let ty = type_named(row.schema);
     let namespace = object["metadata"]["namespace"]
         .as_str()
         .unwrap_or("default");
     let target = collection(row, namespace);
-    let told = kit.post(&target, object).await;
+    let told = server.post(&target, object).await;
     let sent = body(ty, object, Style::Go);
-    let sent = kit.send(request(Method::POST, &target, sent)).await;
+    let sent = server.send(request(Method::POST, &target, sent)).await;
     let (sent, told) = (settled(sent.json()), settled(told.json()));
     let differs = difference(&sent, &told)?;
     Some(format!("{object}: {differs}"))
@@ -29,7 +29,7 @@ async fn compare(kit: &Kit, row: &Resource, object: &Value) -> Option<String> {
 /// Every object of the fuzzers' corpus that a client could send.
 #[tokio::test]
 async fn objects_mean_the_same_in_json_and_in_protobuf() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/bodies");
     let (mut compared, mut differences) = (0, Vec::new());
     for file in std::fs::read_dir(corpus).unwrap() {
@@ -47,7 +47,7 @@ async fn objects_mean_the_same_in_json_and_in_protobuf() {
         if object["metadata"].get("generateName").is_some() {
             object["metadata"]["name"] = "chosen".into();
         }
-        differences.extend(compare(&kit, row, &object).await);
+        differences.extend(compare(&server, row, &object).await);
         compared += 1;
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
@@ -57,8 +57,8 @@ async fn objects_mean_the_same_in_json_and_in_protobuf() {
 /// Objects that leave out what Go holds by value, and so writes as zero: of every kind the plainest,
 /// and others that are refused for what they leave out.
 #[tokio::test]
-async fn what_is_left_out_is_missed_alike_in_json_and_in_protobuf() {
-    let kit = Kit::new().await;
+async fn absent_fields_are_treated_alike_in_json_and_protobuf() {
+    let server = TestServer::new().await;
     let mut differences = Vec::new();
     for row in RESOURCES {
         for mut object in [
@@ -68,7 +68,7 @@ async fn what_is_left_out_is_missed_alike_in_json_and_in_protobuf() {
         ] {
             object["apiVersion"] = row.api_version().into();
             object["kind"] = row.kind.into();
-            differences.extend(compare(&kit, row, &object).await);
+            differences.extend(compare(&server, row, &object).await);
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));

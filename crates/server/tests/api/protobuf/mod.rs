@@ -14,7 +14,7 @@ use kennel_server::protobuf::MEDIA_TYPE;
 use kennel_server::schema::{self, Type};
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Kit};
+use crate::fixture::{Answer, TestServer};
 use encoder::Style;
 
 /// A request with a body in protobuf.
@@ -32,9 +32,9 @@ fn type_named(name: &str) -> &'static Type {
 }
 
 /// Sends an object as Go's clients do.
-async fn send(kit: &Kit, method: Method, path: &str, ty: &str, object: &Value) -> Answer {
+async fn send(server: &TestServer, method: Method, path: &str, ty: &str, object: &Value) -> Answer {
     let body = encoder::body(type_named(ty), object, Style::Go);
-    kit.send(request(method, path, body)).await
+    server.send(request(method, path, body)).await
 }
 
 /// The type of the object that a body holds.

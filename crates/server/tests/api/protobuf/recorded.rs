@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::encoder::{self, Style};
 use super::{request, type_of, without_empty};
-use crate::kit::Kit;
+use crate::fixture::TestServer;
 
 fn recordings() -> impl Iterator<Item = (Value, Vec<u8>)> {
     include_str!("recorded.jsonl").lines().map(|line| {
@@ -60,7 +60,7 @@ fn recorded_bodies_are_what_our_encoder_writes() {
 
 #[tokio::test]
 async fn recorded_bodies_make_what_their_json_makes() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let mut made = 0;
     for (recording, body) in recordings() {
         let path = recording["path"].as_str().unwrap();
@@ -69,8 +69,8 @@ async fn recorded_bodies_make_what_their_json_makes() {
         }
         let join = if path.contains('?') { '&' } else { '?' };
         let dry = format!("{path}{join}dryRun=All");
-        let answer = kit.send(request(Method::POST, &dry, body)).await;
-        let told = kit.post(&dry, &recording["object"]).await;
+        let answer = server.send(request(Method::POST, &dry, body)).await;
+        let told = server.post(&dry, &recording["object"]).await;
         assert_eq!(answer.code, told.code, "{}", answer.text());
         if told.code == 201 {
             assert_eq!(settled(answer.json()), settled(told.json()), "{recording}");

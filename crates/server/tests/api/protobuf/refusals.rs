@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::encoder::{Style, body, put_bytes};
 use super::{request, type_named};
-use crate::kit::{Kit, MAPS, PODS, map};
+use crate::fixture::{MAPS, PODS, TestServer, map};
 
 /// An envelope around any bytes.
 fn around(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn around(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_is_no_protobuf_is_a_bad_request() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let no_object = "the object provided is unrecognized (must be of type ConfigMap): ";
     let no_map = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: ";
     let in_v1 = |raw: &[u8]| around("v1", "ConfigMap", raw);
@@ -59,18 +59,18 @@ async fn what_is_no_protobuf_is_a_bad_request() {
             format!("{no_map}proto: field name contains invalid UTF-8"),
         ),
     ] {
-        let answer = kit.send(request(Method::POST, MAPS, sent)).await;
+        let answer = server.send(request(Method::POST, MAPS, sent)).await;
         answer.says(400, "BadRequest", &words);
     }
 }
 
 #[tokio::test]
 async fn compressed_or_foreign_objects_are_not_guessed_at() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (number, value) in [(3, "gzip"), (4, "application/json")] {
         let mut sent = around("v1", "ConfigMap", b"");
         put_bytes(&mut sent, number, value.as_bytes());
-        let status = kit
+        let status = server
             .send(request(Method::POST, MAPS, sent))
             .await
             .fails(400, "BadRequest");
@@ -84,7 +84,7 @@ async fn compressed_or_foreign_objects_are_not_guessed_at() {
 
 #[tokio::test]
 async fn an_object_of_another_kind_is_refused_as_in_json() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (version, kind) in [
         ("v1", "Secret"),
         ("v2", "ConfigMap"),
@@ -92,9 +92,9 @@ async fn an_object_of_another_kind_is_refused_as_in_json() {
         ("", "Pod"),
     ] {
         let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}});
-        let told = kit.post(MAPS, &object).await.fails(400, "BadRequest");
+        let told = server.post(MAPS, &object).await.fails(400, "BadRequest");
         let sent = around(version, kind, b"\x0a\x03\x0a\x01a");
-        let status = kit
+        let status = server
             .send(request(Method::POST, MAPS, sent))
             .await
             .fails(400, "BadRequest");
@@ -102,13 +102,13 @@ async fn an_object_of_another_kind_is_refused_as_in_json() {
     }
     // One that does not say what it is is taken for what it should be.
     let sent = around("", "", b"\x0a\x03\x0a\x01a");
-    kit.send(request(Method::POST, MAPS, sent)).await.is(201);
+    server.send(request(Method::POST, MAPS, sent)).await.is(201);
 }
 
 #[tokio::test]
 async fn small_bodies_of_another_kind_are_refused() {
-    let kit = Kit::new().await;
-    kit.pod("p", "").await;
+    let server = TestServer::new().await;
+    server.pod("p", "").await;
     let map = body(
         type_named("core.v1.ConfigMap"),
         &map("p", &json!({})),
@@ -119,22 +119,22 @@ async fn small_bodies_of_another_kind_are_refused() {
         (Method::POST, format!("{PODS}/p/binding")),
         (Method::POST, format!("{PODS}/p/eviction")),
     ] {
-        let answer = kit.send(request(method, &path, map.clone())).await;
+        let answer = server.send(request(method, &path, map.clone())).await;
         answer.fails(400, "BadRequest");
     }
-    kit.get(&format!("{PODS}/p")).await.ok();
+    server.get(&format!("{PODS}/p")).await.ok();
 }
 
 #[tokio::test]
 async fn patches_are_never_in_protobuf() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({})).await;
+    let server = TestServer::new().await;
+    server.map("a", &json!({})).await;
     let patch = body(
         type_named("core.v1.ConfigMap"),
         &map("a", &json!({})),
         Style::Go,
     );
-    let answer = kit
+    let answer = server
         .send(request(Method::PATCH, &format!("{MAPS}/a"), patch))
         .await;
     answer.fails(415, "UnsupportedMediaType");
@@ -142,20 +142,21 @@ async fn patches_are_never_in_protobuf() {
 
 #[tokio::test]
 async fn a_refused_format_names_those_that_are_not() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let mut post = request(Method::POST, MAPS, b"{}".to_vec());
     let kind = "application/cbor".parse().unwrap();
     post.headers_mut().insert(header::CONTENT_TYPE, kind);
     let words = "the body of the request was in an unknown format - accepted media types include: \
                  application/json, application/vnd.kubernetes.protobuf";
-    kit.send(post)
+    server
+        .send(post)
         .await
         .says(415, "UnsupportedMediaType", words);
 }
 
 #[tokio::test]
 async fn raw_json_is_bounded_like_any() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
     let nested = |levels: usize| "{\"a\":".repeat(levels) + "{}" + &"}".repeat(levels);
     for (json, expected) in [
@@ -169,22 +170,22 @@ async fn raw_json_is_bounded_like_any() {
         put_bytes(&mut data, 1, json.as_bytes());
         put_bytes(&mut raw, 2, &data);
         let sent = around("apps/v1", "ControllerRevision", &raw);
-        let answer = kit.send(request(Method::POST, path, sent)).await;
+        let answer = server.send(request(Method::POST, path, sent)).await;
         assert_eq!(answer.code, expected, "{}", answer.text());
     }
-    kit.get(&format!("{path}/r")).await.ok();
+    server.get(&format!("{path}/r")).await.ok();
 }
 
 #[tokio::test]
 async fn a_small_body_cannot_make_a_large_object() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     // Half a megabyte of what JSON has to escape.
     let mut metadata = b"\x0a\x01a".to_vec();
     put_bytes(&mut metadata, 5, &vec![1; 600_000]);
     let mut raw = Vec::new();
     put_bytes(&mut raw, 1, &metadata);
     let sent = around("v1", "ConfigMap", &raw);
-    let answer = kit.send(request(Method::POST, MAPS, sent)).await;
+    let answer = server.send(request(Method::POST, MAPS, sent)).await;
     answer.says(
         413,
         "RequestEntityTooLarge",
@@ -196,7 +197,7 @@ async fn a_small_body_cannot_make_a_large_object() {
     let mut raw = Vec::new();
     put_bytes(&mut raw, 1, &metadata);
     let sent = around("v1", "ConfigMap", &raw);
-    let status = kit
+    let status = server
         .send(request(Method::POST, MAPS, sent))
         .await
         .fails(400, "BadRequest");

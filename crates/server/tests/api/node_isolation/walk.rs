@@ -1,13 +1,12 @@
-//! The walk: every resource, every verb, every subresource, as node `a` against what is node `b`'s or
-//! nobody's.
+//! Tries every resource, verb and subresource as node `a` on objects of node `b` or of no node.
 
 use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope};
 use kennel_types::Verb;
 use serde_json::{Value, json};
 
-use super::world::{World, csi_node, event, lease, mirror, pod, signing};
+use super::fixture::{Fixture, csi_node, event, lease, mirror, pod, signing};
 
-/// What every node may ask, whoever it is: nothing of it belongs to another node.
+/// What every node may do, because it concerns no other node.
 const OPEN: [(&str, &str); 9] = [
     ("get list watch", "services"),
     ("get list watch", "csidrivers"),
@@ -26,7 +25,7 @@ fn is_open(verb: &str, resource: &str) -> bool {
     open.any(|(verbs, name)| *name == resource && verbs.split(' ').any(|v| v == verb))
 }
 
-/// The name of what is `b`'s among the objects of this resource; of anything, where nothing is.
+/// The name of an object of `b` of this resource, or of any object.
 fn name(row: &Resource) -> &'static str {
     match row.plural {
         "nodes" | "leases" | "csinodes" => "b",
@@ -64,7 +63,7 @@ fn home(row: &Resource) -> Option<&'static str> {
     row.namespaced().then_some(namespace)
 }
 
-/// What `b` could create, if it were `b` that asks.
+/// A new object that `b` may create.
 fn newcomer(row: &Resource, node_uid: &Value) -> Value {
     match row.plural {
         "nodes" => json!({"metadata": {"name": "b"}}),
@@ -78,10 +77,10 @@ fn newcomer(row: &Resource, node_uid: &Value) -> Value {
 }
 
 struct Walk {
-    world: World,
+    fixture: Fixture,
     refused: Vec<String>,
     open: Vec<String>,
-    /// What went through and should not have.
+    /// The requests that were wrongly allowed.
     leaks: Vec<String>,
 }
 
@@ -89,9 +88,9 @@ impl Walk {
     async fn step(&mut self, what: (&str, &str), method: &str, path: &str, body: Option<&Value>) {
         let (verb, resource) = what;
         let (code, text) = if verb.starts_with("watch") {
-            (self.world.watch("a", path).await, String::new())
+            (self.fixture.watch("a", path).await, String::new())
         } else {
-            let answer = self.world.send("a", method, path, body).await;
+            let answer = self.fixture.send("a", method, path, body).await;
             (answer.code, answer.text().to_owned())
         };
         let line = format!("{code} {verb:<55} {resource:<35} {path}");
@@ -126,7 +125,7 @@ impl Walk {
     async fn resource(&mut self, row: &'static Resource, node_uid: &Value) {
         let path = collection(row.group, row.version, row.plural, home(row));
         let (resource, one) = (row.plural, format!("{path}/{}", name(row)));
-        let made = self.world.kit.get(&one).await;
+        let made = self.fixture.server.get(&one).await;
         let stored = if made.code == 200 {
             made.json()
         } else {
@@ -180,23 +179,23 @@ fn subresource_body(subresource: &str) -> Value {
     }
 }
 
-/// Everything that is stored, as the administrator sees it: revisions and all.
-async fn everything(world: &World) -> Vec<Value> {
+/// All stored objects, with their resourceVersions.
+async fn everything(fixture: &Fixture) -> Vec<Value> {
     let mut all = Vec::new();
     for row in RESOURCES {
         let path = collection(row.group, row.version, row.plural, None);
-        all.push(world.kit.get(&path).await.ok()["items"].clone());
+        all.push(fixture.server.get(&path).await.ok()["items"].clone());
     }
     all
 }
 
 #[tokio::test]
-async fn a_node_is_refused_everything_that_is_anothers() {
-    let world = World::new().await;
-    let node_uid = world.kit.get("/api/v1/nodes/b").await.ok()["metadata"]["uid"].clone();
-    let before = everything(&world).await;
+async fn a_node_cannot_access_objects_of_other_nodes() {
+    let fixture = Fixture::new().await;
+    let node_uid = fixture.server.get("/api/v1/nodes/b").await.ok()["metadata"]["uid"].clone();
+    let before = everything(&fixture).await;
     let mut walk = Walk {
-        world,
+        fixture,
         refused: Vec::new(),
         open: Vec::new(),
         leaks: Vec::new(),
@@ -234,5 +233,5 @@ async fn a_node_is_refused_everything_that_is_anothers() {
     println!("{}", walk.open.join("\n"));
     assert!(walk.leaks.is_empty(), "leaks:\n{}", walk.leaks.join("\n"));
     assert!(walk.refused.len() > 600, "{}", walk.refused.len());
-    assert_eq!(everything(&walk.world).await, before, "something changed");
+    assert_eq!(everything(&walk.fixture).await, before, "something changed");
 }

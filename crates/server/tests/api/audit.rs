@@ -1,10 +1,10 @@
-//! What the audit log says about requests from within the process, and about those that end oddly.
+//! The audit log of in-process requests, and of requests whose client leaves.
 
 use http::Method;
 use kennel_server::request::User;
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, MAPS, NODES, PODS, map, pod, request};
+use crate::fixture::{MAPS, NODES, PODS, TestServer, map, pod, request};
 
 fn said<'a>(line: &'a Value, paths: &[&str]) -> Vec<&'a Value> {
     let at = |path: &&str| line.pointer(path).unwrap_or(&Value::Null);
@@ -12,13 +12,13 @@ fn said<'a>(line: &'a Value, paths: &[&str]) -> Vec<&'a Value> {
 }
 
 #[tokio::test]
-async fn refusals_say_who_was_refused_what() {
-    let kit = Kit::audited().await;
+async fn refusals_are_logged_with_user_and_verb() {
+    let server = TestServer::audited().await;
     let nobody = User::authenticated("nobody", vec!["guests".to_owned()]);
     let path = format!("{NODES}/n1/status");
     let asked = request(Method::PATCH, &path, Some(&json!({})));
-    kit.send_as(asked, nobody).await.is(403);
-    let lines = kit.into_audit_log().await;
+    server.send_as(asked, nobody).await.is(403);
+    let lines = server.into_audit_log().await;
     let paths = [
         "/user/username",
         "/verb",
@@ -41,17 +41,18 @@ async fn refusals_say_who_was_refused_what() {
 }
 
 #[tokio::test]
-async fn names_that_the_server_makes_are_there() {
-    let kit = Kit::audited().await;
+async fn generated_names_are_logged() {
+    let server = TestServer::audited().await;
     let mut generated = pod("x");
     generated["metadata"] = json!({"generateName": "agent-"});
-    let made = kit.post(PODS, &generated).await.is(201);
+    let made = server.post(PODS, &generated).await.is(201);
     let binding = json!({"target": {"name": "n1"}});
     let name = made["metadata"]["name"].as_str().unwrap();
-    kit.post(&format!("{PODS}/{name}/binding"), &binding)
+    server
+        .post(&format!("{PODS}/{name}/binding"), &binding)
         .await
         .is(201);
-    let lines = kit.into_audit_log().await;
+    let lines = server.into_audit_log().await;
     let paths = [
         "/objectRef/name",
         "/objectRef/uid",
@@ -66,8 +67,8 @@ async fn names_that_the_server_makes_are_there() {
 }
 
 #[tokio::test]
-async fn acting_as_somebody_else_shows_both() {
-    let kit = Kit::audited().await;
+async fn impersonation_logs_both_users() {
+    let server = TestServer::audited().await;
     let binding = json!({"metadata": {"name": "b"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
         "subjects": [{"kind": "User", "name": "ann"}]});
@@ -75,15 +76,15 @@ async fn acting_as_somebody_else_shows_both() {
     let role = json!({"metadata": {"name": "edit"},
         "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]});
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    kit.post(roles, &role).await;
-    kit.post(bindings, &binding).await.is(201);
+    server.post(roles, &role).await;
+    server.post(bindings, &binding).await.is(201);
     for (path, name, code) in [(MAPS, "m", 201), (NODES, "n", 403)] {
         let mut asked = request(Method::POST, path, Some(&map(name, &json!({}))));
         let headers = asked.headers_mut();
         headers.insert("impersonate-user", "ann".parse().unwrap());
-        kit.send(asked).await.is(code);
+        server.send(asked).await.is(code);
     }
-    let lines = kit.into_audit_log().await;
+    let lines = server.into_audit_log().await;
     let paths = [
         "/user/username",
         "/impersonatedUser/username",
@@ -100,15 +101,15 @@ async fn acting_as_somebody_else_shows_both() {
     assert_eq!(why, by);
 }
 
-/// What is asked for is done whether or not anybody waits for the answer, so it must have a line.
+/// The server executes the request whether or not its client waits, so it must be logged.
 #[tokio::test]
-async fn going_away_hides_nothing() {
-    let kit = Kit::audited().await;
+async fn a_request_whose_client_left_is_logged() {
+    let server = TestServer::audited().await;
     let create = |name: &String| request(Method::POST, MAPS, Some(&map(name, &json!({}))));
     let mut names = (0..100).map(|number| format!("m{number}"));
-    let left = names.find(|name| kit.send_and_leave(create(name)));
+    let left = names.find(|name| server.send_and_leave(create(name)));
     assert!(left.is_some(), "every write was answered at once");
-    let lines = kit.into_audit_log().await;
+    let lines = server.into_audit_log().await;
     let paths = ["/verb", "/user/username", "/responseStatus/code"];
     let last = lines.last().expect("the last one left, and has a line");
     assert_eq!(
@@ -119,9 +120,9 @@ async fn going_away_hides_nothing() {
 
 #[tokio::test]
 async fn reads_and_watches_leave_no_lines() {
-    let kit = Kit::audited().await;
-    kit.get(MAPS).await.is(200);
-    drop(kit.watch(MAPS).await);
-    kit.send(request(Method::HEAD, MAPS, None)).await;
-    assert_eq!(kit.into_audit_log().await, Vec::<Value>::new());
+    let server = TestServer::audited().await;
+    server.get(MAPS).await.is(200);
+    drop(server.watch(MAPS).await);
+    server.send(request(Method::HEAD, MAPS, None)).await;
+    assert_eq!(server.into_audit_log().await, Vec::<Value>::new());
 }

@@ -1,11 +1,10 @@
-//! Roles and bindings as users meet them: what they allow, at once; what is refused, in which words; the
-//! roles that every cluster starts with; reviews.
+//! RBAC: what roles and bindings allow, the wording of refusals, the default roles, and reviews.
 
 use http::Method;
 use kennel_server::request::User;
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Kit, MAPS, MERGE, map, request};
+use crate::fixture::{Answer, MAPS, MERGE, TestServer, map, request};
 
 pub(crate) const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
 pub(crate) const BINDINGS: &str =
@@ -18,8 +17,13 @@ pub(crate) fn user(name: &str) -> User {
     User::authenticated(name, Vec::new())
 }
 
-/// A request by somebody, `METHOD path`.
-pub(crate) async fn ask(kit: &Kit, user: &User, what: &str, body: Option<&Value>) -> Answer {
+/// A request by a user, `METHOD path`.
+pub(crate) async fn ask(
+    server: &TestServer,
+    user: &User,
+    what: &str,
+    body: Option<&Value>,
+) -> Answer {
     let (method, path) = what.split_once(' ').unwrap();
     let method: Method = method.parse().unwrap();
     let mut request = request(method.clone(), path, body);
@@ -27,7 +31,7 @@ pub(crate) async fn ask(kit: &Kit, user: &User, what: &str, body: Option<&Value>
         let kind = MERGE.parse().unwrap();
         request.headers_mut().insert("content-type", kind);
     }
-    kit.send_as(request, user.clone()).await
+    server.send_as(request, user.clone()).await
 }
 
 pub(crate) fn rule(verbs: &[&str], group: &str, resources: &[&str]) -> Value {
@@ -49,44 +53,45 @@ pub(crate) fn binding(name: &str, role: &str, to: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_binding_counts_with_the_next_request_and_so_does_its_end() {
-    let (kit, ann) = (Kit::new().await, user("ann"));
+async fn bindings_and_their_deletion_apply_to_the_next_request() {
+    let (server, ann) = (TestServer::new().await, user("ann"));
     let list = format!("GET {MAPS}");
-    let refused = ask(&kit, &ann, &list, None).await.is(403);
+    let refused = ask(&server, &ann, &list, None).await.is(403);
     assert_eq!(
         refused["message"],
         "configmaps is forbidden: User \"ann\" cannot list resource \"configmaps\" in API group \"\" in \
          the namespace \"default\""
     );
     let reader = role("reader", &[rule(&["get", "list"], "", &["configmaps"])]);
-    kit.post(ROLES, &reader).await.is(201);
+    server.post(ROLES, &reader).await.is(201);
     for _ in 0..20 {
-        kit.post(BINDINGS, &binding("b", "Role/reader", "ann"))
+        server
+            .post(BINDINGS, &binding("b", "Role/reader", "ann"))
             .await
             .is(201);
-        ask(&kit, &ann, &list, None).await.is(200);
+        ask(&server, &ann, &list, None).await.is(200);
         ask(
-            &kit,
+            &server,
             &ann,
             &format!("POST {MAPS}"),
             Some(&map("m", &json!({}))),
         )
         .await
         .is(403);
-        ask(&kit, &ann, "GET /api/v1/configmaps", None)
+        ask(&server, &ann, "GET /api/v1/configmaps", None)
             .await
             .is(403);
-        ask(&kit, &user("bob"), &list, None).await.is(403);
-        kit.delete(&format!("{BINDINGS}/b")).await.is(200);
-        ask(&kit, &ann, &list, None).await.is(403);
+        ask(&server, &user("bob"), &list, None).await.is(403);
+        server.delete(&format!("{BINDINGS}/b")).await.is(200);
+        ask(&server, &ann, &list, None).await.is(403);
     }
 }
 
 #[tokio::test]
-async fn names_subresources_and_paths_are_told_apart() {
-    let (kit, ann) = (Kit::new().await, user("ann"));
-    kit.map("mine", &json!({})).await;
-    kit.map("other", &json!({})).await;
+async fn rules_distinguish_names_subresources_and_paths() {
+    let (server, ann) = (TestServer::new().await, user("ann"));
+    server.map("mine", &json!({})).await;
+    server.map("other", &json!({})).await;
     let mut named = rule(&["get", "list", "update"], "", &["configmaps"]);
     named["resourceNames"] = json!(["mine"]);
     let rules = [
@@ -95,8 +100,12 @@ async fn names_subresources_and_paths_are_told_apart() {
         rule(&["get"], "", &["namespaces"]),
         json!({"verbs": ["get"], "nonResourceURLs": ["/metrics"]}),
     ];
-    kit.post(CLUSTER_ROLES, &role("some", &rules)).await.is(201);
-    kit.post(CLUSTER_BINDINGS, &binding("b", "ClusterRole/some", "ann"))
+    server
+        .post(CLUSTER_ROLES, &role("some", &rules))
+        .await
+        .is(201);
+    server
+        .post(CLUSTER_BINDINGS, &binding("b", "ClusterRole/some", "ann"))
         .await
         .is(201);
     let select = "?fieldSelector=metadata.name%3D";
@@ -116,22 +125,23 @@ async fn names_subresources_and_paths_are_told_apart() {
         ("GET /apis".to_owned(), 200),
         ("GET /openapi/v3".to_owned(), 200),
     ] {
-        assert_eq!(ask(&kit, &ann, &what, None).await.code, code, "{what}");
+        assert_eq!(ask(&server, &ann, &what, None).await.code, code, "{what}");
     }
 }
 
 #[tokio::test]
-async fn the_right_to_update_creates_nothing() {
-    let (kit, ann) = (Kit::new().await, user("ann"));
+async fn the_right_to_update_does_not_allow_create_on_update() {
+    let (server, ann) = (TestServer::new().await, user("ann"));
     let lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
     let leases = |verbs: &[&str]| role("r", &[rule(verbs, "coordination.k8s.io", &["leases"])]);
-    kit.post(ROLES, &leases(&["update"])).await.is(201);
-    kit.post(BINDINGS, &binding("b", "Role/r", "ann"))
+    server.post(ROLES, &leases(&["update"])).await.is(201);
+    server
+        .post(BINDINGS, &binding("b", "Role/r", "ann"))
         .await
         .is(201);
     let body = json!({"metadata": {"name": "l"}, "spec": {}});
     for query in ["", "?dryRun=All"] {
-        let refused = ask(&kit, &ann, &format!("PUT {lease}{query}"), Some(&body))
+        let refused = ask(&server, &ann, &format!("PUT {lease}{query}"), Some(&body))
             .await
             .is(403);
         assert_eq!(
@@ -140,18 +150,21 @@ async fn the_right_to_update_creates_nothing() {
              in API group \"coordination.k8s.io\" in the namespace \"default\""
         );
     }
-    kit.get(lease).await.is(404);
+    server.get(lease).await.is(404);
     let path = format!("{ROLES}/r");
-    kit.put(&path, &leases(&["update", "create"])).await.is(200);
+    server
+        .put(&path, &leases(&["update", "create"]))
+        .await
+        .is(200);
     let put = format!("PUT {lease}");
-    ask(&kit, &ann, &put, Some(&body)).await.is(201);
+    ask(&server, &ann, &put, Some(&body)).await.is(201);
 }
 
 #[tokio::test]
-async fn what_is_not_served_is_not_told_to_those_who_may_not_ask() {
-    let kit = Kit::new().await;
+async fn unauthorized_requests_for_unserved_resources_are_forbidden() {
+    let server = TestServer::new().await;
     let path = "GET /apis/example.com/v1/namespaces/default/cats/tom";
-    let refused = ask(&kit, &user("ann"), path, None).await.is(403);
+    let refused = ask(&server, &user("ann"), path, None).await.is(403);
     assert_eq!(
         refused["message"],
         "cats.example.com \"tom\" is forbidden: User \"ann\" cannot get resource \"cats\" in API group \
@@ -161,26 +174,29 @@ async fn what_is_not_served_is_not_told_to_those_who_may_not_ask() {
         refused["details"],
         json!({"name": "tom", "group": "example.com", "kind": "cats"})
     );
-    ask(&kit, &User::master("root"), path, None).await.is(404);
+    ask(&server, &User::master("root"), path, None)
+        .await
+        .is(404);
     // Collections that are always empty have namespaces, too.
-    kit.post(BINDINGS, &binding("b", "ClusterRole/view", "ann"))
+    server
+        .post(BINDINGS, &binding("b", "ClusterRole/view", "ann"))
         .await
         .is(201);
     let local = "GET /apis/apps/v1/namespaces/default/deployments";
-    ask(&kit, &user("ann"), local, None).await.is(200);
-    ask(&kit, &user("ann"), "GET /apis/apps/v1/deployments", None)
+    ask(&server, &user("ann"), local, None).await.is(200);
+    ask(&server, &user("ann"), "GET /apis/apps/v1/deployments", None)
         .await
         .is(403);
     let elsewhere = "GET /apis/apps/v1/namespaces/kube-system/deployments";
-    ask(&kit, &user("ann"), elsewhere, None).await.is(403);
+    ask(&server, &user("ann"), elsewhere, None).await.is(403);
 }
 
 #[tokio::test]
-async fn a_binding_to_no_role_says_so() {
-    let kit = Kit::new().await;
+async fn a_binding_to_a_missing_role_is_reported() {
+    let server = TestServer::new().await;
     let lost = binding("b", "ClusterRole/lost", "ann");
-    kit.post(CLUSTER_BINDINGS, &lost).await.is(201);
-    let refused = ask(&kit, &user("ann"), "GET /api/v1/nodes", None)
+    server.post(CLUSTER_BINDINGS, &lost).await.is(201);
+    let refused = ask(&server, &user("ann"), "GET /api/v1/nodes", None)
         .await
         .is(403);
     assert_eq!(
@@ -192,10 +208,10 @@ async fn a_binding_to_no_role_says_so() {
 
 #[tokio::test]
 async fn anonymous_users_get_health_and_version() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let nobody = User::anonymous();
     for path in ["/healthz", "/livez", "/readyz", "/livez/ping", "/version"] {
-        let answer = ask(&kit, &nobody, &format!("GET {path}"), None).await;
+        let answer = ask(&server, &nobody, &format!("GET {path}"), None).await;
         assert_eq!(answer.code, 200, "{path}");
     }
     for path in [
@@ -206,29 +222,29 @@ async fn anonymous_users_get_health_and_version() {
         "/nothing",
         "/",
     ] {
-        let answer = ask(&kit, &nobody, &format!("GET {path}"), None).await;
+        let answer = ask(&server, &nobody, &format!("GET {path}"), None).await;
         assert_eq!(answer.code, 401, "{path}");
     }
 }
 
 #[tokio::test]
-async fn no_binding_opens_anything_to_everybody() {
-    let kit = Kit::new().await;
+async fn bindings_do_not_apply_to_anonymous_users() {
+    let server = TestServer::new().await;
     let mut bind = binding("open", "ClusterRole/cluster-admin", "system:anonymous");
     let group = json!({"kind": "Group", "name": "system:unauthenticated",
         "apiGroup": "rbac.authorization.k8s.io"});
     bind["subjects"].as_array_mut().unwrap().push(group);
-    kit.post(CLUSTER_BINDINGS, &bind).await.is(201);
+    server.post(CLUSTER_BINDINGS, &bind).await.is(201);
     let nobody = User::anonymous();
     for path in [MAPS, "/api", "/metrics"] {
-        let answer = ask(&kit, &nobody, &format!("GET {path}"), None).await;
+        let answer = ask(&server, &nobody, &format!("GET {path}"), None).await;
         assert_eq!(answer.code, 401, "{path}");
     }
-    // A master who acts as nobody has shown who they are, and is told what nobody may not do.
+    // Impersonating an anonymous user gets 403, not 401.
     let mut request = request(Method::GET, MAPS, None);
     let name = "system:anonymous".parse().unwrap();
     request.headers_mut().insert("impersonate-user", name);
-    let refused = kit.send_as(request, User::master("root")).await.is(403);
+    let refused = server.send_as(request, User::master("root")).await.is(403);
     assert_eq!(
         refused["message"],
         "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \
@@ -237,11 +253,11 @@ async fn no_binding_opens_anything_to_everybody() {
 }
 
 #[tokio::test]
-async fn the_known_roles_do_what_they_are_known_for() {
-    let kit = Kit::new().await;
+async fn default_roles_grant_their_documented_rights() {
+    let server = TestServer::new().await;
     for name in ["view", "edit", "admin"] {
         let bind = binding(name, &format!("ClusterRole/{name}"), name);
-        kit.post(BINDINGS, &bind).await.is(201);
+        server.post(BINDINGS, &bind).await.is(201);
     }
     let table = [
         ("list pods", [true, true, true]),
@@ -260,17 +276,20 @@ async fn the_known_roles_do_what_they_are_known_for() {
     for (what, allowed) in table {
         for (name, allowed) in ["view", "edit", "admin"].into_iter().zip(allowed) {
             assert_eq!(
-                may(&kit, name, what, "default").await,
+                may(&server, name, what, "default").await,
                 allowed,
                 "{name} {what}"
             );
-            assert!(!may(&kit, name, what, "kube-system").await, "{name} {what}");
+            assert!(
+                !may(&server, name, what, "kube-system").await,
+                "{name} {what}"
+            );
         }
     }
 }
 
 /// `verb resource[/subresource][.group]`
-async fn may(kit: &Kit, name: &str, what: &str, namespace: &str) -> bool {
+async fn may(server: &TestServer, name: &str, what: &str, namespace: &str) -> bool {
     let (verb, resource) = what.split_once(' ').unwrap();
     let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
@@ -280,57 +299,64 @@ async fn may(kit: &Kit, name: &str, what: &str, namespace: &str) -> bool {
     });
     let review = json!({"spec": {"user": name, "resourceAttributes": asked}});
     let path = format!("{REVIEWS}/subjectaccessreviews");
-    let answer = kit.post(&path, &review).await.is(201);
+    let answer = server.post(&path, &review).await.is(201);
     answer["status"]["allowed"].as_bool().unwrap()
 }
 
 #[tokio::test]
-async fn default_roles_are_mended_at_the_next_start() {
-    let kit = Kit::new().await;
+async fn default_roles_are_reconciled_at_the_next_start() {
+    let server = TestServer::new().await;
     let path = format!("{CLUSTER_ROLES}/system:basic-user");
-    let original = kit.get(&path).await.ok();
+    let original = server.get(&path).await.ok();
     let labels = &original["metadata"]["labels"];
     assert_eq!(labels["kubernetes.io/bootstrapping"], "rbac-defaults");
     let own = rule(&["get"], "", &["nodes"]);
-    kit.patch(MERGE, &path, &json!({"rules": [own]})).await.ok();
+    server
+        .patch(MERGE, &path, &json!({"rules": [own]}))
+        .await
+        .ok();
     let binding = format!("{CLUSTER_BINDINGS}/system:basic-user");
-    kit.patch(MERGE, &binding, &json!({"subjects": null}))
+    server
+        .patch(MERGE, &binding, &json!({"subjects": null}))
         .await
         .ok();
     let auto = "rbac.authorization.kubernetes.io/autoupdate";
     let discovery = format!("{CLUSTER_ROLES}/system:discovery");
     let hands_off = json!({"rules": null, "metadata": {"annotations": {auto: "false"}}});
-    kit.patch(MERGE, &discovery, &hands_off).await.ok();
-    kit.delete(&format!("{CLUSTER_ROLES}/view")).await.is(200);
-    let kit = kit.reopen().await;
-    let rules = kit.get(&path).await.ok()["rules"].clone();
+    server.patch(MERGE, &discovery, &hands_off).await.ok();
+    server
+        .delete(&format!("{CLUSTER_ROLES}/view"))
+        .await
+        .is(200);
+    let server = server.reopen().await;
+    let rules = server.get(&path).await.ok()["rules"].clone();
     assert_eq!(rules[0], own);
     assert_eq!(rules.as_array().unwrap().len(), 4, "{rules}");
-    let subjects = kit.get(&binding).await.ok()["subjects"].clone();
+    let subjects = server.get(&binding).await.ok()["subjects"].clone();
     assert_eq!(subjects[0]["name"], "system:authenticated");
-    assert_eq!(kit.get(&discovery).await.ok()["rules"], Value::Null);
-    let view = kit.get(&format!("{CLUSTER_ROLES}/view")).await.ok();
+    assert_eq!(server.get(&discovery).await.ok()["rules"], Value::Null);
+    let view = server.get(&format!("{CLUSTER_ROLES}/view")).await.ok();
     assert!(view["rules"].as_array().unwrap().len() > 5, "{view}");
 }
 
 #[tokio::test]
-async fn nothing_is_written_at_a_start_that_finds_everything() {
-    let kit = Kit::new().await;
-    let before = kit.revision().await;
-    let kit = kit.reopen().await;
-    assert_eq!(kit.revision().await, before);
+async fn a_start_with_complete_roles_writes_nothing() {
+    let server = TestServer::new().await;
+    let before = server.revision().await;
+    let server = server.reopen().await;
+    assert_eq!(server.revision().await, before);
 }
 
 #[tokio::test]
-async fn a_role_that_gathers_follows_what_it_gathers() {
-    let kit = Kit::new().await;
+async fn an_aggregated_role_follows_its_sources() {
+    let server = TestServer::new().await;
     let label = "rbac.authorization.k8s.io/aggregate-to-view";
     let extra = |verbs: &[&str]| {
         let mut cats = role("cats", &[rule(verbs, "example.com", &["cats"])]);
         cats["metadata"]["labels"] = json!({label: "true"});
         cats
     };
-    let mut watch = kit
+    let mut watch = server
         .watch(&format!(
             "{CLUSTER_ROLES}?fieldSelector=metadata.name%3Dadmin"
         ))
@@ -349,68 +375,76 @@ async fn a_role_that_gathers_follows_what_it_gathers() {
         }
     };
     told(None).await;
-    kit.post(CLUSTER_ROLES, &extra(&["get"])).await.is(201);
+    server.post(CLUSTER_ROLES, &extra(&["get"])).await.is(201);
     told(Some("get")).await;
-    kit.put(&format!("{CLUSTER_ROLES}/cats"), &extra(&["list"]))
+    server
+        .put(&format!("{CLUSTER_ROLES}/cats"), &extra(&["list"]))
         .await
         .is(200);
     told(Some("list")).await;
     let unlabelled = json!({"metadata": {"labels": null}});
-    kit.patch(MERGE, &format!("{CLUSTER_ROLES}/cats"), &unlabelled)
+    server
+        .patch(MERGE, &format!("{CLUSTER_ROLES}/cats"), &unlabelled)
         .await
         .ok();
     told(None).await;
     let mut own = role("own", &[]);
     own["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"team": "a"}}]});
-    kit.post(CLUSTER_ROLES, &own).await.is(201);
+    server.post(CLUSTER_ROLES, &own).await.is(201);
     let relabelled = json!({"metadata": {"labels": {"team": "a", label: "true"}}});
-    kit.patch(MERGE, &format!("{CLUSTER_ROLES}/cats"), &relabelled)
+    server
+        .patch(MERGE, &format!("{CLUSTER_ROLES}/cats"), &relabelled)
         .await
         .ok();
     told(Some("list")).await;
-    kit.delete(&format!("{CLUSTER_ROLES}/cats")).await.is(200);
+    server
+        .delete(&format!("{CLUSTER_ROLES}/cats"))
+        .await
+        .is(200);
     told(None).await;
-    // What is gathered is not for users to write.
+    // The rules of an aggregated role are overwritten.
     let path = format!("{CLUSTER_ROLES}/admin");
-    kit.patch(
-        MERGE,
-        &path,
-        &json!({"rules": [rule(&["get"], "x", &["cats"])]}),
-    )
-    .await
-    .ok();
+    server
+        .patch(
+            MERGE,
+            &path,
+            &json!({"rules": [rule(&["get"], "x", &["cats"])]}),
+        )
+        .await
+        .ok();
     told(Some("get")).await;
     told(None).await;
 }
 
 #[tokio::test]
 async fn reviews_answer_with_reasons() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let reader = role("reader", &[rule(&["get"], "", &["configmaps"])]);
-    kit.post(ROLES, &reader).await.is(201);
-    kit.post(BINDINGS, &binding("b", "Role/reader", "ann"))
+    server.post(ROLES, &reader).await.is(201);
+    server
+        .post(BINDINGS, &binding("b", "Role/reader", "ann"))
         .await
         .is(201);
     let asked = json!({"verb": "get", "resource": "configmaps", "namespace": "default"});
     let own = json!({"spec": {"resourceAttributes": asked}});
     let path = format!("POST {REVIEWS}/selfsubjectaccessreviews");
-    let answer = ask(&kit, &user("ann"), &path, Some(&own)).await.is(201);
+    let answer = ask(&server, &user("ann"), &path, Some(&own)).await.is(201);
     assert_eq!(answer["kind"], "SelfSubjectAccessReview");
     let reason = "RBAC: allowed by RoleBinding \"b/default\" of Role \"reader\" to User \"ann\"";
     let expected = json!({"allowed": true, "reason": reason});
     assert_eq!(answer["status"], expected);
-    let answer = ask(&kit, &user("bob"), &path, Some(&own)).await.is(201);
+    let answer = ask(&server, &user("bob"), &path, Some(&own)).await.is(201);
     assert_eq!(answer["status"], json!({"allowed": false}));
     let local = json!({"spec": {"user": "ann", "resourceAttributes": asked}});
     let path = format!("{REVIEWS}/namespaces/default/localsubjectaccessreviews");
-    let answer = kit.post(&path, &local).await.is(201);
+    let answer = server.post(&path, &local).await.is(201);
     assert_eq!(answer["status"], expected);
     assert_eq!(answer["metadata"]["namespace"], "default");
     let other = format!("{REVIEWS}/namespaces/other/localsubjectaccessreviews");
-    kit.post(&other, &local).await.is(422);
+    server.post(&other, &local).await.is(422);
     let url = json!({"spec": {"groups": ["system:monitoring"], "nonResourceAttributes": {
         "verb": "get", "path": "/metrics"}}});
-    let answer = kit
+    let answer = server
         .post(&format!("{REVIEWS}/subjectaccessreviews"), &url)
         .await
         .is(201);
@@ -421,29 +455,35 @@ async fn reviews_answer_with_reasons() {
     );
     let nothing = json!({"spec": {"user": "a"}});
     let path = format!("{REVIEWS}/subjectaccessreviews");
-    let empty = kit.post(&path, &nothing).await;
+    let empty = server.post(&path, &nothing).await;
     assert_eq!(
         empty.is(422)["message"],
         "SubjectAccessReview.authorization.k8s.io \"\" is invalid: spec.resourceAttributes: Invalid value: \
          null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
     );
-    // Whoever may ask about themselves may not ask about others.
+    // The right to a self review does not allow reviews of other users.
     let path = format!("POST {REVIEWS}/subjectaccessreviews");
-    ask(&kit, &user("ann"), &path, Some(&local)).await.is(403);
+    ask(&server, &user("ann"), &path, Some(&local))
+        .await
+        .is(403);
 }
 
 #[tokio::test]
 async fn rules_reviews_list_everything() {
-    let kit = Kit::new().await;
-    kit.post(
-        BINDINGS,
-        &binding("b", "ClusterRole/system:monitoring", "ann"),
-    )
-    .await
-    .is(201);
+    let server = TestServer::new().await;
+    server
+        .post(
+            BINDINGS,
+            &binding("b", "ClusterRole/system:monitoring", "ann"),
+        )
+        .await
+        .is(201);
     let path = format!("POST {REVIEWS}/selfsubjectrulesreviews");
     let asked = json!({"spec": {"namespace": "default"}});
-    let status = ask(&kit, &user("ann"), &path, Some(&asked)).await.is(201)["status"].clone();
+    let status = ask(&server, &user("ann"), &path, Some(&asked))
+        .await
+        .is(201)["status"]
+        .clone();
     assert_eq!(status["incomplete"], false);
     let rules = status["resourceRules"].as_array().unwrap();
     let basic = rules
@@ -458,9 +498,9 @@ async fn rules_reviews_list_everything() {
         "{status}"
     );
     let node = User::authenticated("system:node:n", vec!["system:nodes".to_owned()]);
-    let status = ask(&kit, &node, &path, Some(&asked)).await.is(201)["status"].clone();
+    let status = ask(&server, &node, &path, Some(&asked)).await.is(201)["status"].clone();
     assert_eq!(status["incomplete"], true);
-    let refused = ask(&kit, &user("ann"), &path, Some(&json!({})))
+    let refused = ask(&server, &user("ann"), &path, Some(&json!({})))
         .await
         .is(400);
     assert_eq!(refused["message"], "no namespace on request");

@@ -1,4 +1,4 @@
-//! Two nodes, each with its things: what the tests of this room play in.
+//! A server with two nodes, each with its own objects.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,13 +7,13 @@ use kennel_server::request::User;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Kit, request};
+use crate::fixture::{Answer, TestServer, request};
 
 pub(super) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 pub(super) const CSI_NODES: &str = "/apis/storage.k8s.io/v1/csinodes";
 pub(super) const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
-/// The user that a node is.
+/// The user of a node.
 pub(super) fn agent(node: &str) -> User {
     let groups = vec!["system:nodes".to_owned()];
     User::authenticated(format!("system:node:{node}"), groups)
@@ -25,19 +25,19 @@ pub(super) fn core(plural: &str) -> String {
 }
 
 /// A server with two nodes, `a` and `b`.
-pub(super) struct World {
-    pub(super) kit: Kit,
+pub(super) struct Fixture {
+    pub(super) server: TestServer,
 }
 
-impl World {
+impl Fixture {
     pub(super) async fn new() -> Self {
-        let world = Self {
-            kit: Kit::new().await,
+        let fixture = Self {
+            server: TestServer::new().await,
         };
         for node in ["a", "b"] {
-            world.furnish(node).await;
+            fixture.create_objects(node).await;
         }
-        world
+        fixture
     }
 
     /// Sends a request as a node.
@@ -52,23 +52,24 @@ impl World {
         let patching = method == Method::PATCH;
         let mut request = request(method, path, body);
         if patching {
-            let merge = crate::kit::MERGE.parse().unwrap();
+            let merge = crate::fixture::MERGE.parse().unwrap();
             let headers = request.headers_mut();
             headers.insert(http::header::CONTENT_TYPE, merge);
         }
-        self.kit.send_as(request, agent(node)).await
+        self.server.send_as(request, agent(node)).await
     }
 
     /// The code of a watch that a node asks for.
     pub(super) async fn watch(&self, node: &str, path: &str) -> u16 {
         let request = request(Method::GET, path, None);
-        self.kit.code_as(request, agent(node)).await
+        self.server.code_as(request, agent(node)).await
     }
 
     /// Everything that belongs to a node, and everything that its pod names.
-    async fn furnish(&self, node: &str) {
-        let kit = &self.kit;
-        let made = |path: String, body: Value| async move { kit.post(&path, &body).await.is(201) };
+    async fn create_objects(&self, node: &str) {
+        let server = &self.server;
+        let made =
+            |path: String, body: Value| async move { server.post(&path, &body).await.is(201) };
         made("/api/v1/nodes".into(), json!({"metadata": {"name": node}})).await;
         made(LEASES.into(), lease(node)).await;
         made(CSI_NODES.into(), csi_node(node)).await;

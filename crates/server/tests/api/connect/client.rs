@@ -1,4 +1,4 @@
-//! A client over HTTP/1.1 and TLS, byte by byte: the administrator.
+//! A raw HTTP/1.1 client over TLS, as administrator.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Client {
         self.0.flush().await.unwrap();
     }
 
-    /// Reads up to and including these words.
+    /// Reads up to and including this text.
     pub(super) async fn until(&mut self, end: &str) -> String {
         let mut read = Vec::new();
         let reading = async {

@@ -13,15 +13,15 @@ use tempfile::TempDir;
 
 use super::agent::Agent;
 use super::client::{Client, PATIENCE};
-use crate::kit::{Answer, NODES, PODS, request};
+use crate::fixture::{Answer, NODES, PODS, request};
 
-pub(super) struct World {
+pub(super) struct Fixture {
     pub(super) server: Server,
     pub(super) agent: Agent,
     pub(super) dir: TempDir,
 }
 
-impl World {
+impl Fixture {
     /// A server, node `n` with its agent, and pod `p` on it, whose containers are `c`, `refused` and `unknown`;
     /// pod `one` has one container.
     pub(super) async fn new() -> Self {
@@ -34,15 +34,15 @@ impl World {
         let server = start(&dir).await;
         let authority = &server.authority;
         let agent = Agent::start(name, &authority.cert_pem, &authority.key_pem).await;
-        let world = Self { server, agent, dir };
-        world.node("n", world.agent.address.port()).await;
+        let fixture = Self { server, agent, dir };
+        fixture.node("n", fixture.agent.address.port()).await;
         let containers = ["c", "refused", "unknown"];
         let containers = containers.map(|name| json!({"name": name, "image": "i:1"}));
-        world.pod("p", "n", json!(containers)).await;
+        fixture.pod("p", "n", json!(containers)).await;
         let container = json!([{"name": "c", "image": "i:1"}]);
-        world.pod("one", "n", container.clone()).await;
-        world.pod("loose", "", container).await;
-        world
+        fixture.pod("one", "n", container.clone()).await;
+        fixture.pod("loose", "", container).await;
+        fixture
     }
 
     pub(super) async fn node(&self, name: &str, port: u16) {

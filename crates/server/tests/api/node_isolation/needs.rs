@@ -1,9 +1,9 @@
-//! The other half: everything an agent needs for its own node and pods works.
+//! An agent can do all it needs for its own node and pods.
 
 use serde_json::{Value, json};
 
-use super::world::{
-    CSI_NODES, LEASES, REQUESTS, World, core, csi_node, event, lease, mirror, signing,
+use super::fixture::{
+    CSI_NODES, Fixture, LEASES, REQUESTS, core, csi_node, event, lease, mirror, signing,
 };
 
 /// The requests of an agent's life, in its order: expected code, method, path, body.
@@ -79,8 +79,8 @@ fn filled(path: &str) -> String {
 
 #[tokio::test]
 async fn an_agent_can_do_all_it_needs() {
-    let world = World::new().await;
-    let uid = world.kit.get("/api/v1/nodes/a").await.ok()["metadata"]["uid"].clone();
+    let fixture = Fixture::new().await;
+    let uid = fixture.server.get("/api/v1/nodes/a").await.ok()["metadata"]["uid"].clone();
     for line in LIFE.trim().lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [code, method, path] = [words[0], words[1], words[2]];
@@ -88,27 +88,27 @@ async fn an_agent_can_do_all_it_needs() {
         let answered = if method == "WATCH" {
             let join = if path.contains('?') { '&' } else { '?' };
             let path = format!("{path}{join}watch=true");
-            (world.watch("a", &path).await, String::new())
+            (fixture.watch("a", &path).await, String::new())
         } else {
-            let answer = world.send("a", method, &path, body.as_ref()).await;
+            let answer = fixture.send("a", method, &path, body.as_ref()).await;
             (answer.code, answer.text().to_owned())
         };
         assert_eq!(answered.0.to_string(), code, "{line}: {}", answered.1);
     }
     // A renewal as upstream's agents write it.
     let path = format!("{LEASES}/a");
-    let mut lease = world.send("a", "GET", &path, None).await.ok();
+    let mut lease = fixture.send("a", "GET", &path, None).await.ok();
     lease["spec"]["renewTime"] = "2026-01-02T03:04:05.000000Z".into();
-    world.send("a", "PUT", &path, Some(&lease)).await.ok();
+    fixture.send("a", "PUT", &path, Some(&lease)).await.ok();
 }
 
 #[tokio::test]
 async fn a_node_registers_itself_and_reports_its_own_events() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let node = json!({"metadata": {"name": "c", "labels": {"kubernetes.io/hostname": "c"}},
         "spec": {"taints": [{"key": "new", "effect": "NoSchedule"}]}});
-    // It may ask for itself before it is there.
-    let own = world.send("c", "GET", "/api/v1/nodes/c", None).await;
+    // A node may read its own Node before it exists.
+    let own = fixture.send("c", "GET", "/api/v1/nodes/c", None).await;
     own.fails(404, "NotFound");
     for (path, body) in [
         ("/api/v1/nodes", node),
@@ -117,43 +117,46 @@ async fn a_node_registers_itself_and_reports_its_own_events() {
         (REQUESTS, signing("c")),
         (&*core("events"), event("c")),
     ] {
-        world.send("c", "POST", path, Some(&body)).await.is(201);
+        fixture.send("c", "POST", path, Some(&body)).await.is(201);
     }
 }
 
 /// Whether a node may read a secret at this moment.
-async fn reads(world: &World, node: &str, secret: &str) -> bool {
+async fn reads(fixture: &Fixture, node: &str, secret: &str) -> bool {
     let path = format!("{}/{secret}", core("secrets"));
-    let code = world.send(node, "GET", &path, None).await.code;
+    let code = fixture.send(node, "GET", &path, None).await.code;
     assert!(matches!(code, 200 | 403), "{code}");
     code == 200
 }
 
 #[tokio::test]
 async fn rights_come_and_go_with_pods() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let secret = json!({"metadata": {"name": "late"}});
-    world.kit.post(&core("secrets"), &secret).await.is(201);
-    assert!(!reads(&world, "a", "late").await);
+    fixture.server.post(&core("secrets"), &secret).await.is(201);
+    assert!(!reads(&fixture, "a", "late").await);
     let pod = json!({"metadata": {"name": "late"}, "spec": {
         "containers": [{"name": "c", "image": "i"}], "imagePullSecrets": [{"name": "late"}]}});
-    world.kit.post(&core("pods"), &pod).await.is(201);
-    assert!(!reads(&world, "a", "late").await, "nobody has the pod yet");
+    fixture.server.post(&core("pods"), &pod).await.is(201);
+    assert!(
+        !reads(&fixture, "a", "late").await,
+        "nobody has the pod yet"
+    );
     let binding = json!({"metadata": {"name": "late"}, "target": {"kind": "Node", "name": "a"}});
     let path = format!("{}/late/binding", core("pods"));
-    world.kit.post(&path, &binding).await.is(201);
-    assert!(reads(&world, "a", "late").await);
-    assert!(!reads(&world, "b", "late").await);
+    fixture.server.post(&path, &binding).await.is(201);
+    assert!(reads(&fixture, "a", "late").await);
+    assert!(!reads(&fixture, "b", "late").await);
     let path = format!("{}/late?gracePeriodSeconds=0", core("pods"));
-    world.kit.delete(&path).await.ok();
-    assert!(!reads(&world, "a", "late").await, "the last pod is gone");
-    assert!(reads(&world, "a", "secret-a").await, "others are not");
+    fixture.server.delete(&path).await.ok();
+    assert!(!reads(&fixture, "a", "late").await, "the last pod is gone");
+    assert!(reads(&fixture, "a", "secret-a").await, "others are not");
 }
 
 #[tokio::test]
 async fn rights_are_known_again_after_a_restart() {
-    let mut world = World::new().await;
-    world.kit = world.kit.reopen().await;
-    assert!(reads(&world, "a", "secret-a").await);
-    assert!(!reads(&world, "a", "secret-b").await);
+    let mut fixture = Fixture::new().await;
+    fixture.server = fixture.server.reopen().await;
+    assert!(reads(&fixture, "a", "secret-a").await);
+    assert!(!reads(&fixture, "a", "secret-b").await);
 }

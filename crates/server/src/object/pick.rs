@@ -1,14 +1,14 @@
-//! Picks a few values out of JSON bytes without building the tree around them.
+//! Parses a few values out of JSON bytes without building a tree.
 //!
-//! A restart reads a hundred thousand objects; all it wants of each are its name, labels and the
-//! handful of fields that selectors may ask for.
+//! At start the server reads up to a hundred thousand objects, and needs the name, the labels and the
+//! selectable fields of each.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// The values at `paths` (dotted), null where there is none.
+/// The values at `paths` (dotted), null for absent ones.
 pub(super) fn pick(json: &[u8], paths: &[&str]) -> serde_json::Result<Vec<Value>> {
     let mut found = vec![Value::Null; paths.len()];
     let wanted: Vec<(usize, &str)> = paths.iter().copied().enumerate().collect();
@@ -22,9 +22,9 @@ pub(super) fn pick(json: &[u8], paths: &[&str]) -> serde_json::Result<Vec<Value>
     Ok(found)
 }
 
-/// One object on the way to the wanted values.
+/// One nested object on the paths to the values.
 struct Level<'a> {
-    /// Index of the result, and the path that is left from here.
+    /// The index of the result, and the rest of the path.
     wanted: Vec<(usize, &'a str)>,
     found: &'a mut Vec<Value>,
 }

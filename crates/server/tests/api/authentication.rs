@@ -1,12 +1,11 @@
-//! Who a request comes from: tokens of service accounts and their lives, bootstrap tokens, reviews, and
-//! acting as somebody else.
+//! Authentication: tokens of service accounts, bootstrap tokens, reviews, and impersonation.
 
 use bytes::Bytes;
 use http::{Method, Request};
 use kennel_server::request::{Caller, User};
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Kit, NODES, PODS, node, request};
+use crate::fixture::{Answer, NODES, PODS, TestServer, node, request};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -22,15 +21,15 @@ fn with(mut request: Request<Bytes>, headers: &[(&'static str, &str)]) -> Reques
     request
 }
 
-/// Who the server says that one is who shows this token and nothing else.
-async fn whoami(kit: &Kit, token: &str) -> Answer {
+/// The user that the server finds for a request with this token.
+async fn whoami(server: &TestServer, token: &str) -> Answer {
     let bearer = format!("Bearer {token}");
     let asked = request(Method::POST, WHOAMI, Some(&json!({})));
     let asked = with(asked, &[("authorization", &bearer)]);
-    kit.send_as(asked, Caller::default()).await
+    server.send_as(asked, Caller::default()).await
 }
 
-/// The user that a token proves. Nobody has rights here, so the refusal is what names the user.
+/// The user that a token authenticates. The user has no rights, so the refusal names it.
 #[track_caller]
 fn named(answer: &Answer) -> String {
     let message = match answer.code {
@@ -42,20 +41,20 @@ fn named(answer: &Answer) -> String {
     format!("\"{}\"", name.split("\\\"").next().unwrap())
 }
 
-async fn token_of(kit: &Kit, account: &str, spec: &Value) -> String {
+async fn token_of(server: &TestServer, account: &str, spec: &Value) -> String {
     let path = format!("{ACCOUNTS}/{account}/token");
-    let made = kit.post(&path, &json!({"spec": spec})).await.is(201);
+    let made = server.post(&path, &json!({"spec": spec})).await.is(201);
     made["status"]["token"].as_str().unwrap().to_owned()
 }
 
-async fn review(kit: &Kit, token: &str, audiences: &[&str]) -> Value {
+async fn review(server: &TestServer, token: &str, audiences: &[&str]) -> Value {
     let review = json!({"spec": {"token": token, "audiences": audiences}});
-    kit.post(REVIEWS, &review).await.is(201)["status"].clone()
+    server.post(REVIEWS, &review).await.is(201)["status"].clone()
 }
 
-async fn account(kit: &Kit, name: &str) -> Value {
+async fn account(server: &TestServer, name: &str) -> Value {
     let account = json!({"metadata": {"name": name}});
-    kit.post(ACCOUNTS, &account).await.is(201)
+    server.post(ACCOUNTS, &account).await.is(201)
 }
 
 fn bound_to(kind: &str, object: &Value) -> Value {
@@ -67,14 +66,14 @@ fn bound_to(kind: &str, object: &Value) -> Value {
 
 #[tokio::test]
 async fn a_token_proves_its_account_until_that_goes() {
-    let kit = Kit::new().await;
-    let made = account(&kit, "a").await;
-    let token = token_of(&kit, "a", &json!({})).await;
+    let server = TestServer::new().await;
+    let made = account(&server, "a").await;
+    let token = token_of(&server, "a", &json!({})).await;
     assert_eq!(
-        named(&whoami(&kit, &token).await),
+        named(&whoami(&server, &token).await),
         "\"system:serviceaccount:default:a\""
     );
-    let status = review(&kit, &token, &[]).await;
+    let status = review(&server, &token, &[]).await;
     assert_eq!(status["authenticated"], true);
     assert_eq!(status["audiences"], json!([API]));
     let user = &status["user"];
@@ -90,38 +89,38 @@ async fn a_token_proves_its_account_until_that_goes() {
     );
     let id = &user["extra"]["authentication.kubernetes.io/credential-id"][0];
     assert!(id.as_str().unwrap().starts_with("JTI="), "{id}");
-    kit.delete(&format!("{ACCOUNTS}/a")).await.ok();
-    whoami(&kit, &token)
+    server.delete(&format!("{ACCOUNTS}/a")).await.ok();
+    whoami(&server, &token)
         .await
         .says(401, "Unauthorized", "Unauthorized");
-    let gone = review(&kit, &token, &[]).await;
+    let gone = review(&server, &token, &[]).await;
     assert_eq!(gone["authenticated"], Value::Null);
     assert_eq!(
         gone["error"],
         "[invalid bearer token, serviceaccounts \"a\" not found]"
     );
-    // Another account of the same name is another account.
-    account(&kit, "a").await;
-    whoami(&kit, &token).await.fails(401, "Unauthorized");
-    let other = review(&kit, &token, &[]).await["error"].to_string();
+    // A recreated account of the same name has another uid.
+    account(&server, "a").await;
+    whoami(&server, &token).await.fails(401, "Unauthorized");
+    let other = review(&server, &token, &[]).await["error"].to_string();
     assert!(other.contains("does not match claim"), "{other}");
 }
 
 #[tokio::test]
 async fn a_token_lives_no_longer_than_what_it_is_bound_to() {
-    let kit = Kit::new().await;
-    let machine = kit.post(NODES, &node("n")).await.is(201);
-    let pod = kit.pod("p", "n").await;
+    let server = TestServer::new().await;
+    let machine = server.post(NODES, &node("n")).await.is(201);
+    let pod = server.pod("p", "n").await;
     let secret = json!({"metadata": {"name": "s"}});
-    let secret = kit.post(SECRETS, &secret).await.is(201);
+    let secret = server.post(SECRETS, &secret).await.is(201);
     let now = json!({"gracePeriodSeconds": 0});
     for (kind, object, path) in [
         ("Pod", &pod, format!("{PODS}/p")),
         ("Secret", &secret, format!("{SECRETS}/s")),
         ("Node", &machine, format!("{NODES}/n")),
     ] {
-        let token = token_of(&kit, "default", &bound_to(kind, object)).await;
-        let user = review(&kit, &token, &[]).await["user"].clone();
+        let token = token_of(&server, "default", &bound_to(kind, object)).await;
+        let user = review(&server, &token, &[]).await["user"].clone();
         let extra =
             |what: &str| user["extra"][format!("authentication.kubernetes.io/{what}")][0].clone();
         if kind == "Pod" {
@@ -132,11 +131,11 @@ async fn a_token_lives_no_longer_than_what_it_is_bound_to() {
             assert_eq!(extra("node-name"), "n", "{kind}");
             assert_eq!(extra("node-uid"), machine["metadata"]["uid"], "{kind}");
         }
-        named(&whoami(&kit, &token).await);
-        kit.delete_with(&path, &now).await.ok();
-        whoami(&kit, &token).await.fails(401, "Unauthorized");
+        named(&whoami(&server, &token).await);
+        server.delete_with(&path, &now).await.ok();
+        whoami(&server, &token).await.fails(401, "Unauthorized");
         assert_eq!(
-            review(&kit, &token, &[]).await["error"],
+            review(&server, &token, &[]).await["error"],
             "[invalid bearer token, service account token has been invalidated]",
             "{kind}"
         );
@@ -145,13 +144,13 @@ async fn a_token_lives_no_longer_than_what_it_is_bound_to() {
 
 #[tokio::test]
 async fn a_pod_on_its_way_out_keeps_its_token() {
-    let kit = Kit::new().await;
-    let pod = kit.pod("p", "n").await;
-    let token = token_of(&kit, "default", &bound_to("Pod", &pod)).await;
-    kit.delete(&format!("{PODS}/p")).await.ok();
-    named(&whoami(&kit, &token).await);
-    // The node has not been there when the token was made: its name is all that is known.
-    let user = review(&kit, &token, &[]).await["user"].clone();
+    let server = TestServer::new().await;
+    let pod = server.pod("p", "n").await;
+    let token = token_of(&server, "default", &bound_to("Pod", &pod)).await;
+    server.delete(&format!("{PODS}/p")).await.ok();
+    named(&whoami(&server, &token).await);
+    // The node did not exist when the token was signed, so the token has only its name.
+    let user = review(&server, &token, &[]).await["user"].clone();
     let extra = &user["extra"];
     assert_eq!(extra["authentication.kubernetes.io/node-name"][0], "n");
     assert_eq!(extra["authentication.kubernetes.io/node-uid"], Value::Null);
@@ -159,29 +158,29 @@ async fn a_pod_on_its_way_out_keeps_its_token() {
 
 #[tokio::test]
 async fn a_token_is_good_for_its_audience_alone() {
-    let kit = Kit::new().await;
-    let token = token_of(&kit, "default", &json!({"audiences": ["vault", "bank"]})).await;
-    whoami(&kit, &token).await.fails(401, "Unauthorized");
-    let status = review(&kit, &token, &["bank", "shop"]).await;
+    let server = TestServer::new().await;
+    let token = token_of(&server, "default", &json!({"audiences": ["vault", "bank"]})).await;
+    whoami(&server, &token).await.fails(401, "Unauthorized");
+    let status = review(&server, &token, &["bank", "shop"]).await;
     assert_eq!(status["authenticated"], true);
     assert_eq!(status["audiences"], json!(["bank"]));
     assert_eq!(
-        review(&kit, &token, &["shop"]).await["error"],
+        review(&server, &token, &["shop"]).await["error"],
         "[invalid bearer token, token audiences [\"vault\" \"bank\"] is invalid for the target \
          audiences [\"shop\"]]"
     );
     assert_eq!(
-        review(&kit, &token, &[]).await["authenticated"],
+        review(&server, &token, &[]).await["authenticated"],
         Value::Null
     );
 }
 
 #[tokio::test]
 async fn tokens_are_asked_for_in_order() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let path = format!("{ACCOUNTS}/default/token");
     let check = async |body: Value, code: u16, reason: &str, message: &str| {
-        kit.post(&path, &body).await.says(code, reason, message);
+        server.post(&path, &body).await.says(code, reason, message);
     };
     let spec = |spec: Value| json!({"spec": spec});
     check(
@@ -224,10 +223,10 @@ async fn tokens_are_asked_for_in_order() {
         "nodes \"none\" not found",
     )
     .await;
-    account(&kit, "other").await;
-    let pod = kit.pod("p", "").await;
+    account(&server, "other").await;
+    let pod = server.pod("p", "").await;
     let path = format!("{ACCOUNTS}/other/token");
-    kit.post(&path, &spec(bound_to("Pod", &pod))).await.says(
+    server.post(&path, &spec(bound_to("Pod", &pod))).await.says(
         400,
         "BadRequest",
         "cannot bind token for serviceaccount \"other\" to pod running with different \
@@ -237,11 +236,11 @@ async fn tokens_are_asked_for_in_order() {
 
 #[tokio::test]
 async fn long_lives_are_shortened() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let path = format!("{ACCOUNTS}/default/token");
     let year = 365 * 24 * 3600;
     let body = json!({"spec": {"expirationSeconds": year + 1}});
-    let answer = kit.post(&path, &body).await;
+    let answer = server.post(&path, &body).await;
     assert_eq!(answer.is(201)["spec"]["expirationSeconds"], year);
     assert_eq!(
         answer.warnings(),
@@ -250,10 +249,10 @@ async fn long_lives_are_shortened() {
 }
 
 #[tokio::test]
-async fn keys_are_told() {
-    let kit = Kit::new().await;
-    let token = token_of(&kit, "default", &json!({})).await;
-    let keys = kit.get("/openid/v1/jwks").await;
+async fn the_signing_keys_are_published() {
+    let server = TestServer::new().await;
+    let token = token_of(&server, "default", &json!({})).await;
+    let keys = server.get("/openid/v1/jwks").await;
     assert_eq!(
         keys.header(http::header::CONTENT_TYPE),
         "application/jwk-set+json"
@@ -262,11 +261,11 @@ async fn keys_are_told() {
     let header = base64_url(header);
     assert_eq!(keys.ok()["keys"][0]["kid"], header["kid"]);
     assert_eq!(keys.ok()["keys"][0]["alg"], header["alg"]);
-    let issuer = kit.get("/.well-known/openid-configuration").await.ok();
+    let issuer = server.get("/.well-known/openid-configuration").await.ok();
     assert_eq!(issuer["issuer"], API);
     assert_eq!(issuer["jwks_uri"], "https://192.0.2.1:6443/openid/v1/jwks");
     let asked = request(Method::GET, "/openid/v1/jwks", None);
-    let stranger = kit.send_as(asked, Caller::default()).await;
+    let stranger = server.send_as(asked, Caller::default()).await;
     stranger.fails(401, "Unauthorized");
 }
 
@@ -293,7 +292,7 @@ fn bootstrap_secret(id: &str, more: &[(&str, &str)]) -> Value {
 
 #[tokio::test]
 async fn bootstrap_tokens_prove_bootstrappers() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let extra = [
         (
             "auth-extra-groups",
@@ -302,8 +301,8 @@ async fn bootstrap_tokens_prove_bootstrappers() {
         ("expiration", "2999-01-01T00:00:00Z"),
     ];
     let secret = bootstrap_secret("abcdef", &extra);
-    kit.post(BOOTSTRAP, &secret).await.is(201);
-    let status = review(&kit, "abcdef.0123456789abcdef", &[]).await;
+    server.post(BOOTSTRAP, &secret).await.is(201);
+    let status = review(&server, "abcdef.0123456789abcdef", &[]).await;
     assert_eq!(
         status["user"],
         json!({"username": "system:bootstrap:abcdef", "groups": [
@@ -311,22 +310,23 @@ async fn bootstrap_tokens_prove_bootstrappers() {
             "system:authenticated",
         ]})
     );
-    let who = whoami(&kit, "abcdef.0123456789abcdef").await;
+    let who = whoami(&server, "abcdef.0123456789abcdef").await;
     assert_eq!(named(&who), "\"system:bootstrap:abcdef\"");
-    whoami(&kit, "abcdef.0123456789abcdee")
+    whoami(&server, "abcdef.0123456789abcdee")
         .await
         .fails(401, "Unauthorized");
-    kit.delete(&format!("{BOOTSTRAP}/bootstrap-token-abcdef"))
+    server
+        .delete(&format!("{BOOTSTRAP}/bootstrap-token-abcdef"))
         .await
         .ok();
-    whoami(&kit, "abcdef.0123456789abcdef")
+    whoami(&server, "abcdef.0123456789abcdef")
         .await
         .fails(401, "Unauthorized");
 }
 
 #[tokio::test]
-async fn bootstrap_tokens_that_are_not_as_they_must_be_prove_nothing() {
-    let kit = Kit::new().await;
+async fn malformed_bootstrap_tokens_do_not_authenticate() {
+    let server = TestServer::new().await;
     for (id, key, value) in [
         ("expire", "expiration", "2020-01-01T00:00:00Z"),
         ("unread", "expiration", "soon"),
@@ -336,42 +336,42 @@ async fn bootstrap_tokens_that_are_not_as_they_must_be_prove_nothing() {
         ("empty0", "token-secret", ""),
     ] {
         let secret = bootstrap_secret(id, &[(key, value)]);
-        kit.post(BOOTSTRAP, &secret).await.is(201);
-        let answer = whoami(&kit, &format!("{id}.0123456789abcdef")).await;
+        server.post(BOOTSTRAP, &secret).await.is(201);
+        let answer = whoami(&server, &format!("{id}.0123456789abcdef")).await;
         assert_eq!(answer.code, 401, "{id}: {}", answer.text());
     }
     let mut secret = bootstrap_secret("opaque", &[]);
     secret["type"] = "Opaque".into();
-    kit.post(BOOTSTRAP, &secret).await.is(201);
-    let answer = whoami(&kit, "opaque.0123456789abcdef").await;
+    server.post(BOOTSTRAP, &secret).await.is(201);
+    let answer = whoami(&server, "opaque.0123456789abcdef").await;
     answer.fails(401, "Unauthorized");
-    // The same secret elsewhere is anybody's.
+    // Bootstrap tokens are secrets of kube-system only.
     let secret = bootstrap_secret("elsewh", &[]);
-    kit.post(SECRETS, &secret).await.is(201);
-    let answer = whoami(&kit, "elsewh.0123456789abcdef").await;
+    server.post(SECRETS, &secret).await.is(201);
+    let answer = whoami(&server, "elsewh.0123456789abcdef").await;
     answer.fails(401, "Unauthorized");
 }
 
 #[tokio::test]
 async fn a_review_needs_a_token() {
-    let kit = Kit::new().await;
-    kit.post(REVIEWS, &json!({"spec": {}})).await.says(
+    let server = TestServer::new().await;
+    server.post(REVIEWS, &json!({"spec": {}})).await.says(
         400,
         "BadRequest",
         "token is required for TokenReview in authentication",
     );
-    let status = review(&kit, "nothing", &[]).await;
+    let status = review(&server, "nothing", &[]).await;
     assert_eq!(status, json!({"user": {}, "error": "invalid bearer token"}));
 }
 
 #[tokio::test]
-async fn one_may_ask_who_one_is() {
-    let kit = Kit::new().await;
+async fn a_self_subject_review_returns_the_user() {
+    let server = TestServer::new().await;
     let mut user = User::master("me");
     user.uid = "42".into();
     user.extra.insert("k".into(), vec!["v".into()]);
     let asked = request(Method::POST, WHOAMI, Some(&json!({})));
-    let review = kit.send_as(asked, user).await.is(201);
+    let review = server.send_as(asked, user).await.is(201);
     assert!(review["metadata"]["creationTimestamp"].is_string());
     assert_eq!(
         review["status"]["userInfo"],
@@ -382,18 +382,18 @@ async fn one_may_ask_who_one_is() {
     );
 }
 
-/// Who a master is after asking to be somebody else.
-async fn acting(kit: &Kit, headers: &[(&'static str, &str)]) -> Answer {
+/// The user that a master impersonates.
+async fn acting(server: &TestServer, headers: &[(&'static str, &str)]) -> Answer {
     let asked = request(Method::POST, WHOAMI, Some(&json!({})));
-    kit.send(with(asked, headers)).await
+    server.send(with(asked, headers)).await
 }
 
 #[tokio::test]
-async fn masters_may_be_anybody() {
-    let kit = Kit::new().await;
+async fn masters_may_impersonate_anybody() {
+    let server = TestServer::new().await;
     let masters = ("impersonate-group", "system:masters");
     let check = async |headers: &[(&'static str, &str)], expected: Value| {
-        let review = acting(&kit, headers).await.is(201);
+        let review = acting(&server, headers).await.is(201);
         assert_eq!(review["status"]["userInfo"], expected, "{headers:?}");
     };
     check(
@@ -417,7 +417,7 @@ async fn masters_may_be_anybody() {
         }),
     )
     .await;
-    acting(&kit, &[("impersonate-group", "a")]).await.says(
+    acting(&server, &[("impersonate-group", "a")]).await.says(
         400,
         "BadRequest",
         "requested [{Group  a    }] without impersonating a user",
@@ -425,13 +425,13 @@ async fn masters_may_be_anybody() {
 }
 
 #[tokio::test]
-async fn who_acts_as_another_has_only_the_rights_of_that_one() {
-    let kit = Kit::new().await;
+async fn an_impersonator_has_only_the_rights_of_the_impersonated_user() {
+    let server = TestServer::new().await;
     let asked = with(
         request(Method::GET, SECRETS, None),
         &[("impersonate-user", "bob")],
     );
-    kit.send(asked).await.says(
+    server.send(asked).await.says(
         403,
         "Forbidden",
         "secrets is forbidden: User \"bob\" cannot list resource \"secrets\" in API group \"\" in \
@@ -440,12 +440,12 @@ async fn who_acts_as_another_has_only_the_rights_of_that_one() {
 }
 
 #[tokio::test]
-async fn others_may_be_nobody_but_themselves() {
-    let kit = Kit::new().await;
+async fn impersonation_needs_the_right_to_it() {
+    let server = TestServer::new().await;
     let check = async |headers: &[(&'static str, &str)], message: &str| {
         let asked = with(request(Method::GET, SECRETS, None), headers);
         let alice = User::authenticated("alice", vec![]);
-        let answer = kit.send_as(asked, alice).await;
+        let answer = server.send_as(asked, alice).await;
         answer.says(403, "Forbidden", message);
     };
     check(
@@ -468,6 +468,6 @@ async fn others_may_be_nobody_but_themselves() {
             ("impersonate-group", "system:masters"),
         ],
     );
-    let answer = kit.send_as(asked, Caller::default()).await;
+    let answer = server.send_as(asked, Caller::default()).await;
     answer.says(401, "Unauthorized", "Unauthorized");
 }

@@ -1,5 +1,5 @@
-//! The identities that Kennel's own parts run under may do what they need, and nothing else: every
-//! resource and verb is tried as each of them.
+//! The users that Kennel's controllers run as have the rights they need and no others: tries every resource
+//! and verb as each of them.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -8,12 +8,12 @@ use kennel_server::request::User;
 use kennel_types::Verb;
 use serde_json::json;
 
-use crate::kit::{Kit, request};
+use crate::fixture::{TestServer, request};
 
 /// What an identity may do: verbs and a resource, with its group unless that is the core one.
 type Rights = &'static [(&'static str, &'static str)];
 
-/// What everybody with credentials may ask, about themselves.
+/// The reviews that every authenticated user may create.
 const ANYBODY: Rights = &[
     ("create", "selfsubjectreviews.authentication.k8s.io"),
     ("create", "selfsubjectaccessreviews.authorization.k8s.io"),
@@ -34,7 +34,7 @@ const DAEMON_SET_CONTROLLER: Rights = &[
     ("create update patch", "events.events.k8s.io"),
 ];
 
-/// Upstream's own, which looks at more than ours does.
+/// Upstream's role, which reads more than Kennel's controller.
 const SCHEDULER: Rights = &[
     ("get list watch", "nodes"),
     ("get list watch", "namespaces"),
@@ -128,7 +128,7 @@ fn collection(group: &str, version: &str, plural: &str, scope: Scope) -> String 
     }
 }
 
-/// Everything that can be asked, of objects that do not exist: what is allowed then changes nothing.
+/// All requests, for objects that do not exist, so that allowed ones change nothing.
 fn attempts() -> Vec<Attempt> {
     let stored = RESOURCES
         .iter()
@@ -194,7 +194,7 @@ fn asking(attempt: &Attempt) -> Request<Bytes> {
 }
 
 async fn check(name: &str, user: User, rights: Rights) {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let rights = || rights.iter().chain(ANYBODY);
     let mut wrong = Vec::new();
     for attempt in attempts() {
@@ -206,7 +206,7 @@ async fn check(name: &str, user: User, rights: Rights) {
         } = &attempt;
         let has =
             |(verbs, of): &(&str, &str)| of == resource && verbs.split(' ').any(|v| v == *verb);
-        let code = kit.code_as(asking(&attempt), user.clone()).await;
+        let code = server.code_as(asking(&attempt), user.clone()).await;
         let allowed = rights().any(has);
         if allowed == (code == 403) {
             let should = if allowed { "may" } else { "may not" };

@@ -1,12 +1,12 @@
-//! What a node may not do with its own things, in upstream's words.
+//! What a node may not do with its own objects, with upstream's wording.
 
 use serde_json::{Value, json};
 
-use super::world::{LEASES, REQUESTS, World, core, event, lease, mirror, signing};
+use super::fixture::{Fixture, LEASES, REQUESTS, core, event, lease, mirror, signing};
 
-/// A request of node `a`, and what it is told.
-async fn check(world: &World, method: &str, path: &str, body: &Value, words: &str) {
-    let answer = world.send("a", method, path, Some(body)).await;
+/// A request of node `a`, and the expected refusal.
+async fn check(fixture: &Fixture, method: &str, path: &str, body: &Value, words: &str) {
+    let answer = fixture.send("a", method, path, Some(body)).await;
     let status = answer.fails(403, "Forbidden");
     let message = status["message"].as_str().unwrap();
     let (_, why) = message.split_once(" is forbidden: ").expect(message);
@@ -14,8 +14,8 @@ async fn check(world: &World, method: &str, path: &str, body: &Value, words: &st
 }
 
 #[tokio::test]
-async fn a_node_does_not_steer_pods_to_itself() {
-    let world = World::new().await;
+async fn a_node_cannot_attract_pods() {
+    let fixture = Fixture::new().await;
     let own = "/api/v1/nodes/a";
     let label = |key: &str| json!({"metadata": {"labels": {key: "x"}}});
     for path in [own, "/api/v1/nodes/a/status"] {
@@ -25,35 +25,39 @@ async fn a_node_does_not_steer_pods_to_itself() {
             "k8s.io/x",
         ] {
             let words = format!("is not allowed to modify labels: {key}");
-            check(&world, "PATCH", path, &label(key), &words).await;
+            check(&fixture, "PATCH", path, &label(key), &words).await;
         }
         let taints = json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}});
         let words = "node \"a\" is not allowed to modify taints";
-        check(&world, "PATCH", path, &taints, words).await;
+        check(&fixture, "PATCH", path, &taints, words).await;
         let owners = json!({"metadata": {"ownerReferences": [
             {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "u"}]}});
         let words = "node \"a\" is not allowed to modify ownerReferences";
-        check(&world, "PATCH", path, &owners, words).await;
+        check(&fixture, "PATCH", path, &owners, words).await;
     }
-    // What others have put there, it does not take away.
+    // It may not remove labels that others have set.
     let marked = label("node-restriction.kubernetes.io/pci");
-    world.kit.patch(crate::kit::MERGE, own, &marked).await.ok();
+    fixture
+        .server
+        .patch(crate::fixture::MERGE, own, &marked)
+        .await
+        .ok();
     let none = json!({"metadata": {"labels": {"node-restriction.kubernetes.io/pci": null}}});
     let words = "is not allowed to modify labels: node-restriction.kubernetes.io/pci";
-    check(&world, "PATCH", own, &none, words).await;
+    check(&fixture, "PATCH", own, &none, words).await;
     let fine = json!({"metadata": {"labels": {"node.kubernetes.io/x": "y"}}});
-    world.send("a", "PATCH", own, Some(&fine)).await.ok();
+    fixture.send("a", "PATCH", own, Some(&fine)).await.ok();
 }
 
 #[tokio::test]
 async fn a_node_registers_only_itself_and_without_protected_labels() {
-    let world = World::new().await;
-    world.kit.delete("/api/v1/nodes/a").await.ok();
+    let fixture = Fixture::new().await;
+    fixture.server.delete("/api/v1/nodes/a").await.ok();
     let node = json!({"metadata": {"name": "a", "labels": {
         "node-role.kubernetes.io/control-plane": "", "kubernetes.io/os": "linux",
         "example.node-restriction.kubernetes.io/x": "y"}}});
     check(
-        &world,
+        &fixture,
         "POST",
         "/api/v1/nodes",
         &node,
@@ -63,11 +67,11 @@ async fn a_node_registers_only_itself_and_without_protected_labels() {
     .await;
     let other = json!({"metadata": {"name": "z"}});
     let words = "node \"a\" is not allowed to modify node \"z\"";
-    check(&world, "POST", "/api/v1/nodes", &other, words).await;
+    check(&fixture, "POST", "/api/v1/nodes", &other, words).await;
     let label = json!({"metadata": {"labels": {"x": "y"}}});
     let words = "node \"a\" is not allowed to modify node \"b\"";
-    check(&world, "PATCH", "/api/v1/nodes/b", &label, words).await;
-    check(&world, "PATCH", "/api/v1/nodes/b/status", &label, words).await;
+    check(&fixture, "PATCH", "/api/v1/nodes/b", &label, words).await;
+    check(&fixture, "PATCH", "/api/v1/nodes/b/status", &label, words).await;
 }
 
 /// A mirror pod with one thing changed.
@@ -79,8 +83,8 @@ fn changed(uid: &Value, change: impl FnOnce(&mut Value)) -> Value {
 
 #[tokio::test]
 async fn mirror_pods_are_for_itself_and_name_nothing() {
-    let world = World::new().await;
-    let uid = world.kit.get("/api/v1/nodes/a").await.ok()["metadata"]["uid"].clone();
+    let fixture = Fixture::new().await;
+    let uid = fixture.server.get("/api/v1/nodes/a").await.ok()["metadata"]["uid"].clone();
     let owner = |field: &'static str, value: Value| {
         changed(&uid, |pod| {
             pod["metadata"]["ownerReferences"][0][field] = value;
@@ -136,38 +140,45 @@ async fn mirror_pods_are_for_itself_and_name_nothing() {
             references("serviceaccounts (via projected volumes)"),
         ),
     ] {
-        check(&world, "POST", &core("pods"), &pod, &words).await;
+        check(&fixture, "POST", &core("pods"), &pod, &words).await;
     }
 }
 
 #[tokio::test]
 async fn pods_of_others_are_left_alone() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let pod = format!("{}/pod-b", core("pods"));
     let running = json!({"status": {"phase": "Running"}});
     let words = "node \"a\" can only update pod status for pods with spec.nodeName set to itself";
-    check(&world, "PATCH", &format!("{pod}/status"), &running, words).await;
+    check(&fixture, "PATCH", &format!("{pod}/status"), &running, words).await;
     let words = "node \"a\" can only delete pods with spec.nodeName set to itself";
-    check(&world, "DELETE", &pod, &json!({}), words).await;
+    check(&fixture, "DELETE", &pod, &json!({}), words).await;
     let words = "node a can only evict pods with spec.nodeName set to itself";
     let eviction = json!({"metadata": {"name": "pod-b"}});
-    check(&world, "POST", &format!("{pod}/eviction"), &eviction, words).await;
+    check(
+        &fixture,
+        "POST",
+        &format!("{pod}/eviction"),
+        &eviction,
+        words,
+    )
+    .await;
     let label = json!({"metadata": {"labels": {"app": "another"}}});
     let words = "node \"a\" cannot update labels through pod status";
     let own = format!("{}/pod-a/status", core("pods"));
-    check(&world, "PATCH", &own, &label, words).await;
+    check(&fixture, "PATCH", &own, &label, words).await;
 }
 
 #[tokio::test]
 async fn tokens_are_for_its_own_pods() {
-    let world = World::new().await;
-    let kit = &world.kit;
+    let fixture = Fixture::new().await;
+    let server = &fixture.server;
     // A pod of the same account on the other node.
-    let mut twin = super::world::pod("a");
+    let mut twin = super::fixture::pod("a");
     twin["metadata"]["name"] = "twin".into();
     twin["spec"]["nodeName"] = "b".into();
-    let twin = kit.post(&core("pods"), &twin).await.is(201);
-    let own = kit.get(&format!("{}/pod-a", core("pods"))).await.ok();
+    let twin = server.post(&core("pods"), &twin).await.is(201);
+    let own = server.get(&format!("{}/pod-a", core("pods"))).await.ok();
     let path = format!("{}/account-a/token", core("serviceaccounts"));
     let ask = |kind: &str, name: &str, uid: &Value| json!({"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}}});
     let (own_uid, twin_uid) = (&own["metadata"]["uid"], &twin["metadata"]["uid"]);
@@ -189,35 +200,35 @@ async fn tokens_are_for_its_own_pods() {
             "node requested token bound to a pod scheduled on a different node",
         ),
     ] {
-        check(&world, "POST", &path, &request, words).await;
+        check(&fixture, "POST", &path, &request, words).await;
     }
     let fine = ask("Pod", "pod-a", own_uid);
-    world.send("a", "POST", &path, Some(&fine)).await.is(201);
+    fixture.send("a", "POST", &path, Some(&fine)).await.is(201);
     let mut elsewhere = fine.clone();
     elsewhere["spec"]["audiences"] = json!(["vault"]);
     let words = "audience \"vault\" not found in pod spec volume, system:node:a is not authorized to \
                  request tokens for this audience";
-    check(&world, "POST", &path, &elsewhere, words).await;
+    check(&fixture, "POST", &path, &elsewhere, words).await;
     elsewhere["spec"]["audiences"] = json!(["vault", "bank"]);
     let words = "node may only request 0 or 1 audiences";
-    check(&world, "POST", &path, &elsewhere, words).await;
+    check(&fixture, "POST", &path, &elsewhere, words).await;
 }
 
 #[tokio::test]
 async fn what_it_creates_has_its_own_name() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let words = "can only access node lease with the same name as the requesting node";
-    check(&world, "POST", LEASES, &lease("z"), words).await;
+    check(&fixture, "POST", LEASES, &lease("z"), words).await;
     let words = "can only create a node CSR with CN=system:node:a";
-    check(&world, "POST", REQUESTS, &signing("z"), words).await;
+    check(&fixture, "POST", REQUESTS, &signing("z"), words).await;
     let words =
         "node \"a\" can only write events with source.host or reportingInstance set to itself";
-    check(&world, "POST", &core("events"), &event("z"), words).await;
+    check(&fixture, "POST", &core("events"), &event("z"), words).await;
 }
 
 #[tokio::test]
 async fn refusals_say_why() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let says = |why: &str, what: &str| {
         format!("User \"system:node:a\" cannot {what} in the namespace \"default\": {why}")
     };
@@ -226,10 +237,10 @@ async fn refusals_say_why() {
         "no relationship found between node 'a' and this object",
         "get resource \"secrets\" in API group \"\"",
     );
-    check(&world, "GET", &secret, &json!({}), &words).await;
+    check(&fixture, "GET", &secret, &json!({}), &words).await;
     let words = says(
         "can only list/watch pods with spec.nodeName field selector",
         "list resource \"pods\" in API group \"\"",
     );
-    check(&world, "GET", &core("pods"), &json!({}), &words).await;
+    check(&fixture, "GET", &core("pods"), &json!({}), &words).await;
 }

@@ -1,24 +1,24 @@
-//! Logs: what is asked of the agent, what comes back, and every reason why nothing does.
+//! `pods/log`: the request to the agent, the answer, and errors.
 
 use http::{Method, header};
 use http_body_util::BodyExt as _;
 use kennel_server::request::User;
 use serde_json::json;
 
-use super::world::World;
-use crate::kit::{PODS, request};
+use super::fixture::Fixture;
+use crate::fixture::{PODS, request};
 
 #[tokio::test]
 async fn the_agent_is_asked_and_its_text_comes_back() {
-    let mut world = World::new().await;
-    let answer = world
+    let mut fixture = Fixture::new().await;
+    let answer = fixture
         .get(&format!("{PODS}/one/log?tailLines=5&timestamps=true"))
         .await;
     assert_eq!(answer.code, 200, "{}", answer.text());
     assert_eq!(answer.header(header::CONTENT_TYPE), "text/plain");
     let target = "/containerLogs/default/one/c?timestamps=true&tailLines=5";
     assert_eq!(answer.text(), format!("you asked for {target}\n"));
-    let seen = world.agent.seen.recv().await.unwrap();
+    let seen = fixture.agent.seen.recv().await.unwrap();
     assert_eq!(seen.user, "kube-apiserver-kubelet-client");
     assert!(
         seen.head.starts_with(&format!("GET {target} HTTP/1.1\r\n")),
@@ -28,9 +28,9 @@ async fn the_agent_is_asked_and_its_text_comes_back() {
 
 #[tokio::test]
 async fn a_log_is_followed_line_by_line() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let request = request(Method::GET, &format!("{PODS}/one/log?follow=true"), None);
-    let (parts, mut body) = world.open(request, User::master("tester")).await;
+    let (parts, mut body) = fixture.open(request, User::master("tester")).await;
     assert_eq!(parts.status, 200);
     let mut next = async || {
         let frame = tokio::time::timeout(super::client::PATIENCE, body.frame()).await;
@@ -38,26 +38,26 @@ async fn a_log_is_followed_line_by_line() {
         Some(frame.unwrap().into_data().unwrap())
     };
     assert_eq!(next().await.unwrap(), "first\n");
-    world.agent.goes_on.send(true).unwrap();
+    fixture.agent.goes_on.send(true).unwrap();
     assert_eq!(next().await.unwrap(), "second\n");
     assert_eq!(next().await, None);
 }
 
 #[tokio::test]
 async fn a_stopping_server_ends_the_logs_that_are_followed() {
-    let world = World::new().await;
-    let mut client = world.client().await;
+    let fixture = Fixture::new().await;
+    let mut client = fixture.client().await;
     client
         .ask(&format!("GET {PODS}/one/log?follow=true"), &[])
         .await;
     client.until("first\n").await;
-    world.server.stop().await;
+    fixture.server.stop().await;
     client.rest().await;
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_request_is_said_in_upstreams_words() {
-    let world = World::new().await;
+async fn invalid_log_requests_get_upstreams_errors() {
+    let fixture = Fixture::new().await;
     let choice = "a container name must be specified for pod p, choose one of: [c refused unknown]";
     for (asked, code, reason, message) in [
         ("absent/log", 404, "NotFound", "pods \"absent\" not found"),
@@ -94,39 +94,39 @@ async fn what_is_wrong_with_a_request_is_said_in_upstreams_words() {
             "the server could not find the requested resource ( pods/log p)",
         ),
     ] {
-        let answer = world.get(&format!("{PODS}/{asked}")).await;
+        let answer = fixture.get(&format!("{PODS}/{asked}")).await;
         answer.says(code, reason, message);
     }
     let post = request(Method::POST, &format!("{PODS}/p/log"), Some(&json!({})));
-    let refused = world.send(post, User::master("tester")).await;
+    let refused = fixture.send(post, User::master("tester")).await;
     refused.fails(405, "MethodNotAllowed");
 }
 
 #[tokio::test]
-async fn an_agent_that_is_away_is_named_in_the_answer() {
-    let world = World::new().await;
+async fn an_unreachable_agent_is_named_in_the_error() {
+    let fixture = Fixture::new().await;
     // A port that nobody listens on any more.
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
     };
-    world.node("away", port).await;
+    fixture.node("away", port).await;
     let container = json!([{"name": "c", "image": "i:1"}]);
-    world.pod("lost", "away", container.clone()).await;
-    world.pod("nowhere", "gone", container.clone()).await;
-    let status = world.get(&format!("{PODS}/lost/log")).await.is(500);
+    fixture.pod("lost", "away", container.clone()).await;
+    fixture.pod("nowhere", "gone", container.clone()).await;
+    let status = fixture.get(&format!("{PODS}/lost/log")).await.is(500);
     let expected = format!(
         "Get \"https://127.0.0.1:{port}/containerLogs/default/lost/c\": \
          dial tcp 127.0.0.1:{port}: connect: connection refused"
     );
     assert_eq!(status["message"], expected);
     assert_eq!(status.get("reason"), None, "upstream gives none");
-    let answer = world.get(&format!("{PODS}/nowhere/log")).await;
+    let answer = fixture.get(&format!("{PODS}/nowhere/log")).await;
     answer.says(404, "NotFound", "nodes \"gone\" not found");
     // A simulated node has an address, and no agent.
-    world.node("simulated", 0).await;
-    world.pod("dream", "simulated", container).await;
-    let status = world.get(&format!("{PODS}/dream/log")).await.is(500);
+    fixture.node("simulated", 0).await;
+    fixture.pod("dream", "simulated", container).await;
+    let status = fixture.get(&format!("{PODS}/dream/log")).await.is(500);
     let message = status["message"].as_str().unwrap();
     assert!(
         message.starts_with("node simulated has no agent to ask"),
@@ -136,12 +136,15 @@ async fn an_agent_that_is_away_is_named_in_the_answer() {
 
 #[tokio::test]
 async fn an_agent_must_prove_that_it_is_its_nodes() {
-    let mut world = World::with_certificate_for("another").await;
-    let status = world.get(&format!("{PODS}/one/log")).await.is(500);
+    let mut fixture = Fixture::with_certificate_for("another").await;
+    let status = fixture.get(&format!("{PODS}/one/log")).await.is(500);
     let message = status["message"].as_str().unwrap();
     assert!(
         message.contains("tls: failed to verify certificate: x509: "),
         "{message}"
     );
-    assert!(world.agent.seen.try_recv().is_err(), "it was told nothing");
+    assert!(
+        fixture.agent.seen.try_recv().is_err(),
+        "it was told nothing"
+    );
 }

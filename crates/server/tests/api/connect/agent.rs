@@ -1,5 +1,4 @@
-//! An agent that serves what the tests need: TLS with a certificate of the cluster's, clients' certificates
-//! demanded, a few paths answered.
+//! A test agent: TLS with a certificate of the cluster's CA, required client certificates, a few paths.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// What an agent was asked.
+/// A request that the agent received.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// The name in the client's certificate.
@@ -29,7 +28,7 @@ pub(super) struct Seen {
 pub(super) struct Agent {
     pub(super) address: SocketAddr,
     pub(super) seen: mpsc::UnboundedReceiver<Seen>,
-    /// Logs that are followed go on when this is set.
+    /// Followed logs continue when this is set.
     pub(super) goes_on: watch::Sender<bool>,
 }
 
@@ -45,7 +44,7 @@ impl Agent {
             while let Ok((socket, _)) = listener.accept().await {
                 let (acceptor, tell, going_on) = (acceptor.clone(), tell.clone(), going_on.clone());
                 tokio::spawn(async move {
-                    // A server that does not trust us hangs up.
+                    // A client that does not trust the certificate closes the connection.
                     if let Ok(stream) = acceptor.accept(socket).await {
                         answer(stream, tell, going_on).await;
                     }
@@ -125,7 +124,7 @@ async fn answer(
     }
 }
 
-/// Stops speaking HTTP in the way that was asked for, and says again what it hears; a line `bye` ends it.
+/// Upgrades to the requested protocol and echoes; a line `bye` ends it.
 async fn echo(mut stream: TlsStream<TcpStream>, head: &str) {
     let protocol = head.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, MAPS, MERGE, map, version};
+use crate::fixture::{MAPS, MERGE, TestServer, map, version};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -18,10 +18,10 @@ fn columns(table: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_list_as_a_table_has_columns_and_rows() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({"x": "1", "y": "2"})).await;
+    let server = TestServer::new().await;
+    server.map("a", &json!({"x": "1", "y": "2"})).await;
     let path = format!("{MAPS}?fieldSelector=metadata.name%3Da");
-    let answer = kit.get_as(&path, TABLE).await;
+    let answer = server.get_as(&path, TABLE).await;
     let table = answer.ok();
     assert_eq!(
         answer.header(http::header::CONTENT_TYPE),
@@ -49,8 +49,8 @@ async fn a_list_as_a_table_has_columns_and_rows() {
 
 #[tokio::test]
 async fn rows_carry_as_much_of_the_object_as_asked() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({"x": "1"})).await;
+    let server = TestServer::new().await;
+    server.map("a", &json!({"x": "1"})).await;
     for (include, pointer, expected) in [
         ("Object", "/rows/0/object/data/x", Some(json!("1"))),
         (
@@ -60,7 +60,7 @@ async fn rows_carry_as_much_of_the_object_as_asked() {
         ),
         ("None", "/rows/0/object/metadata", None),
     ] {
-        let table = kit
+        let table = server
             .get_as(&format!("{MAPS}/a?includeObject={include}"), TABLE)
             .await
             .ok();
@@ -70,31 +70,35 @@ async fn rows_carry_as_much_of_the_object_as_asked() {
             "{include}: {table}"
         );
     }
-    kit.get_as(&format!("{MAPS}/a?includeObject=Some"), TABLE)
+    server
+        .get_as(&format!("{MAPS}/a?includeObject=Some"), TABLE)
         .await
         .fails(400, "BadRequest");
 }
 
 #[tokio::test]
 async fn the_old_version_of_tables_is_served_on_request() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let accept = "application/json;as=Table;g=meta.k8s.io;v=v1beta1";
     assert_eq!(
-        kit.get_as(MAPS, accept).await.ok()["apiVersion"],
+        server.get_as(MAPS, accept).await.ok()["apiVersion"],
         "meta.k8s.io/v1beta1"
     );
     let accept = "application/json;as=Table;g=meta.k8s.io;v=v7";
-    kit.get_as(MAPS, accept).await.fails(406, "NotAcceptable");
+    server
+        .get_as(MAPS, accept)
+        .await
+        .fails(406, "NotAcceptable");
 }
 
 #[tokio::test]
 async fn pages_of_tables_go_on() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({})).await;
-    let first = kit.get_as(&format!("{MAPS}?limit=1"), TABLE).await.ok();
+    let server = TestServer::new().await;
+    server.map("a", &json!({})).await;
+    let first = server.get_as(&format!("{MAPS}?limit=1"), TABLE).await.ok();
     assert_eq!(first["metadata"]["remainingItemCount"], 1);
     let token = first["metadata"]["continue"].as_str().unwrap();
-    let rest = kit
+    let rest = server
         .get_as(&format!("{MAPS}?limit=1&continue={token}"), TABLE)
         .await
         .ok();
@@ -103,10 +107,10 @@ async fn pages_of_tables_go_on() {
 
 #[tokio::test]
 async fn a_watch_as_a_table_names_its_columns_once() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({})).await;
+    let server = TestServer::new().await;
+    server.map("a", &json!({})).await;
     let path = format!("{MAPS}?fieldSelector=metadata.name%3Da&resourceVersion=0");
-    let mut watch = kit.watch_as(&path, TABLE).await;
+    let mut watch = server.watch_as(&path, TABLE).await;
     let first = watch.next().await.unwrap();
     assert_eq!(
         (&first["type"], &first["object"]["kind"]),
@@ -114,7 +118,7 @@ async fn a_watch_as_a_table_names_its_columns_once() {
     );
     assert_eq!(columns(&first["object"]), ["Name", "Data", "Age"]);
     let patch = json!({"data": {"k": "v"}});
-    let changed = kit.patch(MERGE, &format!("{MAPS}/a"), &patch).await.ok();
+    let changed = server.patch(MERGE, &format!("{MAPS}/a"), &patch).await.ok();
     let next = watch.next().await.unwrap();
     assert_eq!(next["type"], "MODIFIED");
     assert!(
@@ -129,16 +133,16 @@ async fn a_watch_as_a_table_names_its_columns_once() {
 
 #[tokio::test]
 async fn metadata_alone_is_served_for_reads_lists_and_watches() {
-    let kit = Kit::new().await;
-    let made = kit.map("a", &json!({"k": "v"})).await;
+    let server = TestServer::new().await;
+    let made = server.map("a", &json!({"k": "v"})).await;
     let expected = json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": made["metadata"],
     });
     assert_eq!(
-        kit.get_as(&format!("{MAPS}/a"), METADATA).await.ok(),
+        server.get_as(&format!("{MAPS}/a"), METADATA).await.ok(),
         expected
     );
-    let list = kit.get_as(MAPS, METADATA_LIST).await.ok();
+    let list = server.get_as(MAPS, METADATA_LIST).await.ok();
     assert_eq!(
         (&list["kind"], &list["apiVersion"]),
         (
@@ -150,14 +154,14 @@ async fn metadata_alone_is_served_for_reads_lists_and_watches() {
     let path = format!(
         "{MAPS}?fieldSelector=metadata.name%3Da&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     );
-    let mut watch = kit.watch_as(&path, METADATA).await;
+    let mut watch = server.watch_as(&path, METADATA).await;
     assert_eq!(watch.expect("ADDED", "a").await, expected);
     let end = watch.next().await.unwrap();
     assert_eq!(
         (&end["type"], &end["object"]["kind"]),
         (&json!("BOOKMARK"), &json!("PartialObjectMetadata"))
     );
-    kit.delete(&format!("{MAPS}/a")).await.ok();
+    server.delete(&format!("{MAPS}/a")).await.ok();
     let gone = watch.expect("DELETED", "a").await;
     assert_eq!(gone["kind"], "PartialObjectMetadata");
     assert!(version(&gone) > version(&made));
@@ -165,29 +169,29 @@ async fn metadata_alone_is_served_for_reads_lists_and_watches() {
 
 #[tokio::test]
 async fn changes_are_answered_in_the_form_asked_for() {
-    let kit = Kit::new().await;
-    kit.map("a", &json!({})).await;
-    let mut put = crate::kit::request(
+    let server = TestServer::new().await;
+    server.map("a", &json!({})).await;
+    let mut put = crate::fixture::request(
         http::Method::PUT,
         &format!("{MAPS}/a"),
         Some(&map("a", &json!({"k": "v"}))),
     );
     put.headers_mut()
         .insert(http::header::ACCEPT, METADATA.parse().unwrap());
-    let answer = kit.send(put).await.ok();
+    let answer = server.send(put).await.ok();
     assert_eq!(answer["kind"], "PartialObjectMetadata");
 }
 
 #[tokio::test]
 async fn empty_collections_have_tables_too() {
-    let kit = Kit::new().await;
-    let table = kit
+    let server = TestServer::new().await;
+    let table = server
         .get_as("/apis/apps/v1/namespaces/default/deployments", TABLE)
         .await
         .ok();
     assert_eq!(columns(&table)[..2], ["Name", "Ready"]);
     assert!(table["rows"].as_array().unwrap().is_empty());
-    let events = kit
+    let events = server
         .get_as("/apis/events.k8s.io/v1/events", TABLE)
         .await
         .ok();

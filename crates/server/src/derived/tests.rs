@@ -15,7 +15,7 @@ use crate::registry;
 #[derive(Default)]
 struct Copy(BTreeMap<String, Bytes>);
 
-impl Derived for Copy {
+impl View for Copy {
     fn apply(
         &mut self,
         _: &'static Resource,

@@ -1,11 +1,11 @@
-//! Headers, media types, limits, and the paths that are about no resource.
+//! Headers, media types, limits, and paths outside the resource API.
 
 use bytes::Bytes;
 use http::{Method, Request, header};
 use kennel_server::request::User;
 use serde_json::json;
 
-use crate::kit::{Kit, MAPS, NODES, map, request};
+use crate::fixture::{MAPS, NODES, TestServer, map, request};
 
 fn with_type(method: Method, path: &str, kind: &str, body: &str) -> Request<Bytes> {
     let mut request = Request::new(Bytes::from(body.to_owned()));
@@ -18,10 +18,10 @@ fn with_type(method: Method, path: &str, kind: &str, body: &str) -> Request<Byte
 
 #[tokio::test]
 async fn without_content_type_and_accept_everything_is_json() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let mut post = request(Method::POST, MAPS, Some(&map("a", &json!({}))));
     post.headers_mut().clear();
-    let answer = kit.send(post).await;
+    let answer = server.send(post).await;
     assert_eq!(answer.is(201)["kind"], "ConfigMap");
     assert_eq!(answer.header(header::CONTENT_TYPE), "application/json");
     assert_eq!(answer.header(header::CACHE_CONTROL), "no-cache, private");
@@ -29,22 +29,22 @@ async fn without_content_type_and_accept_everything_is_json() {
 
 #[tokio::test]
 async fn json_may_say_its_charset() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let body = map("a", &json!({})).to_string();
     let post = with_type(Method::POST, MAPS, "application/json; charset=utf-8", &body);
-    kit.send(post).await.is(201);
+    server.send(post).await.is(201);
 }
 
 #[tokio::test]
 async fn bodies_in_unknown_formats_are_refused() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for kind in [
         "application/cbor",
         "text/plain",
         "application/merge-patch+json",
     ] {
         let post = with_type(Method::POST, MAPS, kind, "{}");
-        let status = kit.send(post).await.fails(415, "UnsupportedMediaType");
+        let status = server.send(post).await.fails(415, "UnsupportedMediaType");
         let words = status["message"].as_str().unwrap();
         assert!(
             words.starts_with("the body of the request was in an unknown format"),
@@ -54,40 +54,43 @@ async fn bodies_in_unknown_formats_are_refused() {
 }
 
 #[tokio::test]
-async fn answers_nobody_can_read_are_not_given() {
-    let kit = Kit::new().await;
+async fn unacceptable_media_types_get_406() {
+    let server = TestServer::new().await;
     for accept in ["application/cbor", "text/html", "image/png"] {
-        kit.get_as(MAPS, accept).await.fails(406, "NotAcceptable");
+        server
+            .get_as(MAPS, accept)
+            .await
+            .fails(406, "NotAcceptable");
     }
     for accept in [
         "*/*",
         "application/*",
         "application/cbor, application/json;q=0.5",
     ] {
-        kit.get_as(MAPS, accept).await.ok();
+        server.get_as(MAPS, accept).await.ok();
     }
 }
 
 #[tokio::test]
 async fn a_cached_document_is_not_sent_again() {
-    let kit = Kit::new().await;
-    let first = kit.get("/apis/apps/v1").await;
+    let server = TestServer::new().await;
+    let first = server.get("/apis/apps/v1").await;
     let tag = first.header(header::ETAG).to_owned();
     assert!(!tag.is_empty());
     let mut again = request(Method::GET, "/apis/apps/v1", None);
     again
         .headers_mut()
         .insert(header::IF_NONE_MATCH, tag.parse().unwrap());
-    let again = kit.send(again).await;
+    let again = server.send(again).await;
     assert_eq!((again.code, again.body.len()), (304, 0));
     assert_eq!(again.header(header::CONTENT_TYPE), "");
 }
 
 #[tokio::test]
 async fn a_body_above_the_limit_is_refused() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let body = map("a", &json!({"k": "x".repeat(3 * 1024 * 1024)}));
-    let status = kit
+    let status = server
         .post(MAPS, &body)
         .await
         .fails(413, "RequestEntityTooLarge");
@@ -99,53 +102,54 @@ async fn a_body_above_the_limit_is_refused() {
 
 #[tokio::test]
 async fn head_is_get_without_a_body() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for (path, code) in [(MAPS.to_owned(), 200), (format!("{MAPS}/none"), 404)] {
-        let answer = kit.send(request(Method::HEAD, &path, None)).await;
+        let answer = server.send(request(Method::HEAD, &path, None)).await;
         assert_eq!((answer.code, answer.body.len()), (code, 0), "{path}");
         assert_eq!(answer.header(header::CONTENT_TYPE), "application/json");
     }
 }
 
 #[tokio::test]
-async fn people_get_pretty_json() {
-    let kit = Kit::new().await;
+async fn browsers_and_curl_get_indented_json() {
+    let server = TestServer::new().await;
     let path = format!("{NODES}?pretty=true");
     assert!(
-        kit.get("/api/v1/namespaces/default")
+        server
+            .get("/api/v1/namespaces/default")
             .await
             .text()
             .lines()
             .count()
             == 1
     );
-    let shown = kit.get("/api/v1/namespaces/default?pretty=true").await;
+    let shown = server.get("/api/v1/namespaces/default?pretty=true").await;
     assert!(
         shown.text().contains("\n  \"metadata\": {"),
         "{}",
         shown.text()
     );
-    kit.get(&path).await.ok();
+    server.get(&path).await.ok();
 }
 
 #[tokio::test]
 async fn health_and_version_are_for_everybody() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for path in ["/healthz", "/livez", "/readyz", "/readyz/ping"] {
-        let answer = kit
+        let answer = server
             .send_as(request(Method::GET, path, None), User::anonymous())
             .await;
         assert_eq!((answer.code, answer.text()), (200, "ok"), "{path}");
     }
     for path in ["/version", "/version/"] {
-        let answer = kit
+        let answer = server
             .send_as(request(Method::GET, path, None), User::anonymous())
             .await;
         let version = answer.ok()["gitVersion"].as_str().unwrap().to_owned();
         assert!(version.starts_with("v1.36."), "{version}");
     }
     for path in [MAPS, "/apis", "/metrics", "/openapi/v3", "/"] {
-        let answer = kit
+        let answer = server
             .send_as(request(Method::GET, path, None), User::anonymous())
             .await;
         answer.says(401, "Unauthorized", "Unauthorized");
@@ -154,7 +158,7 @@ async fn health_and_version_are_for_everybody() {
 
 #[tokio::test]
 async fn paths_that_name_nothing_are_not_found() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     for path in [
         "/nothing",
         "/api/v2",
@@ -167,14 +171,14 @@ async fn paths_that_name_nothing_are_not_found() {
         "/apis/apps/v1beta1/daemonsets",
     ] {
         let words = "the server could not find the requested resource";
-        let status = kit.get(path).await.says(404, "NotFound", words);
+        let status = server.get(path).await.says(404, "NotFound", words);
         assert_eq!(status["details"], json!({}), "{path}");
     }
 }
 
 #[tokio::test]
 async fn methods_that_do_not_fit_the_path_are_refused() {
-    let kit = Kit::new().await;
+    let server = TestServer::new().await;
     let body = map("a", &json!({}));
     let cases = [
         (Method::POST, "/api/v1/configmaps"),
@@ -190,12 +194,15 @@ async fn methods_that_do_not_fit_the_path_are_refused() {
         (Method::OPTIONS, MAPS),
     ];
     for (method, path) in cases {
-        let answer = kit.send(request(method.clone(), path, Some(&body))).await;
+        let answer = server
+            .send(request(method.clone(), path, Some(&body)))
+            .await;
         assert_eq!(answer.code, 405, "{method} {path}: {}", answer.text());
         answer.fails(405, "MethodNotAllowed");
     }
     let words = "deletecollection is not supported on resources of kind \"namespaces\"";
-    kit.delete("/api/v1/namespaces")
+    server
+        .delete("/api/v1/namespaces")
         .await
         .says(405, "MethodNotAllowed", words);
 }

@@ -1,11 +1,11 @@
-//! Shells and tunnels: bytes both ways, whatever they mean; who may have them, and what is noted of them.
+//! `exec`, `attach` and `portforward`: relaying, authorisation, audit.
 
 use http::Method;
 use kennel_server::request::User;
 use serde_json::{Value, json};
 
-use super::world::World;
-use crate::kit::{PODS, request};
+use super::fixture::Fixture;
+use crate::fixture::{PODS, request};
 
 const SPDY: [&str; 4] = [
     "Connection: Upgrade",
@@ -22,8 +22,8 @@ const WEB_SOCKET: [&str; 5] = [
 ];
 
 async fn check_echo(method: &str, headers: &[&str], target: &str, expected: &str) {
-    let mut world = World::new().await;
-    let mut client = world.client().await;
+    let mut fixture = Fixture::new().await;
+    let mut client = fixture.client().await;
     client
         .ask(&format!("{method} {PODS}/{target}"), headers)
         .await;
@@ -43,7 +43,7 @@ async fn check_echo(method: &str, headers: &[&str], target: &str, expected: &str
         assert_eq!(client.until("\n").await, words);
     }
     assert_eq!(client.rest().await, "", "the agent has ended it");
-    let seen = world.agent.seen.recv().await.unwrap();
+    let seen = fixture.agent.seen.recv().await.unwrap();
     let line = format!("{method} {expected} HTTP/1.1\r\n");
     assert!(seen.head.starts_with(&line), "{seen:?}");
     let head = seen.head.to_lowercase();
@@ -58,21 +58,21 @@ async fn check_echo(method: &str, headers: &[&str], target: &str, expected: &str
 }
 
 #[tokio::test]
-async fn a_shell_speaks_spdy() {
+async fn exec_over_spdy() {
     let target = "one/exec?command=ls&command=-l&stdin=true&stdout=true&tty=true";
     let expected = "/exec/default/one/c?input=1&output=1&tty=1&command=ls&command=-l";
     check_echo("POST", &SPDY[..3], target, expected).await;
 }
 
 #[tokio::test]
-async fn a_shell_speaks_through_a_web_socket() {
+async fn exec_over_websocket() {
     let target = "p/exec?container=c&command=sh&stderr=true";
     let expected = "/exec/default/p/c?error=1&command=sh";
     check_echo("GET", &WEB_SOCKET, target, expected).await;
 }
 
 #[tokio::test]
-async fn attaching_and_forwarding_go_the_same_way() {
+async fn attach_and_port_forward() {
     check_echo(
         "POST",
         &SPDY[..3],
@@ -85,15 +85,15 @@ async fn attaching_and_forwarding_go_the_same_way() {
 }
 
 #[tokio::test]
-async fn what_proves_a_client_to_us_is_not_shown_to_agents() {
-    let mut world = World::new().await;
-    let mut client = world.client().await;
-    // The certificate decides; the token is merely carried along.
+async fn client_credentials_are_not_forwarded_to_agents() {
+    let mut fixture = Fixture::new().await;
+    let mut client = fixture.client().await;
+    // The certificate authenticates; the token is only carried along.
     client
         .ask(&format!("POST {PODS}/one/exec?command=refuse"), &SPDY)
         .await;
     client.until("\r\n\r\n").await;
-    let seen = world.agent.seen.recv().await.unwrap();
+    let seen = fixture.agent.seen.recv().await.unwrap();
     assert!(
         !seen.head.to_lowercase().contains("authorization"),
         "{seen:?}"
@@ -101,9 +101,9 @@ async fn what_proves_a_client_to_us_is_not_shown_to_agents() {
 }
 
 #[tokio::test]
-async fn an_agents_refusal_comes_back_as_it_is() {
-    let world = World::new().await;
-    let mut client = world.client().await;
+async fn an_agents_refusal_is_forwarded() {
+    let fixture = Fixture::new().await;
+    let mut client = fixture.client().await;
     let headers = ["Connection: Upgrade", "Upgrade: SPDY/3.1"];
     client
         .ask(&format!("POST {PODS}/one/exec?command=refuse"), &headers)
@@ -119,21 +119,21 @@ async fn an_agents_refusal_comes_back_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_stopping_server_ends_shells() {
-    let world = World::new().await;
-    let mut client = world.client().await;
+async fn a_stopping_server_ends_exec_sessions() {
+    let fixture = Fixture::new().await;
+    let mut client = fixture.client().await;
     client
         .ask(&format!("POST {PODS}/one/exec?command=sh"), &SPDY[..3])
         .await;
     client.until("hello from the agent\n").await;
-    let stopping = tokio::time::timeout(super::client::PATIENCE, world.server.stop());
+    let stopping = tokio::time::timeout(super::client::PATIENCE, fixture.server.stop());
     stopping.await.expect("it does not wait for the shell");
     assert_eq!(client.rest().await, "");
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_request_is_said() {
-    let world = World::new().await;
+async fn invalid_stream_requests_are_refused() {
+    let fixture = Fixture::new().await;
     for (asked, code, reason, message) in [
         ("absent/exec", 404, "NotFound", "pods \"absent\" not found"),
         (
@@ -156,13 +156,13 @@ async fn what_is_wrong_with_a_request_is_said() {
         ),
         ("one/exec", 400, "BadRequest", "Upgrade request required"),
     ] {
-        let answer = world.get(&format!("{PODS}/{asked}")).await;
+        let answer = fixture.get(&format!("{PODS}/{asked}")).await;
         answer.says(code, reason, message);
     }
-    world.node("away", 1).await;
+    fixture.node("away", 1).await;
     let container = json!([{"name": "c", "image": "i:1"}]);
-    world.pod("lost", "away", container).await;
-    let mut client = world.client().await;
+    fixture.pod("lost", "away", container).await;
+    let mut client = fixture.client().await;
     client
         .ask(&format!("POST {PODS}/lost/exec?command=sh"), &SPDY[..3])
         .await;
@@ -172,8 +172,8 @@ async fn what_is_wrong_with_a_request_is_said() {
 }
 
 #[tokio::test]
-async fn reading_is_not_enough_for_a_shell() {
-    let world = World::new().await;
+async fn exec_needs_the_create_right() {
+    let fixture = Fixture::new().await;
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "reader"},
@@ -189,30 +189,30 @@ async fn reading_is_not_enough_for_a_shell() {
     for (plural, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
         let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}");
         let post = request(Method::POST, &path, Some(&object));
-        world.send(post, User::master("tester")).await.is(201);
+        fixture.send(post, User::master("tester")).await.is(201);
     }
     let jane = || User::authenticated("jane", Vec::new());
     for subresource in ["exec", "attach", "portforward"] {
         let get = request(Method::GET, &format!("{PODS}/one/{subresource}"), None);
-        let status = world.send(get, jane()).await.fails(403, "Forbidden");
+        let status = fixture.send(get, jane()).await.fails(403, "Forbidden");
         let message = status["message"].as_str().unwrap();
         assert!(message.contains("cannot create resource"), "{message}");
     }
     let get = request(Method::GET, &format!("{PODS}/one/log"), None);
-    assert_eq!(world.send(get, jane()).await.code, 200);
+    assert_eq!(fixture.send(get, jane()).await.code, 200);
 }
 
 #[tokio::test]
-async fn shells_leave_a_line_in_the_audit_log() {
-    let world = World::new().await;
-    let mut client = world.client().await;
+async fn exec_sessions_are_audited() {
+    let fixture = Fixture::new().await;
+    let mut client = fixture.client().await;
     client
         .ask(&format!("GET {PODS}/one/exec?command=sh"), &WEB_SOCKET)
         .await;
     client.until("hello from the agent\n").await;
-    world.get(&format!("{PODS}/one/log")).await;
-    world.server.stop().await;
-    let log = std::fs::read_to_string(world.dir.path().join("audit.log")).unwrap();
+    fixture.get(&format!("{PODS}/one/log")).await;
+    fixture.server.stop().await;
+    let log = std::fs::read_to_string(fixture.dir.path().join("audit.log")).unwrap();
     let lines: Vec<Value> = log
         .lines()
         .map(|l| serde_json::from_str(l).unwrap())
