@@ -1,5 +1,4 @@
-//! The tour of the playground, walked through: by itself, by somebody at a terminal, and into a fault.
-//! What the playground makes and takes away has tests of its own.
+//! The tour of the playground: without pauses, with a terminal, and with a step that fails.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -16,7 +15,6 @@ use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 
-/// A playground with a directory of its own.
 fn playground(directory: &TempDir, kubectl: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command
@@ -32,8 +30,8 @@ fn playground(directory: &TempDir, kubectl: &Path, arguments: &[&str]) -> Comman
     command
 }
 
-/// Walks through it without a terminal.
-fn walked(kubectl: &Path, arguments: &[&str]) -> Output {
+/// Runs the tour with --auto.
+fn run_tour(kubectl: &Path, arguments: &[&str]) -> Output {
     let directory = TempDir::new().unwrap();
     let mut command = playground(&directory, kubectl, arguments);
     let output = command.arg("--auto").output().unwrap();
@@ -42,17 +40,17 @@ fn walked(kubectl: &Path, arguments: &[&str]) -> Output {
     output
 }
 
-/// Standard output of a walk that went well.
-fn shown(kubectl: &Path, arguments: &[&str]) -> String {
-    let output = walked(kubectl, arguments);
+/// The stdout of a successful tour.
+fn tour_output(kubectl: &Path, arguments: &[&str]) -> String {
+    let output = run_tour(kubectl, arguments);
     let shown = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{shown}\n{errors}");
     shown
 }
 
-/// Each of these is in the text, after the one before.
-fn in_order(text: &str, parts: &[&str]) {
+/// Asserts that the text contains these parts, in order.
+fn assert_in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {
         let Some((_, after)) = rest.split_once(part) else {
@@ -84,11 +82,11 @@ const COMMANDS: [&str; 18] = [
 ];
 
 #[test]
-fn walks_by_itself_over_three_nodes_that_run_processes() {
-    let shown = shown(&Version::V1_32.path(), &[]);
-    in_order(&shown, &COMMANDS);
+fn the_tour_runs_on_three_nodes_with_processes() {
+    let shown = tour_output(&Version::V1_32.path(), &[]);
+    assert_in_order(&shown, &COMMANDS);
     let logs = "version 1.0 ships the logs of kennel-3";
-    in_order(
+    assert_in_order(
         &shown,
         &[
             "── 6/12  Look into the pods ─",
@@ -96,7 +94,7 @@ fn walks_by_itself_over_three_nodes_that_run_processes() {
             "printenv NODE\nkennel-",
         ],
     );
-    in_order(
+    assert_in_order(
         &shown,
         &["── 8/12  Break it ─", "exec: ship-logs: not found"],
     );
@@ -108,24 +106,24 @@ fn walks_by_itself_over_three_nodes_that_run_processes() {
 }
 
 #[test]
-fn many_simulated_nodes_are_counted_and_an_old_kubectl_does() {
-    let shown = shown(&Version::V1_20.path(), &["--simulate", "20"]);
-    in_order(&shown, &COMMANDS);
-    in_order(&shown, &["Left out: Look into the pods", "5×3.0"]);
-    in_order(&shown, &["node/kennel-14 labeled", "… and 6 lines more"]);
+fn the_tour_runs_on_many_simulated_nodes_with_an_old_kubectl() {
+    let shown = tour_output(&Version::V1_20.path(), &["--simulate", "20"]);
+    assert_in_order(&shown, &COMMANDS);
+    assert_in_order(&shown, &["Left out: Look into the pods", "5×3.0"]);
+    assert_in_order(&shown, &["node/kennel-14 labeled", "… and 6 lines more"]);
 }
 
 #[test]
-fn one_node_is_enough() {
-    let shown = shown(&Version::V1_32.path(), &["--simulate", "1"]);
-    in_order(
+fn the_tour_runs_on_one_node() {
+    let shown = tour_output(&Version::V1_32.path(), &["--simulate", "1"]);
+    assert_in_order(
         &shown,
         &["No pod at all: kennel-1 is the only node", "3.0 fails"],
     );
 }
 
 #[test]
-fn a_step_that_fails_is_named_and_ends_it() {
+fn a_step_that_fails_ends_the_tour_and_is_named() {
     let tools = TempDir::new().unwrap();
     let kubectl = tools.path().join("kubectl");
     let real = Version::V1_32.path();
@@ -135,10 +133,10 @@ fn a_step_that_fails_is_named_and_ends_it() {
     );
     std::fs::write(&kubectl, script).unwrap();
     std::fs::set_permissions(&kubectl, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let output = walked(&kubectl, &["--simulate", "3"]);
+    let output = run_tour(&kubectl, &["--simulate", "3"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
-    in_order(
+    assert_in_order(
         &said,
         &[
             "error: the tour failed",
@@ -178,7 +176,7 @@ impl Terminal {
         let (mut output, text) = (keys.try_clone().unwrap(), Arc::clone(&shown));
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // Reading fails once nobody has the other side any more.
+            // Reading fails when the other side is closed.
             while let Ok(read @ 1..) = output.read(&mut bytes) {
                 let piece = String::from_utf8_lossy(&bytes[..read]).into_owned();
                 text.lock().unwrap().push_str(&piece);
@@ -192,12 +190,12 @@ impl Terminal {
         }
     }
 
-    fn wait_for(&self, words: &str) {
+    fn wait_for(&self, text: &str) {
         eventually(Deadline::seconds(60), || {
             let shown = self.shown.lock().unwrap().clone();
-            let seen = shown.contains(words);
+            let seen = shown.contains(text);
             seen.then_some(())
-                .ok_or(format!("no {words:?} in:\n{shown}"))
+                .ok_or(format!("no {text:?} in:\n{shown}"))
         });
     }
 
@@ -217,14 +215,14 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It has ended, unless the test failed.
-        let _ended = self.child.kill();
+        // It has exited, unless the test failed.
+        let _exited = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
 #[test]
-fn enter_takes_a_step_and_q_leaves_the_tour_but_not_the_playground() {
+fn enter_runs_a_step_and_q_leaves_the_tour_but_keeps_the_playground() {
     let mut terminal = Terminal::open(&["--simulate", "3"]);
     terminal.wait_for("Look around");
     terminal.wait_for("[q] leave the tour");
@@ -244,7 +242,7 @@ fn enter_takes_a_step_and_q_leaves_the_tour_but_not_the_playground() {
 }
 
 #[test]
-fn control_c_in_the_middle_of_a_step_ends_it_at_once() {
+fn control_c_stops_the_tour_in_the_middle_of_a_step() {
     let mut terminal = Terminal::open(&["--simulate", "3"]);
     terminal.press("\n\n\n");
     terminal.wait_for("Tolerate the taint");

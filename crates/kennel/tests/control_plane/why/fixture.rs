@@ -7,8 +7,7 @@ use kennel_testkit::{Answer, Deadline, Kennel, Kubectl, Version, eventually};
 use serde_json::{Value, json};
 
 pub(crate) const KENNEL: &str = env!("CARGO_BIN_EXE_kennel");
-/// For everything that a test waits for.
-const PATIENCE_SECONDS: u64 = 60;
+const TIMEOUT_SECONDS: u64 = 60;
 
 pub(crate) struct Fixture {
     pub(crate) kubectl: Kubectl,
@@ -22,15 +21,15 @@ impl Fixture {
         Self::with("", &["--simulate", "3"])
     }
 
-    /// With a scenario, and told this.
-    pub(crate) fn with(scenario: &str, told: &[&str]) -> Self {
+    /// `kennel up` with a scenario and flags.
+    pub(crate) fn with(scenario: &str, flags: &[&str]) -> Self {
         let file = (!scenario.is_empty()).then(|| {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), scenario).unwrap();
             file
         });
         let mut arguments = vec!["up"];
-        arguments.extend(told);
+        arguments.extend(flags);
         let path = file.as_ref().map(|file| file.path().to_str().unwrap());
         arguments.extend(path.into_iter().flat_map(|path| ["--scenario", path]));
         let kennel = Kennel::start(KENNEL, &arguments);
@@ -41,7 +40,7 @@ impl Fixture {
         }
     }
 
-    /// Applies a DaemonSet `agent` with this in its spec and in its pods' spec.
+    /// Applies [`daemon_set`].
     pub(crate) fn apply(&self, spec: Value, pod: Value) {
         self.kubectl
             .run_with_input(&["apply", "-f", "-"], &daemon_set(spec, pod).to_string())
@@ -52,32 +51,32 @@ impl Fixture {
         why(&self.kennel.kubeconfig(), arguments)
     }
 
-    /// What is said about a node, as soon as it is this verdict for this cause.
+    /// Waits for a verdict with this cause; returns the node's answer.
     pub(crate) fn verdict(&self, node: &str, verdict: &str, cause: &str) -> Value {
         self.verdict_with(node, verdict, cause, "")
     }
 
-    /// As soon as it says this, too.
-    pub(crate) fn verdict_with(&self, node: &str, verdict: &str, cause: &str, said: &str) -> Value {
-        eventually(Deadline::seconds(PATIENCE_SECONDS), || {
+    /// The same, with a message that contains `text`.
+    pub(crate) fn verdict_with(&self, node: &str, verdict: &str, cause: &str, text: &str) -> Value {
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let answer = self.why(&["ds/agent", "-o", "json"]);
             let all: Value = serde_json::from_str(&answer.stdout)
                 .map_err(|error| format!("{error}: {}{}", answer.stdout, answer.stderr))?;
             let mut nodes = all["nodes"].as_array().into_iter().flatten();
             let found = nodes.find(|found| found["node"] == node);
             let found = found.ok_or_else(|| all.to_string())?;
-            let says = found["message"].as_str().is_some_and(|m| m.contains(said));
+            let says = found["message"].as_str().is_some_and(|m| m.contains(text));
             let right = found["verdict"] == verdict && found["cause"] == cause && says;
             right.then(|| found.clone()).ok_or(found.to_string())
         })
     }
 
-    /// The text of the answer, as soon as it is this, with this exit code.
-    pub(crate) fn shows(&self, arguments: &[&str], expected: &str, code: i32) {
-        eventually(Deadline::seconds(PATIENCE_SECONDS), || {
+    /// Waits for this output and exit code.
+    pub(crate) fn wait_for_output(&self, arguments: &[&str], expected: &str, code: i32) {
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let answer = self.why(arguments);
             let shown = format!("{}{}", answer.stdout, answer.stderr);
-            let right = alike(&shown, expected) && answer.code == code;
+            let right = matches(&shown, expected) && answer.code == code;
             right
                 .then_some(())
                 .ok_or(format!("{}\n{shown}", answer.code))
@@ -85,8 +84,8 @@ impl Fixture {
     }
 
     /// Waits until all nodes run it.
-    pub(crate) fn settled(&self) {
-        let answer = eventually(Deadline::seconds(PATIENCE_SECONDS), || {
+    pub(crate) fn wait_until_ok(&self) {
+        let answer = eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let answer = self.why(&["ds/agent"]);
             let good = answer.code == 0;
             good.then_some(answer.stdout.clone()).ok_or(answer.stdout)
@@ -95,8 +94,8 @@ impl Fixture {
     }
 }
 
-/// Are they the same, with `[..]` for anything within a line?
-pub(crate) fn alike(shown: &str, expected: &str) -> bool {
+/// Compares texts; `[..]` in `expected` matches anything within a line.
+pub(crate) fn matches(shown: &str, expected: &str) -> bool {
     let (shown, expected) = (shown.trim().lines(), expected.trim().lines());
     let same = |(shown, expected): (&str, &str)| {
         let mut parts = expected.split("[..]");
@@ -135,7 +134,7 @@ pub(crate) fn answer(command: &mut Command) -> Answer {
     }
 }
 
-/// A DaemonSet `agent` with this in its spec and in its pods' spec.
+/// A DaemonSet `agent` with these fields in its spec and in its pod spec.
 pub(crate) fn daemon_set(spec: Value, pod: Value) -> Value {
     let mut set = json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": "agent"},
@@ -156,7 +155,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// A directory with `kubectl-kennel` in it, as a plug-in is installed.
+/// A directory with a link `kubectl-kennel`.
 pub(crate) fn plug_in() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("kubectl-kennel");

@@ -1,8 +1,8 @@
-//! `kennel why` as people and scripts use it, against clusters where things go wrong for real. The
-//! situations that take long or are hard to bring about are tests of `kennel_core::why`.
+//! `kennel why` against clusters with real problems. Situations that are slow or hard to create are tested in
+//! `kennel_core::why`.
 
-mod asking;
+mod command_line;
+mod eligibility;
 mod fixture;
-mod placing;
-mod real;
-mod running;
+mod missing_pods;
+mod real_processes;

@@ -1,4 +1,4 @@
-//! The image: loaded into a real containerd, and run there.
+//! Loads the container image into containerd and runs it.
 
 use std::fs;
 use std::path::Path;
@@ -10,18 +10,18 @@ use kennel_testkit::{Deadline, Kennel, eventually};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::packages::{BINARY, PATIENCE};
+use crate::packages::{BINARY, TIMEOUT_SECONDS};
 
 fn build(binary: &str, file: &Path) -> String {
-    let plan = image::Options {
+    let options = image::Options {
         binary: Path::new(binary),
         name: &image::default_name(),
         compressed: false,
     };
-    image::build(&plan, file).unwrap()
+    image::build(&options, file).unwrap()
 }
 
-/// What a command says, which must succeed.
+/// The stdout of a command, which must succeed.
 fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -30,10 +30,10 @@ fn run(command: &mut Command) -> String {
 }
 
 #[test]
-fn the_same_program_is_the_same_image() {
+fn image_builds_are_reproducible() {
     let dir = TempDir::new().unwrap();
     let (one, two) = (dir.path().join("one"), dir.path().join("two"));
-    // Any program will do, and a small one is quicker.
+    // A small program, for speed.
     assert_eq!(build("/usr/bin/env", &one), build("/usr/bin/env", &two));
     assert!(fs::read(one).unwrap() == fs::read(two).unwrap());
 }
@@ -70,11 +70,11 @@ fn containerd_runs_the_controller_of_the_image() {
         version.trim(),
         format!("kennel {}", kennel_packages::VERSION)
     );
-    controller_starts(&containerd, &name, dir.path());
+    check_controller(&containerd, &name, dir.path());
 }
 
-/// The controller works in a container, as the user of the image, against a server outside.
-fn controller_starts(containerd: &Containerd, image: &str, dir: &Path) {
+/// Runs the controller in a container, as the image's user, against a server outside.
+fn check_controller(containerd: &Containerd, image: &str, dir: &Path) {
     let gateway = containerd.network().gateway().to_string();
     let arguments = ["up", "--simulate", "2", "--tls-san", &gateway];
     let server = Kennel::start_at(
@@ -87,7 +87,7 @@ fn controller_starts(containerd: &Containerd, image: &str, dir: &Path) {
     let (_, here) = kubeconfig.split_once("https://").unwrap();
     let (here, _) = here.split_once(['"', '\n']).unwrap();
     let kubeconfig = kubeconfig.replace(here, &format!("{gateway}:{port}"));
-    // Anybody may read it: the image's user is nobody.
+    // Readable for all users, since the image's user is unprivileged.
     let shared = dir.join("kubeconfig");
     fs::write(&shared, kubeconfig).unwrap();
     let mount = format!(
@@ -122,7 +122,7 @@ fn controller_starts(containerd: &Containerd, image: &str, dir: &Path) {
     let set = set.to_string();
     admin.run_with_input(&["apply", "-f", "-"], &set).ok();
     let path = ["get", "ds", "d", "-o", "jsonpath={.status.numberReady}"];
-    eventually(Deadline::seconds(PATIENCE), || {
+    eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
         let ready = admin.run(&path).ok();
         let said = || fs::read_to_string(&log).unwrap();
         (ready == "2").then_some(()).ok_or_else(said)

@@ -1,12 +1,9 @@
-//! What people install, as they install it: the Debian package on a machine of its own, the image in containerd,
-//! and services that say when they are ready. As root, and with the program that the other tests run.
+//! The Debian package on a systemd machine, the container image in containerd, and readiness notification. Needs root.
 
 mod deb;
 mod image;
-mod machine;
 mod notify;
+mod systemd_machine;
 
-/// The program that is packaged.
 const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
-/// For everything that a test waits for.
-const PATIENCE: u64 = 90;
+const TIMEOUT_SECONDS: u64 = 90;

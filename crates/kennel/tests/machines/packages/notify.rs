@@ -1,4 +1,4 @@
-//! `Type=notify`: a service manager hears when a verb does what it is for, and when it is about to end.
+//! `Type=notify`: verbs notify the service manager when they are ready and when they stop.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
@@ -9,9 +9,9 @@ use kennel_testkit::{Access, Kennel};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::packages::{BINARY, PATIENCE};
+use crate::packages::{BINARY, TIMEOUT_SECONDS};
 
-/// A verb, started as systemd would.
+/// A process with a notification socket.
 struct Service {
     child: Child,
     socket: UnixDatagram,
@@ -19,14 +19,14 @@ struct Service {
 }
 
 impl Service {
-    fn start(words: &[&str]) -> Self {
+    fn start(arguments: &[&str]) -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        let patience = Duration::from_secs(PATIENCE);
-        socket.set_read_timeout(Some(patience)).unwrap();
+        let timeout = Duration::from_secs(TIMEOUT_SECONDS);
+        socket.set_read_timeout(Some(timeout)).unwrap();
         let child = Command::new(BINARY)
-            .args(words)
+            .args(arguments)
             .arg("--data-dir")
             .arg(dir.path().join("data"))
             .env("NOTIFY_SOCKET", &path)
@@ -38,39 +38,39 @@ impl Service {
         Self { child, socket, dir }
     }
 
-    /// What it says next.
-    fn says(&self) -> String {
-        let mut words = [0; 512];
-        let length = self.socket.recv(&mut words).expect("it says something");
-        String::from_utf8_lossy(&words[..length]).into_owned()
+    /// Receives the next notification.
+    fn receive(&self) -> String {
+        let mut message = [0; 512];
+        let length = self.socket.recv(&mut message).expect("no notification");
+        String::from_utf8_lossy(&message[..length]).into_owned()
     }
 
     fn stop(&mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        assert_eq!(self.says(), "STOPPING=1\nSTATUS=Stopping\n");
+        assert_eq!(self.receive(), "STOPPING=1\nSTATUS=Stopping\n");
         assert!(self.child.wait().unwrap().success());
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        let _ended = self.child.kill();
+        let _exited = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
 /// The address in `Serving the Kubernetes API at https://…`.
-fn address(said: &str) -> SocketAddr {
-    let ready = said.strip_prefix("READY=1\nSTATUS=Serving the Kubernetes API at https://");
-    let address = ready.unwrap_or_else(|| panic!("it says {said}"));
+fn address(message: &str) -> SocketAddr {
+    let ready = message.strip_prefix("READY=1\nSTATUS=Serving the Kubernetes API at https://");
+    let address = ready.unwrap_or_else(|| panic!("unexpected notification: {message}"));
     address.trim().parse().unwrap()
 }
 
 #[test]
-fn servers_are_ready_when_they_answer() {
-    for words in [vec!["server"], vec!["up", "--simulate", "1"]] {
-        let mut service = Service::start(&[words, vec!["--listen", "127.0.0.1:0"]].concat());
-        let address = address(&service.says());
+fn servers_notify_when_they_serve() {
+    for arguments in [vec!["server"], vec!["up", "--simulate", "1"]] {
+        let mut service = Service::start(&[arguments, vec!["--listen", "127.0.0.1:0"]].concat());
+        let address = address(&service.receive());
         let admin = Access::admin(address, &service.dir.path().join("data"));
         assert_eq!(admin.ask("GET", "/readyz", b"").text(), "ok");
         service.stop();
@@ -78,7 +78,7 @@ fn servers_are_ready_when_they_answer() {
 }
 
 #[test]
-fn agents_are_ready_when_they_look_after_pods_even_if_their_server_is_away() {
+fn agents_notify_when_they_run_pods_even_without_a_server() {
     let server = Kennel::start(BINARY, &["up", "--nodes", "0"]);
     let kubeconfig = server.kubeconfig().to_str().unwrap().to_owned();
     let agent = [
@@ -92,13 +92,13 @@ fn agents_are_ready_when_they_look_after_pods_even_if_their_server_is_away() {
     ];
     let ready = "READY=1\nSTATUS=Managing the pods of node n1\n";
     let mut first = Service::start(&agent);
-    assert_eq!(first.says(), "STATUS=Waiting for the server\n");
-    assert_eq!(first.says(), ready);
+    assert_eq!(first.receive(), "STATUS=Waiting for the server\n");
+    assert_eq!(first.receive(), ready);
     first.stop();
 
     server.terminate();
     let mut second = Service::start(&agent);
-    assert_eq!(second.says(), "STATUS=Waiting for the server\n");
-    assert_eq!(second.says(), ready);
+    assert_eq!(second.receive(), "STATUS=Waiting for the server\n");
+    assert_eq!(second.receive(), ready);
     second.stop();
 }

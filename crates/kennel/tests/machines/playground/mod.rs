@@ -1,5 +1,5 @@
-//! Playgrounds as people use them: what there is, and that nothing is left of it.
+//! `kennel playground`: its nodes, and its cleanup.
 
-mod ends;
-mod ground;
+mod cleanup;
+mod fixture;
 mod nodes;

@@ -1,4 +1,4 @@
-//! What a playground offers: nodes that run processes, each with ports of its own.
+//! The nodes of a playground: they run processes, each with a network of its own.
 
 use std::net::Ipv4Addr;
 
@@ -6,9 +6,9 @@ use kennel_testkit::Kubectl;
 use kennel_testkit::machine::possible;
 use rustix::process::Signal;
 
-use crate::playground::ground::{Ground, fetch, nap, processes};
+use crate::playground::fixture::{Playground, http_get, processes, unique_seconds};
 
-/// A web server on the same port of each node, which says what the node is called.
+/// A web server on the same port of each node, which serves the host name.
 const WEB: &str = r#"
 apiVersion: apps/v1
 kind: DaemonSet
@@ -59,16 +59,16 @@ fn each_node_runs_processes_and_has_its_own_ports() {
     if !possible() {
         return;
     }
-    let mut ground = Ground::start(&[]);
-    let kubectl = ground.kubectl();
+    let mut playground = Playground::start(&[]);
+    let kubectl = playground.kubectl();
     let nodes = kubectl.run(&["get", "nodes", "--no-headers"]).ok();
-    let words = |line: &str| {
+    let first_columns = |line: &str| {
         line.split_whitespace()
             .take(3)
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let nodes: Vec<String> = nodes.lines().map(words).collect();
+    let nodes: Vec<String> = nodes.lines().map(first_columns).collect();
     assert_eq!(
         nodes,
         [
@@ -85,24 +85,28 @@ fn each_node_runs_processes_and_has_its_own_ports() {
     ]);
     assert_eq!(taint.ok(), "node-role.kubernetes.io/control-plane");
     apply(&kubectl, WEB);
-    rolled_out(&kubectl, "web");
+    wait_for_rollout(&kubectl, "web");
     let addresses = "-ojsonpath={.items[*].status.addresses[0].address}";
     let addresses = kubectl.run(&["get", "nodes", addresses]).ok();
     let addresses: Vec<Ipv4Addr> = addresses.split(' ').map(|ip| ip.parse().unwrap()).collect();
-    let answers = addresses.iter().map(|ip| fetch(*ip, 18088).unwrap());
+    let answers = addresses.iter().map(|ip| http_get(*ip, 18088).unwrap());
     let answers: Vec<String> = answers.collect();
     assert_eq!(answers, ["kennel-1", "kennel-2", "kennel-3"]);
-    looks_in(&kubectl);
-    restarts_pods(&kubectl);
-    let bridge = ground.bridge();
+    check_logs_and_exec(&kubectl);
+    check_pod_replacement(&kubectl);
+    let bridge = playground.bridge();
     assert!(bridge.exists());
-    assert!(ground.end(Signal::TERM).success(), "{}", ground.said());
+    assert!(
+        playground.stop(Signal::TERM).success(),
+        "{}",
+        playground.output()
+    );
     assert!(!bridge.exists());
-    ground.assert_gone();
+    playground.assert_gone();
 }
 
 /// Logs and exec reach the nodes, and pods reach the API and each other by name.
-fn looks_in(kubectl: &Kubectl) {
+fn check_logs_and_exec(kubectl: &Kubectl) {
     let pod = "-ojsonpath={.items[?(@.spec.nodeName==\"kennel-2\")].metadata.name}";
     let pod = kubectl.run(&["get", "pods", pod]).ok();
     let logs = kubectl.run(&["logs", &pod]).ok();
@@ -120,12 +124,12 @@ fn looks_in(kubectl: &Kubectl) {
     assert_eq!(answer.ok(), "kennel-3\nreached\n");
 }
 
-/// Pods with mounts are taken away and made anew, on all nodes.
-fn restarts_pods(kubectl: &Kubectl) {
+/// Pods with mounts are deleted and replaced on all nodes.
+fn check_pod_replacement(kubectl: &Kubectl) {
     let before = kubectl.run(&["get", "pods", "-oname"]).ok();
     let delete = ["delete", "pods", "--all", "--timeout=60s"];
     kubectl.run(&delete).ok();
-    rolled_out(kubectl, "web");
+    wait_for_rollout(kubectl, "web");
     let after = kubectl.run(&["get", "pods", "-oname"]).ok();
     assert_eq!(after.lines().count(), 3, "{after}");
     assert!(
@@ -135,61 +139,77 @@ fn restarts_pods(kubectl: &Kubectl) {
 }
 
 #[test]
-fn many_simulated_nodes_are_ready_at_once() {
-    let mut ground = Ground::start(&["--simulate=100", "--listen=127.0.0.1:0"]);
-    let kubectl = ground.kubectl();
+fn many_nodes_can_be_simulated() {
+    let mut playground = Playground::start(&["--simulate=100", "--listen=127.0.0.1:0"]);
+    let kubectl = playground.kubectl();
     let names = kubectl.run(&["get", "nodes", "-oname"]).ok();
     assert_eq!(names.lines().count(), 100);
     assert!(names.contains("node/kennel-1\n") && names.contains("node/kennel-100\n"));
     let tainted = "-ojsonpath={.items[?(@.spec.taints)].metadata.name}";
     assert_eq!(kubectl.run(&["get", "nodes", tainted]).ok(), "kennel-1");
-    assert!(ground.end(Signal::INT).success(), "{}", ground.said());
-    ground.assert_gone();
+    assert!(
+        playground.stop(Signal::INT).success(),
+        "{}",
+        playground.output()
+    );
+    playground.assert_gone();
 }
 
 #[test]
-fn without_root_the_nodes_share_the_machine() {
+fn without_root_the_nodes_share_the_network() {
     if !possible() {
         return;
     }
-    let mut ground = Ground::start_as_nobody(&["--listen=127.0.0.1:0"]);
+    let mut playground = Playground::start_without_root(&["--listen=127.0.0.1:0"]);
     assert!(
-        ground.said().contains("You are not root"),
+        playground.output().contains("You are not root"),
         "{}",
-        ground.said()
+        playground.output()
     );
-    let kubectl = ground.kubectl();
-    let nap = nap();
-    apply(&kubectl, &MODEST.replace("MARK", &nap));
-    rolled_out(&kubectl, "modest");
-    assert_eq!(processes(&nap).len(), 2);
+    let kubectl = playground.kubectl();
+    let seconds = unique_seconds();
+    apply(&kubectl, &MODEST.replace("MARK", &seconds));
+    wait_for_rollout(&kubectl, "modest");
+    assert_eq!(processes(&seconds).len(), 2);
     let logs = kubectl.run(&["logs", "-l", "app=modest"]).ok();
     assert_eq!(logs, "65534\n65534\n");
-    assert!(ground.end(Signal::TERM).success(), "{}", ground.said());
-    ground.assert_gone();
-    assert_eq!(processes(&nap), [] as [String; 0]);
+    assert!(
+        playground.stop(Signal::TERM).success(),
+        "{}",
+        playground.output()
+    );
+    playground.assert_gone();
+    assert_eq!(processes(&seconds), [] as [String; 0]);
 }
 
-/// A machine that lacks `ip` is told so, and still is a playground.
+/// Without `ip`, the user is told to install it, and the playground works.
 #[test]
-fn without_ip_the_nodes_share_the_machine_too() {
+fn without_ip_the_nodes_share_the_network() {
     if !possible() {
         return;
     }
-    let mut ground = Ground::start_with_path("/nowhere", &["--nodes=1", "--listen=127.0.0.1:0"]);
-    let said = ground.said();
-    assert!(said.contains("apt-get install iproute2"), "{said}");
-    let nodes = ground.kubectl().run(&["get", "nodes", "--no-headers"]).ok();
+    let mut playground =
+        Playground::start_with_path("/nowhere", &["--nodes=1", "--listen=127.0.0.1:0"]);
+    let output = playground.output();
+    assert!(output.contains("apt-get install iproute2"), "{output}");
+    let nodes = playground
+        .kubectl()
+        .run(&["get", "nodes", "--no-headers"])
+        .ok();
     assert!(nodes.starts_with("kennel-1   Ready"), "{nodes}");
-    assert!(ground.end(Signal::TERM).success(), "{}", ground.said());
-    ground.assert_gone();
+    assert!(
+        playground.stop(Signal::TERM).success(),
+        "{}",
+        playground.output()
+    );
+    playground.assert_gone();
 }
 
 fn apply(kubectl: &Kubectl, manifest: &str) {
     kubectl.run_with_input(&["apply", "-f-"], manifest).ok();
 }
 
-fn rolled_out(kubectl: &Kubectl, name: &str) {
+fn wait_for_rollout(kubectl: &Kubectl, name: &str) {
     let status = kubectl.run(&["rollout", "status", "ds", name, "--timeout=60s"]);
     status.ok();
 }

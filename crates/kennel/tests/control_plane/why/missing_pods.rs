@@ -1,4 +1,4 @@
-//! Pods that should run and do not, on simulated nodes.
+//! Pods that are missing, on simulated nodes.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn image(name: &str) -> Value {
 }
 
 #[test]
-fn an_image_cannot_be_had() {
+fn an_image_cannot_be_pulled() {
     let fixture = Fixture::with(
         "pods:\n- image: \"*:gone\"\n  unpullable: true\n",
         &["--simulate", "2"],
@@ -22,7 +22,7 @@ fn an_image_cannot_be_had() {
 }
 
 #[test]
-fn a_container_crashes_again_and_again() {
+fn a_container_crashes_repeatedly() {
     let scenario = "pods:\n- exits: {after: 100ms, code: 3}\n";
     let fixture = Fixture::with(scenario, &["--simulate", "1"]);
     fixture.apply(json!({}), json!({}));
@@ -37,11 +37,11 @@ fn a_container_crashes_again_and_again() {
 }
 
 #[test]
-fn a_broken_release_holds_the_others_back() {
+fn a_broken_release_stops_the_rollout() {
     let scenario = "pods:\n- image: \"*:broken\"\n  unpullable: true\n";
     let fixture = Fixture::with(scenario, &["--simulate", "3"]);
     fixture.apply(json!({}), json!({}));
-    fixture.settled();
+    fixture.wait_until_ok();
     fixture.apply(json!({}), image("example.com/agent:broken"));
     let answer = kennel_testkit::eventually(kennel_testkit::Deadline::seconds(60), || {
         let answer = fixture.why(&["ds/agent", "-o", "json"]).stdout;
@@ -69,10 +69,10 @@ fn a_broken_release_holds_the_others_back() {
 }
 
 #[test]
-fn a_silent_node_is_not_ready() {
+fn a_node_without_heartbeats_is_not_ready() {
     let scenario = "nodes:\n- name: sim-2\n  silent: {at: [2s], for: 10m}\n";
-    let told = ["--simulate", "2", "--node-monitor-grace-period", "4"];
-    let fixture = Fixture::with(scenario, &told);
+    let flags = ["--simulate", "2", "--node-monitor-grace-period", "4"];
+    let fixture = Fixture::with(scenario, &flags);
     fixture.apply(json!({}), json!({}));
     let found = fixture.verdict("sim-2", "lingers", "node-not-ready");
     let message = found["message"].as_str().unwrap();
@@ -85,15 +85,15 @@ fn a_silent_node_is_not_ready() {
 
 #[test]
 fn a_node_is_gone_and_its_pod_is_not() {
-    let told = [
+    let flags = [
         "--simulate",
         "2",
         "--controllers",
         "*,-pod-garbage-collector-controller",
     ];
-    let fixture = Fixture::with("", &told);
+    let fixture = Fixture::with("", &flags);
     fixture.apply(json!({}), json!({}));
-    fixture.settled();
+    fixture.wait_until_ok();
     fixture.kubectl.run(&["delete", "node", "sim-2"]).ok();
     let found = fixture.verdict("sim-2", "missing", "node-gone");
     let pod = found["pod"].as_str().unwrap();
@@ -101,23 +101,23 @@ fn a_node_is_gone_and_its_pod_is_not() {
 }
 
 #[test]
-fn no_controller_is_at_work() {
-    let told = [
+fn no_controller_runs() {
+    let flags = [
         "--simulate",
         "1",
         "--controllers",
         "*,-daemonset-controller",
     ];
-    let fixture = Fixture::with("", &told);
+    let fixture = Fixture::with("", &flags);
     fixture.apply(json!({}), json!({}));
     let found = fixture.verdict("sim-1", "missing", "not-observed");
     let message = "no controller has observed this DaemonSet yet: is one running?";
     assert_eq!(found["message"], message);
-    refused_by_quota(&fixture);
+    check_quota(&fixture);
 }
 
-/// No quota is enforced here, but a controller on any cluster tells of one in this way.
-fn refused_by_quota(fixture: &Fixture) {
+/// Kennel enforces no quotas, so this creates the event of another cluster's controller.
+fn check_quota(fixture: &Fixture) {
     let uid = ["get", "ds", "agent", "-o", "jsonpath={.metadata.uid}"];
     let uid = fixture.kubectl.run(&uid).ok();
     let now = fixture.kubectl.run(&[
@@ -143,7 +143,7 @@ fn refused_by_quota(fixture: &Fixture) {
 }
 
 #[test]
-fn no_scheduler_is_at_work() {
+fn no_scheduler_runs() {
     let fixture = Fixture::with(
         "",
         &["--simulate", "1", "--controllers", "*,-kube-scheduler"],
@@ -155,7 +155,7 @@ fn no_scheduler_is_at_work() {
 }
 
 #[test]
-fn the_api_refuses_the_pods() {
+fn the_api_server_rejects_the_pods() {
     let fixture = Fixture::with("", &["--simulate", "1"]);
     fixture.apply(json!({}), json!({"serviceAccountName": "nobody"}));
     let found = fixture.verdict("sim-1", "missing", "admission");
@@ -169,14 +169,14 @@ fn the_api_refuses_the_pods() {
 #[test]
 fn old_pods_stay_until_they_are_deleted() {
     let fixture = Fixture::with("", &["--simulate", "1"]);
-    let by_hand = json!({"updateStrategy": {"type": "OnDelete"}});
-    fixture.apply(by_hand.clone(), json!({}));
-    fixture.settled();
-    fixture.apply(by_hand, image("example.com/agent:2"));
+    let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
+    fixture.apply(on_delete.clone(), json!({}));
+    fixture.wait_until_ok();
+    fixture.apply(on_delete, image("example.com/agent:2"));
     let found = fixture.verdict("sim-1", "runs", "old-template");
     let remedy = found["remedy"].as_str().unwrap().to_owned();
-    let words: Vec<&str> = remedy.split(' ').skip(1).collect();
-    fixture.kubectl.run(&words).ok();
+    let arguments: Vec<&str> = remedy.split(' ').skip(1).collect();
+    fixture.kubectl.run(&arguments).ok();
     fixture.verdict("sim-1", "runs", "up-to-date");
 }
 
@@ -188,7 +188,7 @@ fn a_pod_must_be_ready_for_a_while() {
 }
 
 #[test]
-fn a_pod_that_is_held_by_a_finalizer_stays() {
+fn a_pod_with_a_finalizer_stays() {
     let fixture = Fixture::with("", &["--simulate", "1"]);
     fixture.apply(json!({}), json!({}));
     let found = fixture.verdict("sim-1", "runs", "up-to-date");
@@ -208,5 +208,5 @@ fn a_pod_that_is_held_by_a_finalizer_stays() {
     let found = fixture.verdict("sim-1", "missing", "terminating");
     assert_eq!(found["pods"][0]["terminating"], true);
     hold("null");
-    fixture.settled();
+    fixture.wait_until_ok();
 }

@@ -1,12 +1,12 @@
-//! Pods that really run, as plain processes: what crashes says why, and probes are asked.
+//! Pods with real processes: crashes with their messages, and probes.
 
 use kennel_testkit::{Agent, AgentPlan};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, KENNEL};
 
-/// Disks of machines that build are full, and that is not what this is about.
-const CALM: &str = "--eviction-hard=memory.available<1Mi";
+/// Avoids disk pressure on a machine with a full disk.
+const NO_DISK_EVICTION: &str = "--eviction-hard=memory.available<1Mi";
 
 fn shell(script: &str, more: &Value) -> Value {
     let mut container = json!({"name": "main", "image": "kennel/none",
@@ -19,7 +19,7 @@ fn shell(script: &str, more: &Value) -> Value {
 }
 
 #[test]
-fn real_processes_fail_their_probes_crash_and_miss_their_settings() {
+fn real_processes_fail_probes_crash_and_lack_configuration() {
     let fixture = Fixture::with("", &["--nodes", "0"]);
     let kubeconfig = fixture.kennel.kubeconfig();
     let plan = AgentPlan {
@@ -27,7 +27,7 @@ fn real_processes_fail_their_probes_crash_and_miss_their_settings() {
         node: "real".to_owned(),
         arguments: vec![
             "--runtime=process".to_owned(),
-            CALM.to_owned(),
+            NO_DISK_EVICTION.to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
         ],
     };
@@ -40,8 +40,11 @@ fn real_processes_fail_their_probes_crash_and_miss_their_settings() {
         found["message"],
         "container main runs and its readiness probe fails: no disk"
     );
-    let last_words = json!({"terminationMessagePolicy": "FallbackToLogsOnError"});
-    fixture.apply(json!({}), shell("echo no licence; exit 7", &last_words));
+    let message_from_log = json!({"terminationMessagePolicy": "FallbackToLogsOnError"});
+    fixture.apply(
+        json!({}),
+        shell("echo no licence; exit 7", &message_from_log),
+    );
     let found = fixture.verdict_with("real", "missing", "crash-loop", "no licence");
     let message = "container main does not stay up: exited with code 7: no licence";
     assert_eq!(found["message"], message);

@@ -1,13 +1,13 @@
-# Makes a machine of this one: its files under a layer that goes with it, its own processes, network and systemd.
-# Runs as the first process in all its namespaces, and becomes systemd.
-# $1: a directory for what it is made of. $2: a directory of packages. $3: a kubectl.
+# Starts a machine with this machine's files under an overlay, and with its own namespaces and systemd.
+# Runs as the first process of its namespaces, and execs systemd.
+# $1: a work directory. $2: a directory of packages. $3: a kubectl.
 set -e
 mount -t tmpfs tmpfs "$1"
 mkdir "$1/layers" "$1/root"
 root="$1/root"
 mount -t tmpfs tmpfs "$root"
 
-# Not one layer above all: containers of the machine put another one above its root, and kernels stack few.
+# Not one overlay over everything: containers add another one over the root, and the kernel limits the depth.
 for entry in /*; do
     name=${entry#/}
     if [ -L "$entry" ]; then
@@ -40,7 +40,7 @@ mkdir "$root/dev/shm" "$root/dev/pts"
 mount -t devpts devpts "$root/dev/pts" -o newinstance,ptmxmode=666
 ln -s pts/ptmx "$root/dev/ptmx"
 mount --bind "$2" "$root/packages"
-# A disk of its own: containers' layers cannot lie in a layer.
+# A tmpfs: overlays of containers cannot be on an overlay.
 mkdir -p "$root/var/lib/kennel"
 mount -t tmpfs tmpfs "$root/var/lib/kennel"
 touch "$root/usr/local/bin/kubectl"
@@ -52,9 +52,9 @@ umount -l /old
 rmdir /old
 ip link set lo up
 
-# Images for containers tell maintainer scripts to start nothing, and dpkg to leave pages out; machines do not.
+# Container images disable service starts and man pages; undo that.
 rm -rf /usr/sbin/policy-rc.d /etc/dpkg/dpkg.cfg.d/*
-# None of this machine's services are the other's.
+# Start none of this machine's services.
 rm -rf /etc/systemd/system/*.wants /etc/systemd/system/*.requires /etc/machine-id
 : >/etc/fstab
 systemd-machine-id-setup >/dev/null 2>&1

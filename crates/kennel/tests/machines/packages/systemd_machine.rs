@@ -1,6 +1,5 @@
-//! A machine to install packages on: the files of this one under a layer of its own, with its own processes, mounts,
-//! network, and a real systemd. It is gone, with all that runs on it, when it is dropped or the test ends in any other
-//! way.
+//! A virtual machine to install packages on: this machine's files under an overlay, with namespaces and a systemd of its
+//! own. It is removed when it is dropped, or when the test process ends.
 
 use std::fs;
 use std::path::Path;
@@ -9,36 +8,35 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use kennel_testkit::{Deadline, Version, eventually};
 use tempfile::TempDir;
 
-use crate::packages::PATIENCE;
+use crate::packages::TIMEOUT_SECONDS;
 
-const HOLDER: &str = include_str!("holder.sh");
-const SCRIPT: &str = include_str!("machine.sh");
+const HOLD_SCRIPT: &str = include_str!("hold_machine.sh");
+const START_SCRIPT: &str = include_str!("start_machine.sh");
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// See the [module](self).
 pub(crate) struct Machine {
     holder: Child,
-    /// The machine is there as long as this is open.
-    alive: Option<ChildStdin>,
-    /// A process that shares everything with the machine but its process ids, of which its children are.
+    /// The machine runs while this is open.
+    keep_alive: Option<ChildStdin>,
+    /// A process in the machine's namespaces, but for the PID namespace, which only its children are in.
     pid: String,
     dir: TempDir,
 }
 
 impl Machine {
-    /// A machine that finds these packages below `/packages`.
+    /// Starts a machine with these packages in `/packages`.
     pub(crate) fn new(packages: &Path) -> Self {
         let dir = TempDir::new().unwrap();
         for name in ["groups", "layers"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         let log = fs::File::create(dir.path().join("log")).unwrap();
-        // A session of its own: Ctrl-C at the terminal ends the tests, and then it has work to do.
+        // A session of its own, so that Ctrl-C does not interrupt its cleanup.
         let mut holder = Command::new("setsid")
             .args(["unshare", "--mount", "--propagation", "private"])
-            .args(["sh", "-c", HOLDER, "holder"])
+            .args(["sh", "-c", HOLD_SCRIPT, "holder"])
             .arg(dir.path())
-            .arg(SCRIPT)
+            .arg(START_SCRIPT)
             .arg(dir.path().join("layers"))
             .args([packages, &Version::V1_32.path()])
             .stdin(Stdio::piped())
@@ -46,10 +44,10 @@ impl Machine {
             .stderr(log)
             .spawn()
             .unwrap();
-        let alive = holder.stdin.take();
+        let keep_alive = holder.stdin.take();
         let mut machine = Self {
             holder,
-            alive,
+            keep_alive,
             pid: String::new(),
             dir,
         };
@@ -64,15 +62,15 @@ impl Machine {
         machine
     }
 
-    fn wait<T>(&self, look: impl Fn(&Self) -> Result<T, String>) -> T {
-        eventually(Deadline::seconds(PATIENCE), || {
+    fn wait<T>(&self, poll: impl Fn(&Self) -> Result<T, String>) -> T {
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let log = || fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            look(self).map_err(|why| format!("{why}\n{}", log()))
+            poll(self).map_err(|error| format!("{error}\n{}", log()))
         })
     }
 
-    /// What a shell on it says and how it ends.
-    pub(crate) fn try_to(&self, script: &str) -> Output {
+    /// Runs a shell script.
+    pub(crate) fn try_run(&self, script: &str) -> Output {
         let of = |namespace: &str| format!("/proc/{}/ns/{namespace}", self.pid);
         Command::new("nsenter")
             .args(["--target", &self.pid, "--root"])
@@ -90,42 +88,50 @@ impl Machine {
             .unwrap()
     }
 
-    /// What a shell on it says, which must succeed: both its streams.
+    /// Runs a shell script, which must succeed; returns stdout and stderr.
     pub(crate) fn run(&self, script: &str) -> String {
-        let output = self.try_to(script);
-        assert!(output.status.success(), "{}", self.story(script, &output));
-        said(&output)
+        let output = self.try_run(script);
+        assert!(
+            output.status.success(),
+            "{}",
+            self.describe(script, &output)
+        );
+        output_text(&output)
     }
 
     /// Waits until a command succeeds.
     pub(crate) fn until(&self, script: &str) -> String {
         self.wait(|_| {
-            let output = self.try_to(script);
-            let told = || self.story(script, &output);
+            let output = self.try_run(script);
+            let error = || self.describe(script, &output);
             output
                 .status
                 .success()
-                .then(|| said(&output))
-                .ok_or_else(told)
+                .then(|| output_text(&output))
+                .ok_or_else(error)
         })
     }
 
-    /// What was done, what came of it, and what the services said lately.
-    fn story(&self, script: &str, output: &Output) -> String {
-        let journal = self.try_to("journalctl --no-pager -n 30 2>/dev/null");
-        format!("$ {script}\n{}\n{}", said(output), said(&journal))
+    /// The script, its output, and the end of the journal.
+    fn describe(&self, script: &str, output: &Output) -> String {
+        let journal = self.try_run("journalctl --no-pager -n 30 2>/dev/null");
+        format!(
+            "$ {script}\n{}\n{}",
+            output_text(output),
+            output_text(&journal)
+        )
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        drop(self.alive.take());
-        let ended = self.holder.wait();
-        ended.expect("a child can be waited for");
+        drop(self.keep_alive.take());
+        let status = self.holder.wait();
+        status.expect("cannot wait for the machine's process");
     }
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }

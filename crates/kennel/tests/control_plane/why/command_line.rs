@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::fixture::{Fixture, KENNEL, alike, answer, plug_in, why};
+use super::fixture::{Fixture, KENNEL, answer, matches, plug_in, why};
 
 #[test]
 fn a_node_in_detail() {
@@ -34,7 +34,7 @@ Placement rules, in order
 Last events of the DaemonSet
   [..] ago  Normal   SuccessfulCreate: Created pod: agent-[..]
 ";
-    fixture.shows(&["ds/agent", "--node", "sim-1"], expected, 0);
+    fixture.wait_for_output(&["ds/agent", "--node", "sim-1"], expected, 0);
     let expected = "\
 Node sim-2, DaemonSet default/agent: runs
   cause    up-to-date
@@ -49,7 +49,7 @@ Pods
     fixture.verdict("sim-2", "runs", "up-to-date");
     let shown = fixture.why(&["ds/agent", "--node", "sim-2"]).stdout;
     let above = shown.split("\nLast events").next().unwrap();
-    assert!(alike(above, expected), "{shown}");
+    assert!(matches(above, expected), "{shown}");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn kubeconfig_of(fixture: &Fixture, resources: &str) -> tempfile::NamedTempFile 
 fn missing_rights_are_noted_and_the_rest_is_explained() {
     let fixture = Fixture::with("", &["--simulate", "2"]);
     fixture.apply(json!({}), json!({}));
-    fixture.settled();
+    fixture.wait_until_ok();
     let reader = kubeconfig_of(&fixture, "daemonsets.apps,pods");
     let found = why(reader.path(), &["ds/agent"]);
     let expected = "\
@@ -170,7 +170,7 @@ fn without_the_right_to_read_pods_there_is_no_answer() {
 fn it_works_as_a_kubectl_plug_in() {
     let fixture = Fixture::with("", &["--simulate", "1"]);
     fixture.apply(json!({}), json!({}));
-    fixture.settled();
+    fixture.wait_until_ok();
     let (dir, path) = plug_in();
     let search = format!(
         "{}:{}",

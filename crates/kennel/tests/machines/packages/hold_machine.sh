@@ -1,10 +1,10 @@
-# Starts a machine, keeps it while somebody holds the other end of our input, and takes it away.
-# $1: a directory of ours. $2: the script that the machine is made by. The rest is for that script.
+# Starts a machine, keeps it until stdin is closed, and removes it.
+# $1: a work directory. $2: the script that starts the machine; it gets the remaining arguments.
 dir=$1
 script=$2
 shift 2
 
-# Its control groups are below one that is ours to remove.
+# All its cgroups are in one that is removed at the end.
 mount -t cgroup2 cgroup2 "$dir/groups" || exit 1
 group=$dir/groups/kennel-machine-$$
 mkdir "$group" || exit 1
@@ -17,7 +17,7 @@ echo $! >"$dir/pid"
 cat >/dev/null
 kill -KILL $!
 wait
-# What was in them ends in its own time.
+# Killed processes take a moment to exit.
 for _ in $(seq 100); do
     find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
     [ -e "$group" ] || break

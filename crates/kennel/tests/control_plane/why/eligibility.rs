@@ -1,4 +1,4 @@
-//! Nodes that belong or do not, and remedies that are tried out.
+//! Eligible nodes and others, and whether the proposed remedies work.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn it_runs_everywhere() {
     fixture.apply(json!({}), json!({}));
     let expected = "DaemonSet default/agent: all 3 nodes that should run it do.\n\n\
                     Runs: 3 nodes\n  sim-1, sim-2, sim-3\n";
-    fixture.shows(&["ds/agent"], expected, 0);
+    fixture.wait_for_output(&["ds/agent"], expected, 0);
 }
 
 const TAINTED: &str = "\
@@ -32,10 +32,10 @@ Runs: 2 nodes
 ";
 
 #[test]
-fn a_taint_keeps_it_away_and_the_toleration_that_is_told_lets_it_in() {
+fn the_proposed_toleration_makes_a_tainted_node_eligible() {
     let fixture = Fixture::with("", &["--simulate", "3", "--taint-control-plane"]);
     fixture.apply(json!({}), json!({}));
-    fixture.shows(&["ds/agent"], TAINTED, 0);
+    fixture.wait_for_output(&["ds/agent"], TAINTED, 0);
     let found = fixture.verdict("sim-1", "excluded", "taint");
     let remedy = found["remedy"].as_str().unwrap();
     let patch = remedy.replace('\n', "\n      ");
@@ -46,7 +46,7 @@ fn a_taint_keeps_it_away_and_the_toleration_that_is_told_lets_it_in() {
 }
 
 #[test]
-fn a_label_is_missing_and_the_command_that_is_told_lets_it_in() {
+fn the_proposed_command_adds_a_missing_label() {
     let fixture = Fixture::new();
     let required = json!({"nodeSelectorTerms": [{"matchExpressions": [
         {"key": "gpu", "operator": "In", "values": ["a100", "h100"]}]}]});
@@ -61,17 +61,17 @@ fn a_label_is_missing_and_the_command_that_is_told_lets_it_in() {
     assert_eq!(found["message"], message);
     let remedy = found["remedy"].as_str().unwrap();
     assert_eq!(remedy, "kubectl label node sim-2 disk=ssd gpu=a100");
-    let words: Vec<&str> = remedy.split(' ').skip(1).collect();
-    fixture.kubectl.run(&words).ok();
+    let arguments: Vec<&str> = remedy.split(' ').skip(1).collect();
+    fixture.kubectl.run(&arguments).ok();
     fixture.verdict("sim-2", "runs", "up-to-date");
     assert_eq!(fixture.why(&["ds/agent"]).code, 0);
 }
 
 #[test]
-fn a_taint_that_comes_later_leaves_the_running_pod() {
+fn a_later_taint_keeps_the_running_pod() {
     let fixture = Fixture::new();
     fixture.apply(json!({}), json!({}));
-    fixture.settled();
+    fixture.wait_until_ok();
     fixture
         .kubectl
         .run(&["taint", "node", "sim-3", "dedicated=db:NoSchedule"])
@@ -86,14 +86,14 @@ fn a_taint_that_comes_later_leaves_the_running_pod() {
         .nth(1)
         .unwrap()
         .to_owned();
-    let words: Vec<&str> = first.split(' ').skip(1).collect();
-    fixture.kubectl.run(&words).ok();
+    let arguments: Vec<&str> = first.split(' ').skip(1).collect();
+    fixture.kubectl.run(&arguments).ok();
     fixture.verdict("sim-3", "excluded", "taint");
     assert_eq!(fixture.why(&["ds/agent"]).code, 0);
 }
 
 #[test]
-fn there_is_no_room_by_the_schedulers_own_numbers() {
+fn a_pod_that_does_not_fit_is_explained_with_the_schedulers_numbers() {
     let fixture = Fixture::with("nodes:\n- capacity: {cpu: \"2\"}\n", &["--simulate", "2"]);
     let hog = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hog"},
         "spec": {"nodeName": "sim-1", "containers": [{"name": "c", "image": "x",
@@ -129,7 +129,7 @@ fn there_is_no_room_by_the_schedulers_own_numbers() {
 }
 
 #[test]
-fn nodes_in_the_same_state_are_told_together() {
+fn nodes_in_the_same_state_are_grouped() {
     let scenario = "pods:\n- node: sim-7\n  unpullable: true\n- {}\n";
     let fixture = Fixture::with(scenario, &["--simulate", "30"]);
     fixture.apply(json!({}), json!({}));
@@ -146,7 +146,7 @@ Should run it and does not: 1 node
 Runs: 29 nodes
   sim-1, sim-10, sim-11, sim-12, sim-13, sim-14, sim-15, sim-16 and 21 more (--all names them)
 ";
-    fixture.shows(&["ds/agent"], expected, 1);
+    fixture.wait_for_output(&["ds/agent"], expected, 1);
     let all = fixture.why(&["ds/agent", "--all"]).stdout;
     assert!(all.contains("sim-29") && !all.contains("--all"), "{all}");
     let mut names = all.lines().skip_while(|line| !line.starts_with("Runs: "));
@@ -157,7 +157,7 @@ Runs: 29 nodes
 fn output_can_be_cut_off_and_the_exit_code_stays() {
     let fixture = Fixture::new();
     fixture.apply(json!({}), json!({}));
-    fixture.settled();
+    fixture.wait_until_ok();
     let kubeconfig = fixture.kennel.kubeconfig();
     let line = format!(
         "{} why ds/agent --all --kubeconfig {} | true; echo ${{PIPESTATUS[0]}}",
