@@ -163,7 +163,7 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Bench(BenchArgs),
 
-    /// Try Kennel on this machine: a cluster of three nodes that run real processes, and a guided tour
+    /// Start a temporary cluster of three real nodes on this machine, with a guided tour
     ///
     /// One process runs the whole cluster: API server, controllers and nodes. As root, each node gets a
     /// network namespace, so that host ports do not collide; the first node has the control-plane taint.
