@@ -1,4 +1,4 @@
-//! The watches of one controller as one stream of its events.
+//! The watch set of a controller.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) enum Signal<E> {
     Ended(&'static str),
 }
 
-/// The watches of one controller. See the [module](self).
+/// The watches of one controller, merged into one stream of its events.
 pub struct Watches<E> {
     streams: SelectAll<BoxStream<'static, Signal<E>>>,
     added: usize,
