@@ -59,10 +59,15 @@ impl Policy {
         }
     }
 
-    /// The delay after so many earlier failures. `random` is uniform in `0.0..1.0`; 0.5 gives the delay itself.
-    pub fn delay(&self, failures: u32, random: f64) -> Duration {
+    /// The delay after so many earlier failures, without jitter.
+    pub fn exact_delay(&self, failures: u32) -> Duration {
         let factor = self.factor.saturating_pow(failures);
-        let delay = self.base.saturating_mul(factor).min(self.max);
+        self.base.saturating_mul(factor).min(self.max)
+    }
+
+    /// The delay after so many earlier failures. `random` is uniform in `0.0..1.0`; 0.5 gives the exact delay.
+    pub fn delay(&self, failures: u32, random: f64) -> Duration {
+        let delay = self.exact_delay(failures);
         if self.jitter {
             delay.mul_f64(1.0 - JITTER + 2.0 * JITTER * random.clamp(0.0, 1.0))
         } else {

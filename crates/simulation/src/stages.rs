@@ -159,7 +159,7 @@ pub(crate) fn restart_delay(behaviour: PodBehaviour, restarts: u32) -> Duration 
 
 fn back_off(times: u32) -> Duration {
     // The kubelet's policy has no jitter.
-    backoff::POLICY.delay(times.saturating_sub(1), 0.5)
+    backoff::POLICY.exact_delay(times.saturating_sub(1))
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ mod writes;
 
 use std::sync::Arc;
 
+use kennel_client::Error;
 use kennel_client::clock::Clock;
 use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
-use kennel_client::Error;
 use kennel_core::endpoints::{
     Forms, Limits, Outcome, PodFacts, ServiceFacts, StoredObject, Tracker, Write,
 };

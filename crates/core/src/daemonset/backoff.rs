@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use kennel_types::Timestamp;
 
-const INITIAL: Duration = Duration::from_secs(1);
-const MAX: Duration = Duration::from_secs(15 * 60);
+use crate::backoff::Policy;
+
+const POLICY: Policy = Policy::exact(Duration::from_secs(1), Duration::from_secs(15 * 60));
 /// A backoff that was not used for longer than this starts over.
 const RESET_AFTER: Duration = Duration::from_secs(2 * 15 * 60);
 
 /// The backoff of one DaemonSet on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backoff {
-    delay: Duration,
+    failures: u32,
     used: Timestamp,
     /// The observed generation it belongs to: a new one starts over (rule 3.5.4).
     generation: i64,
@@ -21,17 +22,17 @@ pub(super) struct Backoff {
 impl Backoff {
     /// The backoff after deleting a failed pod now.
     pub(super) fn next(before: Option<Self>, now: Timestamp, generation: i64) -> Self {
-        let delay = match before {
+        let failures = match before {
             Some(old)
                 if old.generation == generation
                     && now.saturating_since(old.used) <= RESET_AFTER =>
             {
-                (old.delay * 2).min(MAX)
+                old.failures.saturating_add(1)
             }
-            _ => INITIAL,
+            _ => 0,
         };
         Self {
-            delay,
+            failures,
             used: now,
             generation,
         }
@@ -40,7 +41,7 @@ impl Backoff {
     /// Failed pods are not deleted before this time.
     pub(super) fn until(&self, generation: i64) -> Timestamp {
         if self.generation == generation {
-            self.used + self.delay
+            self.used + POLICY.exact_delay(self.failures)
         } else {
             Timestamp::MIN
         }
@@ -62,7 +63,7 @@ mod tests {
             delays.push(backoff.until(1).saturating_since(now));
         }
         assert_eq!(delays[..4], [1, 2, 4, 8].map(Duration::from_secs));
-        assert_eq!(delays.last(), Some(&MAX));
+        assert_eq!(delays.last(), Some(&Duration::from_secs(15 * 60)));
     }
 
     #[test]

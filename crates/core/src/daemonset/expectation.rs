@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use kennel_types::Timestamp;
 
+use crate::backoff::Policy;
+
 use super::event::{Failure, FailureKind, Ticket};
 
 /// How long a write may take to show before it counts as lost: upstream's expectation timeout (rule 3.8.1).
 pub(super) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// The same for a write whose response was lost.
 const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(30);
-const RETRY_BASE: Duration = Duration::from_millis(200);
-const RETRY_MAX: Duration = Duration::from_secs(60);
+const RETRY: Policy = Policy::exact(Duration::from_millis(200), Duration::from_secs(60));
 
 /// The delay before a retry, after `failures` earlier failures in a row.
 pub(super) fn retry_delay(failures: u8, failure: &Failure) -> Duration {
-    let delay = (RETRY_BASE * (1 << failures.min(16))).min(RETRY_MAX);
+    let delay = RETRY.exact_delay(failures.into());
     delay.max(failure.retry_after.unwrap_or(Duration::ZERO))
 }
 

@@ -11,14 +11,14 @@ use super::parse::{self, StoredObject};
 use super::pod_index::PodIndex;
 use super::selector_index::SelectorIndex;
 use super::service::GenerateName;
+use crate::backoff::Policy;
+
 use super::service::Service;
 use super::write::{Operation, Outcome, Write};
 use super::{BATCH_PERIOD, Forms, Limits, MIN_SYNC_INTERVAL};
 
-/// The delay after failed writes; doubled by each failure in a row,
-const RETRY_BASE: Duration = Duration::from_secs(1);
-/// up to this.
-const RETRY_MAX: Duration = Duration::from_secs(60);
+/// The delay after failed writes.
+const RETRY: Policy = Policy::exact(Duration::from_secs(1), Duration::from_secs(60));
 
 /// Namespace and name.
 type Key = (Arc<str>, Arc<str>);
@@ -339,9 +339,8 @@ impl Tracker {
             return;
         }
         if std::mem::take(&mut timing.failed) {
-            let delay = RETRY_BASE.saturating_mul(2_u32.saturating_pow(timing.failures));
+            let due = now + RETRY.exact_delay(timing.failures);
             timing.failures += 1;
-            let due = now + delay.min(RETRY_MAX);
             if let Some(before) = timing.due.replace(due) {
                 self.due.remove(&(before, key.clone()));
             }

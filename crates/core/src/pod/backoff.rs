@@ -8,8 +8,6 @@ use crate::backoff::Policy;
 
 /// The kubelet's delays, which the simulation uses too.
 pub const POLICY: Policy = Policy::exact(Duration::from_secs(10), Duration::from_mins(5));
-/// The policy has no jitter.
-const NO_RANDOM: f64 = 0.5;
 /// Uptime after which the restart backoff resets.
 pub const RESET_AFTER: Duration = Duration::from_mins(10);
 
@@ -23,7 +21,7 @@ pub struct Backoff {
 impl Backoff {
     /// An attempt failed.
     pub fn failed(&mut self, now: Monotonic) {
-        self.advance(now, POLICY.delay(self.failures, NO_RANDOM));
+        self.advance(now, POLICY.exact_delay(self.failures));
     }
 
     /// A container exited. Its first restart follows at once.
@@ -32,7 +30,7 @@ impl Backoff {
             self.failures = 0;
         }
         let earlier = self.failures.checked_sub(1);
-        let delay = earlier.map(|earlier| POLICY.delay(earlier, NO_RANDOM));
+        let delay = earlier.map(|earlier| POLICY.exact_delay(earlier));
         self.advance(now, delay.unwrap_or_default());
     }
 
