@@ -267,11 +267,11 @@ pub(crate) struct AuditArgs {
     pub(crate) path: Option<String>,
 
     /// Size at which the audit log is rotated
-    #[arg(long = "audit-log-max-size", default_value_t = audit::SIZE, value_name = "BYTES")]
+    #[arg(long = "audit-log-max-size", default_value_t = audit::DEFAULT_MAX_SIZE, value_name = "BYTES")]
     pub(crate) max_size: audit::Bytes,
 
     /// Number of audit log files to keep, including the current one
-    #[arg(long = "audit-log-max-files", default_value_t = audit::FILES, value_name = "FILES",
+    #[arg(long = "audit-log-max-files", default_value_t = audit::DEFAULT_MAX_FILES, value_name = "FILES",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_files: u16,
 

@@ -1,8 +1,8 @@
 //! Container images of one layer, as a tar with an OCI layout and the `manifest.json` that `docker load` reads.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use data_encoding::HEXLOWER;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -166,11 +166,7 @@ pub(crate) fn time(seconds: u64) -> String {
 
 /// `sha256:…`.
 pub fn digest(bytes: &[u8]) -> String {
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(bytes) {
-        write!(text, "{byte:02x}").expect("text can be written to");
-    }
-    text
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 fn architecture() -> &'static str {

@@ -151,8 +151,8 @@ fn server_config(plan: &Plan, network: Option<&Network>) -> anyhow::Result<Confi
         timeouts: Timeouts::default(),
         audit: audit::Options {
             target: audit::Target::of(None, &plan.data),
-            max_size: audit::SIZE,
-            max_files: audit::FILES,
+            max_size: audit::DEFAULT_MAX_SIZE,
+            max_files: audit::DEFAULT_MAX_FILES,
             skip_heartbeats: false,
         },
         encryption_key_file: None,

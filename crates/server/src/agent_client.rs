@@ -65,9 +65,9 @@ impl AgentClient {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(pki.ca_pem.as_bytes())?)?;
         let chain = vec![CertificateDer::from_pem_slice(
-            pki.agents_cert_pem.as_bytes(),
+            pki.kubelet_client_cert_pem.as_bytes(),
         )?];
-        let key = PrivateKeyDer::from_pem_slice(pki.agents_key_pem.as_bytes())?;
+        let key = PrivateKeyDer::from_pem_slice(pki.kubelet_client_key_pem.as_bytes())?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?

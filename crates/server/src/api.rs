@@ -92,7 +92,7 @@ impl Observed for Api {
         page.number(&metrics::WATCHES, self.hubs.watchers());
         self.fairness.show(page);
         page.number(&metrics::REVISION, self.store.revision());
-        let spent = &self.authorizer.spent;
+        let spent = &self.authorizer.cost;
         let nanoseconds = spent.nanoseconds.load(Ordering::Relaxed);
         page.number(&metrics::DECISIONS, spent.decisions.load(Ordering::Relaxed));
         page.number(

@@ -59,10 +59,10 @@ impl Backend {
     ) -> Result<Self, StartError> {
         let objects: Arc<dyn Store<Head>> = Arc::clone(&store) as _;
         let api = Api::new(objects, credentials, settings);
-        let furnished = bootstrap::furnish(&api).await;
-        furnished.map_err(|error| StartError::Bootstrap(error.message))?;
-        tokio::spawn(bootstrap::keep_furnished(Arc::clone(&api)));
-        tokio::spawn(bootstrap::keep_gathered(Arc::clone(&api)));
+        let bootstrapped = bootstrap::ensure_initial_objects(&api).await;
+        bootstrapped.map_err(|error| StartError::Bootstrap(error.message))?;
+        tokio::spawn(bootstrap::watch_namespaces(Arc::clone(&api)));
+        tokio::spawn(bootstrap::watch_aggregated_roles(Arc::clone(&api)));
         tokio::spawn(expire::expire_events(Arc::clone(&api)));
         Ok(Self { api, store })
     }

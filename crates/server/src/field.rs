@@ -1,7 +1,4 @@
-//! Field errors: what is wrong with which field, in the words that Kubernetes users know.
-//!
-//! A [`FieldError`] becomes one entry of `details.causes` in a 422 answer. This room only builds
-//! them; it decides nothing.
+//! Field errors, in upstream's words. A [`FieldError`] becomes one entry of `details.causes` of a 422.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -9,10 +6,10 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-/// Where a field is, as users read it: `spec.containers[0].ports[1].hostPort`.
+/// The path of a field: `spec.containers[0].ports[1].hostPort`.
 ///
-/// Most paths are built and never shown, since most objects are right. So a path is a chain of
-/// its steps and becomes text only when an error needs it.
+/// Most paths are never printed, since most objects are valid. So a path is a linked list of its segments,
+/// and becomes text only for an error.
 #[derive(Clone, Debug, Default)]
 pub struct Path(Option<Rc<Step>>);
 
@@ -103,29 +100,19 @@ impl fmt::Display for Path {
     }
 }
 
-/// What kind of mistake a field error reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// A value is missing.
     Required,
-    /// A value does not fit.
     Invalid,
-    /// A value is none of those that are supported.
     NotSupported,
-    /// A value may not be given here at all.
     Forbidden,
-    /// A value that must be unique is there twice.
     Duplicate,
-    /// A value that must refer to something refers to nothing.
     NotFound,
-    /// A value is longer than allowed.
     TooLong,
-    /// A list has more items than allowed.
     TooMany,
 }
 
 impl Mistake {
-    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Required,
         Self::Invalid,
@@ -151,8 +138,8 @@ impl Mistake {
         }
     }
 
-    /// What its message begins with.
-    pub fn words(self) -> &'static str {
+    /// The beginning of its message.
+    pub fn prefix(self) -> &'static str {
         match self {
             Self::Required => "Required value",
             Self::Invalid => "Invalid value",
@@ -166,12 +153,9 @@ impl Mistake {
     }
 }
 
-/// One mistake in one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// The kind of mistake.
     pub mistake: Mistake,
-    /// The field's path.
     pub field: String,
     /// Everything after the path: `Invalid value: -1: must be greater than or equal to 0`.
     pub message: String,
@@ -179,7 +163,7 @@ pub struct FieldError {
 
 impl FieldError {
     fn new(mistake: Mistake, path: &Path, shown: Option<String>, detail: &str) -> Self {
-        let mut message = mistake.words().to_owned();
+        let mut message = mistake.prefix().to_owned();
         if let Some(shown) = shown {
             message.push_str(": ");
             message.push_str(&shown);
@@ -195,27 +179,27 @@ impl FieldError {
         }
     }
 
-    /// A value is missing. The detail may be empty.
+    /// The detail may be empty.
     pub fn required(path: &Path, detail: &str) -> Self {
         Self::new(Mistake::Required, path, None, detail)
     }
 
-    /// A value does not fit. Strings are shown quoted, everything else as JSON.
+    /// Shows the value as JSON.
     pub fn invalid(path: &Path, value: &Value, detail: &str) -> Self {
         Self::new(Mistake::Invalid, path, Some(value.to_string()), detail)
     }
 
-    /// A value does not fit, shown as given: for values whose upstream spelling is not plain JSON.
+    /// Like [`Self::invalid`], for values that upstream does not print as JSON.
     pub fn invalid_shown(path: &Path, shown: String, detail: &str) -> Self {
         Self::new(Mistake::Invalid, path, Some(shown), detail)
     }
 
-    /// A value is none of the supported ones, which are listed in the order given.
+    /// Lists the supported values in the given order.
     pub fn not_supported(path: &Path, value: &Value, supported: &[&str]) -> Self {
         Self::not_supported_shown(path, value.to_string(), supported)
     }
 
-    /// As [`Self::not_supported`], for values whose upstream spelling is not plain JSON.
+    /// Like [`Self::not_supported`], for values that upstream does not print as JSON.
     pub fn not_supported_shown(path: &Path, shown: String, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|s| format!("\"{s}\"")).collect();
         let detail = if list.is_empty() {
@@ -226,28 +210,24 @@ impl FieldError {
         Self::new(Mistake::NotSupported, path, Some(shown), &detail)
     }
 
-    /// A value may not be given here.
     pub fn forbidden(path: &Path, detail: &str) -> Self {
         Self::new(Mistake::Forbidden, path, None, detail)
     }
 
-    /// A value that must be unique is there twice.
     pub fn duplicate(path: &Path, value: &Value) -> Self {
         Self::new(Mistake::Duplicate, path, Some(value.to_string()), "")
     }
 
-    /// A value refers to nothing.
     pub fn not_found(path: &Path, value: &Value) -> Self {
         Self::new(Mistake::NotFound, path, Some(value.to_string()), "")
     }
 
-    /// A value is longer than `max` bytes.
+    /// `max` is in bytes.
     pub fn too_long(path: &Path, max: usize) -> Self {
         let detail = format!("may not be more than {max} bytes");
         Self::new(Mistake::TooLong, path, None, &detail)
     }
 
-    /// A list of `actual` items has more than `max`.
     pub fn too_many(path: &Path, actual: usize, max: usize) -> Self {
         let detail = format!("must have at most {max} items");
         Self::new(Mistake::TooMany, path, Some(actual.to_string()), &detail)

@@ -64,6 +64,7 @@ pub mod status;
 pub mod table;
 mod tcp;
 mod tls;
+mod tree;
 mod upgrade;
 pub mod verbs;
 pub mod watch;

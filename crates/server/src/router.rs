@@ -11,7 +11,7 @@ use kennel_types::Verb;
 use serde_json::json;
 
 use crate::api::Api;
-use crate::audit::Note;
+use crate::audit::PendingEvent;
 use crate::authenticate::{impersonate, issuer};
 use crate::authorize::Attributes;
 use crate::discovery::{self, Document, Page};
@@ -36,7 +36,7 @@ pub(crate) fn authorize(
     api: &Api,
     parts: Parts,
     user: User,
-    note: &mut Note,
+    event: &mut PendingEvent,
 ) -> Result<AuthorizedRequest> {
     // Anonymous callers get 401; impersonating an anonymous user gets 403.
     let is_anonymous = user.is_anonymous();
@@ -44,10 +44,11 @@ pub(crate) fn authorize(
         403 if is_anonymous => ApiError::unauthorized(),
         _ => error,
     };
-    let acting = impersonate::asked(&api.authorizer, user, &parts.headers).map_err(refused);
-    note.judged(&acting, String::new);
+    let acting =
+        impersonate::effective_user(&api.authorizer, user, &parts.headers).map_err(refused);
+    event.set_decision(&acting, String::new);
     let user = acting?;
-    note.known(&user);
+    event.set_user(&user);
     let query = Query::parse(parts.uri.query());
     let (method, path) = (&parts.method, parts.uri.path());
     let route = path::parse(path);
@@ -57,7 +58,7 @@ pub(crate) fn authorize(
     let fields = fields.and_then(|text| FieldSelector::parse(text).ok());
     let asked = Attributes::of(method, route.as_ref(), path, watching, fields.as_ref());
     let allowed = api.authorizer.check(&user, &asked).map_err(refused);
-    note.judged(&allowed, || api.authorizer.verdict(&user, &asked).reason);
+    event.set_decision(&allowed, || api.authorizer.verdict(&user, &asked).reason);
     allowed?;
     let route = route.ok_or_else(ApiError::no_such_resource)?;
     let verb = route.verb(method, watching);

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
@@ -108,9 +109,8 @@ fn user_of(certificate: &CertificateDer<'_>) -> Shown {
         Ok(uid) => user.uid = uid,
         Err(Ambiguous) => return Shown::BadCertificate,
     }
-    let fingerprint = Sha256::digest(certificate);
-    let digits = fingerprint.iter().map(|byte| format!("{byte:02x}"));
-    let id = format!("X509SHA256={}", digits.collect::<String>());
+    let fingerprint = HEXLOWER.encode(&Sha256::digest(certificate));
+    let id = format!("X509SHA256={fingerprint}");
     user.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
     Shown::Certificate(Box::new(user), parsed.validity().not_after.timestamp())
 }

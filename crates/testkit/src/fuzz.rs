@@ -113,7 +113,7 @@ fn body_of(row: &'static Resource, mut value: Value) {
 fn conforms(ty: &'static Type, value: &Value) {
     let (mut again, mut findings) = (value.clone(), Vec::new());
     let outcome = schema::conform(ty, &mut again, &mut findings);
-    assert_eq!(outcome, Ok(()), "conforming {value} twice");
+    assert!(outcome.is_ok(), "conforming {value} twice: {outcome:?}");
     assert_eq!((&again, findings), (value, Vec::new()), "conforming twice");
 }
 

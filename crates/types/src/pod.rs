@@ -3,6 +3,8 @@
 //! [`Pod`] is generic over what is decoded of a container's status: controllers, which never read it, use
 //! [`serde::de::IgnoredAny`], so that the pod events of a rollout allocate nothing for it.
 
+pub mod references;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -14,6 +16,9 @@ use serde_json::Value;
 use crate::condition::{self, Condition, ConditionType};
 use crate::meta::null_as_default;
 use crate::time::Timestamp;
+
+/// On the pod of the API that mirrors a static pod; its value is a hash of the static pod.
+pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, bound(deserialize = "C: Deserialize<'de>"))]

@@ -11,10 +11,10 @@ use crate::api::Api;
 use crate::authorize::rbac::{Rule, cover};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds::rbac::GROUP;
-use crate::kinds::tree::{carry, has, remove, same, text};
 use crate::registry::{self, Resource};
 use crate::request::{MASTERS, User};
 use crate::status::{ApiError, Result};
+use crate::tree::{copy_from_old, has, remove, same, text};
 
 /// The admission of `Role` and `ClusterRole`.
 pub(crate) struct RoleAdmission;
@@ -68,7 +68,7 @@ fn check(
 fn only_collected(new: &Value, old: &Value) -> bool {
     let (mut new, mut old) = (new.clone(), old.clone());
     for field in ["metadata.ownerReferences", "metadata.finalizers"] {
-        carry(&mut new, &old, field);
+        copy_from_old(&mut new, &old, field);
     }
     for tree in [&mut new, &mut old] {
         remove(tree, "metadata.resourceVersion");

@@ -1,6 +1,7 @@
 //! Admission of pods: sets the priority, the service account with its token, the overhead of the runtime
 //! class, and the default tolerations of not-ready and unreachable nodes.
 
+use kennel_types::pod::MIRROR_ANNOTATION;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,8 +18,6 @@ const TOKEN_MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_SECONDS: i64 = 3607;
 /// How long a pod tolerates that its node is not ready or unreachable.
 const TOLERATION_SECONDS: i64 = 300;
-/// The annotation of mirror pods, which show the static pods of a kubelet.
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// The admission of pods.
 pub(crate) struct PodAdmission;
@@ -198,7 +197,7 @@ impl Account {
 
 /// Sets the pod's service account, which must exist, and mounts its token.
 fn service_account(api: &Api, namespace: &str, pod: &mut Value) -> Result<(), Refusal> {
-    if pod["metadata"]["annotations"][MIRROR].is_string() {
+    if pod["metadata"]["annotations"][MIRROR_ANNOTATION].is_string() {
         return Ok(());
     }
     let spec = &mut pod["spec"];

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::{Admission, Write};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds::csr;
-use crate::kinds::tree::{at, same, text};
 use crate::registry::{Part, Resource};
 use crate::request::MASTERS;
 use crate::status::{ApiError, Result};
+use crate::tree::{at, same, text};
 
 /// The signer whose certificates this server accepts as those of users.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";

@@ -1,5 +1,5 @@
-//! Where lines go: a file that is put away when it is large enough, or the standard output. Lines are
-//! written whole or not at all, as far as a full disk allows. It knows nothing of what they say.
+//! The output of the audit log: a file with rotation, or the standard output. A line that a full disk
+//! cuts off is removed again.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -8,36 +8,27 @@ use std::path::{Path, PathBuf};
 
 use super::options::{Options, Target};
 
-/// Why the audit log could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file cannot be written.
     #[error("cannot write the audit log {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The writer could not be started.
+    File { path: PathBuf, source: io::Error },
     #[error("cannot start the audit log's writer")]
     Thread(#[source] io::Error),
 }
 
-/// How many bytes of what was to be written are in the log, and why not all of them.
-pub(super) struct Torn {
-    pub(super) kept: usize,
+pub(super) struct AppendError {
+    /// Bytes of whole lines that were written.
+    pub(super) written: usize,
     pub(super) error: io::Error,
 }
 
-/// Where lines go.
 pub(super) enum Output {
     Stdout,
     File(Rotating),
 }
 
 impl Output {
-    /// Opens what the options name; `None` when they name nothing.
+    /// `None` if the audit log is off.
     pub(super) fn open(options: &Options) -> Result<Option<Self>, OpenError> {
         let path = match &options.target {
             Target::Off => return Ok(None),
@@ -52,7 +43,7 @@ impl Output {
         };
         match file.current() {
             Ok(_) => {}
-            // Room may come; until then lines are lost, which is counted.
+            // The disk may get space again; until then lines are lost and counted.
             Err(error) if error.kind() == ErrorKind::StorageFull => {
                 tracing::warn!("the audit log {}: {error}", file.path.display());
             }
@@ -64,28 +55,27 @@ impl Output {
         Ok(Some(Self::File(file)))
     }
 
-    /// How many more bytes fit before a file would be put away.
-    pub(super) fn room(&self) -> usize {
+    /// Bytes that fit before the file would be rotated.
+    pub(super) fn remaining(&self) -> usize {
         match self {
             Self::Stdout => usize::MAX,
-            Self::File(file) => file.room(),
+            Self::File(file) => file.remaining(),
         }
     }
 
     /// Appends whole lines.
-    pub(super) fn append(&mut self, lines: &[u8]) -> Result<(), Torn> {
+    pub(super) fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
         match self {
             Self::Stdout => {
                 let mut out = io::stdout().lock();
                 let written = out.write_all(lines).and_then(|()| out.flush());
-                // What a pipe has taken cannot be known, nor taken back.
-                written.map_err(|error| Torn { kept: 0, error })
+                // It is unknown how much the pipe has taken.
+                written.map_err(|error| AppendError { written: 0, error })
             }
             Self::File(file) => file.append(lines),
         }
     }
 
-    /// Makes sure that what was written survives a power cut.
     pub(super) fn sync(&self) {
         if let Self::File(Rotating {
             file: Some(file), ..
@@ -97,7 +87,7 @@ impl Output {
     }
 }
 
-/// A file, and the older ones behind it: `audit.log`, `audit.log.1`, `audit.log.2`, …
+/// The current file and the rotated ones: `audit.log`, `audit.log.1`, `audit.log.2`, …
 pub(super) struct Rotating {
     path: PathBuf,
     max_bytes: u64,
@@ -106,50 +96,50 @@ pub(super) struct Rotating {
 }
 
 impl Rotating {
-    fn room(&self) -> usize {
+    fn remaining(&self) -> usize {
         let length = self.file.as_ref().and_then(|file| file.metadata().ok());
         let left = self.max_bytes.saturating_sub(length.map_or(0, |m| m.len()));
         usize::try_from(left).unwrap_or(usize::MAX)
     }
 
-    fn append(&mut self, lines: &[u8]) -> Result<(), Torn> {
-        let untouched = |error| Torn { kept: 0, error };
-        let (mut file, mut length) = self.current().map_err(untouched)?;
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
+        let failed = |error| AppendError { written: 0, error };
+        let (mut file, mut length) = self.current().map_err(failed)?;
         if length > 0 && length + lines.len() as u64 > self.max_bytes {
             match self.rotate() {
-                Ok(()) => (file, length) = self.current().map_err(untouched)?,
-                // Better a file that is too long than a line that is missing.
-                Err(error) => tracing::warn!("{} cannot be put away: {error}", self.path.display()),
+                Ok(()) => (file, length) = self.current().map_err(failed)?,
+                // Prefers a file that is too long to a missing line.
+                Err(error) => tracing::warn!("cannot rotate {}: {error}", self.path.display()),
             }
         }
         write_lines(&mut file, length, lines)
     }
 
-    /// The open file and its length. One that somebody has moved away or removed is made anew.
+    /// The open file and its length. Reopens a file that was moved or removed.
     fn current(&mut self) -> io::Result<(File, u64)> {
         if let Some(file) = &self.file {
             let ours = file.metadata()?;
-            let is_there = fs::metadata(&self.path)
-                .is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino()));
-            if is_there {
+            let is_same = fs::metadata(&self.path)
+                .is_ok_and(|named| (named.dev(), named.ino()) == (ours.dev(), ours.ino()));
+            if is_same {
                 return Ok((file.try_clone()?, ours.len()));
             }
         }
         self.file = None;
         let mut file = open(&self.path)?;
-        close_torn_line(&mut file)?;
+        terminate_partial_line(&mut file)?;
         let length = file.metadata()?.len();
         self.file = Some(file.try_clone()?);
         Ok((file, length))
     }
 
-    /// Puts the file away and the oldest one out.
+    /// Renames each file to the next number and removes the oldest.
     fn rotate(&mut self) -> io::Result<()> {
         if let Some(file) = self.file.take() {
             file.sync_data()?;
         }
         let oldest = self.max_files - 1;
-        // More than one only after there were allowed to be more.
+        // Removes more than one after `max_files` was lowered.
         for number in oldest.. {
             match fs::remove_file(self.name(number)) {
                 Err(error) if error.kind() == ErrorKind::NotFound => break,
@@ -187,8 +177,8 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// A server that was killed may have left half a line: it must not take the next one with it.
-fn close_torn_line(file: &mut File) -> io::Result<()> {
+/// Ends a partial line of a killed server, so that it does not spoil the next one.
+fn terminate_partial_line(file: &mut File) -> io::Result<()> {
     if file.metadata()?.len() == 0 || !file.metadata()?.is_file() {
         return Ok(());
     }
@@ -201,13 +191,13 @@ fn close_torn_line(file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes lines; on failure, whole ones stay and half of one is taken back.
-fn write_lines(file: &mut File, start: u64, lines: &[u8]) -> Result<(), Torn> {
+/// On failure, whole lines stay and a partial line is removed.
+fn write_lines(file: &mut File, start: u64, lines: &[u8]) -> Result<(), AppendError> {
     let mut written = 0;
     while written < lines.len() {
         match file.write(&lines[written..]) {
             Ok(0) => {
-                return Err(take_back(
+                return Err(truncate_partial_line(
                     file,
                     start,
                     &lines[..written],
@@ -216,21 +206,24 @@ fn write_lines(file: &mut File, start: u64, lines: &[u8]) -> Result<(), Torn> {
             }
             Ok(count) => written += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(take_back(file, start, &lines[..written], error)),
+            Err(error) => return Err(truncate_partial_line(file, start, &lines[..written], error)),
         }
     }
     Ok(())
 }
 
-fn take_back(file: &File, start: u64, written: &[u8], error: io::Error) -> Torn {
+fn truncate_partial_line(file: &File, start: u64, written: &[u8], error: io::Error) -> AppendError {
     let end = written.iter().rposition(|byte| *byte == b'\n');
-    let kept = end.map_or(0, |end| end + 1);
-    if kept < written.len()
-        && let Err(error) = file.set_len(start + kept as u64)
+    let whole = end.map_or(0, |end| end + 1);
+    if whole < written.len()
+        && let Err(error) = file.set_len(start + whole as u64)
     {
-        tracing::warn!("half a line stays in the audit log: {error}");
+        tracing::warn!("cannot remove a partial line from the audit log: {error}");
     }
-    Torn { kept, error }
+    AppendError {
+        written: whole,
+        error,
+    }
 }
 
 #[cfg(test)]
@@ -257,7 +250,7 @@ mod tests {
         assert!(appended.is_ok_and(|()| true), "{line}");
     }
 
-    /// The files in the log's directory, by name, with what is in them.
+    /// The files in the log's directory, by name, with their content.
     fn files(dir: &TempDir) -> String {
         let entries = fs::read_dir(dir.path().join("sub")).unwrap();
         let mut found: Vec<String> = entries
@@ -272,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn full_files_are_put_away_and_the_oldest_ones_out() {
+    fn full_files_are_rotated_and_the_oldest_removed() {
         let dir = TempDir::new().unwrap();
         let mut output = open_in(&dir, 3);
         for line in ["one.....", "two.....", "three...", "four....", "five...."] {
@@ -293,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_closed_and_files_moved_away_are_made_anew() {
+    fn partial_lines_are_ended_and_moved_files_reopened() {
         let dir = TempDir::new().unwrap();
         let mut output = open_in(&dir, 3);
         append(&mut output, "a");
@@ -315,14 +308,15 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_taken_back() {
+    fn partial_lines_are_removed() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("log");
         let check = |written: &str, kept: usize, left: &str| {
             fs::write(&path, format!("old\n{written}")).unwrap();
             let file = open(&path).unwrap();
-            let torn = take_back(&file, 4, written.as_bytes(), ErrorKind::StorageFull.into());
-            assert_eq!(torn.kept, kept);
+            let failed =
+                truncate_partial_line(&file, 4, written.as_bytes(), ErrorKind::StorageFull.into());
+            assert_eq!(failed.written, kept);
             assert_eq!(fs::read_to_string(&path).unwrap(), left);
         };
         check("a\nb\nha", 4, "old\na\nb\n");

@@ -1,4 +1,4 @@
-//! A line: an `audit.k8s.io/v1` Event of level Metadata, as tools for upstream's audit logs read it.
+//! Formats an audit event as a line: an `audit.k8s.io/v1` Event of level Metadata.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,19 @@ use jiff::Timestamp;
 use kennel_types::Verb;
 use serde::Serialize;
 
-use super::note::{self, Event};
+use super::pending::{self, Event};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::request::User;
 use crate::request::path::{self, Route};
 
-/// How much of a URI is kept. Selectors of real clients fit; a flood of long ones fills no disk.
+/// Longer URIs are truncated. Selectors of real clients fit.
 const URI_BYTES_MAX: usize = 2048;
-/// How much of a client's name for itself is kept, as upstream has it.
+/// Upstream's limit.
 const AGENT_BYTES_MAX: usize = 1024;
-/// How much of a name is kept: those that objects can have are shorter.
+/// Valid names of objects are shorter.
 const NAME_BYTES_MAX: usize = 512;
-/// What stands where something was cut off.
-const CUT: &str = "...TRUNCATED";
-/// Where nodes keep the leases by which they say that they live.
-const NODE_LEASES: &str = "kube-node-lease";
+const TRUNCATED: &str = "...TRUNCATED";
+const NODE_LEASE_NAMESPACE: &str = "kube-node-lease";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,17 +33,17 @@ struct Line<'a> {
     #[serde(rename = "requestURI")]
     request_uri: String,
     verb: &'a str,
-    user: Who<'a>,
+    user: UserInfo<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    impersonated_user: Option<Who<'a>>,
+    impersonated_user: Option<UserInfo<'a>>,
     #[serde(rename = "sourceIPs", skip_serializing_if = "Option::is_none")]
     source_ips: Option<[String; 1]>,
     #[serde(skip_serializing_if = "String::is_empty")]
     user_agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    object_ref: Option<Reference<'a>>,
+    object_ref: Option<ObjectReference<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_status: Option<Outcome<'a>>,
+    response_status: Option<ResponseStatus<'a>>,
     request_received_timestamp: String,
     stage_timestamp: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -53,7 +51,7 @@ struct Line<'a> {
 }
 
 #[derive(Default, Serialize)]
-struct Who<'a> {
+struct UserInfo<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     username: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -66,7 +64,7 @@ struct Who<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reference<'a> {
+struct ObjectReference<'a> {
     resource: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     namespace: &'a str,
@@ -82,7 +80,7 @@ struct Reference<'a> {
 }
 
 #[derive(Serialize)]
-struct Outcome<'a> {
+struct ResponseStatus<'a> {
     metadata: Empty,
     #[serde(skip_serializing_if = "str::is_empty")]
     status: &'static str,
@@ -91,12 +89,11 @@ struct Outcome<'a> {
     code: u16,
 }
 
-/// Upstream's Status has metadata, in which nothing stands.
+/// Upstream writes the empty metadata of the Status.
 #[derive(Serialize)]
 struct Empty {}
 
-/// Writes the line of an event.
-pub(super) fn put(out: &mut Vec<u8>, event: &Event) {
+pub(super) fn write(out: &mut Vec<u8>, event: &Event) {
     let (route, path) = (path::parse(event.uri.path()), event.uri.path());
     let asked = asked(event, route.as_ref(), path);
     let mut annotations = BTreeMap::new();
@@ -106,7 +103,7 @@ pub(super) fn put(out: &mut Vec<u8>, event: &Event) {
         annotations.insert("authorization.k8s.io/reason", why.clone());
     }
     let line = Line {
-        // A shell has only begun when it is answered.
+        // An exec stream begins with its response.
         stage: if event.code == 101 {
             "ResponseStarted"
         } else {
@@ -117,38 +114,38 @@ pub(super) fn put(out: &mut Vec<u8>, event: &Event) {
             Attributes::Resource(asked) => asked.verb.as_str(),
             Attributes::Path { verb, .. } => verb.as_str(),
         },
-        user: event.user.as_ref().map(who).unwrap_or_default(),
-        impersonated_user: event.impersonated.as_ref().map(who),
+        user: event.user.as_ref().map(user_info).unwrap_or_default(),
+        impersonated_user: event.impersonated.as_ref().map(user_info),
         source_ips: event.address.map(|address| [address.to_string()]),
         user_agent: agent(event.agent.as_ref()),
         object_ref: match &asked {
             Attributes::Resource(asked) => Some(reference(event, asked)),
             Attributes::Path { .. } => None,
         },
-        response_status: Some(Outcome {
+        response_status: Some(ResponseStatus {
             metadata: Empty {},
             status: if event.code < 400 { "" } else { "Failure" },
             reason: &event.subject.reason,
             code: event.code,
         }),
         annotations,
-        ..blank(&event.id, event.received, event.answered)
+        ..empty_line(&event.id, event.received, event.answered)
     };
-    put_line(out, &line);
+    write_line(out, &line);
 }
 
-/// Writes the line that says how many others are missing before it.
-pub(super) fn put_lost(out: &mut Vec<u8>, lost: u64) {
-    let (id, now) = (note::new_id(), Timestamp::now());
+/// Writes the line that reports how many lines are missing before it.
+pub(super) fn write_lost(out: &mut Vec<u8>, lost: u64) {
+    let (id, now) = (pending::new_id(), Timestamp::now());
     let line = Line {
         annotations: BTreeMap::from([("audit.kennel.dev/lost-lines", lost.to_string())]),
-        ..blank(&id, now, now)
+        ..empty_line(&id, now, now)
     };
-    put_line(out, &line);
+    write_line(out, &line);
 }
 
-/// Whether this is a node's sign of life, which came as it should: from the node itself, or from nodes
-/// that are part of this process.
+/// Whether this is an accepted renewal of a node's lease by the node itself or by nodes that are part of
+/// this process.
 pub(super) fn is_heartbeat(event: &Event) -> bool {
     let (route, path) = (path::parse(event.uri.path()), event.uri.path());
     let Attributes::Resource(asked) = asked(event, route.as_ref(), path) else {
@@ -158,7 +155,7 @@ pub(super) fn is_heartbeat(event: &Event) -> bool {
     let is_its_own = user.strip_prefix("system:node:") == Some(asked.name);
     event.code < 300
         && (asked.resource, asked.group) == ("leases", "coordination.k8s.io")
-        && asked.namespace == NODE_LEASES
+        && asked.namespace == NODE_LEASE_NAMESPACE
         && matches!(asked.verb, Verb::Update | Verb::Patch)
         && event.impersonated.is_none()
         && (is_its_own || event.address.is_none())
@@ -168,7 +165,7 @@ fn asked<'a>(event: &'a Event, route: Option<&'a Route>, path: &'a str) -> Attri
     Attributes::of(&event.method, route, path, false, None)
 }
 
-fn blank(id: &HeaderValue, received: Timestamp, answered: Timestamp) -> Line<'_> {
+fn empty_line(id: &HeaderValue, received: Timestamp, answered: Timestamp) -> Line<'_> {
     Line {
         kind: "Event",
         api_version: "audit.k8s.io/v1",
@@ -177,7 +174,7 @@ fn blank(id: &HeaderValue, received: Timestamp, answered: Timestamp) -> Line<'_>
         stage: "ResponseComplete",
         request_uri: String::new(),
         verb: "",
-        user: Who::default(),
+        user: UserInfo::default(),
         impersonated_user: None,
         source_ips: None,
         user_agent: String::new(),
@@ -189,8 +186,8 @@ fn blank(id: &HeaderValue, received: Timestamp, answered: Timestamp) -> Line<'_>
     }
 }
 
-fn who(user: &User) -> Who<'_> {
-    Who {
+fn user_info(user: &User) -> UserInfo<'_> {
+    UserInfo {
         username: &user.name,
         uid: &user.uid,
         groups: &user.groups,
@@ -198,20 +195,20 @@ fn who(user: &User) -> Who<'_> {
     }
 }
 
-fn reference<'a>(event: &'a Event, asked: &ResourceAttributes<'a>) -> Reference<'a> {
-    let in_answer = &event.subject;
+fn reference<'a>(event: &'a Event, asked: &ResourceAttributes<'a>) -> ObjectReference<'a> {
+    let in_response = &event.subject;
     let name = if asked.name.is_empty() {
-        &in_answer.name
+        &in_response.name
     } else {
         asked.name
     };
-    // All of it may stand in a path that a stranger wrote.
+    // All of these may come from the path of an unauthenticated request.
     let short = |text: &'a str| &text[..text.floor_char_boundary(NAME_BYTES_MAX)];
-    Reference {
+    ObjectReference {
         resource: short(asked.resource),
         namespace: short(asked.namespace),
         name: short(name),
-        uid: &in_answer.uid,
+        uid: &in_response.uid,
         api_group: short(asked.group),
         api_version: short(asked.version),
         subresource: short(asked.subresource),
@@ -219,7 +216,7 @@ fn reference<'a>(event: &'a Event, asked: &ResourceAttributes<'a>) -> Reference<
 }
 
 fn uri(uri: &Uri) -> String {
-    cut(
+    truncate(
         uri.path_and_query().map_or("", |p| p.as_str()),
         URI_BYTES_MAX,
     )
@@ -227,18 +224,18 @@ fn uri(uri: &Uri) -> String {
 
 fn agent(agent: Option<&HeaderValue>) -> String {
     let text = agent.map(|agent| String::from_utf8_lossy(agent.as_bytes()));
-    cut(&text.unwrap_or_default(), AGENT_BYTES_MAX)
+    truncate(&text.unwrap_or_default(), AGENT_BYTES_MAX)
 }
 
-fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
+fn truncate(text: &str, max: usize) -> String {
+    if text.len() <= max {
         return text.to_owned();
     }
-    format!("{}{CUT}", &text[..text.floor_char_boundary(most)])
+    format!("{}{TRUNCATED}", &text[..text.floor_char_boundary(max)])
 }
 
-fn put_line(out: &mut Vec<u8>, line: &Line<'_>) {
-    serde_json::to_writer(&mut *out, line).expect("a line is text, and memory takes it");
+fn write_line(out: &mut Vec<u8>, line: &Line<'_>) {
+    serde_json::to_writer(&mut *out, line).expect("writing to memory does not fail");
     out.push(b'\n');
 }
 
@@ -247,12 +244,12 @@ mod tests {
     use http::Method;
     use serde_json::{Value, json};
 
-    use super::super::stored::Subject;
+    use super::super::response::Subject;
     use super::*;
 
     fn line(event: &Event) -> Value {
         let mut out = Vec::new();
-        put(&mut out, event);
+        write(&mut out, event);
         assert_eq!(
             out.iter().position(|byte| *byte == b'\n'),
             Some(out.len() - 1)
@@ -292,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_strangers_and_other_paths_have_lines_too() {
+    fn failures_and_non_resource_requests_are_logged() {
         let mut event = Event::example();
         event.method = Method::PATCH;
         event.uri = Uri::from_static("/api/v1/nodes/n1/status");
@@ -325,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_makes_long_is_cut() {
+    fn long_values_are_truncated() {
         let mut event = Event::example();
         let long = "x".repeat(10_000);
         event.agent = Some(HeaderValue::from_str(&long).unwrap());
@@ -335,13 +332,13 @@ mod tests {
         ] {
             event.uri = path.parse().unwrap();
             let mut out = Vec::new();
-            put(&mut out, &event);
+            write(&mut out, &event);
             assert!(out.len() < 7000, "{}", out.len());
         }
     }
 
     #[test]
-    fn heartbeats_are_nodes_own_renewals_that_were_accepted() {
+    fn heartbeats_are_accepted_renewals_of_own_leases() {
         let check = |change: &dyn Fn(&mut Event), expected| {
             let mut event = Event::example();
             let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1";

@@ -1,21 +1,21 @@
-//! The audit log: one line for every request that would change something, or opens a shell or a tunnel,
-//! whether it was let or not.
+//! The audit log: one event for every mutating request and every exec, attach or port-forward, whether
+//! it was allowed or not.
 //!
 //! ```text
-//!  request ─▶ Note ──answered, or dropped unanswered──▶ queue ──▶ writer thread ─▶ line ─▶ file
+//!  request ─▶ PendingEvent ──completed or dropped──▶ queue ──▶ writer thread ─▶ line ─▶ file
 //! ```
 //!
-//! A request pays for a few clones and a push; what costs time is done by the thread. Requests never
-//! wait for the log and never fail because of it: what cannot be written is counted, and the log says
-//! how much that was as soon as it can. Bodies are never noted, nor are the words of refusals, which
-//! may quote them.
+//! A request pays for a few clones and a push; the writer thread does the rest. Requests never wait
+//! for the log and never fail because of it: the queue is bounded, events that cannot be written are
+//! counted, and the log reports the count as soon as it can be written again. It never contains
+//! bodies, nor the messages of errors, which may quote them.
 
 mod file;
 mod line;
-mod note;
 mod options;
+mod pending;
 mod queue;
-mod stored;
+mod response;
 mod writer;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,16 +25,15 @@ use http::{Method, Request};
 use tokio::sync::oneshot;
 
 pub use file::OpenError;
-pub(crate) use note::Note;
-pub use options::{Bytes, FILES, Options, SIZE, Target};
+pub use options::{Bytes, DEFAULT_MAX_FILES, DEFAULT_MAX_SIZE, Options, Target};
+pub(crate) use pending::PendingEvent;
 
 use crate::request::{Caller, path};
 use queue::Queue;
 
-/// How long a stopping server waits for the last lines: long for a disk, short for an operator.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a stopping server waits for the writer.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The audit log of a server.
 #[derive(Default)]
 pub struct Audit {
     running: Option<Running>,
@@ -42,7 +41,7 @@ pub struct Audit {
 
 struct Running {
     queue: Arc<Queue>,
-    /// Told, or dropped, when the last line is written.
+    /// Resolves when the writer thread has ended.
     done: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
@@ -64,8 +63,8 @@ impl Audit {
         let writer = writer::Writer::new(Arc::clone(&queue), output, options.skip_heartbeats);
         let run = move || {
             writer.run();
-            // Nobody may be waiting.
-            let _unheard = ended.send(());
+            // The receiver may be gone.
+            let _no_receiver = ended.send(());
         };
         let thread = std::thread::Builder::new().name("audit-writer".into());
         let spawned = thread.spawn(run);
@@ -76,28 +75,28 @@ impl Audit {
         })
     }
 
-    /// Notes a request that has just come, if it is one that would change something. A web socket is opened by
-    /// a GET, and what is done through it is not for reading alone.
-    pub(crate) fn note<B>(&self, request: &Request<B>, caller: &Caller) -> Note {
+    /// Begins the event of a request. Reads have none, except for a GET that opens a stream (exec over
+    /// WebSocket).
+    pub(crate) fn begin<B>(&self, request: &Request<B>, caller: &Caller) -> PendingEvent {
         let reads = [Method::GET, Method::HEAD, Method::OPTIONS];
         match &self.running {
             Some(running)
                 if !reads.contains(request.method())
                     || path::opens_stream(request.uri().path()) =>
             {
-                Note::of(Arc::clone(&running.queue), request, caller)
+                PendingEvent::new(Arc::clone(&running.queue), request, caller)
             }
-            _ => Note::nothing(),
+            _ => PendingEvent::none(),
         }
     }
 
-    /// How many lines could not be written since the start.
+    /// Lines that could not be written since the start.
     pub(crate) fn lost(&self) -> u64 {
         let running = self.running.as_ref();
         running.map_or(0, |running| running.queue.lost())
     }
 
-    /// Writes what waits, and ends. Requests that are answered later are counted as lost.
+    /// Writes the queued events and stops. Events of later requests count as lost.
     pub async fn close(&self) {
         let Some(running) = &self.running else {
             return;
@@ -106,9 +105,9 @@ impl Audit {
         let done = running.done.lock().unwrap_or_else(PoisonError::into_inner);
         let done = { done }.take();
         if let Some(done) = done
-            && tokio::time::timeout(CLOSE_PATIENCE, done).await.is_err()
+            && tokio::time::timeout(CLOSE_TIMEOUT, done).await.is_err()
         {
-            tracing::warn!("the audit log's last lines could not be written in time");
+            tracing::warn!("timed out writing the last lines of the audit log");
         }
     }
 }

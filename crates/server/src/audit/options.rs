@@ -1,66 +1,57 @@
-//! What an operator may choose about the audit log. Text to values, and no files touched.
+//! The options of the audit log.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Where the log is, below the data directory, when nothing else is said.
-const DEFAULT_PLACE: &str = "audit/audit.log";
-/// With so many files of this size the log takes at most 500 MiB: some 700,000 requests, days of a busy
-/// cluster's administrators.
-pub const SIZE: Bytes = Bytes(100 << 20);
-/// How many files there are by default.
-pub const FILES: u16 = 5;
-/// The smallest size at which a file may be rotated: below it, one long line could be half a file.
-const SIZE_MIN: u64 = 64 << 10;
+/// In the data directory.
+const DEFAULT_PATH: &str = "audit/audit.log";
+/// With the default number of files the log takes at most 500 MiB: about 700,000 requests.
+pub const DEFAULT_MAX_SIZE: Bytes = Bytes(100 << 20);
+pub const DEFAULT_MAX_FILES: u16 = 5;
+/// The smallest allowed maximum size: one long line could be half of a smaller file.
+const MAX_SIZE_MIN: u64 = 64 << 10;
 
-/// Where lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Nowhere.
     Off,
-    /// To the standard output.
     Stdout,
-    /// To a file that rotates.
     File(PathBuf),
 }
 
 impl Target {
-    /// What `--audit-log` says; a file in the data directory when it says nothing.
+    /// Parses `--audit-log`.
     pub fn of(flag: Option<&str>, data_dir: &Path) -> Self {
         match flag {
             Some("off") => Self::Off,
             Some("-") => Self::Stdout,
             Some(path) => Self::File(path.into()),
-            None => Self::File(data_dir.join(DEFAULT_PLACE)),
+            None => Self::File(data_dir.join(DEFAULT_PATH)),
         }
     }
 }
 
-/// How to keep an audit log.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where lines go.
     pub target: Target,
-    /// A file is put away before it would grow beyond this.
+    /// The file is rotated before it would grow beyond this.
     pub max_size: Bytes,
-    /// How many files there may be, the current one included.
+    /// Including the current one.
     pub max_files: u16,
-    /// Whether nodes' accepted renewals of their leases are left out.
+    /// Omit nodes' accepted renewals of their leases.
     pub skip_heartbeats: bool,
 }
 
 impl Options {
-    /// No audit log.
     pub fn off() -> Self {
         Self::to(Target::Off)
     }
 
-    /// An audit log at this place, of the usual size.
+    /// An audit log with default sizes.
     pub fn to(target: Target) -> Self {
         Self {
             target,
-            max_size: SIZE,
-            max_files: FILES,
+            max_size: DEFAULT_MAX_SIZE,
+            max_files: DEFAULT_MAX_FILES,
             skip_heartbeats: false,
         }
     }
@@ -70,10 +61,18 @@ impl Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
-impl FromStr for Bytes {
-    type Err = String;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BytesError {
+    #[error("must be at least {}Ki", MAX_SIZE_MIN >> 10)]
+    TooSmall,
+    #[error("must be a number of bytes such as 512Ki, 100Mi or 1Gi")]
+    Malformed,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Bytes {
+    type Err = BytesError;
+
+    fn from_str(text: &str) -> Result<Self, BytesError> {
         let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
         let unit = units.iter().find(|(unit, _)| text.ends_with(unit));
         let (digits, shift) = match unit {
@@ -83,9 +82,9 @@ impl FromStr for Bytes {
         let number: Option<u64> = digits.parse().ok();
         let bytes = number.and_then(|number| number.checked_mul(1 << shift));
         match bytes {
-            Some(bytes) if bytes >= SIZE_MIN => Ok(Self(bytes)),
-            Some(_) => Err(format!("must be at least {}Ki", SIZE_MIN >> 10)),
-            None => Err("must be a number of bytes such as 512Ki, 100Mi or 1Gi".to_owned()),
+            Some(bytes) if bytes >= MAX_SIZE_MIN => Ok(Self(bytes)),
+            Some(_) => Err(BytesError::TooSmall),
+            None => Err(BytesError::Malformed),
         }
     }
 }
@@ -109,6 +108,7 @@ mod tests {
     fn sizes_are_read_and_shown() {
         let check = |text: &str, expected: Result<&str, &str>| {
             let parsed = text.parse().map(|bytes: Bytes| bytes.to_string());
+            let parsed = parsed.map_err(|error| error.to_string());
             let expected = expected.map(str::to_owned).map_err(str::to_owned);
             assert_eq!(parsed, expected, "{text}");
         };

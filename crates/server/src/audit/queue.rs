@@ -1,21 +1,21 @@
-//! The way to the writer: many requests push without waiting, one thread takes everything at once.
+//! The bounded queue between requests, which push without waiting, and the writer thread, which takes
+//! everything at once. Events beyond the bound are dropped and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::note::Event;
+use super::pending::Event;
 
-/// Events waiting: some seconds of the fastest rollout (5,000 writes a second), and at about 700 bytes
-/// each some 12 MB. A disk that is stuck for longer costs lines.
-const WAITING_MAX: usize = 16_384;
-/// So many are written without waiting for more.
-const PLENTY: usize = WAITING_MAX / 4;
-/// How long the writer waits for company: a busy server then writes 50 times a second, not 5,000. It is
-/// also the last moment that a killed server's log lacks.
-const COMPANY: Duration = Duration::from_millis(20);
+/// A few seconds of the fastest rollout (5,000 writes a second), and about 12 MB at 700 bytes each. If
+/// the disk stalls for longer, lines are lost.
+const EVENTS_MAX: usize = 16_384;
+/// The writer does not wait for more than this.
+const BATCH_EVENTS: usize = EVENTS_MAX / 4;
+/// How long the writer waits for more events: a busy server then writes 50 times a second, not 5,000.
+/// The log of a killed server may lack events of this duration.
+const BATCH_DELAY: Duration = Duration::from_millis(20);
 
-/// A bounded queue of events.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -27,10 +27,10 @@ pub(super) struct Queue {
 struct State {
     #[expect(
         clippy::vec_box,
-        reason = "moving half a kilobyte under the lock is dearer"
+        reason = "moving half a kilobyte under the lock costs more"
     )]
     events: Vec<Box<Event>>,
-    /// The writer sleeps until something comes.
+    /// The writer waits for events.
     is_idle: bool,
     closed: bool,
 }
@@ -40,16 +40,16 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves an event for the writer, or counts it as lost.
+    /// Queues an event, or counts it as lost if the queue is full or closed.
     pub(super) fn push(&self, event: Box<Event>) {
         let mut state = self.state();
-        if state.closed || state.events.len() == WAITING_MAX {
+        if state.closed || state.events.len() == EVENTS_MAX {
             drop(state);
-            return self.lose(1);
+            return self.count_lost(1);
         }
         state.events.push(event);
-        // Waking costs more than all the rest here: an event among many wakes nobody.
-        let wake = state.is_idle || state.events.len() == PLENTY;
+        // Notifying costs more than the rest: do so only for the first event and for a full batch.
+        let wake = state.is_idle || state.events.len() == BATCH_EVENTS;
         state.is_idle = false;
         drop(state);
         if wake {
@@ -57,8 +57,8 @@ impl Queue {
         }
     }
 
-    /// Takes everything, waiting while there is nothing. `None`: nothing will come any more.
-    #[expect(clippy::vec_box, reason = "boxed on the way in")]
+    /// Waits for events and takes all of them; `None` once the queue is closed and empty.
+    #[expect(clippy::vec_box, reason = "as in `State`")]
     pub(super) fn take(&self) -> Option<Vec<Box<Event>>> {
         let mut state = self.state();
         state.is_idle = state.events.is_empty();
@@ -67,26 +67,25 @@ impl Queue {
             .wait_while(state, |state| state.events.is_empty() && !state.closed);
         state = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_idle = false;
-        let waited = self.filled.wait_timeout_while(state, COMPANY, |state| {
-            state.events.len() < PLENTY && !state.closed
+        let waited = self.filled.wait_timeout_while(state, BATCH_DELAY, |state| {
+            state.events.len() < BATCH_EVENTS && !state.closed
         });
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let events = std::mem::take(&mut state.events);
         (!events.is_empty()).then_some(events)
     }
 
-    /// Takes no more events; the writer ends when it has written those it has.
+    /// Refuses further events; the writer stops when it has written the queued ones.
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.filled.notify_one();
     }
 
-    /// Counts lines that are not in the log.
-    pub(super) fn lose(&self, lines: u64) {
+    pub(super) fn count_lost(&self, lines: u64) {
         self.lost.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// How many lines are not in the log.
+    /// Lines that are missing from the log.
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -97,13 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_counted_and_what_waits_is_not_forgotten() {
+    fn overflow_is_counted_and_queued_events_survive_close() {
         let queue = Queue::default();
-        for _ in 0..WAITING_MAX + 3 {
+        for _ in 0..EVENTS_MAX + 3 {
             queue.push(Event::example());
         }
         assert_eq!(queue.lost(), 3);
-        assert_eq!(queue.take().map(|events| events.len()), Some(WAITING_MAX));
+        assert_eq!(queue.take().map(|events| events.len()), Some(EVENTS_MAX));
         queue.push(Event::example());
         queue.close();
         queue.push(Event::example());

@@ -1,26 +1,25 @@
-//! The one thread that writes the audit log: it makes lines of events, writes many at once, and keeps
-//! the account of what is missing. Nothing waits for it but the end of the server.
+//! The thread that writes the audit log: it formats events, writes them in batches, and reports lost
+//! lines. Only the shutdown of the server waits for it.
 
 use std::sync::Arc;
 
 use super::file::Output;
 use super::line;
-use super::note::Event;
+use super::pending::Event;
 use super::queue::Queue;
 
-/// So much is written at once: few system calls on a busy server, little lost when one fails.
+/// Bytes per write: few system calls, and little is lost when one fails.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What the writer thread owns.
 pub(super) struct Writer {
     queue: Arc<Queue>,
     output: Output,
     skip_heartbeats: bool,
-    /// Lines made and not yet written, and how many.
+    /// Formatted and not yet written.
     lines: Vec<u8>,
-    /// How many lost lines the log has told of.
-    told: u64,
-    /// The last attempt failed: said once, not with every attempt.
+    /// How many lost lines the log has reported.
+    reported_lost: u64,
+    /// The last write failed. Logged once, not for every write.
     is_failing: bool,
 }
 
@@ -31,7 +30,7 @@ impl Writer {
             output,
             skip_heartbeats,
             lines: Vec::new(),
-            told: 0,
+            reported_lost: 0,
             is_failing: false,
         }
     }
@@ -41,21 +40,21 @@ impl Writer {
         while let Some(events) = self.queue.take() {
             self.write(&events);
         }
-        self.tell_of_the_lost();
+        self.report_lost();
         self.output.sync();
     }
 
     fn write(&mut self, events: &[Box<Event>]) {
-        self.tell_of_the_lost();
+        self.report_lost();
         let mut line = Vec::new();
         for event in events {
             if self.skip_heartbeats && line::is_heartbeat(event) {
                 continue;
             }
             line.clear();
-            line::put(&mut line, event);
+            line::write(&mut line, event);
             let together = self.lines.len() + line.len();
-            if together > CHUNK_BYTES.min(self.output.room()) {
+            if together > CHUNK_BYTES.min(self.output.remaining()) {
                 self.flush();
             }
             self.lines.extend_from_slice(&line);
@@ -63,17 +62,16 @@ impl Writer {
         self.flush();
     }
 
-    /// Says how many lines are missing, unless that was said. Not counted as lost itself: the next
-    /// attempt says it again.
-    fn tell_of_the_lost(&mut self) {
+    /// Writes a line that reports new lost lines. If that fails, the next attempt reports them again.
+    fn report_lost(&mut self) {
         let lost = self.queue.lost();
-        if lost == self.told {
+        if lost == self.reported_lost {
             return;
         }
         let mut line = Vec::new();
-        line::put_lost(&mut line, lost - self.told);
+        line::write_lost(&mut line, lost - self.reported_lost);
         if self.output.append(&line).is_ok() {
-            self.told = lost;
+            self.reported_lost = lost;
         }
     }
 
@@ -84,15 +82,18 @@ impl Writer {
         match self.output.append(&self.lines) {
             Ok(()) => {
                 if std::mem::take(&mut self.is_failing) {
-                    tracing::info!("the audit log is written again");
+                    tracing::info!("writing to the audit log works again");
                 }
             }
-            Err(torn) => {
-                let missing = &self.lines[torn.kept..];
+            Err(failed) => {
+                let missing = &self.lines[failed.written..];
                 let lines = missing.split_inclusive(|byte| *byte == b'\n').count();
-                self.queue.lose(lines as u64);
+                self.queue.count_lost(lines as u64);
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    tracing::warn!("the audit log lacks lines: {}", torn.error);
+                    tracing::warn!(
+                        "cannot write to the audit log, lines are lost: {}",
+                        failed.error
+                    );
                 }
             }
         }
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_lines_are_counted_and_told_of_once_it_works_again() {
+    fn lost_lines_are_counted_and_reported_once_writing_works_again() {
         let dir = TempDir::new().unwrap();
         let place = dir.path().join("place");
         let (mut writer, queue) = writer(&place);

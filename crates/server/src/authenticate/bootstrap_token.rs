@@ -1,5 +1,5 @@
-//! Bootstrap tokens: how a machine that is not yet known joins. Each is a secret of its own type in
-//! `kube-system`; whoever knows its id and its secret belongs to the bootstrappers until it expires.
+//! Bootstrap tokens, with which nodes join. Each is a secret of type `bootstrap.kubernetes.io/token` in
+//! `kube-system`; its bearer is in the group `system:bootstrappers` until it expires.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use kennel_store::Store;
 use serde::Deserialize;
 
-use super::{Refusal, stored};
+use super::{TokenError, lookup};
 use crate::object::Head;
 use crate::request::User;
 
@@ -33,24 +33,23 @@ impl Secret {
     }
 }
 
-/// The user of a bootstrap token.
-pub(super) fn user(store: &dyn Store<Head>, token: &str) -> Result<User, Refusal> {
-    let (id, secret) = split(token).ok_or(Refusal::Unknown)?;
+pub(super) fn user(store: &dyn Store<Head>, token: &str) -> Result<User, TokenError> {
+    let (id, token_secret) = split(token).ok_or(TokenError::Unknown)?;
     let name = format!("bootstrap-token-{id}");
-    let stored = stored::find(store, "secrets", Some(NAMESPACE), &name);
-    let stored = stored.filter(|stored| stored::deletion(stored).is_none());
-    let stored = stored.ok_or(Refusal::Unknown)?;
-    let kept: Secret = serde_json::from_slice(&stored.value).map_err(|_| Refusal::Unknown)?;
-    let expected = kept.text("token-secret").unwrap_or_default();
-    if !same(secret, &expected) || kept.kind != TYPE {
-        return Err(Refusal::Unknown);
+    let stored = lookup::find(store, "secrets", Some(NAMESPACE), &name);
+    let stored = stored.filter(|stored| lookup::deletion_time(stored).is_none());
+    let stored = stored.ok_or(TokenError::Unknown)?;
+    let secret: Secret = serde_json::from_slice(&stored.value).map_err(|_| TokenError::Unknown)?;
+    let expected = secret.text("token-secret").unwrap_or_default();
+    if !same(token_secret, &expected) || secret.kind != TYPE {
+        return Err(TokenError::Unknown);
     }
-    let is_for_this = kept.text("token-id").as_deref() == Some(id)
-        && kept.text("usage-bootstrap-authentication").as_deref() == Some("true");
-    if !is_for_this || has_expired(&kept, jiff::Timestamp::now()) {
-        return Err(Refusal::Unknown);
+    let is_usable = secret.text("token-id").as_deref() == Some(id)
+        && secret.text("usage-bootstrap-authentication").as_deref() == Some("true");
+    if !is_usable || has_expired(&secret, jiff::Timestamp::now()) {
+        return Err(TokenError::Unknown);
     }
-    let groups = groups(&kept).ok_or(Refusal::Unknown)?;
+    let groups = groups(&secret).ok_or(TokenError::Unknown)?;
     Ok(User::authenticated(
         format!("system:bootstrap:{id}"),
         groups,
@@ -59,20 +58,20 @@ pub(super) fn user(store: &dyn Store<Head>, token: &str) -> Result<User, Refusal
 
 /// Id and secret of a token.
 fn split(token: &str) -> Option<(&str, &str)> {
-    let plain = |part: &str| part.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9'));
+    let is_valid = |part: &str| part.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9'));
     let (id, secret) = token.split_once('.')?;
     let fits = id.len() == ID_LENGTH && secret.len() == SECRET_LENGTH;
-    (fits && plain(id) && plain(secret)).then_some((id, secret))
+    (fits && is_valid(id) && is_valid(secret)).then_some((id, secret))
 }
 
-/// Takes as long for a good guess as for a bad one.
-fn same(shown: &str, kept: &str) -> bool {
-    aws_lc_rs::constant_time::verify_slices_are_equal(shown.as_bytes(), kept.as_bytes()).is_ok()
+/// Compares in constant time.
+fn same(given: &str, expected: &str) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(given.as_bytes(), expected.as_bytes()).is_ok()
 }
 
-/// A time that cannot be read has passed.
-fn has_expired(kept: &Secret, now: jiff::Timestamp) -> bool {
-    let Some(text) = kept.text("expiration").filter(|text| !text.is_empty()) else {
+/// An unreadable time counts as expired.
+fn has_expired(secret: &Secret, now: jiff::Timestamp) -> bool {
+    let Some(text) = secret.text("expiration").filter(|text| !text.is_empty()) else {
         return false;
     };
     let end = text.parse::<jiff::Timestamp>();
@@ -80,9 +79,9 @@ fn has_expired(kept: &Secret, now: jiff::Timestamp) -> bool {
 }
 
 /// All groups of the token; `None` if it names one that bootstrappers may not have.
-fn groups(kept: &Secret) -> Option<Vec<String>> {
+fn groups(secret: &Secret) -> Option<Vec<String>> {
     let mut groups = BTreeSet::from([GROUP.to_owned()]);
-    let extra = kept.text("auth-extra-groups").unwrap_or_default();
+    let extra = secret.text("auth-extra-groups").unwrap_or_default();
     for group in extra.split(',').filter(|_| !extra.is_empty()) {
         is_allowed(group).then(|| groups.insert(group.to_owned()))?;
     }
@@ -95,12 +94,12 @@ fn is_allowed(group: &str) -> bool {
     let own = group.strip_prefix("system:bootstrappers:");
     own.is_some_and(|own| {
         let bytes = own.as_bytes();
-        let is_plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let is_alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         (1..=256).contains(&bytes.len())
             && bytes
                 .iter()
-                .all(|b| is_plain(b) || matches!(b, b':' | b'-'))
-            && bytes.last().is_some_and(is_plain)
+                .all(|b| is_alphanumeric(b) || matches!(b, b':' | b'-'))
+            && bytes.last().is_some_and(is_alphanumeric)
     })
 }
 
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_have_a_shape() {
+    fn tokens_have_a_format() {
         let check = |token: &str, good: bool| assert_eq!(split(token).is_some(), good, "{token}");
         check("abcdef.0123456789abcdef", true);
         check("abcde.0123456789abcdef", false);

@@ -1,6 +1,6 @@
-//! Acting as somebody else: who may, says so in headers, and is from then on that other user.
+//! Impersonation: a user who is allowed to may act as another one by naming it in request headers.
 //!
-//! Every name that is asked for — user, groups, uid, extra — needs the right to impersonate it.
+//! Every impersonated attribute (user, groups, uid, extra) needs the verb `impersonate` on it.
 
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
@@ -17,9 +17,9 @@ const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// One thing that is asked for.
+/// One impersonated attribute.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish {
+enum Impersonated {
     User(String),
     Account { namespace: String, name: String },
     Group(String),
@@ -27,23 +27,27 @@ enum Wish {
     Uid(String),
 }
 
-/// The user that a request is to be carried out as: the one who sends it, unless its headers name another
-/// and the sender may be that one.
-pub(crate) fn asked(authorizer: &Authorizer, sender: User, headers: &HeaderMap) -> Result<User> {
-    let wishes = wishes(headers)?;
-    if wishes.is_empty() {
+/// The user that a request acts as: the sender, or the one that the headers name if the sender may
+/// impersonate it.
+pub(crate) fn effective_user(
+    authorizer: &Authorizer,
+    sender: User,
+    headers: &HeaderMap,
+) -> Result<User> {
+    let requested = requested_attributes(headers)?;
+    if requested.is_empty() {
         return Ok(sender);
     }
-    for wish in &wishes {
-        authorizer.check(&sender, &Attributes::Resource(wish.attributes()))?;
+    for attribute in &requested {
+        authorizer.check(&sender, &Attributes::Resource(attribute.attributes()))?;
     }
-    let user = become_all(wishes);
+    let user = impersonated_user(requested);
     tracing::debug!(sender = sender.name, user = user.name, "impersonation");
     Ok(user)
 }
 
-impl Wish {
-    /// The right that it needs.
+impl Impersonated {
+    /// What the sender must be allowed to do.
     fn attributes(&self) -> ResourceAttributes<'_> {
         let (group, resource, subresource, namespace, name) = match self {
             Self::User(name) => ("", "users", "", "", name),
@@ -64,7 +68,7 @@ impl Wish {
         }
     }
 
-    /// As upstream shows it in refusals: an object reference, its fields in order.
+    /// As upstream shows it in errors: the fields of an object reference.
     fn shown(&self) -> String {
         let (kind, namespace, name, version, field) = match self {
             Self::User(name) => ("User", "", name, "", ""),
@@ -79,42 +83,45 @@ impl Wish {
     }
 }
 
-/// What a request's headers ask for.
-fn wishes(headers: &HeaderMap) -> Result<Vec<Wish>> {
+fn requested_attributes(headers: &HeaderMap) -> Result<Vec<Impersonated>> {
     let text = |value: &http::HeaderValue| {
-        // A name that is no text could be taken for another one.
+        // A lossy conversion could yield another user's name.
         let text = value.to_str().map(str::to_owned);
         text.map_err(|_| ApiError::bad_request("impersonation headers must be plain text"))
     };
     let one = |name: &str| headers.get(name).map(text).transpose();
-    let mut wishes = Vec::new();
+    let mut requested = Vec::new();
     let user = one(USER)?.filter(|user| !user.is_empty());
     let is_named = user.is_some();
-    wishes.extend(user.map(wished_user));
+    requested.extend(user.map(user_or_account));
     for value in headers.get_all(GROUP) {
-        wishes.push(Wish::Group(text(value)?));
+        requested.push(Impersonated::Group(text(value)?));
     }
     for (header, value) in headers {
         if let Some(key) = header.as_str().strip_prefix(EXTRA) {
             let key = percent_decode_str(key).decode_utf8();
             let key = key.map_or_else(|_| header.as_str()[EXTRA.len()..].to_owned(), Into::into);
             let value = text(value)?;
-            wishes.push(Wish::Extra { key, value });
+            requested.push(Impersonated::Extra { key, value });
         }
     }
-    wishes.extend(one(UID)?.filter(|uid| !uid.is_empty()).map(Wish::Uid));
-    if wishes.is_empty() || is_named {
-        return Ok(wishes);
+    requested.extend(
+        one(UID)?
+            .filter(|uid| !uid.is_empty())
+            .map(Impersonated::Uid),
+    );
+    if requested.is_empty() || is_named {
+        return Ok(requested);
     }
-    let shown: Vec<String> = wishes.iter().map(Wish::shown).collect();
+    let shown: Vec<String> = requested.iter().map(Impersonated::shown).collect();
     Err(ApiError::bad_request(format!(
         "requested [{}] without impersonating a user",
         shown.join(" ")
     )))
 }
 
-/// The names of service accounts have a form of their own, and a right of their own.
-fn wished_user(name: String) -> Wish {
+/// Service accounts are recognised by their name and have a resource of their own.
+fn user_or_account(name: String) -> Impersonated {
     let account = name.strip_prefix("system:serviceaccount:");
     let account = account.and_then(|rest| rest.split_once(':'));
     let is_name = |text: &str, mistakes: fn(&str) -> Vec<String>| mistakes(text).is_empty();
@@ -123,39 +130,40 @@ fn wished_user(name: String) -> Wish {
             if is_name(namespace, crate::names::dns1123_label)
                 && is_name(account, crate::names::dns1123_subdomain) =>
         {
-            Wish::Account {
+            Impersonated::Account {
                 namespace: namespace.to_owned(),
                 name: account.to_owned(),
             }
         }
-        _ => Wish::User(name),
+        _ => Impersonated::User(name),
     }
 }
 
-/// The user that all wishes together make.
-fn become_all(wishes: Vec<Wish>) -> User {
-    let names_groups = wishes.iter().any(|wish| matches!(wish, Wish::Group(_)));
+fn impersonated_user(requested: Vec<Impersonated>) -> User {
+    let names_groups = requested
+        .iter()
+        .any(|attribute| matches!(attribute, Impersonated::Group(_)));
     let mut user = User::default();
-    for wish in wishes {
-        match wish {
-            Wish::User(name) => user.name = name,
-            Wish::Account { namespace, name } => {
+    for attribute in requested {
+        match attribute {
+            Impersonated::User(name) => user.name = name,
+            Impersonated::Account { namespace, name } => {
                 let account = User::service_account(&namespace, &name);
                 user.name = account.name;
                 if !names_groups {
                     user.groups = account.groups;
                 }
             }
-            Wish::Group(name) => user.groups.push(name),
-            Wish::Extra { key, value } => user.extra.entry(key).or_default().push(value),
-            Wish::Uid(uid) => user.uid = uid,
+            Impersonated::Group(name) => user.groups.push(name),
+            Impersonated::Extra { key, value } => user.extra.entry(key).or_default().push(value),
+            Impersonated::Uid(uid) => user.uid = uid,
         }
     }
-    let is_nobody = user.name == User::anonymous().name;
-    if is_nobody && !user.is_in(UNAUTHENTICATED) {
+    let is_anonymous = user.name == User::anonymous().name;
+    if is_anonymous && !user.is_in(UNAUTHENTICATED) {
         user.groups.push(UNAUTHENTICATED.to_owned());
     }
-    if !is_nobody && !user.is_in(UNAUTHENTICATED) && !user.is_in(AUTHENTICATED) {
+    if !is_anonymous && !user.is_in(UNAUTHENTICATED) && !user.is_in(AUTHENTICATED) {
         user.groups.push(AUTHENTICATED.to_owned());
     }
     user
@@ -176,8 +184,8 @@ mod tests {
     #[test]
     fn only_names_in_their_form_are_accounts() {
         let check = |name: &str, is_account: bool| {
-            let wish = wished_user(name.to_owned());
-            let found = matches!(wish, Wish::Account { .. });
+            let attribute = user_or_account(name.to_owned());
+            let found = matches!(attribute, Impersonated::Account { .. });
             assert_eq!(found, is_account, "{name}");
         };
         check("system:serviceaccount:a:b", true);
@@ -192,7 +200,7 @@ mod tests {
     #[test]
     fn groups_of_everybody_are_added_unless_they_are_named() {
         let check = |list: &[(&'static str, &str)], expected: &[&str]| {
-            let user = become_all(wishes(&headers(list)).unwrap());
+            let user = impersonated_user(requested_attributes(&headers(list)).unwrap());
             assert_eq!(user.groups, expected, "{list:?}");
         };
         let (user, account) = ((USER, "u"), (USER, "system:serviceaccount:a:b"));
@@ -209,7 +217,7 @@ mod tests {
     #[test]
     fn nothing_but_a_user_can_be_asked_for_alone() {
         let check = |list: &[(&'static str, &str)], shown: &str| {
-            let refused = wishes(&headers(list)).unwrap_err();
+            let refused = requested_attributes(&headers(list)).unwrap_err();
             let expected = format!("requested [{shown}] without impersonating a user");
             assert_eq!((refused.code, refused.message), (400, expected));
         };
@@ -219,14 +227,14 @@ mod tests {
             &[("impersonate-extra-k", "v")],
             "{UserExtra  v  authentication.k8s.io/v1  k}",
         );
-        assert_eq!(wishes(&headers(&[(USER, "")])).unwrap(), []);
+        assert_eq!(requested_attributes(&headers(&[(USER, "")])).unwrap(), []);
     }
 
     #[test]
-    fn names_that_are_no_text_are_refused() {
+    fn names_that_are_not_text_are_refused() {
         let mut headers = headers(&[]);
         let value = http::HeaderValue::from_bytes(b"b\xf6b").unwrap();
         headers.insert(USER, value);
-        assert_eq!(wishes(&headers).unwrap_err().code, 400);
+        assert_eq!(requested_attributes(&headers).unwrap_err().code, 400);
     }
 }

@@ -1,5 +1,5 @@
-//! What others need to verify our service-account tokens by themselves: who issues them, and the keys.
-//! Public facts, yet given only to those whom authorisation lets ask.
+//! OpenID discovery: the issuer and the public keys, with which others verify our service-account tokens.
+//! Authorisation decides who may read them.
 
 use std::net::SocketAddr;
 
@@ -10,8 +10,8 @@ use crate::pki::keys::TokenKeys;
 use crate::pki::token::ISSUER;
 use crate::response::Reply;
 
-/// Keys change rarely, and a new one is there before anything is signed with it.
-const CACHED: &str = "public, max-age=3600";
+/// Keys change rarely.
+const CACHE_CONTROL: &str = "public, max-age=3600";
 
 /// The `OpenID` provider configuration of a server at this address.
 pub(crate) fn document(address: SocketAddr) -> Reply {
@@ -32,7 +32,7 @@ pub(crate) fn keys(keys: &TokenKeys) -> Reply {
 
 fn cached(document: &Value, content_type: &'static str) -> Reply {
     let mut reply = Reply::text(200, content_type, document.to_string());
-    let cached = HeaderValue::from_static(CACHED);
+    let cached = HeaderValue::from_static(CACHE_CONTROL);
     reply.headers.push((header::CACHE_CONTROL, cached));
     reply
 }

@@ -1,21 +1,21 @@
-//! Who sends a request: what the connection proves, and what the request's headers claim and prove.
+//! Authenticates requests by client certificate or bearer token.
 //!
 //! ```text
-//!  certificate ──▶ bearer token ──▶ nothing shown: anonymous
-//!                    │ static file, then service account, then bootstrap
+//!  client certificate ──▶ bearer token ──▶ no credentials: anonymous
+//!                           │ static file, then service account, then bootstrap token
 //! ```
 //!
-//! The first proof that holds counts. Whoever showed something that proves nothing, and nothing better,
-//! is refused, never taken for somebody who showed nothing; and the refusal is the same whatever was
-//! wrong. What the user may do is decided in [`crate::authorize`].
+//! The first valid credential counts. A request with only invalid credentials gets 401 and does not
+//! become anonymous; the response does not say why the credential was invalid. [`crate::authorize`]
+//! decides what the user may do.
 
 mod bootstrap_token;
 pub(crate) mod impersonate;
 pub(crate) mod issuer;
+mod lookup;
 mod service_account;
 mod static_token;
-mod stored;
-mod verified;
+mod token_cache;
 
 use std::sync::Arc;
 
@@ -30,41 +30,37 @@ use crate::status::{ApiError, Result};
 use service_account::ServiceAccounts;
 pub(crate) use static_token::{StaticTokens, TokenFileError};
 
-/// What identities are proved with, besides what is stored.
+/// The credentials that are not stored objects.
 pub(crate) struct Credentials {
-    /// The keys of service-account tokens.
+    /// Sign and verify service-account tokens.
     pub(crate) keys: TokenKeys,
-    /// The tokens of the token file, if there is one.
+    /// Of the token file, if there is one.
     pub(crate) static_tokens: Option<StaticTokens>,
 }
 
-/// A token that holds.
+/// The user and the audiences of a valid token.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Proof {
-    /// Whose it is.
+pub(crate) struct Authenticated {
     pub(crate) user: User,
-    /// For whom of those asked about it is good.
+    /// Those of the requested audiences that the token is valid for.
     pub(crate) audiences: Vec<String>,
 }
 
-/// Why a token proves nothing. For those who may review tokens; never for the one who showed it.
+/// Why a token is invalid. Token reviews show it; the sender of the token never sees it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
-    /// Nobody knows it.
+pub(crate) enum TokenError {
     #[error("invalid bearer token")]
     Unknown,
-    /// It is known, and no good.
     #[error("[invalid bearer token, {0}]")]
     Because(String),
 }
 
-impl Refusal {
+impl TokenError {
     fn because(why: impl Into<String>) -> Self {
         Self::Because(why.into())
     }
 }
 
-/// What proves identities.
 pub(crate) struct Authenticator {
     store: Arc<dyn Store<Head>>,
     static_tokens: Option<StaticTokens>,
@@ -72,7 +68,6 @@ pub(crate) struct Authenticator {
 }
 
 impl Authenticator {
-    /// Proves identities by these credentials and what is stored.
     pub(crate) fn new(store: Arc<dyn Store<Head>>, credentials: Credentials) -> Self {
         Self {
             accounts: ServiceAccounts::new(Arc::clone(&store), credentials.keys),
@@ -81,26 +76,24 @@ impl Authenticator {
         }
     }
 
-    /// The keys of service-account tokens.
     pub(crate) fn keys(&self) -> &TokenKeys {
         self.accounts.keys()
     }
 
-    /// The user behind a request.
     pub(crate) fn user(&self, caller: &Caller, headers: &HeaderMap) -> Result<User> {
         match &caller.shown {
             Shown::Inside(user) => return Ok(User::clone(user)),
-            // Connections live long: a certificate may end before the connection that it opened.
+            // A certificate may expire while its connection is open.
             Shown::Certificate(user, ends) if now() <= *ends => return Ok(User::clone(user)),
             _ => {}
         }
         if let Some(value) = headers.get(header::AUTHORIZATION) {
             let token = bearer(value.to_str().unwrap_or_default());
-            let proof = token.map(|token| self.token(token, &[ISSUER.to_owned()]));
-            return match proof {
-                Some(Ok(proof)) => Ok(proof.user),
-                Some(Err(refusal)) => {
-                    tracing::debug!(address = ?caller.address, %refusal, "a token was refused");
+            let authenticated = token.map(|token| self.token(token, &[ISSUER.to_owned()]));
+            return match authenticated {
+                Some(Ok(authenticated)) => Ok(authenticated.user),
+                Some(Err(error)) => {
+                    tracing::debug!(address = ?caller.address, %error, "invalid bearer token");
                     Err(ApiError::unauthorized())
                 }
                 None => Err(ApiError::unauthorized()),
@@ -112,22 +105,26 @@ impl Authenticator {
         }
     }
 
-    /// Whose token this is, provided that it is good for one of these audiences.
-    pub(crate) fn token(&self, token: &str, audiences: &[String]) -> Result<Proof, Refusal> {
+    /// The user of a token that is valid for one of these audiences.
+    pub(crate) fn token(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<Authenticated, TokenError> {
         let known = self.static_tokens.as_ref().and_then(|t| t.user(token));
         let user = match known {
             Some(user) => user,
-            None if service_account::may_be(token) => {
-                return self.accounts.proof(token, audiences);
+            None if service_account::is_jwt(token) => {
+                return self.accounts.authenticate(token, audiences);
             }
             None => bootstrap_token::user(&*self.store, token)?,
         };
-        // Such tokens say nothing of audiences: they are good for the API alone.
+        // These tokens have no audiences: they are valid only for the API.
         if !audiences.iter().any(|audience| audience == ISSUER) {
-            return Err(Refusal::Unknown);
+            return Err(TokenError::Unknown);
         }
         let audiences = vec![ISSUER.to_owned()];
-        Ok(Proof { user, audiences })
+        Ok(Authenticated { user, audiences })
     }
 }
 
@@ -138,7 +135,7 @@ fn bearer(value: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The present second.
+/// In Unix seconds.
 fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }

@@ -1,4 +1,4 @@
-//! What a request wants to do, as rules speak of it: a verb on a resource, or on a path.
+//! The attributes of a request that authorisation decides on: a verb on a resource, or on a path.
 
 use http::Method;
 use kennel_core::selector::FieldSelector;
@@ -7,12 +7,11 @@ use kennel_types::Verb;
 use crate::names;
 use crate::request::path::Route;
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attributes<'a> {
-    /// Something about objects.
+    /// A request of the resource API.
     Resource(ResourceAttributes<'a>),
-    /// Anything else: discovery, health, metrics.
+    /// Any other request: discovery, health, metrics.
     Path {
         /// The method in lower case.
         verb: Verb<'a>,
@@ -38,12 +37,12 @@ pub(crate) struct ResourceAttributes<'a> {
     pub(crate) namespace: &'a str,
     /// The object's name. A list or a watch of one name has it too.
     pub(crate) name: &'a str,
-    /// What a list, a watch or a deletion of many is narrowed to.
+    /// The field selector of a list, a watch or a deletecollection.
     pub(crate) fields: Option<&'a FieldSelector>,
 }
 
 impl<'a> Attributes<'a> {
-    /// What a request for this route wants. Without a route, the path names nothing that is served.
+    /// The attributes of a request. `route` is `None` for a path that is not served.
     pub(crate) fn of(
         method: &Method,
         route: Option<&'a Route>,
@@ -57,7 +56,7 @@ impl<'a> Attributes<'a> {
             return Self::Path { verb, path };
         };
         let verb = route.verb(method, watching);
-        let mut resource = ResourceAttributes { verb, ..resource }.at_home();
+        let mut resource = ResourceAttributes { verb, ..resource }.in_own_namespace();
         if matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
             resource.fields = fields;
         }
@@ -69,7 +68,7 @@ impl<'a> Attributes<'a> {
         Self::Resource(resource)
     }
 
-    /// The namespace asked about; empty for all and for none.
+    /// Empty for cluster-wide requests and for paths.
     pub(crate) fn namespace(&self) -> &'a str {
         match self {
             Self::Resource(asked) => asked.namespace,
@@ -77,9 +76,9 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// What else must be allowed for this. Reading from `exec` and its like is a request to run something,
-    /// although a web socket is opened with a GET.
-    pub(crate) fn further(&self) -> Option<Self> {
+    /// Further attributes that must be allowed: `exec`, `attach` and `portforward` over WebSocket begin with
+    /// a GET, and need the verb `create` as well.
+    pub(crate) fn additional(&self) -> Option<Self> {
         let Self::Resource(asked) = self else {
             return None;
         };
@@ -94,8 +93,8 @@ impl<'a> Attributes<'a> {
 }
 
 impl ResourceAttributes<'_> {
-    /// A namespace is in itself: a role in it may allow to read it.
-    fn at_home(mut self) -> Self {
+    /// A namespace counts as inside itself, so that a role in it can allow reading it.
+    fn in_own_namespace(mut self) -> Self {
         if self.resource == "namespaces" && self.namespace.is_empty() {
             self.namespace = self.name;
         }
@@ -103,7 +102,7 @@ impl ResourceAttributes<'_> {
     }
 }
 
-/// What a route says about the objects that are asked for, if it is about objects.
+/// The attributes of a route, if it is one of the resource API.
 fn resource(route: &Route) -> Option<ResourceAttributes<'_>> {
     let (group, version, resource, namespace, name, subresource) = match route {
         Route::Objects(place) => (
@@ -211,7 +210,7 @@ mod tests {
                 "POST /apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews",
                 "create localsubjectaccessreviews.authorization.k8s.io/v1 ns=a name= sub=",
             ),
-            // A namespace is in itself.
+            // A namespace counts as inside itself.
             (
                 "GET /api/v1/namespaces/a",
                 "get namespaces./v1 ns=a name=a sub=",
@@ -275,10 +274,10 @@ mod tests {
             })
         };
         assert_eq!(
-            asked(Verb::Get, "exec").further(),
+            asked(Verb::Get, "exec").additional(),
             Some(asked(Verb::Create, "exec"))
         );
-        assert_eq!(asked(Verb::Create, "exec").further(), None);
-        assert_eq!(asked(Verb::Get, "log").further(), None);
+        assert_eq!(asked(Verb::Create, "exec").additional(), None);
+        assert_eq!(asked(Verb::Get, "log").additional(), None);
     }
 }

@@ -1,7 +1,8 @@
-//! Who may do what. Authorisers are asked in turn, and the first that allows decides: masters may do
-//! everything, nodes what their pods need, everybody else what [`rbac`] finds in roles and bindings.
+//! Authorisation. The authorisers are asked in order and the first that allows decides: the group
+//! `system:masters` may do everything, nodes may access what their pods reference, and [`rbac`] allows what
+//! roles and bindings say.
 //!
-//! Asked before a request's body is read. What may stand in a body is for [`crate::admit`].
+//! It runs before the request's body is read; [`crate::admit`] checks the body.
 
 pub(crate) mod attributes;
 pub(crate) mod node;
@@ -24,24 +25,20 @@ use crate::object::Head;
 use crate::request::{MASTERS, User};
 use crate::status::{ApiError, Result};
 
-/// What decides.
 pub(crate) struct Authorizer {
-    /// What each node's pods need.
     node: NodeAuthorizer,
-    /// Roles and bindings.
     pub(crate) rbac: Rbac,
-    /// What deciding has cost.
-    pub(crate) spent: Spent,
+    pub(crate) cost: DecisionCost,
 }
 
-/// How many requests were decided, and how long that took.
+/// The number and the total duration of decisions, for metrics.
 #[derive(Default)]
-pub(crate) struct Spent {
+pub(crate) struct DecisionCost {
     pub(crate) decisions: AtomicU64,
     pub(crate) nanoseconds: AtomicU64,
 }
 
-impl Spent {
+impl DecisionCost {
     fn add(&self, since: Instant) {
         let nanoseconds = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.decisions.fetch_add(1, Ordering::Relaxed);
@@ -50,43 +47,42 @@ impl Spent {
 }
 
 impl Authorizer {
-    /// An authoriser over what is stored. Call within a runtime: it starts tasks.
+    /// Spawns the tasks that follow the store, so it must run within a Tokio runtime.
     pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
         Self {
             node: NodeAuthorizer::new(store),
             rbac: Rbac::new(Arc::clone(store)),
-            spent: Spent::default(),
+            cost: DecisionCost::default(),
         }
     }
 
-    /// Whether the user may do this.
     pub(crate) fn allows(&self, user: &User, asked: &Attributes<'_>) -> bool {
         let by_name = || self.node.opinion(user, asked).allows() || self.rbac.allows(user, asked);
-        general(user, asked).allows() || (!user.is_anonymous() && by_name())
+        always_allowed(user, asked).allows() || (!user.is_anonymous() && by_name())
     }
 
-    /// Whether the user may do this, and why.
+    /// Like [`Self::allows`], with the reason.
     pub(crate) fn verdict(&self, user: &User, asked: &Attributes<'_>) -> Verdict {
         let opinions: [&dyn Fn() -> Opinion; 3] = [
-            &|| general(user, asked),
+            &|| always_allowed(user, asked),
             &|| self.node.opinion(user, asked),
             &|| self.rbac.opinion(user, asked),
         ];
-        // Whoever shows nothing gets what anybody gets: no binding opens the server to the whole network.
+        // No binding can give anonymous users more than health and version.
         let how_many = if user.is_anonymous() { 1 } else { 3 };
         Verdict::of(opinions.into_iter().take(how_many).map(|opinion| opinion()))
     }
 
-    /// Refuses what the user may not do.
+    /// Fails with 403 if the user is not allowed to do this.
     pub(crate) fn check(&self, user: &User, asked: &Attributes<'_>) -> Result<()> {
         let begin = Instant::now();
-        let mut all = [Some(*asked), asked.further()].into_iter().flatten();
+        let mut all = [Some(*asked), asked.additional()].into_iter().flatten();
         let refused = all.find(|asked| !self.allows(user, asked));
-        self.spent.add(begin);
+        self.cost.add(begin);
         refused.map_or(Ok(()), |asked| Err(self.refusal(user, &asked)))
     }
 
-    /// The refusal in upstream's words.
+    /// The 403 in upstream's words.
     fn refusal(&self, user: &User, asked: &Attributes<'_>) -> ApiError {
         let why = match self.verdict(user, asked).reason {
             reason if reason.is_empty() => reason,
@@ -103,17 +99,17 @@ impl Authorizer {
     }
 }
 
-/// What needs no looking up: masters may do everything, anybody may ask for health and version.
-fn general(user: &User, asked: &Attributes<'_>) -> Opinion {
-    if user.is_in(MASTERS) || is_open_to_anybody(asked) {
+/// What needs no lookup: masters may do everything, all users may read health and version.
+fn always_allowed(user: &User, asked: &Attributes<'_>) -> Opinion {
+    if user.is_in(MASTERS) || is_public(asked) {
         Opinion::Allow("".into())
     } else {
         Opinion::NONE
     }
 }
 
-/// Health and version: whoever watches over the server must not depend on what is stored in it.
-fn is_open_to_anybody(asked: &Attributes<'_>) -> bool {
+/// Health and version: probes of the server must not depend on stored roles.
+fn is_public(asked: &Attributes<'_>) -> bool {
     let Attributes::Path { verb, path } = asked else {
         return false;
     };
@@ -125,7 +121,7 @@ fn is_open_to_anybody(asked: &Attributes<'_>) -> bool {
     open && matches!(*verb, Verb::Get | Verb::Head)
 }
 
-/// A verb on objects, as refusals say it.
+/// A verb on a resource, as in upstream's 403.
 fn describe(asked: &ResourceAttributes<'_>) -> String {
     let resource = match asked.subresource {
         "" => asked.resource.to_owned(),

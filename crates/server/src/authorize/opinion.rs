@@ -1,40 +1,38 @@
-//! What one authoriser says of a request, and what all of them together decide.
+//! The decision of one authoriser, and of all of them together.
 
 use std::borrow::Cow;
 
-/// What one authoriser says. None can forbid: what nobody allows is refused.
+/// The decision of one authoriser. None can deny: a request that no authoriser allows is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opinion {
-    /// It may be done; the reason, where there is one to give.
+    /// With the reason, which may be empty.
     Allow(Cow<'static, str>),
-    /// Not for this authoriser to allow; why, where it has something to say about it.
+    /// With the reason, which may be empty.
     NoOpinion(Cow<'static, str>),
 }
 
 impl Opinion {
-    /// Silence.
+    /// Without a reason.
     pub(crate) const NONE: Self = Self::NoOpinion(Cow::Borrowed(""));
 
-    /// Whether it is allowed.
     pub(crate) fn allows(&self) -> bool {
         matches!(self, Self::Allow(_))
     }
 }
 
-/// The decision about a request.
+/// The decision of all authorisers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Whether it may be done.
     pub(crate) allowed: bool,
-    /// Why, or why not; empty when there is nothing to say.
+    /// May be empty.
     pub(crate) reason: String,
 }
 
 impl Verdict {
-    /// The first opinion that allows decides; what the others say adds up. Opinions are asked for only as
-    /// long as nobody allows.
+    /// The first opinion that allows decides; otherwise the reasons are joined. It evaluates opinions only
+    /// until one allows.
     pub(crate) fn of(opinions: impl IntoIterator<Item = Opinion>) -> Self {
-        let mut said: Vec<Cow<'static, str>> = Vec::new();
+        let mut reasons: Vec<Cow<'static, str>> = Vec::new();
         for opinion in opinions {
             match opinion {
                 Opinion::Allow(reason) => {
@@ -44,12 +42,12 @@ impl Verdict {
                     };
                 }
                 Opinion::NoOpinion(reason) if reason.is_empty() => {}
-                Opinion::NoOpinion(reason) => said.push(reason),
+                Opinion::NoOpinion(reason) => reasons.push(reason),
             }
         }
         Self {
             allowed: false,
-            reason: said.join("\n"),
+            reason: reasons.join("\n"),
         }
     }
 }
@@ -59,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_allows_decides_and_silence_refuses() {
+    fn the_first_that_allows_decides_and_the_default_is_to_deny() {
         let no = |why: &'static str| Opinion::NoOpinion(why.into());
         let yes = |why: &'static str| Opinion::Allow(why.into());
         let check = |opinions: Vec<Opinion>, allowed: bool, reason: &str| {

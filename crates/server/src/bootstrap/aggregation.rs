@@ -1,4 +1,4 @@
-//! Cluster roles that gather the rules of others, kept up to date as those change.
+//! Aggregated cluster roles: their rules are collected from the roles that their selectors match.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use kennel_core::selector::Selector;
 use kennel_store::{Event, Record, WatchEnd};
 use serde_json::Value;
 
-use super::{itself, row};
+use super::{row, server_user};
 use crate::api::Api;
 use crate::kinds::rbac::GROUP;
-use crate::kinds::tree::{has, list, set};
 use crate::object::{self, Head};
 use crate::status::Result;
+use crate::tree::{has, list, set};
 use crate::verbs;
 
-/// The roles that gather, and by which labels.
+/// The selectors of the roles with an aggregation rule.
 #[derive(Default)]
-struct Gatherers(BTreeMap<String, Vec<Selector>>);
+struct AggregatedRoles(BTreeMap<String, Vec<Selector>>);
 
-impl Gatherers {
-    /// Takes in what became of a role; returns the roles whose rules may be others now.
-    fn take(
+impl AggregatedRoles {
+    /// Applies a change of a role; returns the aggregated roles whose rules may have changed.
+    fn update(
         &mut self,
         before: Option<&Record<Head>>,
         after: Option<&Record<Head>>,
@@ -43,23 +43,23 @@ impl Gatherers {
             }
         }
         for role in [before, after].into_iter().flatten() {
-            let gather = self
+            let selecting = self
                 .0
                 .iter()
-                .filter(|(_, selectors)| gathers(selectors, &role.head));
-            affected.extend(gather.map(|(name, _)| name.clone()));
+                .filter(|(_, selectors)| selects(selectors, &role.head));
+            affected.extend(selecting.map(|(name, _)| name.clone()));
         }
         affected
     }
 }
 
-fn gathers(selectors: &[Selector], head: &Head) -> bool {
+fn selects(selectors: &[Selector], head: &Head) -> bool {
     selectors
         .iter()
         .any(|selector| selector.matches(|key| head.label(key)))
 }
 
-/// How a role gathers; `None` if it does not.
+/// `None` if the role has no aggregation rule.
 fn selectors(role: &Record<Head>) -> Option<Vec<Selector>> {
     let role: Value = serde_json::from_slice(&role.value).unwrap_or_default();
     if !has(&role, "aggregationRule") {
@@ -73,22 +73,21 @@ fn selectors(role: &Record<Head>) -> Option<Vec<Selector>> {
     )
 }
 
-/// Gathers once everywhere.
-pub(super) async fn gather_all(api: &Arc<Api>) -> Result<()> {
-    let mut gatherers = Gatherers::default();
+pub(super) async fn aggregate_all(api: &Arc<Api>) -> Result<()> {
+    let mut roles_by_name = AggregatedRoles::default();
     let roles = row(GROUP, "clusterroles")?;
     let records = api
         .store
         .range(&object::prefix(roles, None), None, None)
         .records;
     for role in &records {
-        gatherers.take(None, Some(role));
+        roles_by_name.update(None, Some(role));
     }
-    // Gathered rules are gathered further: as often as there are roles that gather, at most.
-    for _ in 0..gatherers.0.len() {
+    // An aggregated role may select another one: repeat at most once per aggregated role.
+    for _ in 0..roles_by_name.0.len() {
         let from = api.store.revision();
-        for (name, selectors) in &gatherers.0 {
-            gather(api, name, selectors).await?;
+        for (name, selectors) in &roles_by_name.0 {
+            aggregate(api, name, selectors).await?;
         }
         if api.store.revision() == from {
             break;
@@ -97,8 +96,8 @@ pub(super) async fn gather_all(api: &Arc<Api>) -> Result<()> {
     Ok(())
 }
 
-/// Writes the rules of a role anew, from the roles that its selectors find, in the order of their names.
-async fn gather(api: &Arc<Api>, name: &str, selectors: &[Selector]) -> Result<()> {
+/// Writes the rules of an aggregated role from those of the selected roles, in the order of their names.
+async fn aggregate(api: &Arc<Api>, name: &str, selectors: &[Selector]) -> Result<()> {
     let roles = row(GROUP, "clusterroles")?;
     let records = api
         .store
@@ -119,34 +118,34 @@ async fn gather(api: &Arc<Api>, name: &str, selectors: &[Selector]) -> Result<()
         }
     }
     let write = |tree: &mut Value| set(tree, "rules", rules.clone().into());
-    match verbs::amend(api, &itself(), roles, None, name, write).await {
-        // It went meanwhile.
+    match verbs::amend(api, &server_user(), roles, None, name, write).await {
+        // The role was deleted meanwhile.
         Err(error) if error.code == 404 => Ok(()),
         other => other,
     }
 }
 
-/// Gathers again whenever a role changes that somebody gathers.
-pub(crate) async fn keep_gathered(api: Arc<Api>) {
+/// Aggregates again whenever a selected role changes.
+pub(crate) async fn watch_aggregated_roles(api: Arc<Api>) {
     while let Ok(roles) = row(GROUP, "clusterroles") {
         let from = api.store.revision();
         let prefix = object::prefix(roles, None);
         let Ok(mut watch) = api.store.watch(&prefix, from) else {
             continue;
         };
-        let mut gatherers = Gatherers::default();
+        let mut roles_by_name = AggregatedRoles::default();
         for role in &api.store.range(&prefix, None, None).records {
-            gatherers.take(None, Some(role));
+            roles_by_name.update(None, Some(role));
         }
-        let mut affected: BTreeSet<String> = gatherers.0.keys().cloned().collect();
+        let mut affected: BTreeSet<String> = roles_by_name.0.keys().cloned().collect();
         let ended = loop {
             for name in std::mem::take(&mut affected) {
-                let Some(selectors) = gatherers.0.get(&name) else {
+                let Some(selectors) = roles_by_name.0.get(&name) else {
                     continue;
                 };
-                if let Err(error) = gather(&api, &name, selectors).await {
+                if let Err(error) = aggregate(&api, &name, selectors).await {
                     let error = error.message;
-                    tracing::warn!(name, error, "cannot gather the rules of a cluster role");
+                    tracing::warn!(name, error, "cannot aggregate the rules of a cluster role");
                 }
             }
             match watch.next().await {
@@ -154,7 +153,8 @@ pub(crate) async fn keep_gathered(api: Arc<Api>) {
                 Ok(events) => {
                     for event in &events {
                         let Event { before, after, .. } = &**event;
-                        affected.append(&mut gatherers.take(before.as_deref(), after.as_deref()));
+                        affected
+                            .append(&mut roles_by_name.update(before.as_deref(), after.as_deref()));
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! The objects every cluster has from its first moment, and what every namespace is furnished with.
+//! Creates the initial objects of a cluster, and the default service account and CA of every namespace.
 
 mod aggregation;
 mod roles;
@@ -15,14 +15,14 @@ use crate::request::User;
 use crate::status::{ApiError, Result};
 use crate::verbs;
 
-pub(crate) use aggregation::keep_gathered;
+pub(crate) use aggregation::watch_aggregated_roles;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-/// Where pods find the CA of this cluster.
+/// The config map with the CA of the cluster, which pods trust.
 const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// Writes what is missing of the first objects.
-pub(crate) async fn furnish(api: &Arc<Api>) -> Result<()> {
+/// Creates the initial objects that are missing.
+pub(crate) async fn ensure_initial_objects(api: &Arc<Api>) -> Result<()> {
     for name in NAMESPACES {
         let namespace = json!({"metadata": {"name": name}});
         ensure(api, "", "namespaces", None, namespace).await?;
@@ -43,14 +43,14 @@ pub(crate) async fn furnish(api: &Arc<Api>) -> Result<()> {
         ensure(api, "scheduling.k8s.io", "priorityclasses", None, class).await?;
     }
     for namespace in all_namespaces(api) {
-        furnish_namespace(api, &namespace).await?;
+        ensure_namespace_defaults(api, &namespace).await?;
     }
-    roles::furnish(api).await?;
-    aggregation::gather_all(api).await?;
+    roles::ensure(api).await?;
+    aggregation::aggregate_all(api).await?;
     kubernetes_service(api).await
 }
 
-/// The service through which pods find the API, and where it leads.
+/// The Service `kubernetes`, through which pods reach the API, and its endpoints.
 async fn kubernetes_service(api: &Arc<Api>) -> Result<()> {
     let labels = json!({"component": "apiserver", "provider": "kubernetes"});
     let address = api.settings.address;
@@ -62,7 +62,7 @@ async fn kubernetes_service(api: &Arc<Api>) -> Result<()> {
         },
     });
     ensure(api, "", "services", Some("default"), service).await?;
-    // Endpoints may not point at loopback; a server that is reached only there has none to tell.
+    // Endpoints may not point at loopback addresses.
     let endpoints: Vec<Value> = if address.ip().is_loopback() {
         Vec::new()
     } else {
@@ -111,16 +111,15 @@ fn all_namespaces(api: &Api) -> Vec<String> {
     open.map(|r| r.head.name.to_string()).collect()
 }
 
-/// A namespace's default service account and the CA its pods trust.
-async fn furnish_namespace(api: &Arc<Api>, namespace: &str) -> Result<()> {
+async fn ensure_namespace_defaults(api: &Arc<Api>, namespace: &str) -> Result<()> {
     let account = json!({"metadata": {"name": "default"}});
     ensure(api, "", "serviceaccounts", Some(namespace), account).await?;
     let map = json!({"metadata": {"name": ROOT_CA}, "data": {"ca.crt": api.settings.ca_pem}});
     replace(api, "", "configmaps", namespace, map).await
 }
 
-/// The server, where it writes on its own behalf.
-fn itself() -> User {
+/// The user of the server's own writes.
+fn server_user() -> User {
     User::master("system:kennel")
 }
 
@@ -128,7 +127,7 @@ fn row(group: &str, plural: &str) -> Result<&'static Resource> {
     registry::find(group, "v1", plural).ok_or_else(ApiError::no_such_resource)
 }
 
-/// Creates an object unless it is there, or its namespace is on its way out.
+/// Creates an object unless it exists or its namespace is terminating.
 async fn ensure(
     api: &Arc<Api>,
     group: &str,
@@ -141,13 +140,13 @@ async fn ensure(
     if api.store.get(&object::key(row, namespace, name)).is_some() {
         return Ok(());
     }
-    match verbs::insert(api, &itself(), row, namespace, Document::new(tree)).await {
+    match verbs::insert(api, &server_user(), row, namespace, Document::new(tree)).await {
         Err(error) if matches!(error.code, 403 | 404 | 409) => Ok(()),
         other => other,
     }
 }
 
-/// Writes an object anew if what is there says something else.
+/// Creates an object, or overwrites it if its fields differ.
 async fn replace(
     api: &Arc<Api>,
     group: &str,
@@ -172,11 +171,11 @@ async fn replace(
     if same {
         return Ok(());
     }
-    verbs::overwrite(api, &itself(), row, Some(namespace), &name, tree).await
+    verbs::overwrite(api, &server_user(), row, Some(namespace), &name, tree).await
 }
 
-/// Furnishes namespaces as they come, and again when somebody takes the furniture away.
-pub(crate) async fn keep_furnished(api: Arc<Api>) {
+/// Creates the default objects of new namespaces, and again when they are deleted or changed.
+pub(crate) async fn watch_namespaces(api: Arc<Api>) {
     loop {
         let Ok(namespaces) = row("", "namespaces") else {
             return;
@@ -193,9 +192,9 @@ pub(crate) async fn keep_furnished(api: Arc<Api>) {
             .iter()
             .filter_map(|prefix| api.store.watch(prefix, from).ok())
             .collect();
-        // What was missed between two rounds is found by looking everywhere once.
+        // Events may have been missed since the last watch: check all namespaces once.
         for namespace in all_namespaces(&api) {
-            attempt(&api, &namespace).await;
+            try_namespace_defaults(&api, &namespace).await;
         }
         let Ok([mut spaces, mut accounts, mut maps]) = <[_; 3]>::try_from(watches) else {
             continue;
@@ -210,8 +209,8 @@ pub(crate) async fn keep_furnished(api: Arc<Api>) {
                 Err(end) => break end,
                 Ok(events) => {
                     for event in events {
-                        if let Some(namespace) = unfurnished(&event) {
-                            attempt(&api, &namespace).await;
+                        if let Some(namespace) = incomplete_namespace(&event) {
+                            try_namespace_defaults(&api, &namespace).await;
                         }
                     }
                 }
@@ -223,21 +222,21 @@ pub(crate) async fn keep_furnished(api: Arc<Api>) {
     }
 }
 
-async fn attempt(api: &Arc<Api>, namespace: &str) {
-    if let Err(error) = furnish_namespace(api, namespace).await {
+async fn try_namespace_defaults(api: &Arc<Api>, namespace: &str) {
+    if let Err(error) = ensure_namespace_defaults(api, namespace).await {
         tracing::warn!(
             namespace,
             error = error.message,
-            "cannot furnish a namespace"
+            "cannot create the default objects of a namespace"
         );
     }
 }
 
-/// The namespace that an event leaves without some of its furniture.
-fn unfurnished(event: &kennel_store::Event<object::Head>) -> Option<String> {
+/// The namespace that lacks a default object after this event.
+fn incomplete_namespace(event: &kennel_store::Event<object::Head>) -> Option<String> {
     match (&event.before, &event.after) {
         (None, Some(new)) if new.head.namespace.is_empty() => Some(new.head.name.to_string()),
-        // The CA is not for users to change; upstream's publisher writes it back, too.
+        // Users may not change the CA: upstream's publisher restores it, too.
         (Some(_), Some(new)) if &*new.head.name == ROOT_CA => {
             (!new.head.namespace.is_empty()).then(|| new.head.namespace.to_string())
         }

@@ -50,15 +50,15 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let log = AccessLog::of(&request, caller.address.is_none());
-    let mut note = api.settings.audit.note(&request, &caller);
+    let mut event = api.settings.audit.begin(&request, &caller);
     let (parts, body) = request.into_parts();
     let mut name = "-".to_owned();
     let checked = check_head::check(&parts, &caller);
     let authenticated = checked.and_then(|()| router::authenticate(api, &parts, &caller));
     let authorized = authenticated.and_then(|user| {
         name.clone_from(&user.name);
-        note.known(&user);
-        router::authorize(api, parts, user, &mut note)
+        event.set_user(&user);
+        router::authorize(api, parts, user, &mut event)
     });
     let outcome = match authorized {
         Ok(request) => serve(api, request, body, upgrade, &caller, timeouts).await,
@@ -67,7 +67,7 @@ where
     let (mut response, seat) =
         outcome.unwrap_or_else(|error| (Reply::from(&error).into_response(false), None));
     log.write(&api.metrics, &name, response.status().as_u16());
-    note.answered(&mut response);
+    event.complete(&mut response);
     response.map(|content| Body::new(content, seat, exchange))
 }
 

@@ -1,11 +1,11 @@
-//! Maps of quantities, such as a node's capacity: what is wrong with each entry.
+//! Validates maps of quantities, such as a node's capacity.
 
 use kennel_core::quantity::Quantity;
 use serde_json::{Value, json};
 
 use crate::field::{FieldError, Path};
 
-/// Resources that are counted, so that a part of one makes no sense.
+/// Resources whose quantities must be integers.
 const WHOLE: [&str; 10] = [
     "pods",
     "services",
@@ -19,7 +19,6 @@ const WHOLE: [&str; 10] = [
     "count",
 ];
 
-/// The quantity a field holds.
 pub fn quantity(value: &Value) -> Option<Quantity> {
     match value {
         Value::String(text) => Quantity::parse(text).ok(),
@@ -28,7 +27,7 @@ pub fn quantity(value: &Value) -> Option<Quantity> {
     }
 }
 
-/// What is wrong with the amount of the resource `name`.
+/// Validates the amount of the resource `name`.
 pub fn resource_errors(name: &str, value: &Value, path: &Path) -> Vec<FieldError> {
     let Some(amount) = quantity(value) else {
         return Vec::new();
@@ -45,14 +44,14 @@ pub fn resource_errors(name: &str, value: &Value, path: &Path) -> Vec<FieldError
     errors
 }
 
-/// The error for an amount that must be more than nothing.
+/// The error for a quantity that is not positive.
 pub fn positive_error(value: &Value, path: &Path) -> Option<FieldError> {
     let amount = quantity(value)?;
     let words = "must be greater than zero";
     (amount.sign() <= 0).then(|| FieldError::invalid(path, &json!(amount.to_string()), words))
 }
 
-/// Extended resources, which devices provide, are counted too.
+/// Includes extended resources, which device plugins provide.
 fn is_counted(name: &str) -> bool {
     let extended = name
         .split_once('/')

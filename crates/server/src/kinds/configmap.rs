@@ -1,4 +1,4 @@
-//! The rules of ConfigMap.
+//! The strategy of ConfigMap.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,16 +7,15 @@ use serde_json::{Value, json};
 use super::Strategy;
 use super::meta::invalid_each;
 use super::show::whole_object;
-use super::tree::{at, flag, map, same};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{at, flag, map, same};
 
-/// How many bytes the values of a ConfigMap or Secret may have together.
+/// Of all values of a ConfigMap or Secret together.
 pub const DATA_SIZE_MAX: usize = 1 << 20;
 
 const SEALED: &str = "field is immutable when `immutable` is set";
 
-/// The rules of ConfigMap.
 #[derive(Debug)]
 pub struct ConfigMap;
 
@@ -50,12 +49,12 @@ impl Strategy for ConfigMap {
     }
 }
 
-/// What is wrong with a key of a ConfigMap or Secret.
+/// Validates a key of a ConfigMap or Secret.
 pub fn key_errors(key: &str, path: &Path) -> Vec<FieldError> {
     invalid_each(&path.key(key), &json!(key), names::config_map_key(key))
 }
 
-/// What an update changes though `immutable` is set. It can never be unset.
+/// The changes that `immutable` forbids. It cannot be unset.
 pub fn sealed_errors(new: &Value, old: &Value, fields: &[&'static str]) -> Vec<FieldError> {
     if !flag(old, "immutable") {
         return Vec::new();
@@ -76,7 +75,7 @@ fn text_length(value: &Value) -> usize {
     value.as_str().map_or(0, str::len)
 }
 
-/// The length of a base64 value once decoded.
+/// The decoded length of a base64 value.
 pub fn decoded_length(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     STANDARD

@@ -1,13 +1,13 @@
-//! The rules of ControllerRevision: a snapshot that never changes, with a number that may.
+//! The strategy of ControllerRevision: the data is immutable, the revision number is not.
 
 use serde_json::Value;
 
 use super::pod::check::{Errors, not_negative};
-use super::pod::read::number;
-use super::{Strategy, meta, tree};
+use super::{Strategy, meta};
 use crate::field::{FieldError, Path};
+use crate::tree;
+use crate::tree::number;
 
-/// The rules of ControllerRevision.
 #[derive(Debug)]
 pub struct ControllerRevision;
 

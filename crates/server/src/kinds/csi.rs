@@ -1,4 +1,4 @@
-//! The rules of `CSINode` and `CSIDriver`.
+//! The strategies of `CSINode` and `CSIDriver`.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::Strategy;
 use super::meta::{first_generation, immutable, invalid_each, next_generation};
-use super::tree::{at, default_to, has, list, number, remove, same, set, text, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{at, default_to, has, int, list, number, remove, same, set, text, texts};
 
 const DRIVER_NAME_LENGTH_MAX: usize = 63;
 const NODE_ID_LENGTH_MAX: usize = 192;
@@ -18,7 +18,6 @@ const UPDATE_PERIOD_SECONDS_MIN: i64 = 10;
 const FS_GROUP_POLICIES: [&str; 3] = ["ReadWriteOnceWithFSType", "File", "None"];
 const LIFECYCLE_MODES: [&str; 2] = ["Persistent", "Ephemeral"];
 
-/// The rules of `CSINode`.
 #[derive(Debug)]
 pub struct CsiNode;
 
@@ -53,7 +52,7 @@ impl Strategy for CsiNode {
     }
 }
 
-/// A driver's entry stays as it is, except that the number of volumes it allows may move.
+/// The entry of a driver is immutable except for its allocatable count.
 fn same_driver(before: &Value, after: &Value) -> bool {
     let fixed = |driver: &Value| {
         let mut driver = driver.clone();
@@ -73,7 +72,7 @@ fn node_driver_errors(driver: &Value, path: &Path) -> Vec<FieldError> {
         let words = format!("must be {NODE_ID_LENGTH_MAX} characters or less");
         errors.push(FieldError::invalid(&at_id, &json!(id), &words));
     }
-    if let Some(count) = number(driver, "allocatable.count").filter(|count| *count < 0) {
+    if let Some(count) = int(driver, "allocatable.count").filter(|count| *count < 0) {
         let path = path.child("allocatable").child("count");
         let words = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(&path, &json!(count), words));
@@ -89,7 +88,7 @@ fn node_driver_errors(driver: &Value, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the name of a driver.
+/// Validates the name of a driver.
 pub fn driver_name_errors(name: &str, path: &Path) -> Vec<FieldError> {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -103,7 +102,6 @@ pub fn driver_name_errors(name: &str, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// The rules of `CSIDriver`.
 #[derive(Debug)]
 pub struct CsiDriver;
 
@@ -161,11 +159,8 @@ fn driver_spec_errors(object: &Value) -> Vec<FieldError> {
         ));
     }
     errors.extend(token_errors(object, &spec.child("tokenRequests")));
-    for (i, mode) in texts(object, "spec.volumeLifecycleModes")
-        .iter()
-        .enumerate()
-    {
-        if !LIFECYCLE_MODES.contains(mode) {
+    for (i, mode) in texts(object, "spec.volumeLifecycleModes").enumerate() {
+        if !LIFECYCLE_MODES.contains(&mode) {
             let path = spec.child("volumeLifecycleModes").index(i);
             errors.push(FieldError::not_supported(
                 &path,
@@ -174,7 +169,7 @@ fn driver_spec_errors(object: &Value) -> Vec<FieldError> {
             ));
         }
     }
-    let period = number(object, "spec.nodeAllocatableUpdatePeriodSeconds");
+    let period = int(object, "spec.nodeAllocatableUpdatePeriodSeconds");
     if let Some(period) = period.filter(|period| *period < UPDATE_PERIOD_SECONDS_MIN) {
         let path = spec.child("nodeAllocatableUpdatePeriodSeconds");
         let words = format!("must be greater than or equal to {UPDATE_PERIOD_SECONDS_MIN} seconds");
@@ -199,7 +194,7 @@ fn token_errors(object: &Value, path: &Path) -> Vec<FieldError> {
             continue;
         }
         let value = at(request, "expirationSeconds");
-        let seconds = number(request, "expirationSeconds").unwrap_or(0);
+        let seconds = number(request, "expirationSeconds");
         let path = path.child("expirationSeconds");
         if seconds < TOKEN_SECONDS_MIN {
             let words = "may not specify a duration less than 10 minutes";

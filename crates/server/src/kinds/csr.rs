@@ -1,8 +1,7 @@
-//! The rules of `CertificateSigningRequest`.
+//! The strategy of `CertificateSigningRequest`.
 //!
-//! Three writers share one status: approvers write the `approval` subresource and decide, signers
-//! write `status` and add the certificate, and nobody else writes either. Who may decide for which
-//! signer is an authorizer's question; the caller says who asked and what time it is.
+//! Approvers write the `approval` subresource, signers write `status` and add the certificate. Authorisation
+//! decides who may approve for which signer. The caller passes the requester and the time.
 
 mod conditions;
 
@@ -16,10 +15,10 @@ use x509_parser::prelude::{FromDer as _, X509CertificationRequest};
 use self::conditions::{condition_errors, decision_errors, keep_conditions, removal_errors};
 use super::Strategy;
 use super::meta::invalid_each;
-use super::tree::{at, carry, list, number, remove, set, text, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
 use crate::request::User;
+use crate::tree::{at, copy_from_old, int, list, remove, set, text, texts};
 
 pub use self::conditions::stamp_conditions;
 
@@ -54,7 +53,6 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-/// The rules of `CertificateSigningRequest`.
 #[derive(Debug)]
 pub struct CertificateSigningRequest;
 
@@ -69,7 +67,7 @@ impl Strategy for CertificateSigningRequest {
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        // Who asks is not for the asker to say; see `stamp_requester`.
+        // The server sets the requester; see `stamp_requester`.
         for field in ["username", "uid", "groups", "extra"] {
             remove(object, &format!("spec.{field}"));
         }
@@ -77,12 +75,12 @@ impl Strategy for CertificateSigningRequest {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "spec");
-        carry(new, old, "status");
+        copy_from_old(new, old, "spec");
+        copy_from_old(new, old, "status");
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "spec");
+        copy_from_old(new, old, "spec");
         keep_conditions(new, old, "Approved");
         keep_conditions(new, old, "Denied");
     }
@@ -110,7 +108,7 @@ enum Allowed {
     Certificate,
 }
 
-/// Records who asked. Whoever decides about the request is to know as much of them as the server does.
+/// Records the requester, with all that the server knows about it, for approvers.
 pub fn stamp_requester(object: &mut Value, user: &User) {
     set(object, "spec.username", json!(user.name));
     if !user.uid.is_empty() {
@@ -124,14 +122,14 @@ pub fn stamp_requester(object: &mut Value, user: &User) {
     }
 }
 
-/// What a write to the `approval` subresource may not touch comes from `old`.
+/// Copies from `old` what a write to the `approval` subresource may not change.
 pub fn prepare_approval_update(new: &mut Value, old: &Value) {
-    carry(new, old, "spec");
-    carry(new, old, "status.certificate");
+    copy_from_old(new, old, "spec");
+    copy_from_old(new, old, "status.certificate");
     keep_conditions(new, old, "Failed");
 }
 
-/// What is wrong with `new` as the result of a write to the `approval` subresource.
+/// Validates a write to the `approval` subresource.
 pub fn validate_approval_update(new: &Value, old: &Value) -> Vec<FieldError> {
     update_errors(new, old, Allowed::Decision)
 }
@@ -180,7 +178,7 @@ fn spec_errors(object: &Value) -> Vec<FieldError> {
         text(object, "spec.signerName"),
         &spec.child("signerName"),
     ));
-    let seconds = number(object, "spec.expirationSeconds");
+    let seconds = int(object, "spec.expirationSeconds");
     if let Some(seconds) = seconds.filter(|seconds| *seconds < EXPIRATION_SECONDS_MIN) {
         let words = "may not specify a duration less than 600 seconds (10 minutes)";
         let path = spec.child("expirationSeconds");
@@ -190,13 +188,12 @@ fn spec_errors(object: &Value) -> Vec<FieldError> {
 }
 
 fn usage_errors(object: &Value, path: &Path) -> Vec<FieldError> {
-    let usages = texts(object, "spec.usages");
     let mut errors = Vec::new();
     if list(object, "spec.usages").is_empty() {
         errors.push(FieldError::required(path, ""));
     }
-    for (i, usage) in usages.iter().enumerate() {
-        if !USAGES.contains(usage) {
+    for (i, usage) in texts(object, "spec.usages").enumerate() {
+        if !USAGES.contains(&usage) {
             errors.push(FieldError::not_supported(
                 &path.index(i),
                 &json!(usage),
@@ -205,7 +202,7 @@ fn usage_errors(object: &Value, path: &Path) -> Vec<FieldError> {
         }
     }
     let mut seen = BTreeSet::new();
-    for (i, usage) in usages.iter().enumerate() {
+    for (i, usage) in texts(object, "spec.usages").enumerate() {
         if !seen.insert(usage) {
             errors.push(FieldError::duplicate(&path.index(i), &json!(usage)));
         }
@@ -267,8 +264,8 @@ fn first_block(encoded: &str) -> Option<(String, Vec<u8>)> {
     Some((kind.to_owned(), STANDARD.decode(body).ok()?))
 }
 
-/// The block of a request. Readers differ in which of several they take, and in what they take for the
-/// beginning of one: so there is only one, and nothing before it on its line.
+/// The PEM block of a request. Parsers differ in which of several blocks they take and in what may precede
+/// one: so there must be exactly one, at the beginning of a line.
 fn only_block(encoded: &str) -> Option<(String, Vec<u8>)> {
     const BEGIN: &str = "-----BEGIN";
     let bytes = STANDARD.decode(encoded).ok()?;
@@ -278,7 +275,7 @@ fn only_block(encoded: &str) -> Option<(String, Vec<u8>)> {
     is_plain.then(|| first_block(encoded))?
 }
 
-/// Why a request is none. Its signature is the signer's to check.
+/// Why a request is invalid. The signer verifies its signature.
 fn request_words(encoded: &str) -> Option<&'static str> {
     match only_block(encoded) {
         Some((kind, der)) if kind == REQUEST_BLOCK => {
@@ -297,12 +294,12 @@ pub fn common_name(object: &Value) -> Option<String> {
     let subject = &request.certification_request_info.subject;
     let mut names = subject.iter_common_name();
     let name = names.next()?.as_str().ok()?.to_owned();
-    // Readers differ in which of several they take.
+    // Parsers differ in which of several they take.
     names.next().is_none().then_some(name)
 }
 
-/// The organisations that the request's subject names: the groups of whom it is issued to. `None` if one of
-/// them cannot be read, which a signer with a better reader might be able to.
+/// The organisations of the request's subject, which become groups. `None` if one cannot be parsed: a signer's
+/// parser might be able to.
 pub fn organisations(object: &Value) -> Option<Vec<String>> {
     let (_, der) = only_block(text(object, "spec.request"))?;
     let (_, request) = X509CertificationRequest::from_der(&der).ok()?;
@@ -312,7 +309,7 @@ pub fn organisations(object: &Value) -> Option<Vec<String>> {
     read.collect()
 }
 
-/// Why an issued certificate is none.
+/// Why an issued certificate is invalid.
 fn certificate_words(encoded: &str) -> Option<String> {
     if encoded.is_empty() {
         return None;

@@ -1,7 +1,6 @@
-//! The rules of DaemonSet.
+//! The strategy of DaemonSet.
 //!
-//! The number of its template's changes is the server's: it is shown as an annotation that users
-//! can neither edit nor remove.
+//! The server owns the template generation, an annotation that users can neither change nor remove.
 
 mod prepare;
 mod strategy;
@@ -12,13 +11,13 @@ mod tests;
 use serde_json::Value;
 
 use super::pod::check::{Errors, forbid, not_negative};
-use super::pod::read::{flag, int, list, number, text};
 use super::pod::{defaults, template, warnings};
-use super::{Strategy, selector, tree};
+use super::{Strategy, selector};
 use crate::field::{FieldError, Path};
 use crate::schema::semantic_eq;
+use crate::tree;
+use crate::tree::{flag, int, list, number, text};
 
-/// The rules of DaemonSet.
 #[derive(Debug)]
 pub struct DaemonSet;
 
@@ -122,7 +121,7 @@ fn spec(errors: &mut Errors, object: &Value, old: Option<&Value>) {
     not_negative(errors, &at, "revisionHistoryLimit", limit);
 }
 
-/// The selector must be one, and must select what the template makes.
+/// The selector must be valid, and must match the labels of the template.
 fn selected(errors: &mut Errors, spec: &Value, old: Option<&Value>, at: &Path) {
     let wanted = spec.get("selector");
     let at_selector = at.child("selector");
@@ -154,7 +153,7 @@ fn selected(errors: &mut Errors, spec: &Value, old: Option<&Value>, at: &Path) {
     }
 }
 
-/// A disk that many nodes mount must be mounted read-only by all.
+/// A disk that many nodes mount must be read-only.
 fn read_only_disks(errors: &mut Errors, pod: &Value, old: Option<&Value>, at: &Path) {
     let writable = |volume: &Value| {
         let disk = volume.get("gcePersistentDisk");
@@ -197,7 +196,7 @@ fn status(new: &Value, old: &Value) -> Errors {
     for counter in COUNTERS {
         not_negative(&mut errors, &at, counter, number(status, counter));
     }
-    let before = tree::number(old, "status.collisionCount");
+    let before = int(old, "status.collisionCount");
     let after = int(status, "collisionCount");
     if before.is_some_and(|before| after.is_none_or(|after| after < before)) {
         let given = Value::from(after.unwrap_or(0));

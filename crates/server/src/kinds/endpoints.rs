@@ -1,17 +1,16 @@
-//! The rules of Endpoints.
+//! The strategy of Endpoints.
 
 use serde_json::{Value, json};
 
 use super::Strategy;
 use super::meta::{invalid_each, label_name};
-use super::tree::{at, default_to, has, list, list_mut, number, same, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{at, default_to, has, list, list_mut, number, same, text};
 
 /// The protocols of ports, in the order upstream lists them.
 pub const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
-/// The rules of Endpoints.
 #[derive(Debug)]
 pub struct Endpoints;
 
@@ -99,7 +98,7 @@ fn port_errors(port: &Value, name_required: bool, path: &Path) -> Vec<FieldError
         let wrong = names::dns1123_label(name);
         errors.extend(invalid_each(&path.child("name"), &json!(name), wrong));
     }
-    let value = number(port, "port").unwrap_or(0);
+    let value = number(port, "port");
     let wrong = names::is_valid_port_num(value);
     errors.extend(invalid_each(&path.child("port"), &json!(value), wrong));
     errors.extend(protocol_error(port, path));
@@ -107,7 +106,7 @@ fn port_errors(port: &Value, name_required: bool, path: &Path) -> Vec<FieldError
     errors
 }
 
-/// What is wrong with the `protocol` of a port.
+/// Validates the `protocol` of a port.
 pub fn protocol_error(port: &Value, path: &Path) -> Option<FieldError> {
     let path = path.child("protocol");
     match text(port, "protocol") {
@@ -121,7 +120,7 @@ pub fn protocol_error(port: &Value, path: &Path) -> Option<FieldError> {
     }
 }
 
-/// What is wrong with the `appProtocol` of a port.
+/// Validates the `appProtocol` of a port.
 pub fn app_protocol_errors(port: &Value, path: &Path) -> Vec<FieldError> {
     if !has(port, "appProtocol") {
         return Vec::new();

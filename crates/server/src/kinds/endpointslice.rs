@@ -1,4 +1,4 @@
-//! The rules of EndpointSlice.
+//! The strategy of EndpointSlice.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::Strategy;
 use super::endpoints::{app_protocol_errors, protocol_error};
 use super::meta::{first_generation, immutable, invalid_each, labels, next_generation};
-use super::tree::{at, default_to, has, list, list_mut, map, text, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{at, default_to, has, list, list_mut, map, text, texts};
 
 const ADDRESS_TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
 const ENDPOINTS_MAX: usize = 1000;
@@ -18,7 +18,6 @@ const PORTS_MAX: usize = 20_000;
 const TOPOLOGY_LABELS_MAX: usize = 16;
 const HINTS_MAX: usize = 8;
 
-/// The rules of EndpointSlice.
 #[derive(Debug)]
 pub struct EndpointSlice;
 
@@ -90,7 +89,7 @@ fn endpoint_list_errors(object: &Value) -> Vec<FieldError> {
 
 fn endpoint_errors(endpoint: &Value, family: &str, path: &Path) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let addresses = texts(endpoint, "addresses");
+    let addresses: Vec<&str> = texts(endpoint, "addresses").collect();
     let at_addresses = path.child("addresses");
     if addresses.is_empty() {
         let words = "must contain at least 1 address";

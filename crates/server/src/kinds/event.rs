@@ -1,4 +1,4 @@
-//! The rules of Event: one storage, two views.
+//! The strategy of Event: one storage, two views.
 //!
 //! Events are stored in the core/v1 form. The events.k8s.io/v1 form has the same content under
 //! other names; [`to_core`] and [`from_core`] move between the two. The strategies take either
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::Strategy;
 use super::meta::{immutable, invalid_each};
-use super::tree::{at, has, number, same, set, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{at, has, number, same, set, text};
 
 /// The `apiVersion` of the stored form.
 const CORE_VERSION: &str = "v1";
@@ -31,7 +31,6 @@ const RENAMED: [(&str, &str); 7] = [
 const NAME_LENGTH_MAX: usize = 128;
 const MESSAGE_LENGTH_MAX: usize = 1024;
 
-/// The rules of events written through core/v1: only what makes an event senseless is refused.
 #[derive(Debug)]
 pub struct CoreEvent;
 
@@ -45,7 +44,6 @@ impl Strategy for CoreEvent {
     }
 }
 
-/// The rules of events written through events.k8s.io/v1, which are strict.
 #[derive(Debug)]
 pub struct Event;
 
@@ -98,12 +96,12 @@ impl Strategy for Event {
     }
 }
 
-/// Turns an events.k8s.io/v1 event into the stored form. A stored one stays as it is.
+/// Converts an events.k8s.io/v1 event to core/v1, the stored form.
 pub fn to_core(event: &mut Value) {
     rename(event, CORE_VERSION, |(core, other)| (other, core));
 }
 
-/// Turns a stored event into the events.k8s.io/v1 form.
+/// Converts a stored event to events.k8s.io/v1.
 pub fn from_core(event: &mut Value) {
     rename(event, EVENTS_VERSION, |(core, other)| (core, other));
 }
@@ -131,11 +129,11 @@ fn core_form(event: &Value) -> Value {
     event
 }
 
-/// Whether a field holds more than its zero value.
+/// Whether a field is not zero.
 fn is_given(event: &Value, field: &str) -> bool {
     let value = at(event, field);
     match field {
-        "count" => number(event, field).unwrap_or(0) != 0,
+        "count" => number(event, field) != 0,
         "source" => !text(value, "component").is_empty() || !text(value, "host").is_empty(),
         _ => !value.is_null(),
     }
@@ -146,7 +144,7 @@ fn series_errors(event: &Value) -> Vec<FieldError> {
     if !has(event, "series") {
         return errors;
     }
-    if number(event, "series.count").unwrap_or(0) < 2 {
+    if number(event, "series.count") < 2 {
         let path = Path::new("series.count");
         errors.push(FieldError::invalid(
             &path,
@@ -163,7 +161,7 @@ fn series_errors(event: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is refused whichever way an event comes.
+/// The rules of both forms.
 fn lenient_errors(event: &Value, reporter: &'static str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = text(event, "metadata.namespace");

@@ -1,20 +1,19 @@
-//! The rules of Lease.
+//! The strategy of Lease.
 //!
-//! Leases are written more often than everything else together, nearly always only to move
-//! `spec.renewTime`; [`is_renewal`] tells such a write from one that means something.
+//! Leases are written more often than all other objects together, nearly always only to change
+//! `spec.renewTime`; [`is_renewal`] recognises these writes.
 
 use kennel_store::Durability;
 use serde_json::{Value, json};
 
 use super::Strategy;
 use super::meta::invalid_each;
-use super::tree::{at, has, number, remove, same, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{at, has, int, remove, same, text};
 
 const STRATEGIES: [&str; 1] = ["OldestEmulationVersion"];
 
-/// The rules of Lease.
 #[derive(Debug)]
 pub struct Lease;
 
@@ -74,13 +73,13 @@ fn strategy_errors(object: &Value, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// Whether `new` differs from `old` by its renewal alone.
+/// Whether only `spec.renewTime` changed.
 pub fn is_renewal(old: &Value, new: &Value) -> bool {
     if same(at(old, "spec.renewTime"), at(new, "spec.renewTime")) {
         return false;
     }
-    // The number of transitions tells a new holder even of the same name.
-    if number(old, "spec.leaseTransitions") != number(new, "spec.leaseTransitions") {
+    // The number of transitions changes with the holder, even if the name is the same.
+    if int(old, "spec.leaseTransitions") != int(new, "spec.leaseTransitions") {
         return false;
     }
     same(&without_renewal(old), &without_renewal(new))

@@ -1,25 +1,22 @@
-//! The `metadata` rules that all kinds share: names, labels, owners, finalizers, and what an
-//! update may not touch.
-//!
-//! Callers apply these beside the kind's own strategy. This room reads no clock and makes no
-//! names or uids; it judges what is there and carries over what an update left out.
+//! Validation of `metadata`, common to all kinds: names, labels, owner references, finalizers, and what an
+//! update may not change. Callers apply it beside the kind's strategy.
 
 mod update;
 
 use serde_json::{Value, json};
 
-use super::tree::{at, flag, list, map, number, same, set, text, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
 use crate::registry::NameRule;
+use crate::tree::{at, flag, int, list, map, number, same, set, text, texts};
 
-pub use update::{carry_over, validate_update};
+pub use update::{copy_omitted, validate_update};
 
-/// How many bytes all annotations of an object may have together.
+/// Of all annotations of an object together.
 pub const ANNOTATIONS_SIZE_MAX: usize = 256 << 10;
 /// The finalizer that keeps an owner until its dependents are orphaned.
 pub const FINALIZER_ORPHAN: &str = "orphan";
-/// The finalizer that keeps an owner until its dependents are gone.
+/// The finalizer that keeps an owner until its dependents are deleted.
 pub const FINALIZER_FOREGROUND: &str = "foregroundDeletion";
 /// Upstream's words for a change where none is allowed.
 pub const IMMUTABLE: &str = "field is immutable";
@@ -28,7 +25,7 @@ const FIELD_MANAGER_LENGTH_MAX: usize = 128;
 const SUBRESOURCE_LENGTH_MAX: usize = 256;
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", FINALIZER_ORPHAN, FINALIZER_FOREGROUND];
 
-/// What is wrong with a name that follows `rule`.
+/// Validates a name that follows `rule`.
 pub fn name_errors(name: &str, rule: NameRule) -> Vec<String> {
     match rule {
         NameRule::Subdomain => names::dns1123_subdomain(name),
@@ -52,7 +49,7 @@ pub fn invalid_each(path: &Path, value: &Value, sentences: Vec<String>) -> Vec<F
         .collect()
 }
 
-/// As [`invalid_each`], of a text: most are right, and then nothing is made of it.
+/// Like [`invalid_each`], for a text: allocates nothing for a valid one.
 fn invalid_text(path: &Path, text: &str, sentences: Vec<String>) -> Vec<FieldError> {
     if sentences.is_empty() {
         return Vec::new();
@@ -60,7 +57,7 @@ fn invalid_text(path: &Path, text: &str, sentences: Vec<String>) -> Vec<FieldErr
     invalid_each(path, &json!(text), sentences)
 }
 
-/// What is wrong with the metadata of a new object whose name, if generated, is made already.
+/// Validates the metadata of a new object whose name, if generated, is made already.
 pub fn validate_create(
     meta: &Value,
     namespaced: bool,
@@ -86,7 +83,7 @@ pub fn validate_create(
         errors.extend(invalid_text(&path.child("name"), name, wrong));
     }
     errors.extend(namespace_errors(meta, namespaced, path));
-    if number(meta, "generation").is_some_and(|generation| generation < 0) {
+    if int(meta, "generation").is_some_and(|generation| generation < 0) {
         errors.push(negative(&path.child("generation"), at(meta, "generation")));
     }
     errors.extend(shared_errors(meta, path));
@@ -103,7 +100,7 @@ fn namespace_errors(meta: &Value, namespaced: bool, path: &Path) -> Vec<FieldErr
     }
 }
 
-/// What is judged on every write.
+/// The rules of every write.
 fn shared_errors(meta: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = labels(at(meta, "labels"), &path.child("labels"));
     errors.extend(annotations(
@@ -119,7 +116,7 @@ fn shared_errors(meta: &Value, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with a map of labels. Keys and values are both reported at `path` itself.
+/// Validates a map of labels. Keys and values are both reported at `path` itself.
 pub fn labels(labels: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
@@ -130,12 +127,12 @@ pub fn labels(labels: &Value, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with a label key.
+/// Validates a label key.
 pub fn label_name(key: &str, path: &Path) -> Vec<FieldError> {
     invalid_text(path, key, names::qualified_name(key))
 }
 
-/// What is wrong with a map of annotations.
+/// Validates a map of annotations.
 pub fn annotations(annotations: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut size = 0;
@@ -173,7 +170,7 @@ fn owner_references(references: &Value, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// Upstream reports these without the index of the reference.
+/// As upstream, the errors lack the index of the reference.
 fn owner_reference(reference: &Value, path: &Path) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let api_version = text(reference, "apiVersion");
@@ -197,14 +194,14 @@ fn owner_reference(reference: &Value, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with one finalizer, of `metadata` or of a namespace's `spec`.
+/// Validates one finalizer, of `metadata` or of a namespace's `spec`.
 pub fn finalizer_name(name: &str, path: &Path) -> Vec<FieldError> {
     let mut errors = invalid_each(path, &json!(name), names::qualified_name(name));
     errors.extend(finalizer_origin(name, path));
     errors
 }
 
-/// Kubernetes' own finalizers have plain names; all others must say whose they are.
+/// Kubernetes' own finalizers have short names; all others must be qualified.
 fn finalizer_origin(name: &str, path: &Path) -> Option<FieldError> {
     let plain = !name.contains('/') && !STANDARD_FINALIZERS.contains(&name);
     let words = "name is neither a standard finalizer name nor is it fully qualified";
@@ -212,7 +209,7 @@ fn finalizer_origin(name: &str, path: &Path) -> Option<FieldError> {
 }
 
 fn finalizers(meta: &Value, path: &Path) -> Vec<FieldError> {
-    let names = texts(meta, "finalizers");
+    let names: Vec<&str> = texts(meta, "finalizers").collect();
     let mut errors = Vec::new();
     for name in &names {
         errors.extend(invalid_each(
@@ -258,7 +255,7 @@ fn managed_fields(meta: &Value, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the name of a field manager.
+/// Validates the name of a field manager.
 pub fn field_manager(manager: &str, path: &Path) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if manager.len() > FIELD_MANAGER_LENGTH_MAX {
@@ -271,20 +268,19 @@ pub fn field_manager(manager: &str, path: &Path) -> Vec<FieldError> {
     errors
 }
 
-/// The error for a change of the field at `field` below `new` and `old`, reported at `path`.
+/// The error for a change of an immutable field, reported at `path`.
 pub fn immutable(new: &Value, old: &Value, field: &str, path: &Path) -> Option<FieldError> {
     let value = at(new, field);
     (!same(value, at(old, field))).then(|| FieldError::invalid(path, value, IMMUTABLE))
 }
 
-/// Sets the generation of a new object.
 pub fn first_generation(object: &mut Value) {
     set(object, "metadata.generation", json!(1));
 }
 
-/// Keeps the generation of an updated object, or raises it when any of `fields` changed.
+/// Copies the generation from `old`, and increments it if one of `fields` changed.
 pub fn next_generation(new: &mut Value, old: &Value, fields: &[&str]) {
-    let before = number(old, "metadata.generation").unwrap_or(0);
+    let before = number(old, "metadata.generation");
     let changed = fields
         .iter()
         .any(|field| !same(at(new, field), at(old, field)));
@@ -292,7 +288,7 @@ pub fn next_generation(new: &mut Value, old: &Value, fields: &[&str]) {
     set(new, "metadata.generation", generation);
 }
 
-/// Whether an object carries a label or annotation `key` in `map_path`.
+/// The value of a label or annotation `key` in `map_path`.
 pub fn entry<'a>(object: &'a Value, map_path: &str, key: &str) -> Option<&'a str> {
     map(object, map_path).get(key).and_then(Value::as_str)
 }

@@ -1,8 +1,8 @@
-//! What is particular to each kind: defaults, what the server sets itself, and validation.
+//! The strategy of each kind: defaults, the fields that the server sets, and validation.
 //!
-//! One file (or folder) per kind, each with a unit struct that implements [`Strategy`]. Trees that
-//! come here are already decoded and pruned: field types are right, unknown fields and nulls are
-//! gone. This room reads no store and no clock; what needs either lives in `admit` and `verbs`.
+//! One file (or folder) per kind, each with a unit struct that implements [`Strategy`]. The trees are
+//! already decoded and pruned: field types are right, and there are no unknown fields and no nulls.
+//! Strategies read neither the store nor a clock; rules that need them are in `admit` and `verbs`.
 
 pub mod amount;
 pub mod configmap;
@@ -30,49 +30,48 @@ pub mod serviceaccount;
 pub mod show;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod tree;
 
 use kennel_store::Durability;
 use serde_json::Value;
 
 use crate::field::FieldError;
 
-/// The rules of one kind. Every hook has the answer that fits a plain kind.
+/// The rules of one kind. The default of every method is to do nothing.
 ///
 /// On create the order is `default`, `prepare_create`, admission, `validate_create`; on update
 /// `default`, `prepare_update`, admission, `validate_update`. The `metadata` rules that all kinds
-/// share (names, labels, owner references, immutable metadata) are applied by the caller through
-/// `kinds::meta`, not by each strategy.
+/// share (names, labels, owner references, immutable metadata) are in [`meta`]; the caller applies
+/// them.
 pub trait Strategy: Sync {
-    /// Fills in what the user left out. Must be idempotent.
+    /// Sets defaults. Must be idempotent.
     fn default(&self, _object: &mut Value) {}
 
-    /// Drops what users may not set on create (status), and sets what the server owns
+    /// Removes the fields that users may not set on create (the status), and sets those of the server
     /// (generation 1, `status.phase`).
     fn prepare_create(&self, _object: &mut Value) {}
 
-    /// Takes from `old` what an update may not touch (status), and raises the generation.
+    /// Copies from `old` what an update may not change (the status), and increments the generation.
     fn prepare_update(&self, _new: &mut Value, _old: &Value) {}
 
-    /// Takes everything but the status (and, where allowed, labels and annotations) from `old`.
+    /// Copies everything but the status (and, where allowed, labels and annotations) from `old`.
     fn prepare_status_update(&self, _new: &mut Value, _old: &Value) {}
 
-    /// What is wrong with a new object.
+    /// Validates a new object.
     fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
-    /// What is wrong with `new` as the successor of `old`.
+    /// Validates the update from `old` to `new`.
     fn validate_update(&self, _new: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
-    /// What is wrong with `new` as the result of a status write over `old`.
+    /// Validates a write of the status over `old`.
     fn validate_status_update(&self, _new: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
-    /// What deserves a `Warning` header though it is accepted. `old` is absent on create.
+    /// The `Warning` headers of an accepted object. `old` is absent on create.
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
@@ -106,8 +105,8 @@ pub trait Strategy: Sync {
     }
 }
 
-/// A kind without rules of its own.
+/// The strategy of kinds without rules of their own.
 #[derive(Debug)]
-pub struct Plain;
+pub struct NoRules;
 
-impl Strategy for Plain {}
+impl Strategy for NoRules {}

@@ -1,22 +1,21 @@
-//! The rules of Namespace.
+//! The strategy of Namespace.
 //!
 //! A namespace stays until two lists of finalizers are empty: its `spec.finalizers`, which only
-//! the `finalize` subresource may change, and its `metadata.finalizers`. Whether its contents are
-//! gone is the control plane's business, not this file's.
+//! the `finalize` subresource may change, and its `metadata.finalizers`. The namespace controller
+//! removes its content.
 
 use serde_json::{Value, json};
 
 use super::Strategy;
 use super::meta::finalizer_name;
-use super::tree::{carry, has, list, map, set, text, texts};
 use crate::field::{FieldError, Path};
+use crate::tree::{copy_from_old, default_to, has, list, map, set, text, texts};
 
-/// The label that carries a namespace's own name, so that selectors can use it.
+/// Label with the namespace's own name, for selectors.
 pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
-/// The finalizer every namespace is born with.
+/// The finalizer that every new namespace gets.
 pub const FINALIZER: &str = "kubernetes";
 
-/// The rules of Namespace.
 #[derive(Debug)]
 pub struct Namespace;
 
@@ -28,12 +27,12 @@ impl Strategy for Namespace {
             labels.insert(NAME_LABEL.to_owned(), json!(name));
             set(object, "metadata.labels", Value::Object(labels));
         }
-        super::tree::default_to(object, "status.phase", "Active");
+        default_to(object, "status.phase", "Active");
     }
 
     fn prepare_create(&self, object: &mut Value) {
         set(object, "status", json!({"phase": "Active"}));
-        if !texts(object, "spec.finalizers").contains(&FINALIZER) {
+        if !texts(object, "spec.finalizers").any(|name| name == FINALIZER) {
             let mut finalizers = list(object, "spec.finalizers").to_vec();
             finalizers.push(json!(FINALIZER));
             set(object, "spec.finalizers", Value::Array(finalizers));
@@ -41,30 +40,28 @@ impl Strategy for Namespace {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "spec.finalizers");
-        carry(new, old, "status");
+        copy_from_old(new, old, "spec.finalizers");
+        copy_from_old(new, old, "status");
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "spec");
+        copy_from_old(new, old, "spec");
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let path = Path::new("spec").child("finalizers");
         texts(object, "spec.finalizers")
-            .into_iter()
             .flat_map(|name| finalizer_name(name, &path))
             .collect()
     }
 
     fn prepare_subresource_update(&self, new: &mut Value, old: &Value, _now: &str) {
-        carry(new, old, "status");
+        copy_from_old(new, old, "status");
     }
 
     fn validate_subresource_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
         let path = Path::new("spec").child("finalizers");
         texts(new, "spec.finalizers")
-            .iter()
             .enumerate()
             .flat_map(|(i, name)| finalizer_name(name, &path.index(i)))
             .collect()

@@ -1,24 +1,24 @@
-//! The rules of Node.
+//! The strategy of Node.
 //!
-//! Nodes register themselves with their status, so create keeps it. Upstream reports taints below
-//! `metadata`, and so does this file.
+//! Nodes register themselves with their status, so create keeps it. As upstream, errors of taints
+//! have a path below `metadata`.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::Strategy;
 use super::amount::resource_errors;
 use super::meta::{invalid_each, label_name};
 use super::show::{duplicate_shown, go_struct, whole_object};
-use super::tree::{at, carry, default_to, has, list, map, remove, same, set, text, texts};
-use super::{Strategy, tree};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree;
+use crate::tree::{at, copy_from_old, default_to, has, list, map, remove, same, set, text, texts};
 
 /// The effects a taint may have.
 pub const TAINT_EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// The rules of Node.
 #[derive(Debug)]
 pub struct Node;
 
@@ -32,11 +32,11 @@ impl Strategy for Node {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "status");
+        copy_from_old(new, old, "status");
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "spec");
+        copy_from_old(new, old, "spec");
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -63,12 +63,10 @@ impl Strategy for Node {
     }
 }
 
-/// `podCIDR` is the first of `podCIDRs`; whichever was given makes the other.
+/// `podCIDR` is the first of `podCIDRs`: defaults each from the other.
 fn sync_pod_cidrs(object: &mut Value) {
     let one = text(object, "spec.podCIDR").to_owned();
-    let first = texts(object, "spec.podCIDRs")
-        .first()
-        .map(ToString::to_string);
+    let first = texts(object, "spec.podCIDRs").next().map(str::to_owned);
     match first {
         Some(first) if one.is_empty() => default_to(object, "spec.podCIDR", first),
         Some(first) if first == one => {}
@@ -79,7 +77,7 @@ fn sync_pod_cidrs(object: &mut Value) {
 
 fn pod_cidr_errors(object: &Value) -> Vec<FieldError> {
     let path = Path::new("spec").child("podCIDRs");
-    let blocks = texts(object, "spec.podCIDRs");
+    let blocks: Vec<&str> = texts(object, "spec.podCIDRs").collect();
     let mut errors = Vec::new();
     for (i, block) in blocks.iter().enumerate() {
         errors.extend(invalid_each(
@@ -131,12 +129,12 @@ fn address_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What can be set once: the address block and the cloud's name of the machine.
+/// `podCIDRs` and `providerID` can be set once.
 fn assigned_once(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = Path::new("spec");
-    let blocks = texts(old, "spec.podCIDRs");
-    if !blocks.is_empty() && blocks != texts(new, "spec.podCIDRs") {
+    let blocks: Vec<&str> = texts(old, "spec.podCIDRs").collect();
+    if !blocks.is_empty() && !blocks.iter().copied().eq(texts(new, "spec.podCIDRs")) {
         let words = "node updates may not change podCIDR except from \"\" to valid";
         errors.push(FieldError::forbidden(&spec.child("podCIDRs"), words));
     }
@@ -148,7 +146,7 @@ fn assigned_once(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The part of the spec that no update changes.
+/// The spec without its mutable fields.
 fn protected(object: &Value) -> Value {
     let mut spec = at(object, "spec").clone();
     for field in [

@@ -1,15 +1,17 @@
-//! The rules of `PersistentVolume`.
+//! The strategy of `PersistentVolume`.
 //!
-//! Volumes are stored for clients that want them; nothing in Kennel binds or mounts them.
+//! Volumes are stored; Kennel neither binds nor mounts them.
 
 use serde_json::{Value, json};
 
 use super::Strategy;
 use super::amount::{positive_error, resource_errors};
 use super::meta::{immutable, invalid_each};
-use super::tree::{at, carry, default_to, has, is_empty, list, map, same, set, text, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{
+    at, copy_from_old, default_to, has, is_empty, list, map, same, set, text, texts,
+};
 
 /// The ways volumes can be mounted, in the order upstream lists them.
 const ACCESS_MODES: [&str; 4] = [
@@ -20,7 +22,7 @@ const ACCESS_MODES: [&str; 4] = [
 ];
 const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
-/// Where a volume's bytes can be; exactly one is given.
+/// The volume sources; exactly one must be set.
 const SOURCES: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",
@@ -46,7 +48,6 @@ const SOURCES: [&str; 22] = [
     "csi",
 ];
 
-/// The rules of `PersistentVolume`.
 #[derive(Debug)]
 pub struct PersistentVolume;
 
@@ -65,11 +66,11 @@ impl Strategy for PersistentVolume {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "status");
+        copy_from_old(new, old, "status");
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "spec");
+        copy_from_old(new, old, "spec");
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -109,10 +110,10 @@ impl Strategy for PersistentVolume {
     }
 }
 
-/// What is wrong with the access modes of a volume or claim.
+/// Validates the access modes of a volume or claim.
 pub(super) fn access_mode_errors(object: &Value, spec: &Path) -> Vec<FieldError> {
     let path = spec.child("accessModes");
-    let modes = texts(object, "spec.accessModes");
+    let modes: Vec<&str> = texts(object, "spec.accessModes").collect();
     let mut errors = Vec::new();
     for mode in &modes {
         if !ACCESS_MODES.contains(mode) {
@@ -131,7 +132,7 @@ pub(super) fn access_mode_errors(object: &Value, spec: &Path) -> Vec<FieldError>
     errors
 }
 
-/// What is wrong with the storage class of a volume or claim.
+/// Validates the storage class of a volume or claim.
 pub(super) fn class_errors(object: &Value, spec: &Path) -> Vec<FieldError> {
     let class = text(object, "spec.storageClassName");
     if class.is_empty() {
@@ -141,7 +142,7 @@ pub(super) fn class_errors(object: &Value, spec: &Path) -> Vec<FieldError> {
     invalid_each(&path, &json!(class), names::dns1123_subdomain(class))
 }
 
-/// What is wrong with the mode of a volume or claim.
+/// Validates the mode of a volume or claim.
 pub(super) fn volume_mode_error(object: &Value, spec: &Path) -> Option<FieldError> {
     let mode = text(object, "spec.volumeMode");
     let path = spec.child("volumeMode");

@@ -1,6 +1,6 @@
-//! The rules of `PersistentVolumeClaim`.
+//! The strategy of `PersistentVolumeClaim`.
 //!
-//! Claims are stored for clients that want them; nothing in Kennel binds them to volumes.
+//! Claims are stored; Kennel does not bind them to volumes.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,11 @@ use super::Strategy;
 use super::amount::{positive_error, quantity, resource_errors};
 use super::meta::immutable;
 use super::persistentvolume::{access_mode_errors, class_errors, volume_mode_error};
-use super::tree::{at, carry, default_to, has, list, same, set, text};
 use crate::field::{FieldError, Path};
+use crate::tree::{at, copy_from_old, default_to, has, list, same, set, text};
 
 const SIZE: &str = "spec.resources.requests.storage";
 
-/// The rules of `PersistentVolumeClaim`.
 #[derive(Debug)]
 pub struct PersistentVolumeClaim;
 
@@ -28,11 +27,11 @@ impl Strategy for PersistentVolumeClaim {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "status");
+        copy_from_old(new, old, "status");
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "spec");
+        copy_from_old(new, old, "spec");
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -75,7 +74,7 @@ impl Strategy for PersistentVolumeClaim {
     }
 }
 
-/// The spec with everything that may change from `old` made equal to it.
+/// The spec with its mutable fields copied from `old`.
 fn fixed(claim: &Value, old: &Value) -> Value {
     let mut claim = claim.clone();
     let bound = text(old, "status.phase") == "Bound";
@@ -91,12 +90,12 @@ fn fixed(claim: &Value, old: &Value) -> Value {
         free.push("spec.volumeAttributesClassName");
     }
     for field in free {
-        carry(&mut claim, old, field);
+        copy_from_old(&mut claim, old, field);
     }
     at(&claim, "spec").clone()
 }
 
-/// A claim never asks for less than it was given.
+/// Requests may not fall below the capacity in the status.
 fn shrink_error(new: &Value, old: &Value) -> Option<FieldError> {
     let (after, before) = (quantity(at(new, SIZE))?, quantity(at(old, SIZE))?);
     let given = quantity(at(old, "status.capacity.storage")).unwrap_or(before);

@@ -1,19 +1,17 @@
-//! The rules of PriorityClass.
+//! The strategy of PriorityClass.
 //!
-//! That at most one class is the global default depends on the other classes; `admit` sees to it.
+//! `admit` checks that at most one class is the global default, since that depends on other objects.
 
 use serde_json::{Value, json};
 
 use super::Strategy;
 use super::meta::{first_generation, immutable};
-use super::tree::{carry, default_to, flag, has, number, text};
 use crate::field::{FieldError, Path};
+use crate::tree::{copy_from_old, default_to, flag, has, int, number, text};
 
-/// The highest value users may give a class.
+/// The highest value of classes of users.
 pub const USER_VALUE_MAX: i64 = 1_000_000_000;
-/// Names that begin so are the system's.
 pub const SYSTEM_PREFIX: &str = "system-";
-/// The system's classes and their values.
 pub const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
     ("system-cluster-critical", 2_000_000_000),
@@ -21,13 +19,12 @@ pub const SYSTEM_CLASSES: [(&str, i64); 2] = [
 
 const POLICIES: [&str; 2] = ["PreemptLowerPriority", "Never"];
 
-/// The rules of PriorityClass.
 #[derive(Debug)]
 pub struct PriorityClass;
 
 impl Strategy for PriorityClass {
     fn default(&self, object: &mut Value) {
-        // An empty policy is a mistake, an absent one is not.
+        // An empty policy is an error, an absent one is not.
         if !has(object, "preemptionPolicy") {
             default_to(object, "preemptionPolicy", POLICIES[0]);
         }
@@ -38,14 +35,14 @@ impl Strategy for PriorityClass {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "metadata.generation");
+        copy_from_old(new, old, "metadata.generation");
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         if text(object, "metadata.name").starts_with(SYSTEM_PREFIX) {
             errors.extend(system_error(object));
-        } else if number(object, "value").unwrap_or(0) > USER_VALUE_MAX {
+        } else if number(object, "value") > USER_VALUE_MAX {
             let words =
                 format!("maximum allowed value of a user defined priority is {USER_VALUE_MAX}");
             errors.push(FieldError::forbidden(&Path::new("value"), &words));
@@ -61,7 +58,7 @@ impl Strategy for PriorityClass {
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        if number(new, "value").unwrap_or(0) != number(old, "value").unwrap_or(0) {
+        if number(new, "value") != number(old, "value") {
             let words = "may not be changed in an update.";
             errors.push(FieldError::forbidden(&Path::new("value"), words));
         }
@@ -71,13 +68,13 @@ impl Strategy for PriorityClass {
     }
 }
 
-/// A class with a system name must be one of the system's, to the letter.
+/// A class with a system name must equal one of the system classes.
 fn system_error(object: &Value) -> Option<FieldError> {
     let name = text(object, "metadata.name");
     let known = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name);
     let why = match known {
         None => format!("{name} is not a known system priority class"),
-        Some((_, value)) if number(object, "value") != Some(*value) => {
+        Some((_, value)) if int(object, "value") != Some(*value) => {
             format!("value of {name} PriorityClass must be {value}")
         }
         Some(_) if flag(object, "globalDefault") => {

@@ -1,20 +1,19 @@
-//! The rules of Role, `RoleBinding`, `ClusterRole` and `ClusterRoleBinding`.
+//! The strategies of Role, `RoleBinding`, `ClusterRole` and `ClusterRoleBinding`.
 //!
-//! Whether a user may grant what a role holds is an authorizer's question, not this file's.
+//! `admit` checks that users do not grant more than they have.
 
 use serde_json::{Value, json};
 
 use super::Strategy;
 use super::meta::invalid_each;
 use super::show::{go_struct, invalid_shown};
-use super::tree::{at, default_to, has, list, list_mut, same, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{at, default_to, has, list, list_mut, same, text};
 
 /// The API group of these kinds.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The rules of Role.
 #[derive(Debug)]
 pub struct Role;
 
@@ -28,7 +27,6 @@ impl Strategy for Role {
     }
 }
 
-/// The rules of `ClusterRole`.
 #[derive(Debug)]
 pub struct ClusterRole;
 
@@ -44,7 +42,6 @@ impl Strategy for ClusterRole {
     }
 }
 
-/// The rules of `RoleBinding`.
 #[derive(Debug)]
 pub struct RoleBinding;
 
@@ -64,7 +61,6 @@ impl Strategy for RoleBinding {
     }
 }
 
-/// The rules of `ClusterRoleBinding`.
 #[derive(Debug)]
 pub struct ClusterRoleBinding;
 
@@ -218,7 +214,7 @@ fn subject_errors(subject: &Value, namespaced: bool, path: &Path) -> Vec<FieldEr
     errors
 }
 
-/// A binding's role stays: a change of it would change what all its subjects may do.
+/// `roleRef` is immutable.
 fn role_ref_change(new: &Value, old: &Value) -> Option<FieldError> {
     if same(at(new, "roleRef"), at(old, "roleRef")) {
         return None;

@@ -1,15 +1,14 @@
-//! The rules of `RuntimeClass`.
+//! The strategy of `RuntimeClass`.
 
 use serde_json::{Value, json};
 
 use super::Strategy;
 use super::amount::resource_errors;
 use super::meta::{immutable, invalid_each, labels};
-use super::tree::{at, map, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{at, map, text};
 
-/// The rules of `RuntimeClass`.
 #[derive(Debug)]
 pub struct RuntimeClass;
 
@@ -18,7 +17,7 @@ impl Strategy for RuntimeClass {
         let handler = text(object, "handler");
         let wrong = names::dns1123_label(handler);
         let mut errors = invalid_each(&Path::new("handler"), &json!(handler), wrong);
-        // Upstream judges an overhead as if it were limits, and says so.
+        // As upstream, validates an overhead like limits, and reports it so.
         let path = Path::new("overhead").child("limits");
         for (name, value) in map(object, "overhead.podFixed") {
             errors.extend(resource_errors(name, value, &path.key(name)));

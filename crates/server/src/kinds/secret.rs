@@ -1,6 +1,6 @@
-//! The rules of Secret.
+//! The strategy of Secret.
 //!
-//! What a user writes into `stringData` is stored in `data`, encoded. Errors never show values.
+//! `stringData` is stored in `data`, encoded. Errors never contain values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,13 +9,12 @@ use serde_json::{Value, json};
 use super::Strategy;
 use super::configmap::{DATA_SIZE_MAX, decoded_length, key_errors, sealed_errors};
 use super::meta::{entry, immutable};
-use super::tree::{default_to, map, remove, set, text};
 use crate::field::{FieldError, Path};
+use crate::tree::{default_to, map, remove, set, text};
 
-/// The annotation that names a token secret's ServiceAccount.
+/// Annotation: the ServiceAccount of a token secret.
 pub const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
-/// The rules of Secret.
 #[derive(Debug)]
 pub struct Secret;
 
@@ -57,7 +56,7 @@ impl Strategy for Secret {
     }
 }
 
-/// What the secret's type asks for and the secret does not have.
+/// Checks the keys that the secret's type requires.
 fn type_errors(object: &Value) -> Vec<FieldError> {
     let data = map(object, "data");
     let path = Path::new("data");
@@ -95,7 +94,7 @@ fn type_errors(object: &Value) -> Vec<FieldError> {
     }
 }
 
-/// The value of `key` must be there and be a JSON object.
+/// The value of `key` must be a JSON object.
 fn json_errors(object: &Value, key: &str) -> Vec<FieldError> {
     let path = Path::new("data").key(key);
     let Some(encoded) = map(object, "data").get(key).and_then(Value::as_str) else {
@@ -124,7 +123,7 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Go names the character it stumbled over; what it expected there is not known here in general.
+/// Go names the invalid character; what it expected instead is not reproduced.
 fn bad_character(bytes: &[u8], error: &serde_json::Error) -> String {
     let text = String::from_utf8_lossy(bytes);
     let line = text.lines().nth(error.line().saturating_sub(1));

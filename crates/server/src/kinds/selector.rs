@@ -1,23 +1,20 @@
-//! The rules of a label selector: `matchLabels` and `matchExpressions`.
-//!
-//! Validation, and matching against the labels of an object. It knows no kind.
+//! Label selectors: validation, and matching against the labels of an object.
 
 use serde_json::Value;
 
 use super::pod::check::{Errors, form, form_at, label_name};
-use super::pod::read::{entries, list, text, text_entries, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{list, map, text, text_entries, texts};
 
-/// What is wrong with a selector. With `any_values`, label values may be anything: an object that
-/// was stored before the rule was made may keep what it has.
+/// Validates a selector. `any_values` accepts invalid label values, for stored objects that
+/// already have one.
 pub fn validate(selector: &Value, at: &Path, any_values: bool) -> Errors {
     let mut errors = Errors::new();
     collect(&mut errors, selector, at, any_values);
     errors
 }
 
-/// Adds what is wrong with a selector to `errors`.
 pub(crate) fn collect(errors: &mut Errors, selector: &Value, at: &Path, any_values: bool) {
     for (key, value) in text_entries(selector, "matchLabels") {
         form(errors, at, "matchLabels", key, names::qualified_name(key));
@@ -64,12 +61,11 @@ fn expression(errors: &mut Errors, requirement: &Value, at: &Path, any_values: b
 
 /// Whether a selector has neither labels nor expressions.
 pub fn is_empty(selector: &Value) -> bool {
-    entries(selector, "matchLabels").next().is_none()
-        && list(selector, "matchExpressions").is_empty()
+    map(selector, "matchLabels").is_empty() && list(selector, "matchExpressions").is_empty()
 }
 
 /// Whether `selector` matches an object with these labels. An absent selector matches nothing, an
-/// empty one everything. A requirement that is no requirement matches nothing.
+/// empty one everything. An invalid requirement matches nothing.
 pub fn matches(selector: Option<&Value>, labels: Option<&Value>) -> bool {
     let Some(selector) = selector else {
         return false;

@@ -1,8 +1,7 @@
-//! The rules of Service.
+//! The strategy of Service.
 //!
-//! This file fills in what users leave out. [`validate`] judges, [`transition`] carries an update
-//! over from the old service, and [`allocate`] chooses addresses and ports from what the caller
-//! knows to be free. Nothing here reads the store.
+//! This file has the defaults; [`validate`] validates, [`transition`] handles updates, and [`allocate`]
+//! allocates cluster IPs and node ports.
 
 mod addresses;
 pub mod allocate;
@@ -12,17 +11,16 @@ mod validate;
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::tree::{
-    at, carry, default_to, flag, has, list, list_mut, map, number, remove, set, text,
-};
 use crate::field::FieldError;
+use crate::tree::{
+    at, copy_from_old, default_to, flag, has, int, list, list_mut, map, remove, set, text,
+};
 
-/// The cluster IP of a service that wants none.
+/// The cluster IP of a headless service.
 pub const HEADLESS: &str = "None";
-/// How long a client sticks to an endpoint unless told otherwise: three hours.
+/// The default timeout of session affinity: three hours.
 const AFFINITY_SECONDS: i64 = 10_800;
 
-/// The rules of Service.
 #[derive(Debug)]
 pub struct Service;
 
@@ -55,7 +53,7 @@ impl Strategy for Service {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "status");
+        copy_from_old(new, old, "status");
         transition::keep_allocated(new, old);
         transition::sync_cluster_ips(new, old);
         transition::drop_what_the_type_left(new, old);
@@ -66,7 +64,7 @@ impl Strategy for Service {
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
-        carry(new, old, "spec");
+        copy_from_old(new, old, "spec");
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -113,8 +111,8 @@ fn default_port(port: &mut Value) {
     }
 }
 
-/// A cluster has one family, IPv4. A headless service without selector still has both: someone
-/// else makes its endpoints, of whatever family.
+/// A cluster has one family, IPv4. A headless service without selector has both, since its endpoints are
+/// created by others.
 fn default_families(object: &mut Value) {
     if !needs_cluster_ip(object) {
         return;
@@ -139,7 +137,7 @@ fn default_families(object: &mut Value) {
     }
 }
 
-/// Whether the service has an address in the cluster, be it "None".
+/// Whether the type has a cluster IP, including `None`.
 pub fn needs_cluster_ip(service: &Value) -> bool {
     matches!(
         text(service, "spec.type"),
@@ -147,7 +145,7 @@ pub fn needs_cluster_ip(service: &Value) -> bool {
     )
 }
 
-/// Whether the service's ports are open on the nodes.
+/// Whether the service has node ports.
 pub fn needs_node_ports(service: &Value) -> bool {
     let field = "spec.allocateLoadBalancerNodePorts";
     match text(service, "spec.type") {
@@ -157,12 +155,11 @@ pub fn needs_node_ports(service: &Value) -> bool {
     }
 }
 
-/// Whether a load balancer asks nodes if they have endpoints.
+/// Whether load balancers check the health of nodes.
 pub fn needs_health_check_port(service: &Value) -> bool {
     is_load_balancer(service) && text(service, "spec.externalTrafficPolicy") == "Local"
 }
 
-/// Whether the service asks for no address at all.
 pub fn is_headless(service: &Value) -> bool {
     text(service, "spec.clusterIP") == HEADLESS
 }
@@ -171,7 +168,6 @@ fn is_load_balancer(service: &Value) -> bool {
     text(service, "spec.type") == "LoadBalancer"
 }
 
-/// Whether traffic can come from outside the cluster.
 fn is_external(service: &Value) -> bool {
     match text(service, "spec.type") {
         "LoadBalancer" | "NodePort" => true,
@@ -180,9 +176,9 @@ fn is_external(service: &Value) -> bool {
     }
 }
 
-/// The node port of a port, if it has one. Zero is none.
+/// `None` if it is 0.
 fn node_port(port: &Value) -> Option<i64> {
-    number(port, "nodePort").filter(|port| *port != 0)
+    int(port, "nodePort").filter(|port| *port != 0)
 }
 
 #[cfg(test)]

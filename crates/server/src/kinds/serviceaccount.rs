@@ -1,11 +1,10 @@
-//! The rules of ServiceAccount.
+//! The strategy of ServiceAccount.
 
 use serde_json::{Map, Value};
 
 use super::Strategy;
-use super::tree::list_mut;
+use crate::tree::list_mut;
 
-/// The rules of ServiceAccount.
 #[derive(Debug)]
 pub struct ServiceAccount;
 
@@ -19,7 +18,7 @@ impl Strategy for ServiceAccount {
     }
 }
 
-/// Secrets are always in the account's own namespace, so only their names mean anything.
+/// Secrets are always in the account's namespace, so only their names are kept.
 fn keep_secret_names(object: &mut Value) {
     for secret in list_mut(object, "secrets") {
         let name = secret.get("name").cloned();

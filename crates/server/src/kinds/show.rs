@@ -1,7 +1,4 @@
-//! Field errors that upstream prints in the shape of its internal Go types.
-//!
-//! Where upstream shows a whole structure, users see Go's field names in Go's order. These helpers
-//! print such a structure; they decide nothing.
+//! Field errors with values that upstream prints as Go structs: with Go's field names in Go's order.
 
 use serde_json::Value;
 
@@ -16,7 +13,6 @@ pub fn go_struct(fields: &[(&str, &Value)]) -> String {
     format!("{{{}}}", shown.join(","))
 }
 
-/// An invalid value that is shown as `shown`.
 pub fn invalid_shown(path: &Path, shown: &str, detail: &str) -> FieldError {
     FieldError {
         mistake: Mistake::Invalid,
@@ -25,7 +21,7 @@ pub fn invalid_shown(path: &Path, shown: &str, detail: &str) -> FieldError {
     }
 }
 
-/// A duplicate value that is shown as `shown`. The detail may be empty.
+/// The detail may be empty.
 pub fn duplicate_shown(path: &Path, shown: &str, detail: &str) -> FieldError {
     let detail = if detail.is_empty() {
         String::new()
@@ -39,7 +35,7 @@ pub fn duplicate_shown(path: &Path, shown: &str, detail: &str) -> FieldError {
     }
 }
 
-/// The path upstream gives to mistakes that concern the whole object.
+/// Upstream's path of errors that concern the whole object.
 pub fn whole_object() -> Path {
     Path::new("[]")
 }

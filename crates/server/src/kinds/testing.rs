@@ -1,4 +1,4 @@
-//! What the tests of all kinds share.
+//! Helpers of the tests of all kinds.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(crate) fn created(strategy: &dyn Strategy, object: &Value) -> Value {
     object
 }
 
-/// Creates `object` and compares what is wrong with it.
+/// Creates `object` and compares the errors.
 #[track_caller]
 pub(crate) fn check_create(strategy: &dyn Strategy, object: &Value, expected: &[&str]) {
     check(
@@ -37,7 +37,7 @@ pub(crate) fn updated(strategy: &dyn Strategy, new: &Value, old: &Value) -> Valu
     new
 }
 
-/// Creates `old`, updates it to `new`, and compares what is wrong with that.
+/// Creates `old`, updates it to `new`, and compares the errors.
 #[track_caller]
 pub(crate) fn check_update(strategy: &dyn Strategy, new: &Value, old: &Value, expected: &[&str]) {
     let old = created(strategy, old);

@@ -1,11 +1,12 @@
-//! OpenAPI: what clients read to validate, patch and explain, told from the rows and the schema.
+//! OpenAPI documents, generated from the registry and the schema table. Clients use them to validate, patch
+//! and explain.
 //!
 //! kubectl 1.20 reads [`v2_protobuf`]; newer ones read [`v3_index`] and one [`v3_document`] per
-//! group-version. Documents are made when asked for and not kept: together they would weigh more
-//! than an idle server may. Only their fingerprints stay.
+//! group-version. Documents are generated for each request and not cached: together they would exceed the
+//! memory budget of an idle server. Only their hashes are cached.
 //!
-//! PATCH operations say nothing about their bodies on purpose: a client that sees a strategic merge
-//! patch there stops using the merge keys it knows and takes them from the schema.
+//! PATCH operations deliberately do not declare their bodies: kubectl would otherwise take merge keys from the
+//! schema instead of its built-in ones.
 
 mod operations;
 mod parameters;
@@ -19,21 +20,18 @@ pub use v2::{v2_etag, v2_json};
 pub use v2_protobuf::{v2_protobuf, v2_protobuf_etag};
 pub use v3::{v3_document, v3_hash, v3_index};
 
-/// What kubectl asks for at `/openapi/v2`.
+/// What kubectl accepts for `/openapi/v2`.
 pub const V2_PROTOBUF_ACCEPT: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// What the answer must be called: with a dot where the request has an at sign, or Go's clients
-/// fail to parse the header.
+/// The content type of the response: a dot in place of the request's at sign, or Go's clients fail to parse the
+/// header.
 pub const V2_PROTOBUF_CONTENT_TYPE: &str =
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// The content type of every other document.
 pub const JSON_CONTENT_TYPE: &str = "application/json";
 
-/// Which OpenAPI a part is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
-    /// Swagger 2.0.
     V2,
-    /// OpenAPI 3.0.
     V3,
 }
 

@@ -1,4 +1,4 @@
-//! The served paths and what each takes, from the entries of discovery.
+//! The served paths and their operations, from discovery.
 
 use kennel_types::Verb;
 use serde_json::{Value, json};
@@ -31,9 +31,9 @@ pub(super) enum Action {
     Patch,
     Delete,
     DeleteCollection,
-    /// A container's log: text, whatever the kind.
+    /// A container's log, as text.
     Log,
-    /// Anything that leads to a node's agent, by this method.
+    /// A request that the server forwards to the kubelet API.
     Connect(&'static str),
 }
 
@@ -157,7 +157,7 @@ impl ResourcePaths<'_> {
         for sub in &self.entry.subresources {
             let path = format!("{one}/{}", sub.name);
             let kind = self.kind_of(sub);
-            // What takes options instead of an object leads to a node's agent.
+            // A subresource with options instead of an object is forwarded to the kubelet API.
             if kind.kind.ends_with("Options") {
                 paths.extend(self.leading_out(path, kind, sub));
                 continue;
@@ -202,7 +202,7 @@ impl ResourcePaths<'_> {
         Path { path, operations }
     }
 
-    /// The paths of what leads to a node's agent; behind a proxy there are others.
+    /// The paths of a subresource that is forwarded to the kubelet API; a proxy has further paths.
     fn leading_out(&self, path: String, kind: GroupVersionKind, sub: &Subresource) -> Vec<Path> {
         let methods = [
             (Verb::Delete, "delete"),
@@ -333,7 +333,7 @@ mod tests {
                 ("patch", "patchAppsV1NamespacedDaemonSetStatus"),
             ],
         );
-        // Namespaces are not deleted together, and bindings are only posted.
+        // Namespaces have no deletecollection, and bindings only create.
         check(
             "",
             "/api/v1/namespaces",

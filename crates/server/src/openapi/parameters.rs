@@ -1,4 +1,4 @@
-//! Operations as they stand in a document: query parameters, bodies, answers.
+//! Operations in a document: query parameters, bodies, responses.
 
 use serde_json::{Map, Value, json};
 
@@ -77,7 +77,7 @@ fn query_parameters(operation: &Operation) -> impl Iterator<Item = Parameter> {
     first.iter().chain(second).copied()
 }
 
-/// A path as it stands below `paths`.
+/// An entry of `paths`.
 pub(super) fn path_item(path: &Path, dialect: Dialect) -> Value {
     let mut item = Map::new();
     for operation in &path.operations {
@@ -113,7 +113,7 @@ fn rendered(operation: &Operation, dialect: Dialect) -> Value {
     rendered
 }
 
-/// Which definition comes in and goes out, where that is the kind itself.
+/// The definition of the request and response body, where that is the kind itself.
 fn add_contents(rendered: &mut Value, operation: &Operation) {
     let Some(schema) = operation.kind.schema() else {
         return;

@@ -1,6 +1,6 @@
-//! As much of the protobuf wire format as writing a document takes.
+//! Writes the protobuf wire format, as far as the OpenAPI document needs it.
 
-/// A message being written. Empty fields are left out, as proto3 does.
+/// A message being written. Omits empty fields, as proto3.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
 

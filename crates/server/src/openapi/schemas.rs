@@ -1,4 +1,4 @@
-//! Definitions: the types of the schema table in the words of JSON schema, under upstream's names.
+//! Definitions: the types of the schema table as JSON schema, with upstream's names.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) fn schema_name(group: &str, version: &str, kind: &str) -> String {
     format!("{group}.{version}.{kind}")
 }
 
-/// Every definition that some kinds need, by name. Kinds that are not in the table are left out.
+/// Every definition that some kinds need, by name. Omits kinds that are not in the table.
 pub(super) fn definitions(kinds: &[GroupVersionKind], dialect: Dialect) -> BTreeMap<String, Value> {
     let mut found: BTreeMap<String, Value> = BTreeMap::new();
     let mut pending: Vec<&'static Type> =
@@ -55,7 +55,7 @@ pub(super) fn definitions(kinds: &[GroupVersionKind], dialect: Dialect) -> BTree
     found
 }
 
-/// Scalars that have names of their own, because users read them in `kubectl explain`.
+/// Scalars with names of their own, which `kubectl explain` shows.
 fn leaves(dialect: Dialect) -> [(&'static str, Value); 4] {
     let time = json!({"type": "string", "format": "date-time"});
     let (quantity, int_or_string) = match dialect {
@@ -167,7 +167,7 @@ fn value(kind: Kind, dialect: Dialect) -> Value {
     }
 }
 
-/// A reference; in 3.0 wrapped, since there nothing may stand beside it.
+/// A reference; in 3.0 wrapped in `allOf`, since `$ref` may have no siblings.
 fn reference(name: &str, dialect: Dialect) -> Value {
     let reference = json!({"$ref": dialect.reference(name)});
     match dialect {

@@ -1,5 +1,5 @@
-//! Swagger 2.0: one document for everything. kubectl 1.20 validates manifests by its definitions,
-//! so a definition is complete or absent.
+//! Swagger 2.0: one document for all group-versions. kubectl 1.20 validates manifests by its definitions, so a
+//! definition is complete or absent.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ pub fn v2_json() -> Document {
     Document::from_bytes(out)
 }
 
-/// The `ETag` of [`v2_json`], known after the first time without making the document again.
+/// The `ETag` of [`v2_json`], cached after the first request.
 pub fn v2_etag() -> &'static str {
     static ETAG: LazyLock<String> = LazyLock::new(|| v2_json().etag);
     &ETAG

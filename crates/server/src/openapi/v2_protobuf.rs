@@ -35,7 +35,7 @@ pub fn v2_protobuf() -> Document {
     Document::from_bytes(document.into_bytes())
 }
 
-/// The `ETag` of [`v2_protobuf`], known after the first time without making the document again.
+/// The `ETag` of [`v2_protobuf`], cached after the first request.
 pub fn v2_protobuf_etag() -> &'static str {
     static ETAG: LazyLock<String> = LazyLock::new(|| v2_protobuf().etag);
     &ETAG
@@ -106,7 +106,7 @@ fn operation(operation: &Value) -> Message {
         .messages(13, extensions(operation))
 }
 
-/// A parameter that is no body: wrapped three times, once per choice of the schema.
+/// A parameter that is not a body: wrapped three times, once per `oneof` of the schema.
 fn parameter(parameter: &Value) -> Message {
     let in_query = string(parameter, "in") == "query";
     // The two kinds of parameters number their type differently, and stand in different places.

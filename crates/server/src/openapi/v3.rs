@@ -13,8 +13,8 @@ use crate::discovery::Document;
 use crate::discovery::document::hash;
 use crate::registry::group_versions;
 
-/// The fingerprints of the documents, by group and version. Each document is made once to be
-/// hashed, and let go.
+/// The hashes of the documents, by group and version. Each document is generated once for its hash and then
+/// dropped.
 static HASHES: LazyLock<BTreeMap<(&str, &str), String>> = LazyLock::new(|| {
     let served = group_versions().into_iter();
     served
@@ -45,14 +45,14 @@ pub fn v3_document(group: &str, version: &str) -> Option<Document> {
     Some(Document::from_bytes(body(group, version)))
 }
 
-/// The fingerprint a document has in the index, which is also its `ETag` without the quotes.
+/// The hash of a document in the index, which is also its `ETag` without the quotes.
 pub fn v3_hash(group: &str, version: &str) -> Option<&'static str> {
     let mut hashes = HASHES.iter();
     let found = hashes.find(|(served, _)| **served == (group, version));
     found.map(|(_, hash)| hash.as_str())
 }
 
-/// The document, put together part by part so that no tree of the whole is ever held.
+/// The document, written in parts, without building a tree of the whole.
 fn body(group: &'static str, version: &'static str) -> Vec<u8> {
     let paths = paths(group, version);
     let kinds = kinds(&paths);

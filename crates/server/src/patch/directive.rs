@@ -1,4 +1,4 @@
-//! The directives of strategic merge patches, and what a patch is without them.
+//! The directives of strategic merge patches, and how they are removed from new values.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub(super) const RETAIN_KEYS: &str = "$retainKeys";
 pub(super) const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 pub(super) const SET_ORDER: &str = "$setElementOrder";
 
-/// A value of a patch that meets nothing: what is left when nulls and directives are taken out.
+/// A value of a patch where the object has none: removes nulls and directives from it.
 pub(super) fn clean(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) => {
@@ -35,8 +35,8 @@ pub(super) fn clean_members(members: Members) -> Members {
         .collect()
 }
 
-/// Items that carry a directive speak about other items; in a new list there are none.
+/// Items with a directive are about items of the current list, and a new list has none.
 pub(super) fn clean_items(items: Vec<Value>) -> Vec<Value> {
-    let plain = items.into_iter().filter(|item| item.get(PATCH).is_none());
-    plain.filter_map(clean).collect()
+    let values = items.into_iter().filter(|item| item.get(PATCH).is_none());
+    values.filter_map(clean).collect()
 }

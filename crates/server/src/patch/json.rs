@@ -1,49 +1,47 @@
-//! JSON patches (RFC 6902): a list of operations, all of which succeed or none is kept.
+//! JSON patches (RFC 6902): a list of operations, which succeed or fail together.
 //!
-//! Bounded on purpose: a few copies could otherwise double a document over and over.
+//! The size and number of operations are bounded: a few copies could otherwise double a document
+//! repeatedly.
 
 use serde_json::{Map, Value};
 
 use super::PatchError;
 use crate::schema::{decode, go};
 
-const MOST_OPERATIONS: usize = 10_000;
-/// How many bytes all copies of one patch may add together.
-const MOST_COPIED: usize = 3 << 20;
-/// How deep a document may become: as deep as can be decoded, since it must be read again from where
-/// it is stored.
-const DEEPEST: usize = 127;
+const OPERATIONS_MAX: usize = 10_000;
+/// Of all copies of one patch together.
+const COPIED_BYTES_MAX: usize = 3 << 20;
+/// The maximum depth of the document: the JSON decoder must be able to read it back from the store.
+const DEPTH_MAX: usize = 127;
 
 /// Applies a JSON patch. On failure the document may be half changed; callers work on a copy.
 pub fn apply(doc: &mut Value, patch: &[u8]) -> Result<(), PatchError> {
     let operations = decode_operations(patch)?;
     let mut copied = 0;
     for operation in operations {
-        operation
-            .apply(doc, &mut copied)
-            .map_err(PatchError::Rejected)?;
+        operation.apply(doc, &mut copied)?;
     }
     Ok(())
 }
 
 fn decode_operations(patch: &[u8]) -> Result<Vec<Operation>, PatchError> {
-    let parsed = decode::parse(patch).map_err(PatchError::Malformed)?;
+    let parsed = decode::parse(patch).map_err(|error| PatchError::Malformed(error.to_string()))?;
     let Value::Array(items) = parsed.value else {
         return Err(PatchError::Malformed(format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
             go::json_type(&parsed.value)
         )));
     };
-    if items.len() > MOST_OPERATIONS {
+    if items.len() > OPERATIONS_MAX {
         return Err(PatchError::TooLarge(format!(
-            "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+            "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
             items.len()
         )));
     }
     items.into_iter().map(Operation::decode).collect()
 }
 
-/// One operation, its members not yet judged: a missing one fails when the operation runs.
+/// One operation. A missing member fails only when the operation runs.
 struct Operation {
     op: String,
     path: Option<String>,
@@ -72,16 +70,19 @@ impl Operation {
         })
     }
 
-    fn apply(self, doc: &mut Value, copied: &mut usize) -> Result<(), String> {
+    fn apply(self, doc: &mut Value, copied: &mut usize) -> Result<(), PatchError> {
         let op = self.op.as_str();
         let path = match &self.path {
-            Some(path) => Pointer::parse(path),
-            None => Err("missing path".to_owned()),
+            Some(path) => {
+                Pointer::parse(path).ok_or_else(|| does_not_apply(op, &missing_path(path)))?
+            }
+            None => return Err(does_not_apply(op, "missing path")),
         };
-        let path = path.map_err(|error| format!("{op} operation does not apply: {error}"))?;
         let from = || match &self.from {
-            Some(from) => Pointer::parse(from),
-            None => Err(format!("{op} operation does not apply: missing from")),
+            Some(from) => {
+                Pointer::parse(from).ok_or_else(|| PatchError::Rejected(missing_path(from)))
+            }
+            None => Err(does_not_apply(op, "missing from")),
         };
         let value = || self.value.clone().unwrap_or(Value::Null);
         match op {
@@ -91,7 +92,7 @@ impl Operation {
             "move" => {
                 let from = from()?;
                 if from.is_parent_of(&path) {
-                    return Err("move operation does not apply: into itself".to_owned());
+                    return Err(does_not_apply(op, "into itself"));
                 }
                 let value = from.remove(doc, op)?;
                 path.add(doc, value, op)
@@ -102,34 +103,36 @@ impl Operation {
                 path.add(doc, value, op)
             }
             "test" => path.test(doc, &value()),
-            other => Err(format!("Unexpected kind: {other}")),
+            other => Err(PatchError::Rejected(format!("Unexpected kind: {other}"))),
         }
     }
 }
 
-fn charge(copied: &mut usize, value: &Value) -> Result<(), String> {
+fn charge(copied: &mut usize, value: &Value) -> Result<(), PatchError> {
     *copied += value.to_string().len();
-    if *copied <= MOST_COPIED {
+    if *copied <= COPIED_BYTES_MAX {
         return Ok(());
     }
-    Err(format!(
-        "Unable to complete the copy, the accumulated size increase of copy operations is {copied}, exceeding the limit {MOST_COPIED}"
-    ))
+    Err(PatchError::Rejected(format!(
+        "Unable to complete the copy, the accumulated size increase of copy operations is {copied}, exceeding the limit {COPIED_BYTES_MAX}"
+    )))
 }
 
-/// A JSON pointer (RFC 6901), taken apart.
+fn does_not_apply(op: &str, why: &str) -> PatchError {
+    PatchError::Rejected(format!("{op} operation does not apply: {why}"))
+}
+
+/// A JSON pointer (RFC 6901).
 struct Pointer {
     text: String,
     tokens: Vec<String>,
 }
 
 impl Pointer {
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
-        if parts.next() != Some("") {
-            return Err(format!("doc is missing path: {text:?}: missing value"));
-        }
-        Ok(Self {
+        parts.next().filter(|first| first.is_empty())?;
+        Some(Self {
             text: text.to_owned(),
             tokens: parts
                 .map(|token| token.replace("~1", "/").replace("~0", "~"))
@@ -141,12 +144,11 @@ impl Pointer {
         self.tokens.len() < other.tokens.len() && other.tokens.starts_with(&self.tokens)
     }
 
-    fn missing(&self, op: &str) -> String {
-        let text = &self.text;
-        format!("{op} operation does not apply: doc is missing path: {text:?}: missing value")
+    fn missing(&self, op: &str) -> PatchError {
+        does_not_apply(op, &missing_path(&self.text))
     }
 
-    fn get<'d>(&self, doc: &'d Value, op: &str) -> Result<&'d Value, String> {
+    fn get<'d>(&self, doc: &'d Value, op: &str) -> Result<&'d Value, PatchError> {
         let found = self
             .tokens
             .iter()
@@ -158,7 +160,7 @@ impl Pointer {
         found.ok_or_else(|| self.missing(op))
     }
 
-    fn get_mut<'d>(&self, doc: &'d mut Value, op: &str) -> Result<&'d mut Value, String> {
+    fn get_mut<'d>(&self, doc: &'d mut Value, op: &str) -> Result<&'d mut Value, PatchError> {
         resolve_mut(doc, &self.tokens).ok_or_else(|| self.missing(op))
     }
 
@@ -167,7 +169,7 @@ impl Pointer {
         &'p self,
         doc: &'d mut Value,
         op: &str,
-    ) -> Result<Option<(&'d mut Value, &'p str)>, String> {
+    ) -> Result<Option<(&'d mut Value, &'p str)>, PatchError> {
         let Some((last, tokens)) = self.tokens.split_last() else {
             return Ok(None);
         };
@@ -175,9 +177,9 @@ impl Pointer {
         Ok(Some((container, last)))
     }
 
-    fn add(&self, doc: &mut Value, value: Value, op: &str) -> Result<(), String> {
-        if self.tokens.len() + depth(&value) > DEEPEST {
-            return Err(format!("{op} operation does not apply: exceeded max depth"));
+    fn add(&self, doc: &mut Value, value: Value, op: &str) -> Result<(), PatchError> {
+        if self.tokens.len() + depth(&value) > DEPTH_MAX {
+            return Err(does_not_apply(op, "exceeded max depth"));
         }
         match self.parent(doc, op)? {
             None => *doc = value,
@@ -198,7 +200,7 @@ impl Pointer {
         Ok(())
     }
 
-    fn remove(&self, doc: &mut Value, op: &str) -> Result<Value, String> {
+    fn remove(&self, doc: &mut Value, op: &str) -> Result<Value, PatchError> {
         match self.parent(doc, op)? {
             None => Ok(std::mem::replace(doc, Value::Object(Map::new()))),
             Some((Value::Object(members), key)) => {
@@ -212,21 +214,22 @@ impl Pointer {
         }
     }
 
-    fn replace(&self, doc: &mut Value, value: Value) -> Result<(), String> {
-        if self.tokens.len() + depth(&value) > DEEPEST {
-            return Err("replace operation does not apply: exceeded max depth".to_owned());
+    fn replace(&self, doc: &mut Value, value: Value) -> Result<(), PatchError> {
+        if self.tokens.len() + depth(&value) > DEPTH_MAX {
+            return Err(does_not_apply("replace", "exceeded max depth"));
         }
         *self.get_mut(doc, "replace")? = value;
         Ok(())
     }
 
-    /// What is missing tests equal to null.
-    fn test(&self, doc: &Value, expected: &Value) -> Result<(), String> {
+    /// A missing value equals null.
+    fn test(&self, doc: &Value, expected: &Value) -> Result<(), PatchError> {
         let actual = self.get(doc, "test").unwrap_or(&Value::Null);
         if same(actual, expected) {
             return Ok(());
         }
-        Err(format!("testing value {} failed: test failed", self.text))
+        let why = format!("testing value {} failed: test failed", self.text);
+        Err(PatchError::Rejected(why))
     }
 }
 
@@ -248,8 +251,13 @@ fn existing_index(token: &str, length: usize) -> Option<usize> {
     (index < length).then_some(index)
 }
 
-fn invalid_index(token: &str) -> String {
-    format!("Unable to access invalid index: {token}: invalid index referenced")
+fn invalid_index(token: &str) -> PatchError {
+    let why = format!("Unable to access invalid index: {token}: invalid index referenced");
+    PatchError::Rejected(why)
+}
+
+fn missing_path(text: &str) -> String {
+    format!("doc is missing path: {text:?}: missing value")
 }
 
 fn depth(value: &Value) -> usize {

@@ -1,20 +1,20 @@
-//! How strategic merge patches treat lists: merged by key, merged as a set, or replaced; and put
-//! in the order that the patch asks for.
+//! Lists in strategic merge patches: merges them by key or as a set, or replaces them, and sorts them
+//! as the patch asks for.
 
 use serde_json::Value;
 
 use super::PatchError;
 use super::directive::{PATCH, SET_ORDER, clean, clean_items};
 use super::order::{arrange, identities, identity};
-use super::strategic::{Members, Outcome, merge_object};
+use super::strategic::{Members, PatchResult, merge_object};
 use crate::schema::{Field, Kind, Strategy, Type, go};
 
-/// Merges every list that has an order given for it, and puts it in that order.
+/// Merges every list that has a `$setElementOrder`, and sorts it so.
 pub(super) fn set_orders(
     ty: Option<&'static Type>,
     members: &mut Members,
     patch: &mut Members,
-) -> Outcome {
+) -> PatchResult {
     let is_order = |key: &&String| key.starts_with(SET_ORDER);
     let directives: Vec<String> = patch.keys().filter(is_order).cloned().collect();
     for directive in directives {
@@ -38,10 +38,10 @@ fn set_order(
     patch: &mut Members,
     name: &str,
     order: &[Value],
-) -> Outcome {
+) -> PatchResult {
     let merge_key = field.and_then(|field| field.merge_key);
     let change = match patch.get(name) {
-        // Removing the list leaves nothing to order.
+        // The patch removes the list.
         Some(Value::Null) => return Ok(()),
         Some(Value::Array(_)) => match patch.remove(name) {
             Some(Value::Array(change)) => Some(change),
@@ -70,8 +70,8 @@ fn set_order(
     Ok(())
 }
 
-/// The items of a patch must stand in the order that the patch itself asks for.
-fn check_order(change: &[Value], order: &[Value], merge_key: Option<&str>) -> Outcome {
+/// The items of a patch must have the order that the patch itself asks for.
+fn check_order(change: &[Value], order: &[Value], merge_key: Option<&str>) -> PatchResult {
     if change.is_empty() || order.is_empty() {
         return Ok(());
     }
@@ -99,7 +99,7 @@ pub(super) fn merge_list(
     field: Option<&Field>,
     current: Vec<Value>,
     change: Vec<Value>,
-) -> Outcome<Vec<Value>> {
+) -> PatchResult<Vec<Value>> {
     let Some(field) = field.filter(|field| field.strategy == Strategy::Merge) else {
         return Ok(clean_items(change));
     };
@@ -127,12 +127,12 @@ fn merge_objects(
     merge_key: &str,
     mut merged: Vec<Value>,
     change: Vec<Value>,
-) -> Outcome<Vec<Value>> {
-    let mut plain = Vec::new();
+) -> PatchResult<Vec<Value>> {
+    let mut values = Vec::new();
     let mut replaces = false;
     for item in change {
         match item.get(PATCH) {
-            None => plain.push(item),
+            None => values.push(item),
             Some(directive) if directive == "replace" => replaces = true,
             Some(directive) if directive == "delete" => {
                 check_keys(std::slice::from_ref(&item), Some(merge_key))?;
@@ -146,20 +146,25 @@ fn merge_objects(
             Some(directive) => return Err(unknown_directive(&directive.clone(), item)),
         }
     }
-    check_keys(&plain, Some(merge_key))?;
+    check_keys(&values, Some(merge_key))?;
     if replaces {
-        return Ok(clean_items(plain));
+        return Ok(clean_items(values));
     }
     let before = identities(&merged, Some(merge_key));
-    let wanted = identities(&plain, Some(merge_key));
-    for item in plain {
+    let wanted = identities(&values, Some(merge_key));
+    for item in values {
         merge_item(ty, merge_key, &mut merged, item)?;
     }
     check_keys(&merged, Some(merge_key))?;
     Ok(arrange(merged, &wanted, &before, Some(merge_key)))
 }
 
-fn merge_item(ty: &'static Type, merge_key: &str, merged: &mut Vec<Value>, item: Value) -> Outcome {
+fn merge_item(
+    ty: &'static Type,
+    merge_key: &str,
+    merged: &mut Vec<Value>,
+    item: Value,
+) -> PatchResult {
     let found = merged
         .iter_mut()
         .find(|current| current.get(merge_key) == item.get(merge_key));
@@ -175,7 +180,7 @@ fn merge_item(ty: &'static Type, merge_key: &str, merged: &mut Vec<Value>, item:
 }
 
 /// All items of a list that merges must be of one JSON type, and none a list.
-fn check_items(current: &[Value], change: &[Value]) -> Outcome {
+fn check_items(current: &[Value], change: &[Value]) -> PatchResult {
     let mut items = current.iter().chain(change);
     let Some(first) = items.next() else {
         return Ok(());
@@ -196,7 +201,7 @@ fn check_items(current: &[Value], change: &[Value]) -> Outcome {
     )))
 }
 
-fn check_keys(items: &[Value], merge_key: Option<&str>) -> Outcome {
+fn check_keys(items: &[Value], merge_key: Option<&str>) -> PatchResult {
     let Some(merge_key) = merge_key else {
         return Ok(());
     };

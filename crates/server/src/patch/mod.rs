@@ -1,8 +1,7 @@
-//! Patches: from what is and what the client asks for to what should be.
+//! Applies patches to objects.
 //!
-//! Three kinds, one file each: [`json`] (RFC 6902), [`merge`] (RFC 7386) and [`strategic`]
-//! (Kubernetes' own). They work on trees and know nothing of storage, versions or validation: the
-//! caller conforms and validates what comes out.
+//! Three formats, one file each: [`json`] (RFC 6902), [`merge`] (RFC 7386) and [`strategic`]
+//! (Kubernetes' own). They work on trees; the caller conforms and validates the result.
 
 pub mod json;
 pub mod merge;
@@ -20,18 +19,17 @@ use crate::schema::go;
 /// Why a patch was not applied.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatchError {
-    /// The patch itself is broken: 400.
+    /// The patch is malformed: 400.
     #[error("{0}")]
     Malformed(String),
     /// The patch does not fit the object: 422.
     #[error("{0}")]
     Rejected(String),
-    /// The patch asks for too much at once: 413.
+    /// The patch has too many operations: 413.
     #[error("{0}")]
     TooLarge(String),
 }
 
-/// The error for a patch that is no object though it must be one.
 fn not_an_object(patch: &Value) -> PatchError {
     PatchError::Malformed(format!(
         "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",

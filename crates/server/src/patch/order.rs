@@ -1,12 +1,12 @@
-//! In which order the items of a merged list stand.
+//! The order of the items of a merged list.
 //!
-//! Items of the patch stand in the order that the patch gives them; items only the server has keep
-//! theirs. The two are then interleaved: an item of the server stands before the first item of the
-//! patch that came after it on the server. An item that is new therefore comes first.
+//! Items of the patch keep the order of the patch; items that only the server has keep the server's.
+//! The two are interleaved: an item of the server goes before the first item of the patch that came
+//! after it on the server. New items therefore come first.
 
 use serde_json::Value;
 
-/// What an item is told apart by: its merge key, or itself if it is a scalar.
+/// The value that identifies an item: its merge key, or the item itself if it is a scalar.
 pub(super) fn identity<'a>(item: &'a Value, merge_key: Option<&str>) -> Option<&'a Value> {
     match merge_key {
         Some(key) => item.get(key),
@@ -14,13 +14,12 @@ pub(super) fn identity<'a>(item: &'a Value, merge_key: Option<&str>) -> Option<&
     }
 }
 
-/// The identities of a list.
 pub(super) fn identities(items: &[Value], merge_key: Option<&str>) -> Vec<Value> {
     let found = items.iter().filter_map(|item| identity(item, merge_key));
     found.cloned().collect()
 }
 
-/// Puts merged items in order. `wanted` are the identities in the order of the patch, `before` those
+/// Sorts merged items. `wanted` are the identities in the order of the patch, `before` those
 /// of the list as the server had it.
 pub(super) fn arrange(
     merged: Vec<Value>,

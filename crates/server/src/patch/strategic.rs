@@ -1,8 +1,8 @@
-//! Strategic merge patches: merge patches that know which lists are maps in disguise.
+//! Strategic merge patches: merge patches that merge some lists by key.
 //!
-//! How a field merges stands in the schema table. Directives (`$patch`, `$setElementOrder/x`,
-//! `$deleteFromPrimitiveList/x`, `$retainKeys`) are obeyed where they meet something to act on and
-//! never end up in the object.
+//! The schema table says how each field merges. Directives (`$patch`, `$setElementOrder/x`,
+//! `$deleteFromPrimitiveList/x`, `$retainKeys`) apply where the object has the value that they are
+//! about, and never become part of the object.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use super::{PatchError, not_an_object};
 use crate::schema::{Field, Kind, Shape, Strategy, Type};
 
 pub(super) type Members = Map<String, Value>;
-pub(super) type Outcome<T = ()> = Result<T, PatchError>;
+pub(super) type PatchResult<T = ()> = Result<T, PatchError>;
 
 /// Applies a strategic merge patch to an object of that type. On failure the document may be half
 /// changed; callers work on a copy.
@@ -26,16 +26,15 @@ pub fn apply(ty: &'static Type, doc: &mut Value, patch: Value) -> Result<(), Pat
     let Value::Object(members) = doc else {
         return Ok(());
     };
-    // The object itself cannot be deleted by a patch; nothing is left of it, as upstream.
-    if merge_object(Some(ty), members, patch)? == Fate::Deleted {
+    // A patch cannot delete the object itself: as upstream, it becomes empty.
+    if merge_object(Some(ty), members, patch)? == Merged::Deleted {
         members.clear();
     }
     Ok(())
 }
 
-/// Whether an object is still there after its patch.
 #[derive(PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Merged {
     Kept,
     Deleted,
 }
@@ -45,15 +44,15 @@ pub(super) fn merge_object(
     ty: Option<&'static Type>,
     members: &mut Members,
     mut patch: Members,
-) -> Outcome<Fate> {
+) -> PatchResult<Merged> {
     match patch.remove(PATCH) {
         None => {}
         Some(Value::String(directive)) if directive == "merge" => {}
         Some(Value::String(directive)) if directive == "replace" => {
             *members = clean_members(patch);
-            return Ok(Fate::Kept);
+            return Ok(Merged::Kept);
         }
-        Some(Value::String(directive)) if directive == "delete" => return Ok(Fate::Deleted),
+        Some(Value::String(directive)) if directive == "delete" => return Ok(Merged::Deleted),
         Some(other) => return Err(unknown_directive(&other, patch)),
     }
     retain_keys(members, &mut patch)?;
@@ -61,7 +60,7 @@ pub(super) fn merge_object(
     for (key, change) in patch {
         merge_member(ty, members, key, change)?;
     }
-    Ok(Fate::Kept)
+    Ok(Merged::Kept)
 }
 
 fn merge_member(
@@ -69,7 +68,7 @@ fn merge_member(
     members: &mut Members,
     key: String,
     change: Value,
-) -> Outcome {
+) -> PatchResult {
     if key.starts_with(DELETE_FROM_LIST) {
         return delete_from_list(members, &key, &change);
     }
@@ -87,7 +86,7 @@ fn merge_member(
         (Some(Value::Object(current)), Value::Object(change)) => {
             if field.is_some_and(|field| field.strategy == Strategy::Replace) {
                 *current = clean_members(change);
-            } else if merge_nested(field, current, change)? == Fate::Deleted {
+            } else if merge_nested(field, current, change)? == Merged::Deleted {
                 members.remove(&key);
             }
         }
@@ -103,8 +102,12 @@ fn merge_member(
     Ok(())
 }
 
-/// The object below a field: either one of a known type, or a map of free keys.
-fn merge_nested(field: Option<&Field>, current: &mut Members, change: Members) -> Outcome<Fate> {
+/// Merges the object in a field: one of a known type, or a map of free keys.
+fn merge_nested(
+    field: Option<&Field>,
+    current: &mut Members,
+    change: Members,
+) -> PatchResult<Merged> {
     let ty = match field {
         Some(Field {
             kind: Kind::Object(ty),
@@ -116,7 +119,7 @@ fn merge_nested(field: Option<&Field>, current: &mut Members, change: Members) -
     merge_object(ty, current, change)
 }
 
-fn retain_keys(members: &mut Members, patch: &mut Members) -> Outcome {
+fn retain_keys(members: &mut Members, patch: &mut Members) -> PatchResult {
     let Some(keys) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
     };
@@ -135,7 +138,7 @@ fn retain_keys(members: &mut Members, patch: &mut Members) -> Outcome {
     Ok(())
 }
 
-fn delete_from_list(members: &mut Members, directive: &str, values: &Value) -> Outcome {
+fn delete_from_list(members: &mut Members, directive: &str, values: &Value) -> PatchResult {
     let broken = || PatchError::Malformed("invalid patch format of primitive list".to_owned());
     let name = directive
         .strip_prefix(DELETE_FROM_LIST)

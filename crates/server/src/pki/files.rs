@@ -1,56 +1,34 @@
-//! Small files that must be there whole or not at all.
+//! Atomic writes of small files.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Why certificates could not be read or made.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
-    /// A file could not be read or written.
     #[error("cannot use {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What went wrong.
-        source: io::Error,
-    },
-    /// A certificate or key could not be made.
-    #[error("cannot make a certificate")]
-    Make(#[from] rcgen::Error),
-    /// A file does not hold what its name says.
+    File { path: PathBuf, source: io::Error },
+    #[error("cannot create a certificate")]
+    Create(#[from] rcgen::Error),
     #[error(
-        "{} does not hold a usable {what}; put back a copy of it, or remove it to have a new one made",
+        "{} does not hold a usable {what}; restore it from a backup, or remove it to have a new one created",
         path.display()
     )]
     Unusable {
-        /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// What it should contain.
         what: &'static str,
     },
-    /// There is a certificate authority, but not its key.
     #[error(
-        "{} is there, but its key {} is not; put it back, or remove the certificate to have a new \
-         certificate authority made, which no client knows yet",
+        "{} exists, but its key {} does not; restore the key, or remove the certificate to have a new \
+         certificate authority created, which no client trusts yet",
         cert.display(),
         key.display()
     )]
-    Keyless {
-        /// The certificate.
-        cert: PathBuf,
-        /// Where its key should be.
-        key: PathBuf,
-    },
-    /// A certificate and a key that do not belong together.
+    Keyless { cert: PathBuf, key: PathBuf },
     #[error("{} and {} do not belong together", cert.display(), key.display())]
-    Mismatch {
-        /// The certificate.
-        cert: PathBuf,
-        /// The key.
-        key: PathBuf,
-    },
+    Mismatch { cert: PathBuf, key: PathBuf },
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> PkiError + use<> {
@@ -58,7 +36,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> PkiError + use<> {
     |source| PkiError::File { path, source }
 }
 
-/// Makes a directory that only its owner can enter.
+/// Creates a directory with mode 0700.
 pub fn make_dir(dir: &Path) -> Result<(), PkiError> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -67,7 +45,7 @@ pub fn make_dir(dir: &Path) -> Result<(), PkiError> {
         .map_err(at(dir))
 }
 
-/// Reads a file, if it is there.
+/// `None` if the file does not exist.
 pub fn read(path: &Path) -> Result<Option<String>, PkiError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -76,26 +54,26 @@ pub fn read(path: &Path) -> Result<Option<String>, PkiError> {
     }
 }
 
-/// Writes a private file: under another name first, synced, then moved into place.
+/// Writes a file of mode 0600 atomically: to a temporary name, synced, then renamed.
 pub fn write_private(path: &Path, text: &str) -> Result<(), PkiError> {
     write(path, text, 0o600)
 }
 
-/// Writes a public file the same way.
+/// Like [`write_private`], with mode 0644.
 pub fn write_public(path: &Path, text: &str) -> Result<(), PkiError> {
     write(path, text, 0o644)
 }
 
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), PkiError> {
-    // What is there already is left alone: a start must not need room on a full disk.
-    if is_there(path, text, mode) {
+    // Does not rewrite an unchanged file: a start must work on a full disk.
+    if is_unchanged(path, text, mode) {
         return Ok(());
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
     let write = || -> io::Result<()> {
-        // A leftover of an interrupted start may have any mode: begin afresh.
+        // A leftover of an interrupted start may have any mode.
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -105,14 +83,14 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), PkiError> {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, path)?;
-        // The new name lives in the directory, which a power cut may forget unless it is synced.
+        // Syncs the directory, so that the rename survives a power failure.
         path.parent()
             .map_or(Ok(()), |dir| fs::File::open(dir)?.sync_all())
     };
     write().map_err(at(path))
 }
 
-fn is_there(path: &Path, text: &str, mode: u32) -> bool {
+fn is_unchanged(path: &Path, text: &str, mode: u32) -> bool {
     let has_mode = fs::metadata(path).is_ok_and(|m| m.permissions().mode() & 0o777 == mode);
     has_mode && fs::read(path).is_ok_and(|found| found == text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! The certificate authority and what it issues.
+//! The certificate authority and the certificates that it issues.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -11,30 +11,26 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::files::{self, PkiError};
 
-/// How long the CA lives: replacing it means visiting every node.
+/// Replacing the CA means changing every node and kubeconfig.
 const CA_DAYS: i64 = 3650;
-/// How long what it issues lives.
 const LEAF_DAYS: i64 = 365;
-/// A certificate with less than this left is replaced at start.
+/// A certificate with a shorter remaining validity is renewed at start.
 const RENEW_DAYS: i64 = 30;
 const DAY_SECONDS: i64 = 86_400;
 
 /// A certificate and its key, as PEM.
 pub type Pair = (String, String);
 
-/// The certificate authority.
 pub struct Authority {
-    /// Its certificate.
     pub cert_pem: String,
-    /// Its key.
     pub key_pem: String,
 }
 
 impl Authority {
-    /// Opens the authority of a directory, or makes it.
+    /// Opens the CA of a directory, or creates it.
     pub fn open(dir: &Path) -> Result<Self, PkiError> {
         let (cert, key) = (dir.join("ca.crt"), dir.join("ca.key"));
-        // A key alone is what an interrupted first start leaves behind: it has signed nothing yet.
+        // An interrupted first start leaves a key without certificate, which has signed nothing yet.
         if let Some(cert_pem) = files::read(&cert)? {
             let Some(key_pem) = files::read(&key)? else {
                 return Err(PkiError::Keyless { cert, key });
@@ -50,14 +46,14 @@ impl Authority {
             KeyUsagePurpose::CrlSign,
             KeyUsagePurpose::DigitalSignature,
         ];
-        let made = Self {
+        let created = Self {
             cert_pem: params.self_signed(&pair)?.pem(),
             key_pem: pair.serialize_pem(),
         };
-        // The key first: a certificate without its key would be taken for damage.
-        files::write_private(&key, &made.key_pem)?;
-        files::write_public(&cert, &made.cert_pem)?;
-        Ok(made)
+        // The key first: a certificate without its key is an error at the next start.
+        files::write_private(&key, &created.key_pem)?;
+        files::write_public(&cert, &created.cert_pem)?;
+        Ok(created)
     }
 
     /// The serving certificate for these names and addresses.
@@ -80,7 +76,7 @@ impl Authority {
             params.subject_alt_names.push(SanType::IpAddress(*address));
             wanted.push(address.to_string());
         }
-        self.keep_or_issue(dir, "server", &params, &wanted)
+        self.reuse_or_issue(dir, "server", &params, &wanted)
     }
 
     /// A client certificate: the user is its common name, the group (if any) its organisation.
@@ -93,10 +89,10 @@ impl Authority {
     ) -> Result<Pair, PkiError> {
         let mut params = parameters(user, group, LEAF_DAYS);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.keep_or_issue(dir, file, &params, &[])
+        self.reuse_or_issue(dir, file, &params, &[])
     }
 
-    fn keep_or_issue(
+    fn reuse_or_issue(
         &self,
         dir: &Path,
         file: &str,
@@ -108,7 +104,7 @@ impl Authority {
             dir.join(format!("{file}.key")),
         );
         if let (Some(cert_pem), Some(key_pem)) = (files::read(&cert)?, files::read(&key)?)
-            && self.still_good(&cert_pem, names)
+            && self.is_reusable(&cert_pem, names)
             && KeyPair::from_pem(&key_pem).is_ok_and(|pair| is_for(&cert_pem, &pair))
         {
             return Ok((cert_pem, key_pem));
@@ -122,27 +118,30 @@ impl Authority {
         Ok((cert_pem, key_pem))
     }
 
-    /// Whether a certificate is of this CA, has all the names and lives on for a while.
-    fn still_good(&self, cert_pem: &str, names: &[String]) -> bool {
-        let (Some(facts), Some(own)) = (Facts::read(cert_pem), Facts::read(&self.cert_pem)) else {
+    /// Whether a certificate was issued by this CA, has all the names and does not expire soon.
+    fn is_reusable(&self, cert_pem: &str, names: &[String]) -> bool {
+        let (Some(info), Some(own)) = (
+            CertificateInfo::read(cert_pem),
+            CertificateInfo::read(&self.cert_pem),
+        ) else {
             return false;
         };
-        facts.issuer == own.subject
-            && facts.issuer_key == own.subject_key
-            && facts.expires > jiff::Timestamp::now().as_second() + RENEW_DAYS * DAY_SECONDS
-            && names.iter().all(|name| facts.names.contains(name))
+        info.issuer == own.subject
+            && info.issuer_key == own.subject_key
+            && info.expires > jiff::Timestamp::now().as_second() + RENEW_DAYS * DAY_SECONDS
+            && names.iter().all(|name| info.names.contains(name))
     }
 }
 
-/// Refuses an authority that could issue nothing clients would trust. It is never replaced unasked:
-/// every node and kubeconfig out there knows the old one.
+/// Refuses a CA whose files are damaged or do not match. It is never replaced automatically: every node and
+/// kubeconfig trusts the old one.
 fn check_authority(cert: (&Path, &str), key: (&Path, &str)) -> Result<(), PkiError> {
     let unusable = |path: &Path, what| PkiError::Unusable {
         path: path.to_owned(),
         what,
     };
     let pair = KeyPair::from_pem(key.1).map_err(|_| unusable(key.0, "private key"))?;
-    if Facts::read(cert.1).is_none() {
+    if CertificateInfo::read(cert.1).is_none() {
         return Err(unusable(cert.0, "certificate"));
     }
     if is_for(cert.1, &pair) {
@@ -154,12 +153,11 @@ fn check_authority(cert: (&Path, &str), key: (&Path, &str)) -> Result<(), PkiErr
     })
 }
 
-/// Whether a certificate is for this key.
 fn is_for(cert_pem: &str, pair: &KeyPair) -> bool {
-    Facts::read(cert_pem).is_some_and(|facts| facts.key == pair.subject_public_key_info())
+    CertificateInfo::read(cert_pem).is_some_and(|info| info.key == pair.subject_public_key_info())
 }
 
-/// One organisation at most: rcgen keeps only the last attribute of a type.
+/// At most one organisation: rcgen keeps only the last attribute of a type.
 fn parameters(common_name: &str, organisation: Option<&str>, days: i64) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut subject = DistinguishedName::new();
@@ -175,7 +173,7 @@ fn parameters(common_name: &str, organisation: Option<&str>, days: i64) -> Certi
         let (month, number) = (day.month().unsigned_abs(), day.day().unsigned_abs());
         rcgen::date_time_ymd(day.year().into(), month, number)
     };
-    // Clocks of a fleet differ: certificates begin a day in the past.
+    // Certificates are valid from a day in the past, because of clock skew.
     params.not_before = midnight(today.saturating_sub(jiff::Span::new().days(1)));
     params.not_after = midnight(today.saturating_add(jiff::Span::new().days(days)));
     params.serial_number = Some(SerialNumber::from(uuid::Uuid::new_v4().as_bytes().to_vec()));
@@ -184,9 +182,8 @@ fn parameters(common_name: &str, organisation: Option<&str>, days: i64) -> Certi
     params
 }
 
-/// What matters of a certificate.
-struct Facts {
-    /// The public key, as the certificate has it.
+struct CertificateInfo {
+    /// The SubjectPublicKeyInfo.
     key: Vec<u8>,
     subject: String,
     issuer: String,
@@ -196,12 +193,12 @@ struct Facts {
     names: Vec<String>,
 }
 
-impl Facts {
+impl CertificateInfo {
     fn read(pem: &str) -> Option<Self> {
         use x509_parser::extensions::ParsedExtension;
         let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).ok()?;
         let (_, cert) = X509Certificate::from_der(&pem.contents).ok()?;
-        let mut facts = Self {
+        let mut info = Self {
             key: cert.public_key().raw.to_vec(),
             subject: cert.subject().to_string(),
             issuer: cert.issuer().to_string(),
@@ -212,17 +209,17 @@ impl Facts {
         };
         for extension in cert.extensions() {
             match extension.parsed_extension() {
-                ParsedExtension::SubjectKeyIdentifier(id) => facts.subject_key = id.0.to_vec(),
+                ParsedExtension::SubjectKeyIdentifier(id) => info.subject_key = id.0.to_vec(),
                 ParsedExtension::AuthorityKeyIdentifier(id) => {
-                    facts.issuer_key = id.key_identifier.as_ref()?.0.to_vec();
+                    info.issuer_key = id.key_identifier.as_ref()?.0.to_vec();
                 }
                 ParsedExtension::SubjectAlternativeName(list) => {
-                    facts.names = list.general_names.iter().filter_map(name).collect();
+                    info.names = list.general_names.iter().filter_map(name).collect();
                 }
                 _ => {}
             }
         }
-        Some(facts)
+        Some(info)
     }
 }
 

@@ -1,13 +1,12 @@
-//! The keys behind service-account tokens: the newest signs, those before it still verify.
+//! The keys of service-account tokens: the newest signs, older ones still verify.
 //!
 //! ```text
-//!  pki/service-account.key          signs; its age is that of the file
-//!  pki/service-account-<id>.pub     once signed; kept as long as a token of it may live
+//!  pki/service-account.key          signs; rotated by the age of the file
+//!  pki/service-account-<id>.pub     retired; kept as long as its tokens may be valid
 //! ```
 //!
-//! A key that has grown too old is replaced at start. Only its public half is kept then: what was
-//! signed stays good, and nothing new can be signed with a copy that somebody took. Removing a file
-//! ends all tokens of that key.
+//! The signing key is rotated at start. Only the public half of the old one is kept: its tokens stay valid,
+//! and a stolen copy of the file cannot sign any more. Removing a file invalidates all tokens of that key.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,10 +23,10 @@ use sha2::{Digest as _, Sha256};
 use super::files::{self, PkiError};
 use super::token::{Claims, ISSUER, LIFE_SECONDS_MAX};
 
-/// How old a signing key grows unless somebody says otherwise.
+/// The default age at which the signing key is rotated.
 pub const DAYS_DEFAULT: u32 = 90;
 
-/// What clocks may differ by; upstream's minute.
+/// The allowed clock skew, as upstream.
 pub const LEEWAY_SECONDS: u64 = 60;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -35,7 +34,6 @@ const SIGNING: &str = "service-account.key";
 const RETIRED_PREFIX: &str = "service-account-";
 const RETIRED_SUFFIX: &str = ".pub";
 
-/// The keys.
 pub struct TokenKeys {
     signing: EncodingKey,
     signing_id: String,
@@ -45,23 +43,23 @@ pub struct TokenKeys {
 /// The public half of a key.
 struct PublicKey {
     key: DecodingKey,
-    /// The point of the curve, as key sets show it.
+    /// The coordinates of the point, for the JSON Web Key Set.
     point: (String, String),
 }
 
 impl TokenKeys {
-    /// Opens the keys of a directory. A signing key that is missing is made; one that is `days_max` days
-    /// old or older is replaced.
+    /// Opens the keys of a directory. Creates a missing signing key, and rotates one that is at least
+    /// `days_max` days old.
     pub fn open(dir: &Path, days_max: u32) -> Result<Self, PkiError> {
         let path = dir.join(SIGNING);
         let pair = match files::read(&path)? {
-            None => make(&path)?,
+            None => create(&path)?,
             Some(pem) => {
                 let pair = KeyPair::from_pem(&pem).ok();
                 let usable = pair.filter(|pair| pair.algorithm() == &PKCS_ECDSA_P256_SHA256);
                 let pair = usable.ok_or_else(|| unusable(&path, "private key"))?;
                 if age(&path) >= DAY * days_max {
-                    replace(dir, &pair)?
+                    rotate(dir, &pair)?
                 } else {
                     pair
                 }
@@ -78,20 +76,19 @@ impl TokenKeys {
         })
     }
 
-    /// Signs a token.
     pub fn sign(&self, claims: &Claims<'_>) -> jsonwebtoken::errors::Result<String> {
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some(self.signing_id.clone());
         jsonwebtoken::encode(&header, &claims.to_value(), &self.signing)
     }
 
-    /// What a token says, if one of our keys has signed it as ours and it is its time. For whom it is
-    /// good, and whether those it speaks of are still there, is for the caller to see.
+    /// The claims of a token, after checking signature, issuer and time. The caller checks the audience and
+    /// that the objects in the claims exist.
     pub fn verify(&self, token: &str) -> jsonwebtoken::errors::Result<Value> {
         let header = jsonwebtoken::decode_header(token)?;
         let key = header.kid.and_then(|id| self.verifying.get(&id));
         let key = key.ok_or(jsonwebtoken::errors::ErrorKind::InvalidSignature)?;
-        // Only what we sign with: a token must not choose how it is checked.
+        // Only our own algorithm: a token must not choose how it is verified.
         let mut rules = Validation::new(Algorithm::ES256);
         rules.leeway = LEEWAY_SECONDS;
         rules.validate_nbf = true;
@@ -101,7 +98,6 @@ impl TokenKeys {
         jsonwebtoken::decode(token, &key.key, &rules).map(|token| token.claims)
     }
 
-    /// The public keys as a JSON Web Key Set.
     pub fn key_set(&self) -> Value {
         let keys = self.verifying.iter().map(|(id, public)| {
             let (x, y) = &public.point;
@@ -115,7 +111,7 @@ impl TokenKeys {
 }
 
 impl PublicKey {
-    /// Uncompressed points only, as rcgen writes them: a 4, then both coordinates.
+    /// Accepts only uncompressed points, as rcgen writes them: a 4, then both coordinates.
     fn of(key: &impl PublicKeyData) -> Option<Self> {
         let [4, point @ ..] = key.der_bytes() else {
             return None;
@@ -135,28 +131,31 @@ fn id(key: &impl PublicKeyData) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(key.der_bytes()))
 }
 
-fn make(path: &Path) -> Result<KeyPair, PkiError> {
+fn create(path: &Path) -> Result<KeyPair, PkiError> {
     let pair = KeyPair::generate()?;
     files::write_private(path, &pair.serialize_pem())?;
     Ok(pair)
 }
 
-/// Retires the signing key and makes a new one. In this order: a start that is interrupted in between
-/// leaves a key that is both, which is harmless.
-fn replace(dir: &Path, old: &KeyPair) -> Result<KeyPair, PkiError> {
+/// Retires the signing key and creates a new one. An interrupted start leaves a key that is both, which is
+/// harmless.
+fn rotate(dir: &Path, old: &KeyPair) -> Result<KeyPair, PkiError> {
     let id = id(old);
     let retired = dir.join(format!("{RETIRED_PREFIX}{id}{RETIRED_SUFFIX}"));
     files::write_public(&retired, &old.public_key_pem())?;
-    tracing::info!(retired = id, "a new key signs service-account tokens");
-    make(&dir.join(SIGNING))
+    tracing::info!(
+        retired = id,
+        "rotated the signing key of service-account tokens"
+    );
+    create(&dir.join(SIGNING))
 }
 
-/// The retired keys of which tokens may still be about. Others are removed.
+/// The retired keys with tokens that may still be valid. Removes the others.
 fn retired(dir: &Path) -> Result<BTreeMap<String, PublicKey>, PkiError> {
     let mut keys = BTreeMap::new();
     for path in retired_files(dir)? {
         if age(&path) > DAY + Duration::from_secs(LIFE_SECONDS_MAX.unsigned_abs()) {
-            // Left where it cannot be removed: it is looked at again at the next start.
+            // The next start tries again.
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %error, "cannot remove a retired key");
             }
@@ -187,7 +186,7 @@ fn retired_files(dir: &Path) -> Result<Vec<PathBuf>, PkiError> {
     Ok(paths)
 }
 
-/// How long ago a file was written; nothing if that cannot be told.
+/// Time since the file was written; zero if it is unknown.
 fn age(path: &Path) -> Duration {
     let written = fs::metadata(path).and_then(|metadata| metadata.modified());
     let age = written.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_signed_is_verified() {
+    fn signed_tokens_verify() {
         let dir = tempfile::tempdir().unwrap();
         let keys = TokenKeys::open(dir.path(), DAYS_DEFAULT).unwrap();
         let token = keys.sign(&claims(now() + 600)).unwrap();
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_have_their_time() {
+    fn tokens_are_valid_for_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let keys = TokenKeys::open(dir.path(), DAYS_DEFAULT).unwrap();
         let check = |expires_at: i64, good: bool| {
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_key_is_replaced_and_still_verifies() {
+    fn an_old_key_is_rotated_and_still_verifies() {
         let dir = tempfile::tempdir().unwrap();
         let first = TokenKeys::open(dir.path(), 90).unwrap();
         let token = first.sign(&claims(now() + 600)).unwrap();
@@ -275,10 +274,10 @@ mod tests {
     }
 
     #[test]
-    fn a_retired_key_goes_when_its_tokens_have_ended() {
+    fn a_retired_key_is_removed_when_its_tokens_have_expired() {
         let dir = tempfile::tempdir().unwrap();
         TokenKeys::open(dir.path(), 90).unwrap();
-        // No days at all: with every start.
+        // Zero days: rotates at every start.
         assert_eq!(ids(&TokenKeys::open(dir.path(), 0).unwrap()).len(), 2);
         let [old] = &retired_files(dir.path()).unwrap()[..] else {
             panic!("one retired key");
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_none_are_refused() {
+    fn files_without_a_key_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("service-account-x.pub"), "no key").unwrap();
         let refused = TokenKeys::open(dir.path(), 90).err().unwrap().to_string();

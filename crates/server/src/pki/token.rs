@@ -1,39 +1,34 @@
-//! What a service-account token says. Who signs it is the business of [`super::keys`].
+//! The claims of a service-account token. [`super::keys`] signs them.
 
 use serde_json::{Value, json};
 
-/// Who signs, and for whom unless a request says otherwise.
+/// The issuer, and the default audience.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// The longest life of a token, in seconds: a retired key must be kept as long as a token that it
-/// has signed can live.
+/// The maximum lifetime of a token. Retired keys are kept for as long.
 pub const LIFE_SECONDS_MAX: i64 = 365 * 24 * 60 * 60;
 
-/// What a token says.
 pub struct Claims<'a> {
-    /// The account's namespace.
     pub namespace: &'a str,
-    /// The account's name and uid.
+    /// Name and uid.
     pub account: (&'a str, &'a str),
-    /// For whom the token is good.
     pub audiences: &'a [String],
     /// The objects the token is bound to: `{"pod": {"name": …, "uid": …}}`, or empty.
     pub bound: Value,
-    /// When it was made, in seconds.
+    /// In Unix seconds.
     pub issued_at: i64,
-    /// When it ends, in seconds.
+    /// In Unix seconds.
     pub expires_at: i64,
 }
 
 impl Claims<'_> {
-    /// The token's body.
     pub(super) fn to_value(&self) -> Value {
         let (name, uid) = self.account;
-        let mut about = json!({
+        let mut kubernetes = json!({
             "namespace": self.namespace, "serviceaccount": {"name": name, "uid": uid},
         });
         for (kind, object) in self.bound.as_object().into_iter().flatten() {
-            about[kind] = object.clone();
+            kubernetes[kind] = object.clone();
         }
         json!({
             "iss": ISSUER,
@@ -43,7 +38,7 @@ impl Claims<'_> {
             "nbf": self.issued_at,
             "exp": self.expires_at,
             "jti": uuid::Uuid::new_v4().to_string(),
-            "kubernetes.io": about,
+            "kubernetes.io": kubernetes,
         })
     }
 }

@@ -1,25 +1,26 @@
-//! A message into a tree, by the table of types.
+//! Decodes a message to a tree by the schema table.
 //!
-//! As in Go, fields that the table does not know are passed over, since newer clients have more of
-//! them; a message that comes in several pieces is merged; of a scalar given twice, the last counts.
-//! The work and the memory are proportional to the input, and the depth of the tree is bounded.
+//! As in Go, unknown fields are skipped (newer clients send more), a message that comes in several
+//! pieces is merged, and the last of duplicate scalars wins. Time and memory are proportional to the
+//! input, and the depth of the tree is bounded.
 
 use serde_json::{Map, Value};
 
+use super::error::ProtobufError;
 use super::value;
-use super::wire::{Fields, Payload, misfit};
+use super::wire::{Fields, Payload};
 use crate::limits::BODY_BYTES_MAX;
 use crate::schema::{Field, Kind, Shape, Type};
 
-/// How deep a tree may be: what JSON's decoder would still read back.
+/// The maximum depth of a tree: the JSON decoder must be able to read it back.
 pub(super) const DEPTH_MAX: usize = 100;
 
-/// How many objects a tree may have: as many as fit a body of JSON, where each takes a dozen bytes
-/// at least. In protobuf it may be two, and a tree takes hundreds for it.
+/// The maximum number of objects in a tree: as many as a JSON body can hold, where each takes at least
+/// a dozen bytes. In protobuf an object may take two bytes, and hundreds in the tree.
 const OBJECTS_MAX: usize = BODY_BYTES_MAX / 12;
 
-/// The tree of a message of that type, with every member that was sent. Fails with what is wrong.
-pub fn transcode(ty: &'static Type, bytes: &[u8]) -> Result<Value, String> {
+/// The tree of a message of that type, with every member that was sent.
+pub fn transcode(ty: &'static Type, bytes: &[u8]) -> Result<Value, ProtobufError> {
     let mut walk = Walk {
         objects_left: OBJECTS_MAX,
     };
@@ -28,7 +29,7 @@ pub fn transcode(ty: &'static Type, bytes: &[u8]) -> Result<Value, String> {
     Ok(Value::Object(members))
 }
 
-/// The raw JSON in one member of a message, exactly as it was sent (see `schema::raw_member`).
+/// The raw JSON in one member of a message, unchanged (see `schema::raw_member`).
 pub fn raw_member<'a>(ty: &'static Type, bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let is_raw = |field: &&Field| matches!(field.kind, Kind::Raw);
     let wanted = ty.field(name).filter(is_raw)?;
@@ -42,7 +43,6 @@ pub fn raw_member<'a>(ty: &'static Type, bytes: &'a [u8], name: &str) -> Option<
     found
 }
 
-/// A walk through a message, and what it may still take.
 struct Walk {
     objects_left: usize,
 }
@@ -54,12 +54,12 @@ impl Walk {
         bytes: &[u8],
         depth: usize,
         members: &mut Map<String, Value>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProtobufError> {
         if depth > DEPTH_MAX {
-            return Err("exceeded max depth".to_owned());
+            return Err(ProtobufError::TooDeep);
         }
         let left = self.objects_left.checked_sub(1);
-        self.objects_left = left.ok_or("more objects than a body may hold")?;
+        self.objects_left = left.ok_or(ProtobufError::TooManyObjects)?;
         let mut fields = Fields::of(bytes);
         while let Some((number, payload)) = fields.next()? {
             if let Some(field) = ty.numbered(number) {
@@ -80,7 +80,7 @@ impl Walk {
         payload: Payload<'_>,
         depth: usize,
         members: &mut Map<String, Value>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProtobufError> {
         match field.shape {
             Shape::One => {
                 if let (Kind::Object(ty), Some(Value::Object(known))) =
@@ -111,13 +111,13 @@ impl Walk {
         }
     }
 
-    /// One value of a field, at that depth of the tree.
+    /// One value of a field, at `depth` of the tree.
     fn one(
         &mut self,
         field: &'static Field,
         payload: Payload<'_>,
         depth: usize,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, ProtobufError> {
         let Kind::Object(ty) = field.kind else {
             return value::scalar(field, payload, depth);
         };
@@ -126,14 +126,14 @@ impl Walk {
         Ok(Value::Object(members))
     }
 
-    /// The next item of a list; or several, since numbers may be packed.
+    /// The next item of a list, or several: numbers may be packed.
     fn item(
         &mut self,
         field: &'static Field,
         payload: Payload<'_>,
         depth: usize,
         list: &mut Vec<Value>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProtobufError> {
         let is_number = matches!(field.kind, Kind::Int32 | Kind::Int64 | Kind::Bool);
         match payload {
             Payload::Bytes(packed) if is_number => {
@@ -147,13 +147,13 @@ impl Walk {
         Ok(())
     }
 
-    /// An entry of a map: a message of a key and a value, either of which is zero when it is missing.
+    /// An entry of a map: a message of a key and a value; a missing one is zero.
     fn entry(
         &mut self,
         field: &'static Field,
         payload: Payload<'_>,
         depth: usize,
-    ) -> Result<(String, Value), String> {
+    ) -> Result<(String, Value), ProtobufError> {
         let (mut key, mut value) = ("", None);
         let mut fields = Fields::of(value::bytes(field, payload)?);
         while let Some((number, payload)) = fields.next()? {
@@ -165,14 +165,14 @@ impl Walk {
         }
         let value = match value {
             Some(payload) => self.one(field, payload, depth)?,
-            // The checks after this room know what zero is.
+            // `schema::conform` replaces it with the zero value of the type.
             None => Value::Null,
         };
         Ok((key.to_owned(), value))
     }
 }
 
-/// The member of that name, made if there is none yet.
+/// The member of that name, created if there is none.
 fn member<'m>(
     members: &'m mut Map<String, Value>,
     name: &str,
@@ -182,9 +182,4 @@ fn member<'m>(
         members.insert(name.to_owned(), empty());
     }
     &mut members[name]
-}
-
-/// The refusal of a number where the field holds none, and the other way round.
-pub(super) fn refuse(field: &Field, payload: Payload<'_>) -> String {
-    misfit(payload, field.name)
 }

@@ -1,17 +1,17 @@
-//! Bodies in protobuf, as Go's clients write them, turned into the trees that JSON gives.
+//! Decodes protobuf bodies, as Go clients send them, to the trees that JSON bodies decode to.
 //!
-//! A body is an [`Envelope`] around one message; [`transcode`] reads the message by the same table
-//! that JSON is checked with. What comes out is what Go would write as JSON: members that were sent
-//! as zero still stand there, and `schema::conform` takes them out again like those of a JSON body.
-//! Nothing is written in protobuf here, and nothing is decided about the objects.
+//! A body is an [`Envelope`] around one message; [`transcode`] reads the message by the schema table
+//! that also checks JSON. The tree is what Go would write as JSON; members sent as zero are in it,
+//! and `schema::conform` removes them as it does for a JSON body. Nothing is encoded here.
 
 mod envelope;
+mod error;
 mod message;
 mod value;
 mod wire;
 
 pub use envelope::Envelope;
+pub use error::ProtobufError;
 pub use message::{raw_member, transcode};
 
-/// The media type of such bodies.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

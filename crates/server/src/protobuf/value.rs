@@ -1,30 +1,33 @@
-//! Single values: from a field's payload to what JSON has for it.
+//! Converts the payload of a field to its JSON value.
 //!
-//! Some scalars of the API are small messages in protobuf: times, quantities, numbers that may be
-//! strings, raw JSON, lists within maps.
+//! Some scalars of the API are small messages in protobuf: times, quantities, `IntOrString`, raw
+//! JSON, lists within maps.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::message::{DEPTH_MAX, refuse};
-use super::wire::{Fields, Payload};
+use super::error::ProtobufError;
+use super::message::DEPTH_MAX;
+use super::wire::{Fields, Payload, wrong_wire_type};
 use super::{envelope, wire};
 use crate::schema::{self, Field, Kind};
 
-/// The bytes of a field that must have some.
-pub(super) fn bytes<'a>(field: &Field, payload: Payload<'a>) -> Result<&'a [u8], String> {
+pub(super) fn bytes<'a>(field: &Field, payload: Payload<'a>) -> Result<&'a [u8], ProtobufError> {
     envelope::bytes(payload, field.name)
 }
 
-/// The string of a field that must have one.
-pub(super) fn text<'a>(field: &Field, payload: Payload<'a>) -> Result<&'a str, String> {
+pub(super) fn text<'a>(field: &Field, payload: Payload<'a>) -> Result<&'a str, ProtobufError> {
     envelope::text(payload, field.name)
 }
 
-/// One value that is no object of the table.
-pub(super) fn scalar(field: &Field, payload: Payload<'_>, depth: usize) -> Result<Value, String> {
+/// One value that is not an object of the schema table.
+pub(super) fn scalar(
+    field: &Field,
+    payload: Payload<'_>,
+    depth: usize,
+) -> Result<Value, ProtobufError> {
     Ok(match field.kind {
         Kind::String => text(field, payload)?.into(),
         Kind::Bool => (varint(field, payload)? != 0).into(),
@@ -37,25 +40,25 @@ pub(super) fn scalar(field: &Field, payload: Payload<'_>, depth: usize) -> Resul
         Kind::MicroTime => point_in_time(field, payload, true)?,
         Kind::Raw => raw(field, payload, depth)?,
         Kind::Strings => strings(field, payload)?,
-        Kind::Object(_) => return Err(refuse(field, payload)),
+        Kind::Object(_) => return Err(wrong_wire_type(payload, field.name)),
     })
 }
 
-fn varint(field: &Field, payload: Payload<'_>) -> Result<u64, String> {
+fn varint(field: &Field, payload: Payload<'_>) -> Result<u64, ProtobufError> {
     match payload {
         Payload::Varint(number) => Ok(number),
-        _ => Err(refuse(field, payload)),
+        _ => Err(wrong_wire_type(payload, field.name)),
     }
 }
 
-/// A number of 32 bits; negative ones are written with 64.
+/// An int32; protobuf writes negative ones with 64 bits.
 fn low_half(number: u64) -> i32 {
     let low = u32::try_from(number & u64::from(u32::MAX)).expect("the upper half is cleared");
     low.cast_signed()
 }
 
 /// `{1: string}`
-fn quantity(field: &Field, payload: Payload<'_>) -> Result<Value, String> {
+fn quantity(field: &Field, payload: Payload<'_>) -> Result<Value, ProtobufError> {
     let mut found = "0";
     let mut fields = Fields::of(bytes(field, payload)?);
     while let Some((number, payload)) = fields.next()? {
@@ -67,7 +70,7 @@ fn quantity(field: &Field, payload: Payload<'_>) -> Result<Value, String> {
 }
 
 /// `{1: type, 2: number, 3: string}`
-fn int_or_string(field: &Field, payload: Payload<'_>) -> Result<Value, String> {
+fn int_or_string(field: &Field, payload: Payload<'_>) -> Result<Value, ProtobufError> {
     let (mut ty, mut int, mut string) = (0, 0, "");
     let mut fields = Fields::of(bytes(field, payload)?);
     while let Some((number, payload)) = fields.next()? {
@@ -81,12 +84,16 @@ fn int_or_string(field: &Field, payload: Payload<'_>) -> Result<Value, String> {
     match ty {
         0 => Ok(int.into()),
         1 => Ok(string.into()),
-        _ => Err("impossible IntOrString.Type".to_owned()),
+        _ => Err(ProtobufError::IntOrStringType),
     }
 }
 
-/// `{1: seconds, 2: nanoseconds}`, where nothing but zeros is no time at all, not 1970.
-fn point_in_time(field: &Field, payload: Payload<'_>, with_micros: bool) -> Result<Value, String> {
+/// `{1: seconds, 2: nanoseconds}`, where two zeros mean null, not 1970.
+fn point_in_time(
+    field: &Field,
+    payload: Payload<'_>,
+    with_micros: bool,
+) -> Result<Value, ProtobufError> {
     let (mut seconds, mut nanos) = (0, 0);
     let mut fields = Fields::of(bytes(field, payload)?);
     while let Some((number, payload)) = fields.next()? {
@@ -99,7 +106,7 @@ fn point_in_time(field: &Field, payload: Payload<'_>, with_micros: bool) -> Resu
     if seconds == 0 && nanos == 0 {
         return Ok(Value::Null);
     }
-    // JSON has whole seconds or microseconds, and so have times that came in protobuf.
+    // Truncates to the precision that the type has in JSON.
     let fraction = SignedDuration::from_nanos(i64::from(nanos / 1000) * 1000);
     let fraction = if with_micros {
         fraction
@@ -109,7 +116,7 @@ fn point_in_time(field: &Field, payload: Payload<'_>, with_micros: bool) -> Resu
     let time = Timestamp::from_second(seconds).and_then(|time| time.checked_add(fraction));
     let time = time.ok().map(|time| time.to_zoned(jiff::tz::TimeZone::UTC));
     let time = time.filter(|time| (0..=9999).contains(&time.year()));
-    let time = time.ok_or("Time.MarshalJSON: year outside of range [0,9999]")?;
+    let time = time.ok_or(ProtobufError::YearOutOfRange)?;
     let format = if with_micros {
         "%Y-%m-%dT%H:%M:%S.%6fZ"
     } else {
@@ -118,8 +125,8 @@ fn point_in_time(field: &Field, payload: Payload<'_>, with_micros: bool) -> Resu
     Ok(time.strftime(format).to_string().into())
 }
 
-/// `{1: JSON}`: the JSON alone.
-pub(super) fn raw_json<'a>(field: &Field, payload: Payload<'a>) -> Result<&'a [u8], String> {
+/// `{1: JSON}`: only the JSON.
+pub(super) fn raw_json<'a>(field: &Field, payload: Payload<'a>) -> Result<&'a [u8], ProtobufError> {
     let mut found: &[u8] = &[];
     let mut fields = wire::Fields::of(bytes(field, payload)?);
     while let Some((number, payload)) = fields.next()? {
@@ -130,19 +137,22 @@ pub(super) fn raw_json<'a>(field: &Field, payload: Payload<'a>) -> Result<&'a [u
     Ok(found)
 }
 
-fn raw(field: &Field, payload: Payload<'_>, depth: usize) -> Result<Value, String> {
+fn raw(field: &Field, payload: Payload<'_>, depth: usize) -> Result<Value, ProtobufError> {
     let json = raw_json(field, payload)?;
     if json.is_empty() {
         return Ok(Value::Null);
     }
-    let parsed = schema::parse(json).map_err(|why| format!("{}: {why}", field.name))?;
+    let parsed = schema::parse(json).map_err(|error| ProtobufError::RawJson {
+        field: field.name,
+        error,
+    })?;
     if levels(&parsed.value) + depth > DEPTH_MAX {
-        return Err("exceeded max depth".to_owned());
+        return Err(ProtobufError::TooDeep);
     }
     Ok(parsed.value)
 }
 
-/// How deep a tree is. Its decoder has bounded that already.
+/// The depth of a tree. The recursion is bounded: the decoder has limited the depth.
 fn levels(value: &Value) -> usize {
     let below = match value {
         Value::Array(items) => items.iter().map(levels).max(),
@@ -152,8 +162,8 @@ fn levels(value: &Value) -> usize {
     1 + below.unwrap_or(0)
 }
 
-/// `{1: strings}`, in JSON the list alone.
-fn strings(field: &Field, payload: Payload<'_>) -> Result<Value, String> {
+/// `{1: strings}`; in JSON only the list.
+fn strings(field: &Field, payload: Payload<'_>) -> Result<Value, ProtobufError> {
     let mut items = Vec::new();
     let mut fields = Fields::of(bytes(field, payload)?);
     while let Some((number, payload)) = fields.next()? {

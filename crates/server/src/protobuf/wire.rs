@@ -1,18 +1,17 @@
-//! The wire format: numbered fields in a row of bytes. Nothing here knows what a field means.
+//! The protobuf wire format: a sequence of numbered fields.
 //!
-//! Whatever the bytes are, reading ends with a field, the end, or a complaint in the words of Go's
-//! generated decoders; it never panics, and copies nothing.
+//! For any bytes, reading returns a field, the end or an error; it never panics and copies nothing.
 
-/// What stands in a field.
+use super::error::{ProtobufError, WireError};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payload<'a> {
-    /// A number of variable length.
     Varint(u64),
-    /// Eight bytes; no type of the API has such a field.
+    /// Skipped: no type of the API has such a field.
     Fixed64,
-    /// Bytes with a length: strings, messages, packed lists.
+    /// Strings, messages, packed lists.
     Bytes(&'a [u8]),
-    /// Four bytes; no type of the API has such a field.
+    /// Skipped: no type of the API has such a field.
     Fixed32,
 }
 
@@ -27,16 +26,17 @@ impl Payload<'_> {
     }
 }
 
-/// The refusal of a payload that does not fit the field of that JSON name.
-pub(super) fn misfit(payload: Payload<'_>, name: &str) -> String {
-    let wire_type = payload.wire_type();
+/// `name` is the field's name in JSON.
+pub(super) fn wrong_wire_type(payload: Payload<'_>, name: &str) -> ProtobufError {
     let mut letters = name.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    let go_name: String = first.into_iter().chain(letters).collect();
-    format!("proto: wrong wireType = {wire_type} for field {go_name}")
+    ProtobufError::WrongWireType {
+        wire_type: payload.wire_type(),
+        field: first.into_iter().chain(letters).collect(),
+    }
 }
 
-/// The fields of one message, in the order in which they were written.
+/// The fields of one message, in the order of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -47,8 +47,7 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
-    /// The next field and its number, or none at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, String> {
+    pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, WireError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -57,10 +56,8 @@ impl<'a> Fields<'a> {
         let number = match u32::try_from(tag >> 3) {
             Ok(number) if (1..1 << 29).contains(&number) => number,
             _ => {
-                return Err(format!(
-                    "proto: illegal tag {} (wire type {wire_type})",
-                    tag >> 3
-                ));
+                let number = tag >> 3;
+                return Err(WireError::IllegalTag { number, wire_type });
             }
         };
         let payload = match wire_type {
@@ -71,44 +68,40 @@ impl<'a> Fields<'a> {
                 Payload::Bytes(self.take(length)?)
             }
             5 => self.take(4).map(|_| Payload::Fixed32)?,
-            // Groups are a thing of the past that no type of the API has.
-            other => return Err(format!("proto: illegal wireType {other}")),
+            // Groups (3 and 4) are deprecated, and no type of the API has one.
+            other => return Err(WireError::IllegalWireType(other)),
         };
         Ok(Some((number, payload)))
     }
 
     /// The numbers of a packed list.
-    pub(super) fn next_packed(&mut self) -> Result<Option<u64>, String> {
+    pub(super) fn next_packed(&mut self) -> Result<Option<u64>, WireError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         self.varint().map(Some)
     }
 
-    fn take(&mut self, length: u64) -> Result<&'a [u8], String> {
+    fn take(&mut self, length: u64) -> Result<&'a [u8], WireError> {
         let length = usize::try_from(length).ok();
         let split = length.and_then(|length| self.rest.split_at_checked(length));
-        let (taken, rest) = split.ok_or_else(unexpected_end)?;
+        let (taken, rest) = split.ok_or(WireError::UnexpectedEnd)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    fn varint(&mut self) -> Result<u64, String> {
+    fn varint(&mut self) -> Result<u64, WireError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.rest.split_first().ok_or_else(unexpected_end)?;
+            let (byte, rest) = self.rest.split_first().ok_or(WireError::UnexpectedEnd)?;
             self.rest = rest;
             number |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return Ok(number);
             }
         }
-        Err("proto: integer overflow".to_owned())
+        Err(WireError::IntegerOverflow)
     }
-}
-
-fn unexpected_end() -> String {
-    "unexpected EOF".to_owned()
 }
 
 #[cfg(test)]
@@ -123,7 +116,7 @@ mod tests {
             match fields.next() {
                 Ok(Some(field)) => found.push(field),
                 Ok(None) => break Ok(found.as_slice()),
-                Err(why) => break Err(why),
+                Err(error) => break Err(error.to_string()),
             }
         };
         assert_eq!(outcome, expected.map_err(str::to_owned));
@@ -152,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn malformed_messages_are_refused() {
         let ends = Err("unexpected EOF");
         check(b"\x08", ends);
         check(b"\x08\x80", ends);

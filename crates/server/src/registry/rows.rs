@@ -63,7 +63,7 @@ const DEFAULTS: Resource = Resource {
     delete_returns_object: false,
     raw_field: None,
     conversion: None,
-    strategy: &kinds::Plain,
+    strategy: &kinds::NoRules,
     admission: &admit::NoAdmission,
     node_restriction: &node_restriction::Unrestricted,
     printer: &printers::ROLE,

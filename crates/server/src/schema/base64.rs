@@ -1,4 +1,4 @@
-//! Base64 as Go's standard decoder takes it: padded, line breaks ignored, and the place of the
+//! Base64 as Go's `base64.StdEncoding` decodes it: padded, line breaks ignored, and the offset of the
 //! first mistake in the error.
 
 use base64::Engine as _;
@@ -10,20 +10,25 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The canonical spelling if it differs from the given one.
-pub(super) fn canonical(text: &str) -> Result<Option<String>, String> {
+#[derive(Debug, thiserror::Error)]
+pub enum Base64Error {
+    #[error("illegal base64 data at input byte {0}")]
+    Corrupt(usize),
+    #[error(transparent)]
+    Decode(#[from] base64::DecodeError),
+}
+
+/// The canonical form if it differs from the given one.
+pub(super) fn canonical(text: &str) -> Result<Option<String>, Base64Error> {
     check(text.as_bytes())?;
     let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    let bytes = LENIENT
-        .decode(&compact)
-        .map_err(|error| error.to_string())?;
-    let canonical = LENIENT.encode(bytes);
+    let canonical = LENIENT.encode(LENIENT.decode(&compact)?);
     Ok((canonical != text).then_some(canonical))
 }
 
-/// Where Go's decoder would stop.
-fn check(text: &[u8]) -> Result<(), String> {
-    let corrupt = |at: usize| Err(format!("illegal base64 data at input byte {at}"));
+/// Fails where Go's decoder would.
+fn check(text: &[u8]) -> Result<(), Base64Error> {
+    let corrupt = |at: usize| Err(Base64Error::Corrupt(at));
     let skip_breaks = |mut at: usize| {
         while matches!(text.get(at), Some(b'\r' | b'\n')) {
             at += 1;
@@ -96,7 +101,11 @@ mod tests {
             ("aGVsé", 4),
         ] {
             let expected = format!("illegal base64 data at input byte {at}");
-            assert_eq!(canonical(text).unwrap_err(), expected, "{text:?}");
+            assert_eq!(
+                canonical(text).unwrap_err().to_string(),
+                expected,
+                "{text:?}"
+            );
         }
     }
 }

@@ -1,35 +1,37 @@
-//! Makes a tree fit its type: unknown members go, nulls go, scalars get their canonical spelling,
-//! and what has the wrong JSON type is refused in the words of Go's decoder.
+//! Prunes a tree to its type: removes unknown members and nulls, writes scalars in their canonical
+//! form, and refuses values of the wrong JSON type with the errors of Go's decoder.
 //!
-//! What a value *means* is no concern of this room; that is validation.
+//! Whether a value is valid is decided by validation, in `kinds`.
 
 use std::cmp::Ordering;
 use std::slice;
 
 use serde_json::{Map, Value};
 
-use super::decode::MOST_FINDINGS;
+use super::decode::FINDINGS_MAX;
+use super::error::DecodeError;
 use super::go;
 use super::scalar::{Place, go_name, go_type, scalar, strings};
 use super::trail::{Step, Trail};
 use super::types::{Field, Kind, Shape, Type};
 
-/// Makes `value` fit `ty`. Members that the type does not have are removed and reported in
-/// `unknown` (`unknown field "spec.x"`), at most a hundred of them; null members are removed, and
-/// so are empty ones that Go would not write. Fails if something has the wrong type.
+/// Prunes `value` to `ty`. Removes members that the type does not have and reports them in
+/// `unknown` (`unknown field "spec.x"`), at most a hundred; also removes null members and the empty
+/// ones that Go would omit.
 pub fn conform(
     ty: &'static Type,
     value: &mut Value,
     unknown: &mut Vec<String>,
-) -> Result<(), String> {
+) -> Result<(), DecodeError> {
     if value.is_null() {
         *value = Value::Object(Map::new());
     }
     let Value::Object(members) = value else {
-        let (json, go) = (go::json_type(value), go_name(ty));
-        return Err(format!(
-            "json: cannot unmarshal {json} into Go value of type {go}"
-        ));
+        return Err(DecodeError::Mismatch {
+            json: go::json_type(value).to_owned(),
+            place: "value".to_owned(),
+            go_type: go_name(ty),
+        });
     };
     Walk { unknown }.object(ty, members, &Trail::default())
 }
@@ -44,14 +46,14 @@ impl Walk<'_> {
         ty: &'static Type,
         members: &mut Map<String, Value>,
         trail: &Trail<'_>,
-    ) -> Result<(), String> {
-        // Both are sorted by name, so one walk along the fields finds all members.
+    ) -> Result<(), DecodeError> {
+        // Both are sorted by name: one pass over the fields finds all members.
         let mut fields = ty.fields.iter();
-        let mut all_stay = true;
+        let mut keeps_all = true;
         for (name, value) in members.iter_mut() {
             let Some(field) = next_named(&mut fields, name) else {
                 self.report_unknown(trail, name);
-                all_stay = false;
+                keeps_all = false;
                 continue;
             };
             if !value.is_null() {
@@ -62,17 +64,18 @@ impl Walk<'_> {
                 };
                 self.field(place, value)?;
             }
-            all_stay &= stays(field, value);
+            keeps_all &= is_written(field, value);
         }
-        // Nearly always; and taking members out of a map costs, even where none goes.
-        if !all_stay {
-            members.retain(|name, value| ty.field(name).is_some_and(|field| stays(field, value)));
+        // `retain` costs even if it removes nothing, which is the common case.
+        if !keeps_all {
+            members
+                .retain(|name, value| ty.field(name).is_some_and(|field| is_written(field, value)));
         }
         Ok(())
     }
 
     fn report_unknown(&mut self, trail: &Trail<'_>, name: &str) {
-        if self.unknown.len() >= MOST_FINDINGS {
+        if self.unknown.len() >= FINDINGS_MAX {
             return;
         }
         let path = trail.then(Step::Key(name)).to_string();
@@ -82,7 +85,7 @@ impl Walk<'_> {
         }
     }
 
-    fn field(&mut self, place: Place<'_>, value: &mut Value) -> Result<(), String> {
+    fn field(&mut self, place: Place<'_>, value: &mut Value) -> Result<(), DecodeError> {
         match (place.field.shape, &mut *value) {
             (Shape::One, _) => self.value(place, value),
             (Shape::List, Value::Array(items)) => {
@@ -103,8 +106,8 @@ impl Walk<'_> {
         }
     }
 
-    /// One item of a list or a map. There, null is not absence but the zero value.
-    fn item(&mut self, place: Place<'_>, value: &mut Value) -> Result<(), String> {
+    /// One item of a list or a map, where null means the zero value and not absence.
+    fn item(&mut self, place: Place<'_>, value: &mut Value) -> Result<(), DecodeError> {
         if value.is_null() {
             *value = zero(place.field.kind);
             return Ok(());
@@ -116,7 +119,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn value(&mut self, place: Place<'_>, value: &mut Value) -> Result<(), String> {
+    fn value(&mut self, place: Place<'_>, value: &mut Value) -> Result<(), DecodeError> {
         match place.field.kind {
             Kind::Object(ty) => match value {
                 Value::Object(members) => self.object(ty, members, place.trail),
@@ -129,11 +132,11 @@ impl Walk<'_> {
     }
 }
 
-/// The field of that name, which is not before the last one asked for.
+/// The field of that name. Names must be asked for in ascending order: it skips smaller fields.
 fn next_named(fields: &mut slice::Iter<'static, Field>, name: &str) -> Option<&'static Field> {
     let rest = fields.as_slice();
     let first = |name: &str| name.as_bytes().first().copied();
-    // One byte tells most names apart, and costs no call.
+    // The first byte decides nearly always, without a call to compare.
     let is_not_before = |field: &Field| match first(field.name).cmp(&first(name)) {
         Ordering::Equal => field.name >= name,
         order => order == Ordering::Greater,
@@ -143,12 +146,12 @@ fn next_named(fields: &mut slice::Iter<'static, Field>, name: &str) -> Option<&'
     fields.as_slice().first().filter(|field| field.name == name)
 }
 
-fn stays(field: &Field, value: &Value) -> bool {
-    !value.is_null() && !is_left_out(field, value)
+fn is_written(field: &Field, value: &Value) -> bool {
+    !value.is_null() && !is_omitted(field, value)
 }
 
-/// Whether Go leaves the member out when it writes the object.
-fn is_left_out(field: &Field, value: &Value) -> bool {
+/// Whether Go omits the member when it writes the object.
+fn is_omitted(field: &Field, value: &Value) -> bool {
     if field.is_required || field.keeps_empty {
         return false;
     }

@@ -1,7 +1,7 @@
-//! Bytes into a JSON tree, remembering members that were given twice.
+//! Decodes bytes to a JSON tree and reports duplicate members.
 //!
-//! This room knows JSON, not the API: types are checked by [`super::conform`]. It must not panic
-//! on any input, and the depth of a tree it returns is bounded, so that walks may recurse.
+//! It does not know the API's types: [`super::conform`] checks those. It does not panic on any
+//! input, and it bounds the depth of the tree, so that the callers may recurse.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,28 +11,25 @@ use serde_json::map::Entry;
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
+use super::error::DecodeError;
 use super::go;
 use super::syntax;
 use super::trail::{Step, Trail};
 
-/// How many findings are reported at most. More would only bury the first.
-pub(super) const MOST_FINDINGS: usize = 100;
+/// The maximum number of findings in an answer.
+pub(super) const FINDINGS_MAX: usize = 100;
 
-/// A decoded body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// The tree. Of members given twice, it holds the last.
+    /// The last value wins for duplicate members.
     pub value: Value,
-    /// One finding per member given twice: `duplicate field "spec.x"`.
+    /// One finding per duplicate member: `duplicate field "spec.x"`.
     pub duplicates: Vec<String>,
 }
 
-/// Decodes a body. Fails with what is wrong with the JSON.
-pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
-    // Checked once for the whole, and not for each string in it.
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return Err("invalid UTF-8 in JSON".to_owned());
-    };
+pub fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
+    // Checks the whole body once instead of each string in it.
+    let text = std::str::from_utf8(bytes).map_err(|_| DecodeError::InvalidUtf8)?;
     let duplicates = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let tree = Tree {
@@ -42,24 +39,26 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     let value = tree
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| explain(bytes, &error))?;
+        .map_err(|error| explain(bytes, error))?;
     Ok(Parsed {
         value,
         duplicates: duplicates.into_inner(),
     })
 }
 
-fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    if message.starts_with("recursion limit exceeded") {
-        return "exceeded max depth".to_owned();
+fn explain(bytes: &[u8], error: serde_json::Error) -> DecodeError {
+    if error.to_string().starts_with("recursion limit exceeded") {
+        return DecodeError::TooDeep;
     }
-    syntax::explain(bytes).unwrap_or(message)
+    match syntax::first_error(bytes) {
+        Some(syntax) => syntax.into(),
+        None => error.into(),
+    }
 }
 
-/// The text of one member of the object in `bytes`, exactly as it was written. For members whose
-/// bytes must survive (`ControllerRevision.data`), which a tree cannot promise. Of members given
-/// twice it is the last, as in [`parse`].
+/// The bytes of one member of the object in `bytes`, unchanged: `ControllerRevision.data` must be
+/// stored as it was sent, which a tree does not guarantee. The last of duplicate members wins, as
+/// in [`parse`].
 pub fn raw_member<'a>(bytes: &'a [u8], name: &str) -> Option<&'a str> {
     struct Member<'n>(&'n str);
 
@@ -87,7 +86,6 @@ pub fn raw_member<'a>(bytes: &'a [u8], name: &str) -> Option<&'a str> {
     found.map(RawValue::get)
 }
 
-/// Builds one value of the tree.
 #[derive(Clone, Copy)]
 struct Tree<'a> {
     trail: &'a Trail<'a>,
@@ -95,17 +93,17 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Reports a member before what was found within it.
+    /// Inserts the finding before those inside the member: `found_before` findings precede it.
     fn report_duplicate(&self, key: &str, found_before: usize) {
         let mut findings = self.duplicates.borrow_mut();
-        if found_before >= MOST_FINDINGS {
+        if found_before >= FINDINGS_MAX {
             return;
         }
         let path = self.trail.then(Step::Key(key)).to_string();
         let finding = format!("duplicate field {}", go::quote(&path));
         if !findings.contains(&finding) {
             findings.insert(found_before, finding);
-            findings.truncate(MOST_FINDINGS);
+            findings.truncate(FINDINGS_MAX);
         }
     }
 }
@@ -178,14 +176,14 @@ impl<'de> Visitor<'de> for Tree<'_> {
             };
             let found_before = self.duplicates.borrow().len();
             let value = members.next_value_seed(tree)?;
-            // One search per member, whether it is new or not.
+            // One lookup per member.
             match map.entry(key) {
-                Entry::Vacant(place) => {
-                    place.insert(value);
+                Entry::Vacant(entry) => {
+                    entry.insert(value);
                 }
-                Entry::Occupied(mut place) => {
-                    self.report_duplicate(place.key(), found_before);
-                    place.insert(value);
+                Entry::Occupied(mut entry) => {
+                    self.report_duplicate(entry.key(), found_before);
+                    entry.insert(value);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! How Go spells values in messages: quoted strings (`%q`), any value (`%v`) and type names.
+//! Go's formatting of values in messages: quoted strings (`%q`), any value (`%v`) and type names.
 
 use std::fmt::Write as _;
 
@@ -41,7 +41,7 @@ fn push_quoted(out: &mut String, c: char, around: char) {
 }
 
 fn push_hex(out: &mut String, prefix: &str, code: u32, width: usize) {
-    write!(out, "{prefix}{code:0width$x}").expect("a String takes every write");
+    write!(out, "{prefix}{code:0width$x}").expect("writing to a String does not fail");
 }
 
 /// A tree as Go's `%v` shows it: `map[image:x ports:[1 2]]`.
@@ -63,7 +63,7 @@ pub(crate) fn show(value: &Value) -> String {
     }
 }
 
-/// The Go type that an untyped tree holds a value in.
+/// The Go type of a value in an `interface{}` tree.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -76,7 +76,7 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// What Go's decoder calls a JSON value that it could not take.
+/// Go's decoder names a JSON value of the wrong type so.
 pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

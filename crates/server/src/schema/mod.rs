@@ -1,12 +1,46 @@
-//! The shape of the API: which fields there are, of which type, and how patches merge them.
+//! The schema of the API: which fields there are, of which type, and how patches merge them.
 //!
-//! Facts live in `fields.json`; `cargo xtask codegen` turns them into [`table`]. Bodies come in
-//! through [`parse`], and [`conform`] makes the tree fit its type. Defaults and validation live in
-//! `kinds`, not here.
+//! [`parse`] decodes a body; [`conform`] prunes the tree to its type and checks the types of its
+//! values. Defaults and validation are in `kinds`.
+//!
+//! # Where the facts come from
+//!
+//! `fields.json` lists, for every type that a served resource uses, the facts of Kubernetes v1.36
+//! that the [`table`] needs. It is the source of the table and is edited by hand; nothing
+//! downloads it. Each fact is stated in one of two files of `k8s.io/api` and `k8s.io/apimachinery`
+//! (the directory is the type's group and version):
+//!
+//! | fact | file | where |
+//! |---|---|---|
+//! | `name`, `number`, `type`, `list`, `map` | `generated.proto` | the message's fields |
+//! | `required` | `types.go` | the JSON tag has no `omitempty` |
+//! | `pointer` | `types.go` | the Go field is a pointer |
+//! | `keep_empty` | `types.go` | written although empty: `omitempty` has no effect on its Go type |
+//! | `go` | `types.go` | the Go field's type is a named one, such as `v1.ConditionStatus` |
+//! | `list_type`, `list_map_keys`, `map_type` | `types.go` | `+listType`, `+listMapKey`, `+mapType`, `+structType` |
+//! | `patch_strategy`, `patch_merge_key` | `types.go` | the tags `patchStrategy`, `patchMergeKey` |
+//! | `default` | `types.go` | `+default` |
+//! | `inlined_in_json` (of a type) | `types.go` | the JSON tag is `,inline`; protobuf nests the message |
+//! | `kind` (of a type) | `types.go` | embeds `TypeMeta`, and has metadata or is a request body |
+//!
+//! # How to move to the next version of Kubernetes
+//!
+//! 1. Compare `generated.proto` and `types.go` of the old and the new version in each group that
+//!    `registry` serves, and add or change the facts in `fields.json`. Released field numbers
+//!    never change. Fields behind a feature gate that is off by default stay out.
+//! 2. Run `cargo xtask codegen`, which writes `table.rs`; a test of `xtask` fails while the two
+//!    differ. `schema/tests/table.rs` checks merge keys, replaced lists and field numbers.
+//! 3. Set the version in `discovery/version.rs` and the feature of `k8s-openapi` (`v1_36`) in the
+//!    workspace's `Cargo.toml`. The controllers and the agent use that crate; the table does not.
+//! 4. Give new fields their defaults and validation in `kinds`, and new resources a row in
+//!    `registry`. `cargo nextest run -p kennel-server` shows what else the new fields touch: the
+//!    OpenAPI documents, the protobuf round trips and the random objects of the patch tests all
+//!    read the table.
 
 mod base64;
 mod conform;
 pub mod decode;
+mod error;
 pub(crate) mod go;
 mod same;
 mod scalar;
@@ -19,6 +53,7 @@ mod types;
 
 pub use conform::conform;
 pub use decode::{Parsed, parse, raw_member};
+pub use error::DecodeError;
 pub use same::semantic_eq;
 pub use types::{Field, Kind, ListType, Shape, Strategy, Type};
 

@@ -1,11 +1,11 @@
-//! Whether two trees mean the same, though they may be spelled differently.
+//! Semantic equality of trees, which ignores the difference between absent and empty.
 
 use serde_json::{Map, Value};
 
 use super::table::MAP_NAMES;
 
-/// Whether two trees are equal if a member that is absent, null, an empty list or an empty map of
-/// free keys (`labels`, `nodeSelector`) are all the same.
+/// Whether two trees are equal when absent and null members, empty lists and empty maps of free
+/// keys (`labels`, `nodeSelector`) count as the same.
 ///
 /// An empty *object* is not the same as none: `emptyDir: {}` is a volume, and `namespaceSelector:
 /// {}` selects every namespace where its absence selects one. Where a name is a map in one type
@@ -25,17 +25,17 @@ pub fn semantic_eq(a: &Value, b: &Value) -> bool {
 fn same_members(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     let one_sided = |this: &Map<String, Value>, that: &Map<String, Value>| {
         this.iter()
-            .all(|(name, value)| that.contains_key(name) || is_nothing(name, value))
+            .all(|(name, value)| that.contains_key(name) || is_absent(name, value))
     };
     let both = a.iter().all(|(name, value)| match b.get(name) {
-        Some(other) if is_nothing(name, value) => is_nothing(name, other),
+        Some(other) if is_absent(name, value) => is_absent(name, other),
         Some(other) => semantic_eq(value, other),
         None => true,
     });
     both && one_sided(a, b) && one_sided(b, a)
 }
 
-fn is_nothing(name: &str, value: &Value) -> bool {
+fn is_absent(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),

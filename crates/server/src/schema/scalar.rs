@@ -1,9 +1,9 @@
-//! Scalars of the API: checked, and spelled canonically. What does not fit is refused in the words
-//! of Go's decoder.
+//! Checks the scalars of the API and writes them in their canonical form.
 
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
+use super::error::DecodeError;
 use super::time::{self, Precision};
 use super::trail::Trail;
 use super::types::{Field, Kind, Shape, Type};
@@ -18,21 +18,21 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    pub(super) fn mismatch(self, value: &Value, go_type: &str) -> String {
-        self.unfit(go::json_type(value), go_type)
+    pub(super) fn mismatch(self, value: &Value, go_type: &str) -> DecodeError {
+        self.mismatched(go::json_type(value).to_owned(), go_type)
     }
 
-    fn unfit(self, json: &str, go_type: &str) -> String {
-        format!(
-            "json: cannot unmarshal {json} into Go struct field {}.{} of type {go_type}",
-            self.owner.go_name(),
-            self.trail.go_spelling(),
-        )
+    fn mismatched(self, json: String, go_type: &str) -> DecodeError {
+        let (owner, field) = (self.owner.go_name(), self.trail.go_path());
+        DecodeError::Mismatch {
+            json,
+            place: format!("struct field {owner}.{field}"),
+            go_type: go_type.to_owned(),
+        }
     }
 }
 
-/// One scalar: checked, and spelled canonically.
-pub(super) fn scalar(place: Place<'_>, value: &mut Value) -> Result<(), String> {
+pub(super) fn scalar(place: Place<'_>, value: &mut Value) -> Result<(), DecodeError> {
     let fits = match place.field.kind {
         Kind::String => value.is_string(),
         Kind::Bool => value.is_boolean(),
@@ -52,11 +52,11 @@ pub(super) fn scalar(place: Place<'_>, value: &mut Value) -> Result<(), String> 
     Err(place.mismatch(value, &go_element(place.field)))
 }
 
-fn integer(place: Place<'_>, value: &Value, least: i64, most: i64) -> Result<(), String> {
+fn integer(place: Place<'_>, value: &Value, least: i64, most: i64) -> Result<(), DecodeError> {
     ranged(place, value, least, most, &go_element(place.field))
 }
 
-fn int_of_int_or_string(place: Place<'_>, value: &Value) -> Result<(), String> {
+fn int_of_int_or_string(place: Place<'_>, value: &Value) -> Result<(), DecodeError> {
     ranged(
         place,
         value,
@@ -72,29 +72,29 @@ fn ranged(
     least: i64,
     most: i64,
     go_type: &str,
-) -> Result<(), String> {
+) -> Result<(), DecodeError> {
     match value {
         Value::Number(number) => match number.as_i64() {
             Some(number) if (least..=most).contains(&number) => Ok(()),
-            _ => Err(place.unfit(&format!("number {number}"), go_type)),
+            _ => Err(place.mismatched(format!("number {number}"), go_type)),
         },
         _ => Err(place.mismatch(value, go_type)),
     }
 }
 
-fn quantity(value: &mut Value) -> Result<(), String> {
+fn quantity(value: &mut Value) -> Result<(), DecodeError> {
     let parsed = match &*value {
         Value::String(text) => Quantity::parse(text.trim()),
         other => Quantity::parse(&other.to_string()),
     };
-    let canonical = parsed.map_err(|error| error.to_string())?.to_string();
+    let canonical = parsed?.to_string();
     if value.as_str() != Some(&canonical) {
         *value = Value::String(canonical);
     }
     Ok(())
 }
 
-fn bytes(place: Place<'_>, value: &mut Value) -> Result<(), String> {
+fn bytes(place: Place<'_>, value: &mut Value) -> Result<(), DecodeError> {
     let Value::String(text) = value else {
         return Err(place.mismatch(value, "[]uint8"));
     };
@@ -104,7 +104,11 @@ fn bytes(place: Place<'_>, value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-fn point_in_time(place: Place<'_>, value: &mut Value, precision: Precision) -> Result<(), String> {
+fn point_in_time(
+    place: Place<'_>,
+    value: &mut Value,
+    precision: Precision,
+) -> Result<(), DecodeError> {
     let Value::String(text) = value else {
         return Err(place.mismatch(value, "string"));
     };
@@ -117,7 +121,7 @@ fn point_in_time(place: Place<'_>, value: &mut Value, precision: Precision) -> R
 }
 
 /// A list of strings that is itself one value.
-pub(super) fn strings(place: Place<'_>, value: &mut Value) -> Result<(), String> {
+pub(super) fn strings(place: Place<'_>, value: &mut Value) -> Result<(), DecodeError> {
     let Value::Array(items) = value else {
         return Err(place.mismatch(value, "v1.ExtraValue"));
     };

@@ -1,36 +1,43 @@
-//! What is wrong with a JSON text, in the words of Go's scanner. Only called once decoding has
-//! failed, so it may take its time.
+//! Syntax errors of JSON in the words of Go's scanner. Called only after decoding has failed, so it
+//! need not be fast.
+
+use std::fmt;
 
 use super::go;
 
 /// The first syntax error. `None` if the text is well-formed and was refused for another reason.
-pub(super) fn explain(bytes: &[u8]) -> Option<String> {
-    let mut scanner = Scanner { bytes, at: 0 };
-    scanner.document().err().map(|wrong| match wrong.byte {
-        None => "unexpected end of JSON input".to_owned(),
-        Some(byte) => {
-            let shown = go::quote_char(char::from(byte));
-            format!("invalid character {shown} {}", wrong.context)
-        }
-    })
+pub(super) fn first_error(bytes: &[u8]) -> Option<SyntaxError> {
+    Scanner { bytes, at: 0 }.document().err()
 }
 
-struct Wrong {
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct SyntaxError {
     /// `None` if the text ends too early.
     byte: Option<u8>,
     context: String,
 }
 
-type Scanned = Result<(), Wrong>;
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.byte {
+            None => f.write_str("unexpected end of JSON input"),
+            Some(byte) => {
+                let shown = go::quote_char(char::from(byte));
+                write!(f, "invalid character {shown} {}", self.context)
+            }
+        }
+    }
+}
+
+type Scanned = Result<(), SyntaxError>;
 
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// What the scanner is inside of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum Container {
     Object,
     Array,
 }
@@ -40,8 +47,8 @@ impl Scanner<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    fn wrong(&self, context: &str) -> Scanned {
-        Err(Wrong {
+    fn error(&self, context: &str) -> Scanned {
+        Err(SyntaxError {
             byte: self.peek(),
             context: context.to_owned(),
         })
@@ -54,7 +61,7 @@ impl Scanner<'_> {
         self.peek()
     }
 
-    /// Keeps its own stack, so that no depth can overflow ours.
+    /// Uses an explicit stack, so that deep nesting cannot overflow the thread's.
     fn document(&mut self) -> Scanned {
         let mut stack = Vec::new();
         loop {
@@ -64,7 +71,7 @@ impl Scanner<'_> {
                     self.at += 1;
                     if self.skip_blanks() != Some(b'}') {
                         self.key()?;
-                        stack.push(Inside::Object);
+                        stack.push(Container::Object);
                         continue;
                     }
                     self.at += 1;
@@ -72,7 +79,7 @@ impl Scanner<'_> {
                 Some(b'[') => {
                     self.at += 1;
                     if self.skip_blanks() != Some(b']') {
-                        stack.push(Inside::Array);
+                        stack.push(Container::Array);
                         continue;
                     }
                     self.at += 1;
@@ -85,38 +92,38 @@ impl Scanner<'_> {
         }
     }
 
-    /// After a value: closes what ends here, and says whether the document is over.
-    fn close(&mut self, stack: &mut Vec<Inside>) -> Result<bool, Wrong> {
+    /// After a value: pops the containers that end here. Returns whether the document ends, too.
+    fn close(&mut self, stack: &mut Vec<Container>) -> Result<bool, SyntaxError> {
         loop {
             let next = self.skip_blanks();
             match (stack.last(), next) {
                 (None, None) => return Ok(true),
-                (None, Some(_)) => self.wrong("after top-level value")?,
-                (Some(Inside::Object), Some(b'}')) | (Some(Inside::Array), Some(b']')) => {
+                (None, Some(_)) => self.error("after top-level value")?,
+                (Some(Container::Object), Some(b'}')) | (Some(Container::Array), Some(b']')) => {
                     self.at += 1;
                     stack.pop();
                 }
-                (Some(inside), Some(b',')) => {
+                (Some(container), Some(b',')) => {
                     self.at += 1;
-                    if *inside == Inside::Object {
+                    if *container == Container::Object {
                         self.skip_blanks();
                         self.key()?;
                     }
                     return Ok(false);
                 }
-                (Some(Inside::Object), _) => self.wrong("after object key:value pair")?,
-                (Some(Inside::Array), _) => self.wrong("after array element")?,
+                (Some(Container::Object), _) => self.error("after object key:value pair")?,
+                (Some(Container::Array), _) => self.error("after array element")?,
             }
         }
     }
 
     fn key(&mut self) -> Scanned {
         if self.peek() != Some(b'"') {
-            return self.wrong("looking for beginning of object key string");
+            return self.error("looking for beginning of object key string");
         }
         self.string()?;
         if self.skip_blanks() != Some(b':') {
-            return self.wrong("after object key");
+            return self.error("after object key");
         }
         self.at += 1;
         Ok(())
@@ -129,7 +136,7 @@ impl Scanner<'_> {
             Some(b't') => self.literal("true"),
             Some(b'f') => self.literal("false"),
             Some(b'n') => self.literal("null"),
-            _ => self.wrong("looking for beginning of value"),
+            _ => self.error("looking for beginning of value"),
         }
     }
 
@@ -137,7 +144,7 @@ impl Scanner<'_> {
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
                 let expected = char::from(expected);
-                return self.wrong(&format!("in literal {word} (expecting '{expected}')"));
+                return self.error(&format!("in literal {word} (expecting '{expected}')"));
             }
             self.at += 1;
         }
@@ -156,7 +163,7 @@ impl Scanner<'_> {
                     self.at += 1;
                     self.escape()?;
                 }
-                None | Some(..0x20) => return self.wrong("in string literal"),
+                None | Some(..0x20) => return self.error("in string literal"),
                 Some(_) => self.at += 1,
             }
         }
@@ -169,12 +176,12 @@ impl Scanner<'_> {
                 self.at += 1;
                 for _ in 0..4 {
                     if !self.peek().is_some_and(|b| b.is_ascii_hexdigit()) {
-                        return self.wrong("in \\u hexadecimal character escape");
+                        return self.error("in \\u hexadecimal character escape");
                     }
                     self.at += 1;
                 }
             }
-            _ => return self.wrong("in string escape code"),
+            _ => return self.error("in string escape code"),
         }
         Ok(())
     }
@@ -203,7 +210,7 @@ impl Scanner<'_> {
 
     fn digits(&mut self, context: &str) -> Scanned {
         if !self.peek().is_some_and(|b| b.is_ascii_digit()) {
-            return self.wrong(context);
+            return self.error(context);
         }
         while self.peek().is_some_and(|b| b.is_ascii_digit()) {
             self.at += 1;
@@ -268,11 +275,8 @@ mod tests {
             ),
             ("01", "invalid character '1' after top-level value"),
         ] {
-            assert_eq!(
-                explain(text.as_bytes()).as_deref(),
-                Some(expected),
-                "{text}"
-            );
+            let error = first_error(text.as_bytes()).map(|error| error.to_string());
+            assert_eq!(error.as_deref(), Some(expected), "{text}");
         }
     }
 
@@ -284,7 +288,7 @@ mod tests {
             "[{\"a\": [1, -0.5e+3, true]}, \"\\u00e9\\n\"]",
             "null",
         ] {
-            assert_eq!(explain(text.as_bytes()), None, "{text}");
+            assert_eq!(first_error(text.as_bytes()), None, "{text}");
         }
     }
 }

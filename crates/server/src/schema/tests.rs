@@ -1,4 +1,4 @@
-//! What decoding and conforming do to bodies.
+//! Tests of decoding and conforming.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn ty(name: &str) -> &'static Type {
     find(name).unwrap_or_else(|| panic!("no type {name}"))
 }
 
-fn conformed(name: &str, mut value: Value) -> Result<(Value, Vec<String>), String> {
+fn conformed(name: &str, mut value: Value) -> Result<(Value, Vec<String>), DecodeError> {
     let mut unknown = Vec::new();
     conform(ty(name), &mut value, &mut unknown)?;
     Ok((value, unknown))
@@ -26,7 +26,7 @@ fn check(name: &str, given: &Value, expected: &Value) {
 
 fn check_error(name: &str, given: &Value, expected: &str) {
     assert_eq!(
-        conformed(name, given.clone()).unwrap_err(),
+        conformed(name, given.clone()).unwrap_err().to_string(),
         expected,
         "{given}"
     );

@@ -1,5 +1,7 @@
 //! Times as the API writes them, read with the rules and the errors of Go's `time.Parse`.
 
+use std::fmt;
+
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, datetime};
 
@@ -23,9 +25,45 @@ impl Precision {
     }
 }
 
-/// The canonical spelling of a time: in UTC, with as many decimals as the type keeps. `None` is
-/// Go's zero time, which is written as no time at all.
-pub(super) fn canonical(text: &str, precision: Precision) -> Result<Option<String>, String> {
+/// Why a text is not a time, in the words of Go's `time.ParseError`.
+#[derive(Debug, thiserror::Error)]
+#[error("parsing time {}{problem}", go::quote(text))]
+pub struct TimeError {
+    text: String,
+    problem: Problem,
+}
+
+#[derive(Debug)]
+enum Problem {
+    CannotParse {
+        layout: &'static str,
+        rest: String,
+        element: &'static str,
+    },
+    OutOfRange(&'static str),
+    ExtraText(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CannotParse {
+                layout,
+                rest,
+                element,
+            } => {
+                let [layout, rest, element] = [*layout, rest.as_str(), *element].map(go::quote);
+                write!(f, " as {layout}: cannot parse {rest} as {element}")
+            }
+            Self::OutOfRange(name) => write!(f, ": {name} out of range"),
+            Self::ExtraText(text) => write!(f, ": extra text: {}", go::quote(text)),
+        }
+    }
+}
+
+/// The canonical form of a time: in UTC, with as many decimals as the type keeps. `None` is
+/// Go's zero time, which is written as null.
+pub(super) fn canonical(text: &str, precision: Precision) -> Result<Option<String>, TimeError> {
     let mut reader = Reader {
         text,
         rest: text,
@@ -50,13 +88,13 @@ struct Reader<'a> {
     precision: Precision,
 }
 
-impl<'a> Reader<'a> {
-    fn read(&mut self) -> Result<DateTime, String> {
+impl Reader<'_> {
+    fn read(&mut self) -> Result<DateTime, TimeError> {
         let year = self.year()?;
         self.literal("-")?;
         let month = self.number("01", true, "month", 1..=12)?;
         self.literal("-")?;
-        // Which days there are depends on the month; that is checked at the end.
+        // The range depends on the month and is checked at the end.
         let day = self.number("02", true, "day", 0..=99)?;
         self.literal("T")?;
         let hour = self.number("15", false, "hour", 0..=23)?;
@@ -70,7 +108,7 @@ impl<'a> Reader<'a> {
         };
         let offset = self.zone()?;
         if !self.rest.is_empty() {
-            return Err(self.failure(&format!(": extra text: {}", go::quote(self.rest))));
+            return Err(self.error(Problem::ExtraText(self.rest.to_owned())));
         }
         let date = Date::new(year, month, day).map_err(|_| self.out_of_range("day"))?;
         let civil = date.at(hour, minute, second, nanos);
@@ -79,7 +117,7 @@ impl<'a> Reader<'a> {
             .map_err(|_| self.out_of_range("year"))
     }
 
-    fn year(&mut self) -> Result<i16, String> {
+    fn year(&mut self) -> Result<i16, TimeError> {
         let digits = self.rest.get(..4).filter(|d| all_digits(d));
         let year = digits.and_then(|digits| digits.parse().ok());
         let year = year.ok_or_else(|| self.cannot_parse(self.rest, "2006"))?;
@@ -87,7 +125,7 @@ impl<'a> Reader<'a> {
         Ok(year)
     }
 
-    fn literal(&mut self, expected: &str) -> Result<(), String> {
+    fn literal(&mut self, expected: &'static str) -> Result<(), TimeError> {
         let rest = self.rest.strip_prefix(expected);
         self.rest = rest.ok_or_else(|| self.cannot_parse(self.rest, expected))?;
         Ok(())
@@ -96,11 +134,11 @@ impl<'a> Reader<'a> {
     /// A number of two digits, or of one where that is allowed.
     fn number(
         &mut self,
-        element: &str,
+        element: &'static str,
         two_digits: bool,
-        name: &str,
+        name: &'static str,
         range: std::ops::RangeInclusive<i8>,
-    ) -> Result<i8, String> {
+    ) -> Result<i8, TimeError> {
         let length = match self
             .rest
             .bytes()
@@ -134,7 +172,7 @@ impl<'a> Reader<'a> {
         nanoseconds(decimals)
     }
 
-    fn six_decimals(&mut self) -> Result<i32, String> {
+    fn six_decimals(&mut self) -> Result<i32, TimeError> {
         let decimals = self.rest.strip_prefix(['.', ',']);
         let decimals = decimals.and_then(|rest| rest.get(..6));
         let decimals = decimals.filter(|decimals| all_digits(decimals));
@@ -144,7 +182,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Seconds east of UTC.
-    fn zone(&mut self) -> Result<i64, String> {
+    fn zone(&mut self) -> Result<i64, TimeError> {
         if let Some(rest) = self.rest.strip_prefix('Z') {
             self.rest = rest;
             return Ok(0);
@@ -170,21 +208,23 @@ impl<'a> Reader<'a> {
         Ok(if *sign == b'-' { -seconds } else { seconds })
     }
 
-    fn cannot_parse(&self, rest: &'a str, element: &str) -> String {
-        self.failure(&format!(
-            " as {}: cannot parse {} as {}",
-            go::quote(self.precision.layout()),
-            go::quote(rest),
-            go::quote(element)
-        ))
+    fn cannot_parse(&self, rest: &str, element: &'static str) -> TimeError {
+        self.error(Problem::CannotParse {
+            layout: self.precision.layout(),
+            rest: rest.to_owned(),
+            element,
+        })
     }
 
-    fn out_of_range(&self, name: &str) -> String {
-        self.failure(&format!(": {name} out of range"))
+    fn out_of_range(&self, name: &'static str) -> TimeError {
+        self.error(Problem::OutOfRange(name))
     }
 
-    fn failure(&self, what: &str) -> String {
-        format!("parsing time {}{what}", go::quote(self.text))
+    fn error(&self, problem: Problem) -> TimeError {
+        TimeError {
+            text: self.text.to_owned(),
+            problem,
+        }
     }
 }
 
@@ -204,7 +244,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, precision: Precision, expected: Result<Option<&str>, &str>) {
-        let actual = canonical(text, precision);
+        let actual = canonical(text, precision).map_err(|error| error.to_string());
         let actual = actual.as_ref().map(Option::as_deref);
         assert_eq!(actual.map_err(String::as_str), expected, "{text}");
     }
@@ -245,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time() {
+    fn texts_that_are_not_times() {
         for (text, expected) in [
             (
                 "",

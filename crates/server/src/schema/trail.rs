@@ -1,20 +1,17 @@
-//! Where a walk through a tree stands, kept on the stack and spelled out only when something is
-//! wrong.
+//! The path from a tree's root to the value being checked. It lives on the stack and becomes text
+//! only for an error.
 
 use std::fmt;
 
-/// One step down a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'a> {
-    /// Into a member that the table knows.
+    /// A member that the schema table has.
     Field(&'a str),
-    /// Into an entry of a map, or into a member that nobody has looked up.
+    /// An entry of a map, or a member that was not looked up.
     Key(&'a str),
-    /// Into an item of a list.
     Index(usize),
 }
 
-/// The steps from the root to where the walk stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail<'a> {
     parent: Option<&'a Self>,
@@ -22,7 +19,6 @@ pub(super) struct Trail<'a> {
 }
 
 impl<'a> Trail<'a> {
-    /// The trail one step further down.
     pub(super) fn then(&'a self, step: Step<'a>) -> Self {
         Self {
             parent: Some(self),
@@ -30,9 +26,9 @@ impl<'a> Trail<'a> {
         }
     }
 
-    /// The trail as Go's decoder spells it in type errors: member names alone.
-    pub(super) fn go_spelling(&self) -> String {
-        let mut out = self.parent.map(Self::go_spelling).unwrap_or_default();
+    /// As Go's decoder writes it in type errors: field names without indices and keys.
+    pub(super) fn go_path(&self) -> String {
+        let mut out = self.parent.map(Self::go_path).unwrap_or_default();
         if let Some(Step::Field(name)) = self.step {
             if !out.is_empty() {
                 out.push('.');
@@ -43,7 +39,7 @@ impl<'a> Trail<'a> {
     }
 }
 
-/// The trail as strict decoding spells it: `spec.containers[0].image`.
+/// As strict decoding writes it: `spec.containers[0].image`.
 impl fmt::Display for Trail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {

@@ -1,6 +1,4 @@
-//! What the schema table is made of: types, their fields, and how a field behaves.
-//!
-//! Only descriptions live here. Whoever walks a tree by them lives elsewhere.
+//! The types that the schema table is made of.
 
 use std::fmt;
 
@@ -8,25 +6,25 @@ use std::fmt;
 pub struct Type {
     /// Its name: group, version and Go name.
     pub name: &'static str,
-    /// Its members in JSON, sorted by name. Members of inlined messages stand among them.
+    /// Its members in JSON, sorted by name, including those of inlined messages.
     pub fields: &'static [Field],
     /// Messages that protobuf nests and JSON inlines.
     pub inlined: &'static [Field],
-    /// Whether it is a kind: an object with `apiVersion` and `kind`.
+    /// Whether it has `apiVersion` and `kind`.
     pub is_kind: bool,
     /// Whether server-side apply treats it as one value.
     pub is_atomic: bool,
 }
 
 impl Type {
-    /// The member of that name. Case matters.
+    /// Case matters.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         let fields = self.fields;
         let found = fields.binary_search_by(|field| field.name.cmp(name));
         found.ok().map(|index| &fields[index])
     }
 
-    /// The member that stands in the type's own message under that number.
+    /// The field of that number in the type's own message, not in an inlined one.
     pub fn numbered(&self, number: u32) -> Option<&'static Field> {
         let fields = self.fields;
         let is_it = |field: &&Field| field.number == number && field.within == 0;
@@ -54,27 +52,22 @@ impl Type {
     }
 }
 
-/// Types refer to each other in circles, so only the name is shown.
+/// Types refer to each other in cycles, so it prints only the name.
 impl fmt::Debug for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Type({})", self.name)
     }
 }
 
-/// What one value of a field is.
+/// The type of one value of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// Any string.
     String,
-    /// True or false.
     Bool,
-    /// A whole number of 32 bits.
     Int32,
-    /// A whole number of 64 bits.
     Int64,
     /// Bytes, in JSON as base64.
     Bytes,
-    /// A resource quantity.
     Quantity,
     /// A number or a string.
     IntOrString,
@@ -82,7 +75,7 @@ pub enum Kind {
     Time,
     /// A point in time in microseconds.
     MicroTime,
-    /// Any JSON, kept as it is.
+    /// Any JSON, stored unchanged.
     Raw,
     /// A list of strings (the values of `extra` maps).
     Strings,
@@ -93,11 +86,9 @@ pub enum Kind {
 /// How many values a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value.
     One,
-    /// A list of values.
     List,
-    /// Values by free keys.
+    /// Keys are free.
     Map,
 }
 
@@ -126,21 +117,19 @@ pub enum Strategy {
 /// A member of a type.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name in JSON.
+    /// In JSON.
     pub name: &'static str,
-    /// Its number in protobuf; 0 if it is known to JSON alone.
+    /// In protobuf; 0 if only JSON has it.
     pub number: u32,
-    /// The number of the inlined message that holds it in protobuf; 0 if it stands in the type itself.
+    /// The number of the inlined message that holds it in protobuf; 0 if the type's own message holds it.
     pub within: u32,
-    /// What one value is.
     pub kind: Kind,
-    /// How many values there are.
     pub shape: Shape,
-    /// Whether it is always written, even when it is zero.
+    /// Always written, even when zero.
     pub is_required: bool,
-    /// Whether zero differs from absent.
+    /// Zero differs from absent.
     pub is_pointer: bool,
-    /// Whether an empty value is written though the field may be absent.
+    /// An empty value is written though the field may be absent.
     pub keeps_empty: bool,
     /// Whether server-side apply treats its object as one value.
     pub is_atomic: bool,
@@ -156,11 +145,10 @@ pub struct Field {
     pub retains_keys: bool,
     /// The default that the API documents.
     pub default: Option<&'static str>,
-    /// Go's name of its type, where that is not the plain one.
+    /// Go's name of its type, where it is a named one.
     pub go_type: Option<&'static str>,
 }
 
-/// A type with those members.
 pub(super) const fn ty(name: &'static str, fields: &'static [Field]) -> Type {
     Type {
         name,
@@ -171,7 +159,7 @@ pub(super) const fn ty(name: &'static str, fields: &'static [Field]) -> Type {
     }
 }
 
-/// A plain field; the methods below add what is special about it.
+/// An optional field with one value; the methods below set the rest.
 pub(super) const fn f(name: &'static str, number: u32, kind: Kind) -> Field {
     Field {
         name,

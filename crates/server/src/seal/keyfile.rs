@@ -1,5 +1,5 @@
-//! The key file: a key per line, in base64, with a name behind it if somebody likes. The first line says
-//! how things are written, all of them how they may be read.
+//! The key file: one key per line, in base64, with an optional name after it. The first line encrypts;
+//! all of them decrypt.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,54 +8,46 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// What AES-256 wants.
 pub(super) const KEY_BYTES: usize = 32;
-/// The word that stands for no encryption, as upstream calls it.
+/// Upstream's name of the provider that does not encrypt.
 const IDENTITY: &str = "identity";
 
-/// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It cannot be read.
     #[error("cannot read the encryption keys in {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Others can read it.
+    File { path: PathBuf, source: io::Error },
     #[error(
         "the encryption keys in {} can be read by others than their owner (mode {mode:03o}); \
-         say chmod 600",
+         run chmod 600",
         path.display()
     )]
-    Public {
-        /// The file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
-    /// It does not hold what it should.
+    Public { path: PathBuf, mode: u32 },
     #[error("{}: {reason}", path.display())]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Unusable { path: PathBuf, reason: Problem },
 }
 
-/// What a key file says.
+/// What is wrong with the text of a key file. Names lines, and never their content.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("line {0}: only the first line can be {IDENTITY:?}")]
+    LateIdentity(usize),
+    #[error("line {0}: a key is {KEY_BYTES} random bytes in base64, 44 characters")]
+    NotAKey(usize),
+    #[error("line {0}: duplicate key")]
+    Duplicate(usize),
+    #[error("the file has no key")]
+    NoKey,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Contents {
-    /// Whether values are to be written as they are.
-    pub(super) is_plain: bool,
+    /// Whether new values are stored unencrypted.
+    pub(super) is_identity: bool,
     /// The keys and their names.
     pub(super) keys: Vec<([u8; KEY_BYTES], String)>,
 }
 
-/// Reads a key file that nobody else can read.
+/// Refuses a file that others can read.
 pub(super) fn read(path: &Path) -> Result<Contents, KeyFileError> {
     let failed = |source| KeyFileError::File {
         path: path.to_owned(),
@@ -74,10 +66,9 @@ pub(super) fn read(path: &Path) -> Result<Contents, KeyFileError> {
     })
 }
 
-/// Understands the text of a key file. Errors name lines and never what stands on them.
-fn parse(text: &str) -> Result<Contents, String> {
+fn parse(text: &str) -> Result<Contents, Problem> {
     let mut contents = Contents {
-        is_plain: false,
+        is_identity: false,
         keys: Vec::new(),
     };
     let lines = text.lines().enumerate();
@@ -86,27 +77,23 @@ fn parse(text: &str) -> Result<Contents, String> {
             continue;
         }
         if line == IDENTITY {
-            if contents.is_plain || !contents.keys.is_empty() {
-                return Err(format!(
-                    "line {number}: only the first line can be {IDENTITY:?}"
-                ));
+            if contents.is_identity || !contents.keys.is_empty() {
+                return Err(Problem::LateIdentity(number));
             }
-            contents.is_plain = true;
+            contents.is_identity = true;
             continue;
         }
         let (key, name) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let decoded = STANDARD.decode(key).ok();
         let key: Option<[u8; KEY_BYTES]> = decoded.and_then(|bytes| bytes.try_into().ok());
-        let key = key.ok_or_else(|| {
-            format!("line {number}: a key is {KEY_BYTES} random bytes in base64, 44 characters")
-        })?;
+        let key = key.ok_or(Problem::NotAKey(number))?;
         if contents.keys.iter().any(|(known, _)| *known == key) {
-            return Err(format!("line {number}: this key is there twice"));
+            return Err(Problem::Duplicate(number));
         }
         contents.keys.push((key, name.trim().to_owned()));
     }
     if contents.keys.is_empty() {
-        return Err("there is no key in it".to_owned());
+        return Err(Problem::NoKey);
     }
     Ok(contents)
 }
@@ -124,7 +111,7 @@ mod tests {
     #[test]
     fn a_key_per_line_with_a_name_or_without() {
         let text = format!(
-            "# keys of the cluster in the cellar\n\n  {}\tsummer 2026 \n{}\n",
+            "# keys of the production cluster\n\n  {}\tsummer 2026 \n{}\n",
             key(1),
             key(2)
         );
@@ -132,31 +119,30 @@ mod tests {
             ([1; 32], "summer 2026".to_owned()),
             ([2; 32], String::new()),
         ];
-        let is_plain = false;
-        assert_eq!(parse(&text), Ok(Contents { is_plain, keys }));
-        let plain = parse(&format!("identity\n{}", key(1))).unwrap();
-        assert!(plain.is_plain && plain.keys.len() == 1);
+        let is_identity = false;
+        assert_eq!(parse(&text), Ok(Contents { is_identity, keys }));
+        let identity = parse(&format!("identity\n{}", key(1))).unwrap();
+        assert!(identity.is_identity && identity.keys.len() == 1);
     }
 
     #[test]
-    fn mistakes_are_named_by_their_line() {
-        let check = |text: &str, expected: &str| assert_eq!(parse(text).unwrap_err(), expected);
+    fn mistakes_name_their_line() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(parse(text).unwrap_err().to_string(), expected);
+        };
         let wrong = "line 2: a key is 32 random bytes in base64, 44 characters";
-        check("", "there is no key in it");
-        check("# only words\n", "there is no key in it");
-        check("identity", "there is no key in it");
+        check("", "the file has no key");
+        check("# only words\n", "the file has no key");
+        check("identity", "the file has no key");
         check("\nhunter2", wrong);
         check(&format!("{}\n{}", key(1), STANDARD.encode([1; 31])), wrong);
-        check(
-            &format!("{}\n{}", key(1), key(1)),
-            "line 2: this key is there twice",
-        );
+        check(&format!("{}\n{}", key(1), key(1)), "line 2: duplicate key");
         let late = format!("{}\nidentity", key(1));
         check(&late, "line 2: only the first line can be \"identity\"");
     }
 
     #[test]
-    fn a_file_for_everybody_is_refused() {
+    fn a_file_that_others_can_read_is_refused() {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("keys");
         std::fs::write(&path, key(1)).unwrap();
@@ -169,7 +155,7 @@ mod tests {
             assert_eq!(refused, expected);
         };
         let words =
-            |mode| format!("can be read by others than their owner (mode {mode}); say chmod 600");
+            |mode| format!("can be read by others than their owner (mode {mode}); run chmod 600");
         check(0o644, Some(&words("644")));
         check(0o640, Some(&words("640")));
         check(0o600, None);

@@ -1,8 +1,7 @@
-//! Column definitions and short ways to write them.
+//! Column definitions.
 
 use serde::Serialize;
 
-/// One column of a Table.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
 pub struct Column {
     /// The header, before kubectl turns it to upper case.
@@ -12,7 +11,6 @@ pub struct Column {
     pub kind: &'static str,
     /// The OpenAPI format; `name` marks the column kubectl puts the kind before.
     pub format: &'static str,
-    /// What it shows.
     pub description: &'static str,
     /// 0 is always shown, 1 only with `-o wide`.
     pub priority: i32,
@@ -28,29 +26,24 @@ const fn new(name: &'static str, kind: &'static str, description: &'static str) 
     }
 }
 
-/// The name of the object.
 pub(super) const NAME: Column = Column {
     format: "name",
     ..new("Name", "string", "The name of the object.")
 };
 
-/// How long ago the object was made.
 pub(super) const AGE: Column = text("Age", "How long ago the object was created.");
 
-/// When the object was made, for kinds without columns of their own.
+/// For kinds without columns of their own.
 pub(super) const CREATED_AT: Column = new("Created At", "date", "When the object was created.");
 
-/// A column of strings.
 pub(super) const fn text(name: &'static str, description: &'static str) -> Column {
     new(name, "string", description)
 }
 
-/// A column of integers.
 pub(super) const fn integer(name: &'static str, description: &'static str) -> Column {
     new(name, "integer", description)
 }
 
-/// A column of booleans.
 pub(super) const fn boolean(name: &'static str, description: &'static str) -> Column {
     new(name, "boolean", description)
 }
@@ -63,7 +56,7 @@ pub(super) const fn wide(name: &'static str, description: &'static str) -> Colum
     }
 }
 
-/// A column shown only with `-o wide`.
+/// Shown only with `-o wide`.
 pub(super) const fn widened(column: Column) -> Column {
     Column {
         priority: 1,

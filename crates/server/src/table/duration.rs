@@ -1,8 +1,7 @@
-//! How long ago something was, in the few characters kubectl's users know.
+//! Formats durations as kubectl does: `5d3h`.
 
 use jiff::Timestamp;
 
-/// What stands where a time is not known.
 pub(super) const UNKNOWN: &str = "<unknown>";
 
 const MINUTE: i64 = 60;
@@ -10,10 +9,10 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// A duration in whole seconds as at most two units: the older, the coarser.
+/// Formats seconds with at most two units; longer durations are coarser.
 pub fn human_duration(seconds: i64) -> String {
     match seconds {
-        // Clocks of two machines may differ by a second; more is a lie.
+        // Allows for one second of clock skew.
         ..=-2 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         0..120 => format!("{seconds}s"),

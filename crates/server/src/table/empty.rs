@@ -1,5 +1,4 @@
-//! The columns of the collections that are always empty: a client that asks for a table of nothing
-//! still learns what it would have held.
+//! The columns of collections that are always empty, for clients that ask for them as a table.
 
 use super::column::{AGE, CREATED_AT, Column, NAME, boolean, integer, text as column, wide};
 use super::workload::{CONTAINERS, IMAGES, SELECTOR};
@@ -45,14 +44,14 @@ const DISRUPTION_BUDGET: &[Column] = &[
     NAME,
     column("Min Available", "How many pods must stay."),
     column("Max Unavailable", "How many pods may be missing."),
-    integer("Allowed Disruptions", "How many pods may go now."),
+    integer("Allowed Disruptions", "How many pods may be evicted now."),
     AGE,
 ];
 
 const STORAGE_CLASS: &[Column] = &[
     NAME,
-    column("Provisioner", "Who makes its volumes."),
-    column("ReclaimPolicy", "What becomes of a released volume."),
+    column("Provisioner", "The provisioner of its volumes."),
+    column("ReclaimPolicy", "What happens to a released volume."),
     column("VolumeBindingMode", "When a volume is made and bound."),
     boolean("AllowVolumeExpansion", "Whether its volumes may grow."),
     AGE,
@@ -69,8 +68,8 @@ const VOLUME_ATTACHMENT: &[Column] = &[
 
 const STORAGE_CAPACITY: &[Column] = &[
     NAME,
-    wide("StorageClassName", "The class it is about."),
-    wide("Capacity", "How much there is."),
+    wide("StorageClassName", "The storage class."),
+    wide("Capacity", "The available capacity."),
 ];
 
 const RESOURCE_SLICE: &[Column] = &[
@@ -81,7 +80,7 @@ const RESOURCE_SLICE: &[Column] = &[
     AGE,
 ];
 
-const RESOURCE_CLAIM: &[Column] = &[NAME, column("State", "What became of the claim."), AGE];
+const RESOURCE_CLAIM: &[Column] = &[NAME, column("State", "The state of the claim."), AGE];
 
 /// The columns of a kind that is never stored, by the kind of its items.
 pub(super) fn columns(kind: &str) -> &'static [Column] {

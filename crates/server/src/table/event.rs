@@ -1,11 +1,11 @@
-//! How events print. Both groups show the same table; only the names of their fields differ.
+//! The printers of events. Both API groups have the same columns; the names of their fields differ.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, integer, text as column, wide, widened};
 use super::duration::since;
-use super::read::{int, text, text_or, time};
+use crate::tree::{at, number, text, text_or, time};
 
 pub(super) const COLUMNS: &[Column] = &[
     Column {
@@ -14,17 +14,20 @@ pub(super) const COLUMNS: &[Column] = &[
         ..AGE
     },
     column("Type", "Normal or Warning."),
-    column("Reason", "Why it was reported, in one word."),
-    column("Object", "What it is about."),
-    wide("Subobject", "The part it is about."),
-    wide("Source", "Who reported it."),
+    column("Reason", "The reason, in one word."),
+    column("Object", "The object that the event is about."),
+    wide(
+        "Subobject",
+        "The part of the object that the event is about.",
+    ),
+    wide("Source", "The component that reported the event."),
     column("Message", "What happened."),
     wide("First Seen", "How long ago it happened first."),
     widened(integer("Count", "How often it happened.")),
     widened(NAME),
 ];
 
-/// Where one group keeps what the other calls differently.
+/// The paths that differ between the two groups.
 struct Fields {
     object: &'static str,
     message: &'static str,
@@ -37,25 +40,25 @@ struct Fields {
 }
 
 const CORE: Fields = Fields {
-    object: "/involvedObject",
-    message: "/message",
-    component: "/source/component",
-    host: "/source/host",
-    reporter: "/reportingComponent",
-    first: "/firstTimestamp",
-    last: "/lastTimestamp",
-    count: "/count",
+    object: "involvedObject",
+    message: "message",
+    component: "source.component",
+    host: "source.host",
+    reporter: "reportingComponent",
+    first: "firstTimestamp",
+    last: "lastTimestamp",
+    count: "count",
 };
 
 const EVENTS: Fields = Fields {
-    object: "/regarding",
-    message: "/note",
-    component: "/deprecatedSource/component",
-    host: "/deprecatedSource/host",
-    reporter: "/reportingController",
-    first: "/deprecatedFirstTimestamp",
-    last: "/deprecatedLastTimestamp",
-    count: "/deprecatedCount",
+    object: "regarding",
+    message: "note",
+    component: "deprecatedSource.component",
+    host: "deprecatedSource.host",
+    reporter: "reportingController",
+    first: "deprecatedFirstTimestamp",
+    last: "deprecatedLastTimestamp",
+    count: "deprecatedCount",
 };
 
 pub(super) fn core(event: &Value, now: Timestamp) -> Vec<Value> {
@@ -67,32 +70,32 @@ pub(super) fn events(event: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn cells(event: &Value, fields: &Fields, now: Timestamp) -> Vec<Value> {
-    let object = event.pointer(fields.object).unwrap_or(&Value::Null);
-    let first = time(event, fields.first).or_else(|| time(event, "/eventTime"));
+    let object = at(event, fields.object);
+    let first = time(event, fields.first).or_else(|| time(event, "eventTime"));
     let mut last = time(event, fields.last).or(first);
-    // An event of the newer API that happened once has no count.
-    let mut count = int(event, fields.count).max(1);
+    // A single event of events.k8s.io has no count.
+    let mut count = number(event, fields.count).max(1);
     if let Some(series) = event.get("series").filter(|s| s.is_object()) {
-        last = time(series, "/lastObservedTime");
-        count = int(series, "/count");
+        last = time(series, "lastObservedTime");
+        count = number(series, "count");
     }
     vec![
         json!(since(last, now)),
-        json!(text(event, "/type")),
-        json!(text(event, "/reason")),
+        json!(text(event, "type")),
+        json!(text(event, "reason")),
         json!(target(object)),
-        json!(text(object, "/fieldPath")),
+        json!(text(object, "fieldPath")),
         json!(source(event, fields)),
         json!(text(event, fields.message).trim()),
         json!(since(first, now)),
         json!(count),
-        json!(text(event, "/metadata/name")),
+        json!(text(event, "metadata.name")),
     ]
 }
 
 fn target(object: &Value) -> String {
-    let kind = text(object, "/kind").to_lowercase();
-    match text(object, "/name") {
+    let kind = text(object, "kind").to_lowercase();
+    match text(object, "name") {
         "" => kind,
         name => format!("{kind}/{name}"),
     }
@@ -100,7 +103,7 @@ fn target(object: &Value) -> String {
 
 fn source(event: &Value, fields: &Fields) -> String {
     let component = text_or(event, fields.component, text(event, fields.reporter));
-    let instance = text_or(event, fields.host, text(event, "/reportingInstance"));
+    let instance = text_or(event, fields.host, text(event, "reportingInstance"));
     if instance.is_empty() {
         return component.to_owned();
     }

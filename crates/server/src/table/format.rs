@@ -2,13 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::read::{list, map, text};
+use crate::tree::{at, list, text, text_entries, texts};
 
-/// What stands where there is nothing to show.
 pub(super) const NONE: &str = "<none>";
 
-/// How many entries of a list are shown before the rest is only counted.
-const SHOWN: usize = 3;
+/// The rest of a list is only counted.
+const LISTED_MAX: usize = 3;
 
 /// `found`, or `<none>` if it is empty.
 pub(super) fn or_none(found: String) -> String {
@@ -19,33 +18,25 @@ pub(super) fn or_none(found: String) -> String {
 }
 
 /// A map as `k=v,k=v`, or `<none>`.
-pub(super) fn labels(pairs: Option<&Map<String, Value>>) -> String {
-    let pairs = pairs.into_iter().flatten();
-    let pairs = pairs.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default()));
+pub(super) fn labels(pairs: &Map<String, Value>) -> String {
+    let pairs = pairs
+        .iter()
+        .map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default()));
     or_none(pairs.collect::<Vec<_>>().join(","))
 }
 
 /// A label selector as its requirements, ordered by key, or `<none>`.
-pub(super) fn selector(tree: &Value, pointer: &str) -> String {
-    let Some(selector) = tree.pointer(pointer) else {
-        return NONE.to_owned();
-    };
-    let mut terms: Vec<(&str, String)> = map(selector, "/matchLabels")
-        .into_iter()
-        .flatten()
-        .map(|(k, v)| {
-            (
-                k.as_str(),
-                format!("{k}={}", v.as_str().unwrap_or_default()),
-            )
-        })
+pub(super) fn selector(tree: &Value, path: &str) -> String {
+    let selector = at(tree, path);
+    let mut terms: Vec<(&str, String)> = text_entries(selector, "matchLabels")
+        .map(|(key, value)| (key, format!("{key}={value}")))
         .collect();
-    for expression in list(selector, "/matchExpressions") {
-        let key = text(expression, "/key");
-        let mut values: Vec<&str> = strings(expression, "/values").collect();
+    for expression in list(selector, "matchExpressions") {
+        let key = text(expression, "key");
+        let mut values: Vec<&str> = texts(expression, "values").collect();
         values.sort_unstable();
         let values = values.join(",");
-        let term = match text(expression, "/operator") {
+        let term = match text(expression, "operator") {
             "In" => format!("{key} in ({values})"),
             "NotIn" => format!("{key} notin ({values})"),
             "Exists" => key.to_owned(),
@@ -59,29 +50,24 @@ pub(super) fn selector(tree: &Value, pointer: &str) -> String {
     or_none(terms.join(","))
 }
 
-/// The strings of a list.
-pub(super) fn strings<'a>(tree: &'a Value, pointer: &str) -> impl Iterator<Item = &'a str> {
-    list(tree, pointer).iter().filter_map(Value::as_str)
-}
-
 /// The strings of a list, joined by commas.
-pub(super) fn joined(tree: &Value, pointer: &str) -> String {
-    strings(tree, pointer).collect::<Vec<_>>().join(",")
+pub(super) fn joined(tree: &Value, path: &str) -> String {
+    texts(tree, path).collect::<Vec<_>>().join(",")
 }
 
 /// One member of each entry of a list, joined by commas.
-pub(super) fn members(tree: &Value, pointer: &str, member: &str) -> String {
-    let members = list(tree, pointer).iter().map(|entry| text(entry, member));
+pub(super) fn members(tree: &Value, path: &str, member: &str) -> String {
+    let members = list(tree, path).iter().map(|entry| text(entry, member));
     members.collect::<Vec<_>>().join(",")
 }
 
 /// The first entries and how many more there are: `a,b,c + 2 more...`.
 pub(super) fn first_few(entries: &[String]) -> String {
-    if entries.len() <= SHOWN {
+    if entries.len() <= LISTED_MAX {
         return entries.join(",");
     }
-    let rest = entries.len() - SHOWN;
-    format!("{} + {rest} more...", entries[..SHOWN].join(","))
+    let rest = entries.len() - LISTED_MAX;
+    format!("{} + {rest} more...", entries[..LISTED_MAX].join(","))
 }
 
 #[cfg(test)]
@@ -94,7 +80,7 @@ mod tests {
     fn selectors_print_as_requirements_by_key() {
         let check = |selector_tree: Value, printed: &str| {
             let tree = json!({"spec": {"selector": selector_tree}});
-            assert_eq!(selector(&tree, "/spec/selector"), printed);
+            assert_eq!(selector(&tree, "spec.selector"), printed);
         };
         check(json!({}), "<none>");
         check(json!({"matchLabels": {"b": "2", "a": "1"}}), "a=1,b=2");
@@ -111,7 +97,7 @@ mod tests {
             json!({"matchExpressions": [{"key": "a", "operator": "Like"}]}),
             "<error>",
         );
-        assert_eq!(selector(&json!({}), "/spec/selector"), "<none>");
+        assert_eq!(selector(&json!({}), "spec.selector"), "<none>");
     }
 
     #[test]

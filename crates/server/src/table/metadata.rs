@@ -10,7 +10,7 @@ pub const KIND: &str = "PartialObjectMetadata";
 /// The kind of a list of metadata-only objects.
 pub const LIST_KIND: &str = "PartialObjectMetadataList";
 
-/// What a metadata-only object is up to its metadata.
+/// A metadata-only object up to its metadata.
 const PARTIAL: &[u8] =
     b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":";
 
@@ -85,7 +85,7 @@ mod tests {
         let tree = json!({"metadata": metadata, "spec": {"a": "}"}, "status": {}});
         let (value, head) = Document::new(tree).encode(pods).unwrap();
         Arc::new(Record {
-            key: "/registry/pods/n/p".into(),
+            key: "registry.pods.n.p".into(),
             value,
             created: 3,
             modified: 7,

@@ -1,8 +1,7 @@
-//! Tables: what `kubectl get` prints, and the metadata-only forms.
+//! Server-side printing: the `Table` that `kubectl get` shows, and `PartialObjectMetadata`.
 //!
-//! One printer per resource says which columns there are and how an object becomes cells. All
-//! cells are always made, wide ones too; the client leaves out what it was not asked for. This room
-//! reads trees and a given time, nothing else, and never fails on an odd object.
+//! Each resource has a printer with its columns and a function from an object to cells. The cells of wide
+//! columns are always included; the client hides them. Printing never fails, whatever the object contains.
 
 mod column;
 mod duration;
@@ -14,7 +13,6 @@ mod network;
 mod node;
 mod pod;
 pub(crate) mod printers;
-mod read;
 mod render;
 mod security;
 mod small;
@@ -41,12 +39,12 @@ pub fn columns(row: &Resource) -> &'static [Column] {
     row.printer.columns
 }
 
-/// One object as cells, one for each of the resource's [`columns`].
+/// The cells of an object, one for each of the resource's [`columns`].
 pub fn cells(row: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     (row.printer.cells)(object, now)
 }
 
-/// The conditions of an object's row, if it has any: finished pods are `Completed`.
+/// The conditions of an object's row: finished pods are `Completed`.
 pub fn row_conditions(row: &Resource, object: &Value) -> Option<Value> {
     (row.printer.conditions)(object)
 }

@@ -1,4 +1,4 @@
-//! How services and their endpoints print.
+//! The printers of services and endpoints.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, text as column, wide};
 use super::duration::since;
-use super::format::{NONE, first_few, joined, labels, or_none, strings};
-use super::read::{int, list, map, text, text_or, time};
+use super::format::{NONE, first_few, joined, labels, or_none};
+use crate::tree::{list, map, number, text, text_or, texts, time};
 
 pub(super) const SERVICE: &[Column] = &[
     NAME,
@@ -36,64 +36,64 @@ pub(super) const ENDPOINT_SLICE: &[Column] = &[
 
 pub(super) fn service(service: &Value, now: Timestamp) -> Vec<Value> {
     vec![
-        json!(text(service, "/metadata/name")),
-        json!(text(service, "/spec/type")),
+        json!(text(service, "metadata.name")),
+        json!(text(service, "spec.type")),
         json!(cluster_ip(service)),
         json!(external_ip(service)),
         json!(ports(service)),
-        json!(since(time(service, "/metadata/creationTimestamp"), now)),
-        json!(labels(map(service, "/spec/selector"))),
+        json!(since(time(service, "metadata.creationTimestamp"), now)),
+        json!(labels(map(service, "spec.selector"))),
     ]
 }
 
 fn cluster_ip(service: &Value) -> &str {
-    let first = text(service, "/spec/clusterIPs/0");
+    let first = texts(service, "spec.clusterIPs").next().unwrap_or_default();
     if first.is_empty() {
-        return text_or(service, "/spec/clusterIP", NONE);
+        return text_or(service, "spec.clusterIP", NONE);
     }
     first
 }
 
 fn external_ip(service: &Value) -> String {
-    let given = joined(service, "/spec/externalIPs");
-    match text(service, "/spec/type") {
+    let given = joined(service, "spec.externalIPs");
+    match text(service, "spec.type") {
         "ClusterIP" | "NodePort" => or_none(given),
         "LoadBalancer" => {
             let mut addresses = balancer_addresses(service);
-            addresses.extend(strings(service, "/spec/externalIPs"));
+            addresses.extend(texts(service, "spec.externalIPs"));
             if addresses.is_empty() {
                 return "<pending>".to_owned();
             }
             addresses.join(",")
         }
-        "ExternalName" => text(service, "/spec/externalName").to_owned(),
+        "ExternalName" => text(service, "spec.externalName").to_owned(),
         _ => "<unknown>".to_owned(),
     }
 }
 
 /// The addresses a load balancer reports, each once, sorted; names where there is no address.
 fn balancer_addresses(service: &Value) -> Vec<&str> {
-    let ingress = list(service, "/status/loadBalancer/ingress").iter();
+    let ingress = list(service, "status.loadBalancer.ingress").iter();
     let addresses: BTreeSet<&str> = ingress
-        .map(|i| text_or(i, "/ip", text(i, "/hostname")))
+        .map(|i| text_or(i, "ip", text(i, "hostname")))
         .filter(|address| !address.is_empty())
         .collect();
     addresses.into_iter().collect()
 }
 
 fn ports(service: &Value) -> String {
-    let ports = list(service, "/spec/ports").iter().map(|port| {
-        let (number, protocol) = (int(port, "/port"), text(port, "/protocol"));
-        match int(port, "/nodePort") {
-            ..=0 => format!("{number}/{protocol}"),
-            node_port => format!("{number}:{node_port}/{protocol}"),
+    let ports = list(service, "spec.ports").iter().map(|port| {
+        let (own, protocol) = (number(port, "port"), text(port, "protocol"));
+        match number(port, "nodePort") {
+            ..=0 => format!("{own}/{protocol}"),
+            node_port => format!("{own}:{node_port}/{protocol}"),
         }
     });
     or_none(ports.collect::<Vec<_>>().join(","))
 }
 
 pub(super) fn endpoints(endpoints: &Value, now: Timestamp) -> Vec<Value> {
-    let subsets = list(endpoints, "/subsets");
+    let subsets = list(endpoints, "subsets");
     let shown = if subsets.is_empty() {
         NONE.to_owned()
     } else {
@@ -101,20 +101,20 @@ pub(super) fn endpoints(endpoints: &Value, now: Timestamp) -> Vec<Value> {
         first_few(&addresses)
     };
     vec![
-        json!(text(endpoints, "/metadata/name")),
+        json!(text(endpoints, "metadata.name")),
         json!(shown),
-        json!(since(time(endpoints, "/metadata/creationTimestamp"), now)),
+        json!(since(time(endpoints, "metadata.creationTimestamp"), now)),
     ]
 }
 
 /// Every ready address of a subset with every port; bare addresses when there are no ports.
 fn subset_addresses(subset: &Value) -> Vec<String> {
-    let addresses = || list(subset, "/addresses").iter().map(|a| text(a, "/ip"));
-    let ports = list(subset, "/ports");
+    let addresses = || list(subset, "addresses").iter().map(|a| text(a, "ip"));
+    let ports = list(subset, "ports");
     if ports.is_empty() {
         return addresses().map(str::to_owned).collect();
     }
-    let ports = ports.iter().map(|p| int(p, "/port"));
+    let ports = ports.iter().map(|p| number(p, "port"));
     ports
         .flat_map(|port| addresses().map(move |ip| with_port(ip, port)))
         .collect()
@@ -128,23 +128,23 @@ fn with_port(ip: &str, port: i64) -> String {
 }
 
 pub(super) fn endpoint_slice(slice: &Value, now: Timestamp) -> Vec<Value> {
-    let ports: Vec<String> = list(slice, "/ports").iter().map(slice_port).collect();
-    let endpoints = list(slice, "/endpoints").iter();
+    let ports: Vec<String> = list(slice, "ports").iter().map(slice_port).collect();
+    let endpoints = list(slice, "endpoints").iter();
     let addresses: Vec<String> = endpoints
-        .flat_map(|e| strings(e, "/addresses").map(str::to_owned))
+        .flat_map(|e| texts(e, "addresses").map(str::to_owned))
         .collect();
     vec![
-        json!(text(slice, "/metadata/name")),
-        json!(text(slice, "/addressType")),
+        json!(text(slice, "metadata.name")),
+        json!(text(slice, "addressType")),
         json!(few_or_unset(&ports)),
         json!(few_or_unset(&addresses)),
-        json!(since(time(slice, "/metadata/creationTimestamp"), now)),
+        json!(since(time(slice, "metadata.creationTimestamp"), now)),
     ]
 }
 
 fn slice_port(port: &Value) -> String {
     if port.get("port").is_some_and(|p| !p.is_null()) {
-        return int(port, "/port").to_string();
+        return number(port, "port").to_string();
     }
     match port.get("name").and_then(Value::as_str) {
         Some(name) => name.to_owned(),

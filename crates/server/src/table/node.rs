@@ -1,4 +1,4 @@
-//! How a node prints.
+//! The printer of nodes.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::column::{AGE, Column, NAME, text as column, wide};
 use super::duration::{UNKNOWN, since};
 use super::format::{NONE, or_none};
-use super::read::{condition, flag, list, map, text, text_or, time};
+use crate::tree::{condition, flag, list, map, text, text_or, time};
 
 pub(super) const COLUMNS: &[Column] = &[
     NAME,
@@ -25,18 +25,18 @@ pub(super) const COLUMNS: &[Column] = &[
 
 pub(super) fn cells(node: &Value, now: Timestamp) -> Vec<Value> {
     vec![
-        json!(text(node, "/metadata/name")),
+        json!(text(node, "metadata.name")),
         json!(status(node)),
         json!(roles(node)),
-        json!(since(time(node, "/metadata/creationTimestamp"), now)),
-        json!(text(node, "/status/nodeInfo/kubeletVersion")),
+        json!(since(time(node, "metadata.creationTimestamp"), now)),
+        json!(text(node, "status.nodeInfo.kubeletVersion")),
         json!(address(node, "InternalIP")),
         json!(address(node, "ExternalIP")),
-        json!(text_or(node, "/status/nodeInfo/osImage", UNKNOWN)),
+        json!(text_or(node, "status.nodeInfo.osImage", UNKNOWN)),
         json!(kernel(node)),
         json!(text_or(
             node,
-            "/status/nodeInfo/containerRuntimeVersion",
+            "status.nodeInfo.containerRuntimeVersion",
             UNKNOWN
         )),
     ]
@@ -48,14 +48,14 @@ fn status(node: &Value) -> String {
         Some(_) => "NotReady",
         None => "Unknown",
     };
-    if flag(node, "/spec/unschedulable", false) {
+    if flag(node, "spec.unschedulable") {
         return format!("{ready},SchedulingDisabled");
     }
     ready.to_owned()
 }
 
 fn roles(node: &Value) -> String {
-    let labels = map(node, "/metadata/labels").into_iter().flatten();
+    let labels = map(node, "metadata.labels").iter();
     let roles: BTreeSet<&str> = labels
         .filter_map(|(key, value)| match key.as_str() {
             "kubernetes.io/role" => value.as_str(),
@@ -67,15 +67,15 @@ fn roles(node: &Value) -> String {
 }
 
 fn address<'a>(node: &'a Value, kind: &str) -> &'a str {
-    list(node, "/status/addresses")
+    list(node, "status.addresses")
         .iter()
-        .find(|a| text(a, "/type") == kind)
-        .map_or(NONE, |a| text(a, "/address"))
+        .find(|a| text(a, "type") == kind)
+        .map_or(NONE, |a| text(a, "address"))
 }
 
 fn kernel(node: &Value) -> String {
-    let version = text_or(node, "/status/nodeInfo/kernelVersion", UNKNOWN);
-    match text(node, "/status/nodeInfo/architecture") {
+    let version = text_or(node, "status.nodeInfo.kernelVersion", UNKNOWN);
+    match text(node, "status.nodeInfo.architecture") {
         "" => version.to_owned(),
         architecture => format!("{version} ({architecture})"),
     }

@@ -1,5 +1,5 @@
-//! How a pod prints. The status column is the one users read first: it names the most telling
-//! reason found in the containers, not just the phase.
+//! The printer of pods. As upstream, the status column shows the most specific reason of the containers, or
+//! else the phase.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use super::column::{AGE, Column, NAME, text as column, wide};
 use super::duration::since;
 use super::format::NONE;
-use super::read::{condition, flag, int, is_deleted, list, text, text_or, time};
+use crate::tree::{condition, flag, is_deleting, list, number, text, text_or, time};
 
 pub(super) const COLUMNS: &[Column] = &[
     NAME,
     column("Ready", "Containers that are ready, of all."),
     column(
         "Status",
-        "The most telling state of the pod and its containers.",
+        "The most specific reason of its containers, or the phase.",
     ),
     column(
         "Restarts",
@@ -30,21 +30,21 @@ pub(super) const COLUMNS: &[Column] = &[
 pub(super) fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
     let summary = Summary::of(pod);
     vec![
-        json!(text(pod, "/metadata/name")),
+        json!(text(pod, "metadata.name")),
         json!(format!("{}/{}", summary.ready, summary.total)),
         json!(summary.reason),
         json!(summary.restarts.printed(now)),
-        json!(since(time(pod, "/metadata/creationTimestamp"), now)),
+        json!(since(time(pod, "metadata.creationTimestamp"), now)),
         json!(address(pod)),
-        json!(text_or(pod, "/spec/nodeName", NONE)),
-        json!(text_or(pod, "/status/nominatedNodeName", NONE)),
+        json!(text_or(pod, "spec.nodeName", NONE)),
+        json!(text_or(pod, "status.nominatedNodeName", NONE)),
         json!(readiness_gates(pod)),
     ]
 }
 
-/// The row conditions of a pod: a finished pod is `Completed`, which clients may grey out.
+/// The row conditions: a finished pod is `Completed`.
 pub(super) fn conditions(pod: &Value) -> Option<Value> {
-    let (reason, message) = match text(pod, "/status/phase") {
+    let (reason, message) = match text(pod, "status.phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
         "Failed" => ("Failed", "The pod failed."),
         _ => return None,
@@ -54,7 +54,6 @@ pub(super) fn conditions(pod: &Value) -> Option<Value> {
     ]))
 }
 
-/// How often containers were restarted, and when the last of them ended.
 #[derive(Clone, Copy, Default)]
 struct Restarts {
     count: i64,
@@ -63,8 +62,8 @@ struct Restarts {
 
 impl Restarts {
     fn add(&mut self, status: &Value) {
-        self.count += int(status, "/restartCount");
-        let ended = time(status, "/lastState/terminated/finishedAt");
+        self.count += number(status, "restartCount");
+        let ended = time(status, "lastState.terminated.finishedAt");
         self.last = self.last.max(ended);
     }
 
@@ -76,13 +75,12 @@ impl Restarts {
     }
 }
 
-/// What the containers of a pod add up to.
 struct Summary {
     ready: usize,
     total: usize,
     reason: String,
     restarts: Restarts,
-    /// The restarts of sidecars: they count on when the init containers' no longer do.
+    /// Once initialised, the restarts of sidecars still count, those of init containers do not.
     sidecar_restarts: Restarts,
 }
 
@@ -90,7 +88,7 @@ impl Summary {
     fn of(pod: &Value) -> Self {
         let mut summary = Self {
             ready: 0,
-            total: list(pod, "/spec/containers").len() + sidecars(pod).count(),
+            total: list(pod, "spec.containers").len() + sidecars(pod).count(),
             reason: phase_reason(pod).to_owned(),
             restarts: Restarts::default(),
             sidecar_restarts: Restarts::default(),
@@ -99,39 +97,39 @@ impl Summary {
         if !initializing || condition(pod, "Initialized") == Some("True") {
             summary.read_containers(pod);
         }
-        if is_deleted(pod) {
-            if text(pod, "/status/reason") == "NodeLost" {
+        if is_deleting(pod) {
+            if text(pod, "status.reason") == "NodeLost" {
                 "Unknown".clone_into(&mut summary.reason);
-            } else if !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") {
+            } else if !matches!(text(pod, "status.phase"), "Succeeded" | "Failed") {
                 "Terminating".clone_into(&mut summary.reason);
             }
         }
         summary
     }
 
-    /// Reads init containers up to the one that is not through. Returns whether there is one.
+    /// Reads init containers up to the first that is not done. Returns whether there is one.
     fn read_init_containers(&mut self, pod: &Value) -> bool {
-        let statuses = list(pod, "/status/initContainerStatuses");
+        let statuses = list(pod, "status.initContainerStatuses");
         for (index, status) in statuses.iter().enumerate() {
-            let name = text(status, "/name");
-            let sidecar = sidecars(pod).any(|c| text(c, "/name") == name);
+            let name = text(status, "name");
+            let sidecar = sidecars(pod).any(|c| text(c, "name") == name);
             self.restarts.add(status);
             if sidecar {
                 self.sidecar_restarts.add(status);
             }
-            let terminated = status.pointer("/state/terminated");
-            if terminated.is_some_and(|t| int(t, "/exitCode") == 0) {
+            let terminated = status["state"].get("terminated");
+            if terminated.is_some_and(|t| number(t, "exitCode") == 0) {
                 continue;
             }
-            if sidecar && flag(status, "/started", false) {
-                self.ready += usize::from(flag(status, "/ready", false));
+            if sidecar && flag(status, "started") {
+                self.ready += usize::from(flag(status, "ready"));
                 continue;
             }
-            let waiting = text(status, "/state/waiting/reason");
+            let waiting = text(status, "state.waiting.reason");
             self.reason = match terminated {
-                Some(terminated) => format!("Init:{}", ending(terminated)),
+                Some(terminated) => format!("Init:{}", termination_reason(terminated)),
                 None if !matches!(waiting, "" | "PodInitializing") => format!("Init:{waiting}"),
-                None => format!("Init:{index}/{}", list(pod, "/spec/initContainers").len()),
+                None => format!("Init:{index}/{}", list(pod, "spec.initContainers").len()),
             };
             return true;
         }
@@ -142,14 +140,14 @@ impl Summary {
     fn read_containers(&mut self, pod: &Value) {
         self.restarts = self.sidecar_restarts;
         let mut running = false;
-        for status in list(pod, "/status/containerStatuses").iter().rev() {
+        for status in list(pod, "status.containerStatuses").iter().rev() {
             self.restarts.add(status);
-            let waiting = text(status, "/state/waiting/reason");
+            let waiting = text(status, "state.waiting.reason");
             if !waiting.is_empty() {
                 waiting.clone_into(&mut self.reason);
-            } else if let Some(terminated) = status.pointer("/state/terminated") {
-                self.reason = ending(terminated);
-            } else if flag(status, "/ready", false) && status.pointer("/state/running").is_some() {
+            } else if let Some(terminated) = status["state"].get("terminated") {
+                self.reason = termination_reason(terminated);
+            } else if flag(status, "ready") && status["state"].get("running").is_some() {
                 running = true;
                 self.ready += 1;
             }
@@ -162,53 +160,52 @@ impl Summary {
     }
 }
 
-/// The reason before any container is looked at.
+/// The reason without those of the containers.
 fn phase_reason(pod: &Value) -> &str {
     const GATED: &str = "SchedulingGated";
-    let gated = list(pod, "/status/conditions")
+    let gated = list(pod, "status.conditions")
         .iter()
-        .any(|c| text(c, "/type") == "PodScheduled" && text(c, "/reason") == GATED);
+        .any(|c| text(c, "type") == "PodScheduled" && text(c, "reason") == GATED);
     if gated {
         return GATED;
     }
-    text_or(pod, "/status/reason", text(pod, "/status/phase"))
+    text_or(pod, "status.reason", text(pod, "status.phase"))
 }
 
-/// Init containers that keep running beside the others.
 fn sidecars(pod: &Value) -> impl Iterator<Item = &Value> {
-    list(pod, "/spec/initContainers")
+    list(pod, "spec.initContainers")
         .iter()
-        .filter(|c| text(c, "/restartPolicy") == "Always")
+        .filter(|c| text(c, "restartPolicy") == "Always")
 }
 
-/// Why a container ended: its reason, else its signal, else its exit code.
-fn ending(terminated: &Value) -> String {
-    let reason = text(terminated, "/reason");
+/// The reason of a terminated container, else its signal, else its exit code.
+fn termination_reason(terminated: &Value) -> String {
+    let reason = text(terminated, "reason");
     if !reason.is_empty() {
         return reason.to_owned();
     }
-    match int(terminated, "/signal") {
-        0 => format!("ExitCode:{}", int(terminated, "/exitCode")),
+    match number(terminated, "signal") {
+        0 => format!("ExitCode:{}", number(terminated, "exitCode")),
         signal => format!("Signal:{signal}"),
     }
 }
 
 fn address(pod: &Value) -> &str {
-    let first = text(pod, "/status/podIPs/0/ip");
+    let first = text(&pod["status"]["podIPs"][0], "ip");
     if first.is_empty() {
-        return text_or(pod, "/status/podIP", NONE);
+        return text_or(pod, "status.podIP", NONE);
     }
     first
 }
 
 fn readiness_gates(pod: &Value) -> String {
-    let gates = list(pod, "/spec/readinessGates");
+    let gates = list(pod, "spec.readinessGates");
     if gates.is_empty() {
         return NONE.to_owned();
     }
     let open = gates
         .iter()
-        .filter(|gate| condition(pod, text(gate, "/conditionType")) == Some("True"))
+        .filter(|gate| condition(pod, text(gate, "conditionType")) == Some("True"))
         .count();
     format!("{open}/{}", gates.len())
 }

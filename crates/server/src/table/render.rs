@@ -1,4 +1,4 @@
-//! Puts a Table together as JSON bytes, row by row, without a tree of the whole.
+//! Writes a Table as JSON, row by row, without building a tree of the whole.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,19 +8,17 @@ use super::column::Column;
 use super::{columns, empty, metadata};
 use crate::registry::{EmptyCollection, Resource};
 
-/// What a row carries besides its cells (`includeObject`).
+/// The query parameter `includeObject`: what a row contains besides its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncludeObject {
-    /// Nothing.
     None,
-    /// The metadata, which is what clients get unless they ask.
+    /// The default.
     Metadata,
-    /// The whole object.
     Object,
 }
 
 impl IncludeObject {
-    /// Understands the query parameter; absent and empty mean the default. `None` for other words.
+    /// Absent and empty mean the default. `None` for unknown values.
     pub fn parse(parameter: Option<&str>) -> Option<Self> {
         match parameter {
             None | Some("" | "Metadata") => Some(Self::Metadata),
@@ -31,12 +29,10 @@ impl IncludeObject {
     }
 }
 
-/// Whether a Table carries its column definitions. In a watch only the first event needs them.
+/// Whether a Table has column definitions. In a watch only the first event needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// With column definitions.
     Columns,
-    /// Without: the client knows them from the first event.
     Absent,
 }
 
@@ -52,7 +48,7 @@ pub fn render<'a>(
     render_event(row, version, list_metadata, rows, now, Header::Columns)
 }
 
-/// Like [`render`], for a watch: says whether the column definitions are repeated.
+/// Like [`render`], for an event of a watch.
 pub fn render_event<'a>(
     row: &Resource,
     version: &str,

@@ -1,4 +1,4 @@
-//! How roles, bindings and certificate requests print.
+//! The printers of roles, bindings and certificate signing requests.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::column::{AGE, CREATED_AT, Column, NAME, text as column, wide};
 use super::duration::{human_duration, since};
 use super::format::NONE;
-use super::read::{list, text, text_or, time};
+use crate::tree::{int, list, text, text_or, time};
 
 pub(super) const ROLE: &[Column] = &[NAME, CREATED_AT];
 
@@ -33,17 +33,17 @@ pub(super) const SIGNING_REQUEST: &[Column] = &[
 
 pub(super) fn role(role: &Value, _now: Timestamp) -> Vec<Value> {
     vec![
-        json!(text(role, "/metadata/name")),
-        json!(text(role, "/metadata/creationTimestamp")),
+        json!(text(role, "metadata.name")),
+        json!(text(role, "metadata.creationTimestamp")),
     ]
 }
 
 pub(super) fn binding(binding: &Value, now: Timestamp) -> Vec<Value> {
     let role = binding.get("roleRef").unwrap_or(&Value::Null);
     vec![
-        json!(text(binding, "/metadata/name")),
-        json!(format!("{}/{}", text(role, "/kind"), text(role, "/name"))),
-        json!(since(time(binding, "/metadata/creationTimestamp"), now)),
+        json!(text(binding, "metadata.name")),
+        json!(format!("{}/{}", text(role, "kind"), text(role, "name"))),
+        json!(since(time(binding, "metadata.creationTimestamp"), now)),
         json!(subjects(binding, "User")),
         json!(subjects(binding, "Group")),
         json!(subjects(binding, "ServiceAccount")),
@@ -51,26 +51,24 @@ pub(super) fn binding(binding: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn subjects(binding: &Value, kind: &str) -> String {
-    let subjects = list(binding, "/subjects").iter();
+    let subjects = list(binding, "subjects").iter();
     let names = subjects
-        .filter(|s| text(s, "/kind") == kind)
+        .filter(|s| text(s, "kind") == kind)
         .map(|s| match kind {
-            "ServiceAccount" => format!("{}/{}", text(s, "/namespace"), text(s, "/name")),
-            _ => text(s, "/name").to_owned(),
+            "ServiceAccount" => format!("{}/{}", text(s, "namespace"), text(s, "name")),
+            _ => text(s, "name").to_owned(),
         });
     names.collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn signing_request(request: &Value, now: Timestamp) -> Vec<Value> {
-    let duration = request
-        .pointer("/spec/expirationSeconds")
-        .and_then(Value::as_i64)
-        .map_or_else(|| NONE.to_owned(), human_duration);
+    let duration =
+        int(request, "spec.expirationSeconds").map_or_else(|| NONE.to_owned(), human_duration);
     vec![
-        json!(text(request, "/metadata/name")),
-        json!(since(time(request, "/metadata/creationTimestamp"), now)),
-        json!(text_or(request, "/spec/signerName", NONE)),
-        json!(text(request, "/spec/username")),
+        json!(text(request, "metadata.name")),
+        json!(since(time(request, "metadata.creationTimestamp"), now)),
+        json!(text_or(request, "spec.signerName", NONE)),
+        json!(text(request, "spec.username")),
         json!(duration),
         json!(verdict(request)),
     ]
@@ -78,9 +76,9 @@ pub(super) fn signing_request(request: &Value, now: Timestamp) -> Vec<Value> {
 
 fn verdict(request: &Value) -> String {
     let has = |kind: &str| {
-        list(request, "/status/conditions")
+        list(request, "status.conditions")
             .iter()
-            .any(|c| text(c, "/type") == kind)
+            .any(|c| text(c, "type") == kind)
     };
     let mut verdict = if has("Denied") {
         "Denied"
@@ -93,7 +91,7 @@ fn verdict(request: &Value) -> String {
     if has("Failed") {
         verdict.push_str(",Failed");
     }
-    if !text(request, "/status/certificate").is_empty() {
+    if !text(request, "status.certificate").is_empty() {
         verdict.push_str(",Issued");
     }
     verdict

@@ -1,11 +1,11 @@
-//! How the kinds with few columns print.
+//! The printers of kinds with few columns.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, boolean, integer, text as column};
 use super::duration::since;
-use super::read::{flag, int, map, text, text_or, time};
+use crate::tree::{flag, map, number, text, text_or, time};
 
 pub(super) const NAMESPACE: &[Column] = &[
     NAME,
@@ -28,30 +28,30 @@ pub(super) const RUNTIME_CLASS: &[Column] =
     &[NAME, column("Handler", "What the runtime calls it."), AGE];
 
 fn name(object: &Value) -> Value {
-    json!(text(object, "/metadata/name"))
+    json!(text(object, "metadata.name"))
 }
 
 fn age(object: &Value, now: Timestamp) -> Value {
-    json!(since(time(object, "/metadata/creationTimestamp"), now))
+    json!(since(time(object, "metadata.creationTimestamp"), now))
 }
 
-fn count(object: &Value, pointer: &str) -> usize {
-    map(object, pointer).map_or(0, serde_json::Map::len)
+fn count(object: &Value, path: &str) -> usize {
+    map(object, path).len()
 }
 
 pub(super) fn namespace(object: &Value, now: Timestamp) -> Vec<Value> {
-    let phase = json!(text(object, "/status/phase"));
+    let phase = json!(text(object, "status.phase"));
     vec![name(object), phase, age(object, now)]
 }
 
 pub(super) fn config_map(object: &Value, now: Timestamp) -> Vec<Value> {
-    let entries = count(object, "/data") + count(object, "/binaryData");
+    let entries = count(object, "data") + count(object, "binaryData");
     vec![name(object), json!(entries), age(object, now)]
 }
 
 pub(super) fn secret(object: &Value, now: Timestamp) -> Vec<Value> {
-    let kind = json!(text(object, "/type"));
-    let entries = json!(count(object, "/data"));
+    let kind = json!(text(object, "type"));
+    let entries = json!(count(object, "data"));
     vec![name(object), kind, entries, age(object, now)]
 }
 
@@ -60,24 +60,24 @@ pub(super) fn service_account(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 pub(super) fn lease(object: &Value, now: Timestamp) -> Vec<Value> {
-    let holder = json!(text(object, "/spec/holderIdentity"));
+    let holder = json!(text(object, "spec.holderIdentity"));
     vec![name(object), holder, age(object, now)]
 }
 
 pub(super) fn priority_class(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         name(object),
-        json!(int(object, "/value")),
-        json!(flag(object, "/globalDefault", false)),
+        json!(number(object, "value")),
+        json!(flag(object, "globalDefault")),
         age(object, now),
-        json!(text_or(object, "/preemptionPolicy", "PreemptLowerPriority")),
+        json!(text_or(object, "preemptionPolicy", "PreemptLowerPriority")),
     ]
 }
 
 pub(super) fn runtime_class(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![
         name(object),
-        json!(text(object, "/handler")),
+        json!(text(object, "handler")),
         age(object, now),
     ]
 }

@@ -1,12 +1,12 @@
-//! How volumes, claims and storage drivers print.
+//! The printers of volumes, claims and CSI objects.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::column::{AGE, Column, NAME, boolean, integer, text as column, wide};
 use super::duration::since;
-use super::format::{joined, members, or_none, strings};
-use super::read::{flag, is_deleted, list, text, text_or, time};
+use super::format::{joined, members, or_none};
+use crate::tree::{at, flag, is_deleting, list, opt_flag, text, text_or, texts, time};
 
 const UNSET: &str = "<unset>";
 
@@ -77,69 +77,66 @@ pub(super) const CSI_DRIVER: &[Column] = &[
 
 pub(super) fn volume(volume: &Value, now: Timestamp) -> Vec<Value> {
     vec![
-        json!(text(volume, "/metadata/name")),
-        json!(text_or(volume, "/spec/capacity/storage", "0")),
-        json!(access_modes(volume, "/spec/accessModes")),
-        json!(text(volume, "/spec/persistentVolumeReclaimPolicy")),
+        json!(text(volume, "metadata.name")),
+        json!(text_or(volume, "spec.capacity.storage", "0")),
+        json!(access_modes(volume, "spec.accessModes")),
+        json!(text(volume, "spec.persistentVolumeReclaimPolicy")),
         json!(phase(volume)),
         json!(claim_reference(volume)),
         json!(class(volume)),
-        json!(text_or(volume, "/spec/volumeAttributesClassName", UNSET)),
-        json!(text(volume, "/status/reason")),
-        json!(since(time(volume, "/metadata/creationTimestamp"), now)),
-        json!(text_or(volume, "/spec/volumeMode", UNSET)),
+        json!(text_or(volume, "spec.volumeAttributesClassName", UNSET)),
+        json!(text(volume, "status.reason")),
+        json!(since(time(volume, "metadata.creationTimestamp"), now)),
+        json!(text_or(volume, "spec.volumeMode", UNSET)),
     ]
 }
 
 pub(super) fn claim(claim: &Value, now: Timestamp) -> Vec<Value> {
-    let volume = text(claim, "/spec/volumeName");
+    let volume = text(claim, "spec.volumeName");
     let (capacity, modes) = if volume.is_empty() {
         ("", String::new())
     } else {
-        let capacity = text_or(claim, "/status/capacity/storage", "0");
-        (capacity, access_modes(claim, "/status/accessModes"))
+        let capacity = text_or(claim, "status.capacity.storage", "0");
+        (capacity, access_modes(claim, "status.accessModes"))
     };
     vec![
-        json!(text(claim, "/metadata/name")),
+        json!(text(claim, "metadata.name")),
         json!(phase(claim)),
         json!(volume),
         json!(capacity),
         json!(modes),
         json!(class(claim)),
-        json!(text_or(claim, "/spec/volumeAttributesClassName", UNSET)),
-        json!(since(time(claim, "/metadata/creationTimestamp"), now)),
-        json!(text_or(claim, "/spec/volumeMode", UNSET)),
+        json!(text_or(claim, "spec.volumeAttributesClassName", UNSET)),
+        json!(since(time(claim, "metadata.creationTimestamp"), now)),
+        json!(text_or(claim, "spec.volumeMode", UNSET)),
     ]
 }
 
 fn phase(object: &Value) -> &str {
-    if is_deleted(object) {
+    if is_deleting(object) {
         return "Terminating";
     }
-    text(object, "/status/phase")
+    text(object, "status.phase")
 }
 
 fn claim_reference(volume: &Value) -> String {
-    match volume.pointer("/spec/claimRef") {
-        Some(claim) if claim.is_object() => {
-            format!("{}/{}", text(claim, "/namespace"), text(claim, "/name"))
-        }
+    match at(volume, "spec.claimRef") {
+        claim @ Value::Object(_) => format!("{}/{}", text(claim, "namespace"), text(claim, "name")),
         _ => String::new(),
     }
 }
 
-/// The class: the old annotation wins over the field.
+/// From before the field existed; it wins over the field.
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
 fn class(object: &Value) -> &str {
-    // A JSON pointer writes the slash of a key as ~1.
-    const ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
-    match object.pointer(ANNOTATION).and_then(Value::as_str) {
-        Some(class) => class,
-        None => text(object, "/spec/storageClassName"),
-    }
+    let annotation = &object["metadata"]["annotations"][CLASS_ANNOTATION];
+    let class = annotation.as_str();
+    class.unwrap_or_else(|| text(object, "spec.storageClassName"))
 }
 
 /// Access modes in their short forms, in a fixed order, each once.
-fn access_modes(object: &Value, pointer: &str) -> String {
+fn access_modes(object: &Value, path: &str) -> String {
     const SHORT: [(&str, &str); 4] = [
         ("ReadWriteOnce", "RWO"),
         ("ReadOnlyMany", "ROX"),
@@ -148,32 +145,32 @@ fn access_modes(object: &Value, pointer: &str) -> String {
     ];
     let modes = SHORT
         .iter()
-        .filter(|(long, _)| strings(object, pointer).any(|mode| mode == *long));
+        .filter(|(long, _)| texts(object, path).any(|mode| mode == *long));
     modes.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
 pub(super) fn csi_node(node: &Value, now: Timestamp) -> Vec<Value> {
     vec![
-        json!(text(node, "/metadata/name")),
-        json!(list(node, "/spec/drivers").len()),
-        json!(since(time(node, "/metadata/creationTimestamp"), now)),
+        json!(text(node, "metadata.name")),
+        json!(list(node, "spec.drivers").len()),
+        json!(since(time(node, "metadata.creationTimestamp"), now)),
     ]
 }
 
 pub(super) fn csi_driver(driver: &Value, now: Timestamp) -> Vec<Value> {
-    let audiences = match driver.pointer("/spec/tokenRequests") {
-        Some(Value::Array(_)) => members(driver, "/spec/tokenRequests", "/audience"),
+    let audiences = match at(driver, "spec.tokenRequests") {
+        Value::Array(_) => members(driver, "spec.tokenRequests", "audience"),
         _ => UNSET.to_owned(),
     };
     vec![
-        json!(text(driver, "/metadata/name")),
-        json!(flag(driver, "/spec/attachRequired", true)),
-        json!(flag(driver, "/spec/podInfoOnMount", false)),
-        json!(flag(driver, "/spec/storageCapacity", false)),
+        json!(text(driver, "metadata.name")),
+        json!(opt_flag(driver, "spec.attachRequired").unwrap_or(true)),
+        json!(flag(driver, "spec.podInfoOnMount")),
+        json!(flag(driver, "spec.storageCapacity")),
         json!(audiences),
-        json!(flag(driver, "/spec/requiresRepublish", false)),
-        json!(or_none(joined(driver, "/spec/volumeLifecycleModes"))),
-        json!(since(time(driver, "/metadata/creationTimestamp"), now)),
+        json!(flag(driver, "spec.requiresRepublish")),
+        json!(or_none(joined(driver, "spec.volumeLifecycleModes"))),
+        json!(since(time(driver, "metadata.creationTimestamp"), now)),
     ]
 }
 

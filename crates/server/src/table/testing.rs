@@ -1,4 +1,4 @@
-//! What the tests of the printers share: a fixed time and a way to compare cells.
+//! Helpers of the printers' tests.
 
 #![expect(
     clippy::needless_pass_by_value,

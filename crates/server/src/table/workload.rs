@@ -1,4 +1,4 @@
-//! How daemonsets and their revisions print.
+//! The printers of DaemonSets and ControllerRevisions.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::column::{AGE, Column, NAME, integer, text as column, wide};
 use super::duration::since;
 use super::format::{NONE, labels, members, selector};
-use super::read::{flag, int, list, map, text, time};
+use crate::tree::{flag, list, map, number, text, time};
 
 pub(super) const DAEMONSET: &[Column] = &[
     NAME,
@@ -44,38 +44,38 @@ pub(super) const CONTROLLER_REVISION: &[Column] = &[
 
 pub(super) fn daemonset(ds: &Value, now: Timestamp) -> Vec<Value> {
     vec![
-        json!(text(ds, "/metadata/name")),
-        json!(int(ds, "/status/desiredNumberScheduled")),
-        json!(int(ds, "/status/currentNumberScheduled")),
-        json!(int(ds, "/status/numberReady")),
-        json!(int(ds, "/status/updatedNumberScheduled")),
-        json!(int(ds, "/status/numberAvailable")),
-        json!(labels(map(ds, "/spec/template/spec/nodeSelector"))),
-        json!(since(time(ds, "/metadata/creationTimestamp"), now)),
-        json!(members(ds, "/spec/template/spec/containers", "/name")),
-        json!(members(ds, "/spec/template/spec/containers", "/image")),
-        json!(selector(ds, "/spec/selector")),
+        json!(text(ds, "metadata.name")),
+        json!(number(ds, "status.desiredNumberScheduled")),
+        json!(number(ds, "status.currentNumberScheduled")),
+        json!(number(ds, "status.numberReady")),
+        json!(number(ds, "status.updatedNumberScheduled")),
+        json!(number(ds, "status.numberAvailable")),
+        json!(labels(map(ds, "spec.template.spec.nodeSelector"))),
+        json!(since(time(ds, "metadata.creationTimestamp"), now)),
+        json!(members(ds, "spec.template.spec.containers", "name")),
+        json!(members(ds, "spec.template.spec.containers", "image")),
+        json!(selector(ds, "spec.selector")),
     ]
 }
 
 pub(super) fn controller_revision(revision: &Value, now: Timestamp) -> Vec<Value> {
     vec![
-        json!(text(revision, "/metadata/name")),
+        json!(text(revision, "metadata.name")),
         json!(controller(revision)),
-        json!(int(revision, "/revision")),
-        json!(since(time(revision, "/metadata/creationTimestamp"), now)),
+        json!(number(revision, "revision")),
+        json!(since(time(revision, "metadata.creationTimestamp"), now)),
     ]
 }
 
 /// The controlling owner as `kind.group/name`.
 fn controller(object: &Value) -> String {
-    let owners = list(object, "/metadata/ownerReferences");
-    let Some(owner) = owners.iter().find(|o| flag(o, "/controller", false)) else {
+    let owners = list(object, "metadata.ownerReferences");
+    let Some(owner) = owners.iter().find(|o| flag(o, "controller")) else {
         return NONE.to_owned();
     };
-    let name = text(owner, "/name");
-    let kind = text(owner, "/kind").to_lowercase();
-    match text(owner, "/apiVersion").split_once('/') {
+    let name = text(owner, "name");
+    let kind = text(owner, "kind").to_lowercase();
+    match text(owner, "apiVersion").split_once('/') {
         Some((group, _)) => format!("{kind}.{}/{name}", group.to_lowercase()),
         None => format!("{kind}/{name}"),
     }

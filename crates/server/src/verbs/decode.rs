@@ -1,5 +1,6 @@
 //! Decodes bodies: parses JSON or protobuf, checks types, and prunes or refuses unknown fields.
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 
 use super::call::Call;
@@ -74,7 +75,8 @@ fn protobuf_object(call: &Call, row: &'static Resource, mode: FieldValidation) -
     let envelope = open(row.kind, &call.body)?;
     type_meta::check(row, &type_meta_of(&envelope), &call.body)?;
     let ty = type_of(row)?;
-    let mut tree = protobuf::transcode(ty, envelope.raw).map_err(refuse)?;
+    let mut tree =
+        protobuf::transcode(ty, envelope.raw).map_err(|error| refuse(error.to_string()))?;
     // Protobuf has no field names, so there are no unknown or duplicate ones.
     let warnings = conform(row, &mut tree, Vec::new(), mode, refuse)?;
     check_size(&tree, call.body.len())?;
@@ -117,11 +119,11 @@ impl std::io::Write for Size {
 }
 
 fn parse(kind: &str, body: &[u8]) -> Result<schema::Parsed> {
-    schema::parse(body).map_err(|why| unrecognized(kind, &why, body))
+    schema::parse(body).map_err(|error| unrecognized(kind, &error.to_string(), body))
 }
 
 fn open<'a>(kind: &str, body: &'a [u8]) -> Result<Envelope<'a>> {
-    Envelope::open(body).map_err(|why| no_object(kind, &why, body))
+    Envelope::open(body).map_err(|error| no_object(kind, &error.to_string(), body))
 }
 
 /// `apiVersion` and `kind` of the envelope, as a JSON body has them.
@@ -138,7 +140,8 @@ pub(super) fn conform(
     refuse: impl Fn(String) -> ApiError,
 ) -> Result<Vec<String>> {
     let mut findings = duplicates;
-    schema::conform(type_of(row)?, tree, &mut findings).map_err(&refuse)?;
+    schema::conform(type_of(row)?, tree, &mut findings)
+        .map_err(|error| refuse(error.to_string()))?;
     match mode {
         _ if findings.is_empty() => Ok(findings),
         FieldValidation::Ignore => Ok(Vec::new()),
@@ -155,7 +158,7 @@ pub(super) fn other(call: &Call, schema_type: &str, kind: &str) -> Result<Value>
     let mut tree = as_sent(call, schema_type, kind)?;
     type_meta::check_other(schema_type, kind, &tree)?;
     schema::conform(named_type(schema_type)?, &mut tree, &mut Vec::new())
-        .map_err(|why| cannot_handle_other(kind, &why))?;
+        .map_err(|error| cannot_handle_other(kind, &error.to_string()))?;
     Ok(tree)
 }
 
@@ -171,7 +174,7 @@ pub(super) fn as_sent(call: &Call, schema_type: &str, kind: &str) -> Result<Valu
         return Err(type_meta::other_kind(kind, &names));
     }
     let mut tree = protobuf::transcode(named_type(schema_type)?, envelope.raw)
-        .map_err(|why| cannot_handle_other(kind, &why))?;
+        .map_err(|error| cannot_handle_other(kind, &error.to_string()))?;
     for name in ["apiVersion", "kind"] {
         if names[name] != "" {
             tree[name] = names[name].clone();
@@ -206,7 +209,7 @@ fn summary(body: &[u8]) -> String {
     let shown = match body.first() {
         None => return "<empty>".to_owned(),
         Some(b'{') => String::from_utf8_lossy(start).into_owned(),
-        Some(_) => hexadecimal(start),
+        Some(_) => HEXLOWER.encode(start),
     };
     let more = if body.len() > SHOWN { " ..." } else { "" };
     format!("{shown}{more}")
@@ -218,17 +221,4 @@ fn cannot_handle(row: &Resource, why: &str) -> ApiError {
         kind = row.kind,
         version = row.version,
     ))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = [
-        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-    ];
-    let digits = |byte: &u8| {
-        [
-            DIGITS[usize::from(byte >> 4)],
-            DIGITS[usize::from(byte & 15)],
-        ]
-    };
-    bytes.iter().flat_map(digits).collect()
 }

@@ -111,5 +111,5 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
         "resourceVersion".into(),
         old["metadata"]["resourceVersion"].clone(),
     );
-    kinds::meta::carry_over(&mut new["metadata"], &old["metadata"]);
+    kinds::meta::copy_omitted(&mut new["metadata"], &old["metadata"]);
 }

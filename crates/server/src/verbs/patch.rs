@@ -92,7 +92,8 @@ impl Format {
         let parse = |format: fn(Value) -> Self| {
             let undecodable =
                 |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
-            let parsed = schema::decode::parse(&call.body).map_err(undecodable)?;
+            let parsed = schema::decode::parse(&call.body)
+                .map_err(|error| undecodable(error.to_string()))?;
             if parsed.value.is_object() {
                 return Ok((format(parsed.value), parsed.duplicates));
             }

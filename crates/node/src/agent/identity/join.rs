@@ -149,13 +149,9 @@ fn check_name(client: &Certificate, node: &str, dir: &Path) -> Result<(), Identi
 
 /// The hash of a certificate's public key, as kubeadm writes it: `sha256:<hex>`.
 pub fn ca_hash(certificate: &CertificateDer<'_>) -> Option<String> {
-    use std::fmt::Write as _;
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(certificate.public_key().raw) {
-        let _infallible = write!(text, "{byte:02x}");
-    }
-    Some(text)
+    let hash = Sha256::digest(certificate.public_key().raw);
+    Some(format!("sha256:{}", data_encoding::HEXLOWER.encode(&hash)))
 }
 
 /// The server's certificate authority, which it sends along with its certificate, if it has the expected hash.

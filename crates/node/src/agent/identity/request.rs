@@ -1,10 +1,10 @@
 //! The content of a node's certificate request.
 
-use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData as _, SanType};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -91,11 +91,8 @@ impl CertificateRequest {
         let mut digest = Sha256::new();
         digest.update(key.subject_public_key_info());
         digest.update(format!("{self:?}"));
-        let mut name = format!("node-{}-", self.purpose.as_str());
-        for byte in digest.finalize().iter().take(12) {
-            let _infallible = write!(name, "{byte:02x}");
-        }
-        name
+        let hash = HEXLOWER.encode(&digest.finalize()[..12]);
+        format!("node-{}-{hash}", self.purpose.as_str())
     }
 
     /// The `CertificateSigningRequest`.

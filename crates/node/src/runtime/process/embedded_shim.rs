@@ -13,7 +13,7 @@ const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kennel-shim"));
 pub(super) fn install(dir: &Path) -> io::Result<PathBuf> {
     let path = dir.join(format!(
         "kennel-shim-{}",
-        &super::hex(&Sha256::digest(SHIM))[..16]
+        &data_encoding::HEXLOWER.encode(&Sha256::digest(SHIM))[..16]
     ));
     if std::fs::metadata(&path).is_ok_and(|there| there.len() == SHIM.len() as u64) {
         return Ok(path);

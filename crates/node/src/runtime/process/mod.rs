@@ -253,14 +253,6 @@ async fn blocking<T: Send + 'static>(
     result.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _infallible = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error {
     move |error| Error::Failed(format!("{}: {error}", path.display()))
 }

@@ -7,13 +7,14 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use kennel_core::pod::{self, Observed, Run, State};
 use kennel_shim::state::{self, Dir, Status};
 use kennel_types::Timestamp;
 use sha2::{Digest as _, Sha256};
 
+use super::io;
 use super::spec::{SandboxRecord, Spec};
-use super::{hex, io};
 use crate::runtime::{Error, Found, Result, SandboxConfig};
 
 /// First character of the names of directories that are being removed.
@@ -234,7 +235,7 @@ pub(super) fn container_id(sandbox: &str, container: &str, attempt: u32) -> Stri
 
 /// 64 hexadecimal digits, because log collectors expect that in the names of logs.
 fn id(words: &[&str]) -> String {
-    hex(&Sha256::digest(words.join("\n")))
+    HEXLOWER.encode(&Sha256::digest(words.join("\n")))
 }
 
 fn name(dir: &Path) -> String {

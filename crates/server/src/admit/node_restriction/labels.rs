@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::kinds::tree::map;
+use crate::tree::map;
 
 /// The prefix of labels that no node may set.
 const RESTRICTED: &str = "node-restriction.kubernetes.io";

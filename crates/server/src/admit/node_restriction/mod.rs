@@ -18,11 +18,11 @@ pub(crate) use self::request::{SigningRule, check_token};
 use super::Write;
 use crate::api::Api;
 use crate::authorize::node::{LEASES, node_of};
-use crate::kinds::tree::{same, text};
 use crate::object::Stored;
 use crate::registry::{Part, Resource};
 use crate::request::User;
 use crate::status::{ApiError, Result};
+use crate::tree::{same, text};
 
 /// What a node may write of one resource. The defaults leave everything to authorisation.
 pub(crate) trait NodeRestriction: Sync {

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::{NodeRestriction, NodeWrite, labels};
 use crate::api::Api;
-use crate::kinds::tree::{at, has, same};
 use crate::object::Stored;
 use crate::registry::Part;
 use crate::status::Result;
+use crate::tree::{at, has, same};
 
 /// The node's own `Node`.
 pub(crate) struct NodeRule;

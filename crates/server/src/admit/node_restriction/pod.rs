@@ -2,16 +2,17 @@
 //! the pods bound to it.
 
 use kennel_core::pod::references::{PROJECTED, VOLUMES};
+use kennel_types::pod::MIRROR_ANNOTATION;
+use kennel_types::pod::references::{PodReferences, ReferencedKind};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{Api, NodeRestriction, NodeWrite, node_write};
-use crate::authorize::node::{MIRROR, Named, PodShape};
-use crate::kinds::tree::{at, flag, has, list, map, same, text};
 use crate::object::{self, Stored};
 use crate::registry::{self, Part};
 use crate::request::User;
 use crate::status::{ApiError, Result};
+use crate::tree::{at, flag, has, list, map, same, text};
 
 /// Mirror pods, and the pods bound to the node.
 pub(crate) struct PodRule;
@@ -38,9 +39,9 @@ impl NodeRestriction for PodRule {
 
 fn check_create(api: &Api, write: NodeWrite<'_>, pod: &Value) -> Result<()> {
     let node = write.node;
-    if !map(pod, "metadata.annotations").contains_key(MIRROR) {
+    if !map(pod, "metadata.annotations").contains_key(MIRROR_ANNOTATION) {
         return write.refuse(&format!(
-            "pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"
+            "pod does not have {MIRROR_ANNOTATION:?} annotation, node {node:?} can only create mirror pods"
         ));
     }
     if text(pod, "spec.nodeName") != node {
@@ -98,12 +99,12 @@ fn check_owner(api: &Api, write: NodeWrite<'_>, pod: &Value) -> Result<()> {
 /// The plural of the first other object that the pod references, if any.
 fn referenced(pod: &Value) -> Option<&'static str> {
     let (mut secrets, mut maps, mut account) = (false, false, false);
-    let shape = PodShape::deserialize(pod).unwrap_or_default();
-    shape.each(&mut |kind, _| match kind {
-        Named::ServiceAccount => account = true,
-        Named::Secret => secrets = true,
-        Named::ConfigMap => maps = true,
-        Named::Claim => {}
+    let references = PodReferences::deserialize(pod).unwrap_or_default();
+    references.for_each(&mut |kind, _| match kind {
+        ReferencedKind::ServiceAccount => account = true,
+        ReferencedKind::Secret => secrets = true,
+        ReferencedKind::ConfigMap => maps = true,
+        ReferencedKind::PersistentVolumeClaim => {}
     });
     let first = [
         (account, "serviceaccounts"),

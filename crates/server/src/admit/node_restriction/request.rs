@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::{Api, NodeRestriction, NodeWrite, node_write};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds;
-use crate::kinds::tree::{at, list, text, texts};
 use crate::object::{self, Stored};
 use crate::registry::{self, Resource};
 use crate::request::User;
 use crate::status::{ApiError, Result};
+use crate::tree::{at, list, text, texts};
 
 /// Signers of certificates that name a node.
 const SIGNERS: [&str; 2] = [
@@ -83,7 +83,7 @@ fn check_audience(
     request: &Value,
     pod: &Value,
 ) -> Result<()> {
-    let audience = match texts(request, "spec.audiences")[..] {
+    let audience = match texts(request, "spec.audiences").collect::<Vec<_>>()[..] {
         [] => "",
         [one] => one,
         _ => return write.refuse("node may only request 0 or 1 audiences"),

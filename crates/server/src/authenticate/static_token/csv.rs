@@ -1,10 +1,10 @@
-//! Comma-separated values as RFC 4180 has them: fields may be quoted, and quotes within are doubled.
-//! A record is a line; empty lines are none.
+//! Comma-separated values (RFC 4180): fields may be quoted, and quotes within them are doubled. A record
+//! is one line; empty lines are skipped.
 
-/// A record and the number of its line.
+/// The number of the line, and its fields.
 pub(super) type Record = (usize, Vec<String>);
 
-/// The records of a text, or the line that cannot be read and why.
+/// Fails with the number of the invalid line and why.
 pub(super) fn records(text: &str) -> Result<Vec<Record>, (usize, String)> {
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
@@ -23,22 +23,22 @@ fn fields(line: &str) -> Result<Vec<String>, &'static str> {
     loop {
         let (field, after) = match rest.strip_prefix('"') {
             Some(quoted) => quoted_field(quoted)?,
-            None => plain_field(rest)?,
+            None => unquoted_field(rest)?,
         };
         fields.push(field);
         match after.strip_prefix(',') {
             Some(next) => rest = next,
             None if after.is_empty() => return Ok(fields),
-            None => return Err("something follows the quote that ends a field"),
+            None => return Err("text after the closing quote of a field"),
         }
     }
 }
 
-fn plain_field(text: &str) -> Result<(String, &str), &'static str> {
+fn unquoted_field(text: &str) -> Result<(String, &str), &'static str> {
     let end = text.find(',').unwrap_or(text.len());
     let (field, after) = text.split_at(end);
     if field.contains('"') {
-        return Err("a quote within a field that is not quoted");
+        return Err("quote in an unquoted field");
     }
     Ok((field.to_owned(), after))
 }
@@ -48,7 +48,7 @@ fn quoted_field(text: &str) -> Result<(String, &str), &'static str> {
     let mut field = String::new();
     let mut rest = text;
     loop {
-        let end = rest.find('"').ok_or("a quote is never closed")?;
+        let end = rest.find('"').ok_or("unclosed quote")?;
         field.push_str(&rest[..end]);
         rest = &rest[end + 1..];
         match rest.strip_prefix('"') {

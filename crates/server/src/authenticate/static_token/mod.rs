@@ -1,12 +1,12 @@
-//! Static tokens: a file of tokens and whose they are, good until they are taken out of it.
+//! Static tokens from a file, valid until they are removed from it.
 //!
 //! ```text
 //!  token,user,uid,"group1,group2"
 //! ```
 //!
-//! The file is read again when it has changed, at most once a second and only when a token is shown. A
-//! change that cannot be read leaves what was known before. Tokens are looked up by their hash, so that
-//! the time this takes tells nothing of the tokens that are there.
+//! The file is reloaded after a change, at most once a second and only when a request has a token. If it
+//! cannot be read, the previous tokens stay valid. Tokens are looked up by their hash, so that the
+//! duration of a lookup reveals nothing about valid tokens.
 
 mod csv;
 
@@ -22,52 +22,37 @@ use sha2::{Digest as _, Sha256};
 
 use crate::request::User;
 
-/// How often the file is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Modes that let others than the owner and the group read.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 const READABLE_BY_OTHERS: u32 = 0o004;
 
-/// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// It cannot be read.
     #[error("cannot read the token file {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What went wrong.
-        source: io::Error,
-    },
-    /// A line of it is none.
-    #[error("the token file {} makes no sense in line {line}: {why}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("token file {}, line {line}: {why}", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
-        /// Which line.
         line: usize,
-        /// What is wrong with it.
         why: String,
     },
 }
 
-/// The tokens of a file.
 pub(crate) struct StaticTokens {
     path: PathBuf,
-    known: Mutex<Known>,
+    loaded: Mutex<Loaded>,
 }
 
-struct Known {
+struct Loaded {
     users: HashMap<[u8; 32], User>,
     version: Version,
-    looked: Instant,
+    checked: Instant,
 }
 
-/// What tells one state of a file from another: inode, size and time of change.
+/// Inode, size and ctime, which change with the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Version(u64, u64, i64, i64);
 
 impl StaticTokens {
-    /// Reads a file of tokens.
     pub(crate) fn open(path: &Path) -> Result<Self, TokenFileError> {
         let failed = |source| TokenFileError::File {
             path: path.to_owned(),
@@ -75,43 +60,42 @@ impl StaticTokens {
         };
         let metadata = fs::metadata(path).map_err(failed)?;
         if metadata.mode() & READABLE_BY_OTHERS != 0 {
-            tracing::warn!(path = %path.display(), "everybody on this machine can read the token file");
+            tracing::warn!(path = %path.display(), "the token file is readable by all users of this machine");
         }
         Ok(Self {
             path: path.to_owned(),
-            known: Mutex::new(Known {
+            loaded: Mutex::new(Loaded {
                 users: read(path)?,
                 version: version(&metadata),
-                looked: Instant::now(),
+                checked: Instant::now(),
             }),
         })
     }
 
-    /// Whose token this is.
     pub(crate) fn user(&self, token: &str) -> Option<User> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.looked.elapsed() >= LOOK_EVERY {
-            known.looked = Instant::now();
-            self.look(&mut known);
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.checked.elapsed() >= RELOAD_INTERVAL {
+            loaded.checked = Instant::now();
+            self.reload_if_changed(&mut loaded);
         }
         let hash: [u8; 32] = Sha256::digest(token).into();
-        known.users.get(&hash).cloned()
+        loaded.users.get(&hash).cloned()
     }
 
-    fn look(&self, known: &mut Known) {
+    fn reload_if_changed(&self, loaded: &mut Loaded) {
         let Ok(metadata) = fs::metadata(&self.path) else {
             return;
         };
         let version = version(&metadata);
-        if version == known.version {
+        if version == loaded.version {
             return;
         }
-        known.version = version;
+        loaded.version = version;
         match read(&self.path) {
-            Ok(users) => known.users = users,
+            Ok(users) => loaded.users = users,
             Err(error) => {
                 let source = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::error!(%error, source, "the tokens known so far stay in force");
+                tracing::error!(%error, source, "cannot reload the token file; the previous tokens stay valid");
             }
         }
     }
@@ -138,13 +122,13 @@ fn read(path: &Path) -> Result<HashMap<[u8; 32], User>, TokenFileError> {
     })
 }
 
-/// The users of a file's text, or the line that makes no sense.
+/// The users by the hash of their tokens, or the invalid line and why.
 fn users(text: &str) -> Result<HashMap<[u8; 32], User>, (usize, String)> {
     let mut users = HashMap::new();
     for (line, fields) in csv::records(text)? {
         let [token, name, uid, more @ ..] = &fields[..] else {
             let why = format!(
-                "it must have at least 3 columns (token, user name, user uid), found {}",
+                "must have at least 3 columns (token, user name, user uid), found {}",
                 fields.len()
             );
             return Err((line, why));
@@ -158,7 +142,7 @@ fn users(text: &str) -> Result<HashMap<[u8; 32], User>, (usize, String)> {
         user.uid.clone_from(uid);
         let hash: [u8; 32] = Sha256::digest(token).into();
         if users.insert(hash, user).is_some() {
-            return Err((line, "the token stands in an earlier line, too".to_owned()));
+            return Err((line, "duplicate token, also on an earlier line".to_owned()));
         }
     }
     Ok(users)
@@ -196,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_make_no_sense_are_named() {
+    fn errors_name_the_invalid_line() {
         let check = |text: &str, line: usize, words: &str| {
             let (at, why) = users(text).unwrap_err();
             assert_eq!(at, line, "{text}: {why}");
@@ -218,7 +202,8 @@ mod tests {
         fs::write(&path, "old,u,1\n").unwrap();
         let tokens = StaticTokens::open(&path).unwrap();
         let known = |token: &str| {
-            tokens.known.lock().unwrap().looked = Instant::now().checked_sub(LOOK_EVERY).unwrap();
+            tokens.loaded.lock().unwrap().checked =
+                Instant::now().checked_sub(RELOAD_INTERVAL).unwrap();
             tokens.user(token).is_some()
         };
         assert!(known("old") && !known("new"));

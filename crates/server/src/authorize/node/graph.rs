@@ -1,37 +1,38 @@
-//! Which node may read what: from nodes over the pods bound to them to what those pods name.
+//! The graph from nodes over the pods bound to them to the objects that those pods reference.
 //!
-//! Kept one change at a time. Pods that name the same things (those of one DaemonSet do) share one
-//! [`Needs`]; a node counts how many of its pods have which, and an edge is gone with the last of them.
-//! A pod counts until it is deleted, finished or not, as upstream has it.
+//! It is updated with each change of a pod. Pods with the same references (those of one DaemonSet) share one
+//! [`ReferenceSet`]; a node counts its pods per set, and drops a set with its last pod. As upstream, a
+//! pod counts until it is deleted, even if it has finished.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kennel_store::Record;
+use kennel_types::pod::MIRROR_ANNOTATION;
+use kennel_types::pod::references::{PodReferences, ReferencedKind};
 
-use super::references::{MIRROR, Named, PodShape};
 use super::volumes::Volumes;
 use crate::derived::View;
 use crate::object::Head;
 use crate::registry::Resource;
 
-/// What a pod names, sorted: all in its own namespace.
+/// The objects that a pod references, sorted; all are in the pod's namespace.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Needs {
+struct ReferenceSet {
     namespace: Box<str>,
-    names: Box<[(Named, Box<str>)]>,
+    names: Box<[(ReferencedKind, Box<str>)]>,
 }
 
-impl Needs {
-    /// What a stored pod names; `None` if that is nothing.
+impl ReferenceSet {
+    /// `None` if the pod has no references that count.
     fn of(pod: &Record<Head>) -> Option<Self> {
-        let shape = PodShape::read(&pod.value);
-        // A node makes its own mirror pods: what they name must give it no rights.
-        if shape.is_mirror() {
+        let references = PodReferences::from_slice(&pod.value);
+        // A node creates its own mirror pods, so their references must not give it access.
+        if references.is_mirror() {
             return None;
         }
-        let mut names: Vec<(Named, Box<str>)> = Vec::new();
-        shape.each(&mut |kind, name| names.push((kind, name.into())));
+        let mut names: Vec<(ReferencedKind, Box<str>)> = Vec::new();
+        references.for_each(&mut |kind, name| names.push((kind, name.into())));
         names.sort_unstable();
         names.dedup();
         let namespace = pod.head.namespace.clone();
@@ -41,93 +42,107 @@ impl Needs {
         })
     }
 
-    fn include(&self, kind: Named, namespace: &str, name: &str) -> bool {
+    fn contains(&self, kind: ReferencedKind, namespace: &str, name: &str) -> bool {
         let mut names = self.names.iter();
         *self.namespace == *namespace && names.any(|(k, n)| *k == kind && **n == *name)
     }
 }
 
-/// The graph.
 #[derive(Default)]
 pub(super) struct Graph {
-    /// Every set of names once.
-    needs: HashSet<Arc<Needs>>,
-    /// By node: which sets its pods have, and how many pods each.
-    nodes: HashMap<Box<str>, Vec<(Arc<Needs>, u32)>>,
+    /// Each set once, for sharing.
+    sets: HashSet<Arc<ReferenceSet>>,
+    /// By node: the sets of its pods, and the number of pods with each.
+    nodes: HashMap<Box<str>, Vec<(Arc<ReferenceSet>, u32)>>,
     volumes: Volumes,
 }
 
 impl Graph {
-    /// Whether a pod on the node names this object, by itself or through its volume.
-    pub(super) fn relates(&self, node: &str, kind: Named, namespace: &str, name: &str) -> bool {
-        self.names(node, kind, namespace, name)
-            || kind == Named::Secret
+    /// Whether a pod on the node references this object, directly or through its volume.
+    pub(super) fn relates(
+        &self,
+        node: &str,
+        kind: ReferencedKind,
+        namespace: &str,
+        name: &str,
+    ) -> bool {
+        self.references(node, kind, namespace, name)
+            || kind == ReferencedKind::Secret
                 && self
                     .volumes
                     .claims_with_secret(namespace, name)
-                    .any(|(namespace, claim)| self.names(node, Named::Claim, namespace, claim))
+                    .any(|(namespace, claim)| {
+                        self.references(
+                            node,
+                            ReferencedKind::PersistentVolumeClaim,
+                            namespace,
+                            claim,
+                        )
+                    })
     }
 
     /// Whether a pod on the node claims this volume.
     pub(super) fn claims(&self, node: &str, volume: &str) -> bool {
         let claim = self.volumes.claim(volume);
-        claim.is_some_and(|(namespace, name)| self.names(node, Named::Claim, namespace, name))
+        claim.is_some_and(|(namespace, name)| {
+            self.references(node, ReferencedKind::PersistentVolumeClaim, namespace, name)
+        })
     }
 
-    fn names(&self, node: &str, kind: Named, namespace: &str, name: &str) -> bool {
-        let needs = self.nodes.get(node).into_iter().flatten();
-        let mut needs = needs.map(|(needs, _)| needs);
-        needs.any(|needs| needs.include(kind, namespace, name))
+    fn references(&self, node: &str, kind: ReferencedKind, namespace: &str, name: &str) -> bool {
+        let sets = self.nodes.get(node).into_iter().flatten();
+        let mut sets = sets.map(|(set, _)| set);
+        sets.any(|set| set.contains(kind, namespace, name))
     }
 
-    /// The one copy of a set of names.
-    fn shared(&mut self, needs: Needs) -> Arc<Needs> {
-        if let Some(known) = self.needs.get(&needs) {
+    /// The shared copy of a set.
+    fn shared(&mut self, set: ReferenceSet) -> Arc<ReferenceSet> {
+        if let Some(known) = self.sets.get(&set) {
             return Arc::clone(known);
         }
-        let needs = Arc::new(needs);
-        self.needs.insert(Arc::clone(&needs));
-        needs
+        let set = Arc::new(set);
+        self.sets.insert(Arc::clone(&set));
+        set
     }
 
     fn bind(&mut self, node: &str, pod: &Record<Head>) {
         if node.is_empty() {
             return;
         }
-        let Some(needs) = Needs::of(pod) else {
+        let Some(set) = ReferenceSet::of(pod) else {
             return;
         };
-        let needs = self.shared(needs);
+        let set = self.shared(set);
         if !self.nodes.contains_key(node) {
             self.nodes.insert(node.into(), Vec::new());
         }
         let Some(counts) = self.nodes.get_mut(node) else {
             return;
         };
-        match counts.iter_mut().find(|(n, _)| Arc::ptr_eq(n, &needs)) {
+        match counts.iter_mut().find(|(n, _)| Arc::ptr_eq(n, &set)) {
             Some((_, count)) => *count += 1,
-            None => counts.push((needs, 1)),
+            None => counts.push((set, 1)),
         }
     }
 
     fn release(&mut self, node: &str, pod: &Record<Head>) {
-        let (Some(needs), Some(counts)) = (Needs::of(pod), self.nodes.get_mut(node)) else {
+        let (Some(set), Some(counts)) = (ReferenceSet::of(pod), self.nodes.get_mut(node)) else {
             return;
         };
-        let Some(at) = counts.iter().position(|(n, _)| **n == needs) else {
+        let Some(at) = counts.iter().position(|(n, _)| **n == set) else {
             return;
         };
         counts[at].1 -= 1;
         if counts[at].1 > 0 {
             return;
         }
-        let (needs, _) = counts.swap_remove(at);
+        let (set, _) = counts.swap_remove(at);
         if counts.is_empty() {
             self.nodes.remove(node);
         }
-        // The table's own and this one: nobody else has it.
-        if Arc::strong_count(&needs) == 2 {
-            self.needs.remove(&needs);
+        // Only `self.sets` and this variable hold it.
+        if Arc::strong_count(&set) == 2 {
+            self.sets.remove(&set);
         }
     }
 }
@@ -144,7 +159,7 @@ impl View for Graph {
         }
         if let (Some(before), Some(after)) = (before, after)
             && node_of(row, before) == node_of(row, after)
-            && names_the_same(before, after)
+            && has_same_references(before, after)
         {
             return;
         }
@@ -157,17 +172,17 @@ impl View for Graph {
     }
 }
 
-/// The node a pod is bound to; empty if there is none yet.
+/// Empty for a pod that is not bound.
 fn node_of<'a>(row: &Resource, pod: &'a Record<Head>) -> &'a str {
     pod.head.field(row, "spec.nodeName").unwrap_or_default()
 }
 
-/// Whether two versions of a pod surely name the same things. Nearly all changes are to the status; the
-/// few fields that name something and may change in a pod's life are looked for without reading it all.
-fn names_the_same(before: &Record<Head>, after: &Record<Head>) -> bool {
+/// Whether two versions of a pod certainly have the same references. Nearly all updates change only the
+/// status; the few reference fields that may change are searched for without decoding the pod.
+fn has_same_references(before: &Record<Head>, after: &Record<Head>) -> bool {
     let may_change = |pod: &Record<Head>| {
         let text = std::str::from_utf8(&pod.value).unwrap_or_default();
-        text.contains(MIRROR) || text.contains("\"ephemeralContainers\"")
+        text.contains(MIRROR_ANNOTATION) || text.contains("\"ephemeralContainers\"")
     };
     before.head.uid == after.head.uid && !may_change(before) && !may_change(after)
 }

@@ -1,14 +1,12 @@
-//! How nodes are told from other users.
+//! Recognises nodes among users.
 
 use crate::request::User;
 
-/// What the names of nodes' users begin with.
 const PREFIX: &str = "system:node:";
-/// The group of all nodes.
 const NODES: &str = "system:nodes";
 
-/// The name of the node that this user is; both the user's name and the group must say so. Empty where
-/// the user's name ends too early: somebody who is no particular node and must be refused as such.
+/// The name of the node if both the user name and the groups say that the user is one. Empty for the user
+/// name `system:node:`, which must be denied.
 pub(crate) fn node_of(user: &User) -> Option<&str> {
     let name = user.name.strip_prefix(PREFIX)?;
     user.is_in(NODES).then_some(name)

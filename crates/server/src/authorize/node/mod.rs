@@ -1,49 +1,45 @@
-//! What nodes may do: each with its own things, and with what its pods name.
+//! The node authoriser: a node may access its own objects and those that its pods reference.
 //!
 //! ```text
 //!  node ◀── pod ◀── config map, secret, service account, claim ◀── volume ◀── secret
 //! ```
 //!
-//! Rights are given here, never taken: what is not allowed here may still be allowed by a role. A name
-//! that stands only in a request's body is checked later, by [`crate::admit`]. Narrower than upstream
-//! in two respects: a node reads only its own certificate signing requests, and no endpoints.
+//! It only allows: what it does not allow may be allowed by a role. Names in a request's body are checked
+//! later, by [`crate::admit`]. It is stricter than upstream in two respects: a node may read only its own
+//! certificate signing requests, and no endpoints.
 
 mod graph;
 mod identity;
-mod references;
 mod rules;
 mod volumes;
 
 use std::sync::Arc;
 
 use kennel_store::Store;
+use kennel_types::Verb;
+use kennel_types::pod::references::ReferencedKind;
 
 pub(crate) use self::identity::node_of;
-pub(crate) use self::references::{MIRROR, Named, PodShape};
 
 use self::graph::Graph;
-use kennel_types::Verb;
-
 use super::{Attributes, Opinion, ResourceAttributes};
 use crate::derived::{self, Follower};
 use crate::object::{self, Head};
 use crate::registry::{self, Resource};
 use crate::request::User;
 
-/// Where the leases of nodes live.
 pub(crate) const LEASES: &str = "kube-node-lease";
 
-/// Why not, in upstream's words; empty where upstream says nothing.
+/// Why not, in upstream's words; empty where upstream gives no reason.
 type Refusal = String;
 
-/// What knows which node may do what.
 pub(crate) struct NodeAuthorizer {
     store: Arc<dyn Store<Head>>,
     graph: Arc<Follower<Graph>>,
 }
 
 impl NodeAuthorizer {
-    /// Over a store. Call within a runtime: it starts the task that keeps the graph up to date.
+    /// Spawns the task that keeps the graph up to date, so it must run within a Tokio runtime.
     pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
         let rows = ["pods", "persistentvolumes"].into_iter().filter_map(core);
         let graph = Arc::new(Follower::new(Arc::clone(store), rows.collect()));
@@ -54,7 +50,7 @@ impl NodeAuthorizer {
         }
     }
 
-    /// Whether this user may do this because of being a node. Silent about users that are no nodes.
+    /// Has no opinion on users that are not nodes.
     pub(crate) fn opinion(&self, user: &User, asked: &Attributes<'_>) -> Opinion {
         let (Some(node), Attributes::Resource(asked)) = (node_of(user), asked) else {
             return Opinion::NONE;
@@ -75,8 +71,8 @@ impl NodeAuthorizer {
             return Err(format!("unknown node for user {:?}", user.name));
         }
         match (asked.group, asked.resource) {
-            ("", "secrets") => self.read_object(node, Named::Secret, asked),
-            ("", "configmaps") => self.read_object(node, Named::ConfigMap, asked),
+            ("", "secrets") => self.read_object(node, ReferencedKind::Secret, asked),
+            ("", "configmaps") => self.read_object(node, ReferencedKind::ConfigMap, asked),
             ("", "serviceaccounts") => self.account(node, asked),
             ("", "persistentvolumeclaims") => self.claim(node, asked),
             ("", "persistentvolumes") => self.volume(node, asked),
@@ -90,11 +86,11 @@ impl NodeAuthorizer {
         }
     }
 
-    /// Config maps and secrets: read one by one.
+    /// Config maps and secrets: may be read by name.
     fn read_object(
         &self,
         node: &str,
-        kind: Named,
+        kind: ReferencedKind,
         asked: &ResourceAttributes<'_>,
     ) -> Result<(), Refusal> {
         if !matches!(asked.verb, Verb::Get | Verb::List | Verb::Watch) {
@@ -109,11 +105,11 @@ impl NodeAuthorizer {
         self.related(node, kind, asked)
     }
 
-    /// Service accounts: read, and their tokens asked for.
+    /// Service accounts: may be read, and their tokens requested.
     fn account(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
         match (asked.verb, asked.subresource) {
             (Verb::Get, "") | (Verb::Create, "token") => {
-                self.related(node, Named::ServiceAccount, asked)
+                self.related(node, ReferencedKind::ServiceAccount, asked)
             }
             (Verb::Create, _) => refuse("can only create token subresource of serviceaccount"),
             _ => refuse("can only create tokens for individual service accounts"),
@@ -126,7 +122,7 @@ impl NodeAuthorizer {
             (_, "status") => return refuse("can only get/update/patch this type"),
             _ => rules::one_by_one(asked)?,
         }
-        self.related(node, Named::Claim, asked)
+        self.related(node, ReferencedKind::PersistentVolumeClaim, asked)
     }
 
     fn volume(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
@@ -138,7 +134,7 @@ impl NodeAuthorizer {
     fn related(
         &self,
         node: &str,
-        kind: Named,
+        kind: ReferencedKind,
         asked: &ResourceAttributes<'_>,
     ) -> Result<(), Refusal> {
         let (namespace, name) = (asked.namespace, asked.name);
@@ -146,7 +142,7 @@ impl NodeAuthorizer {
         rules::relation(node, asked, related)
     }
 
-    /// Pods: those bound to the node. Who may be created, changed and deleted is seen in admission.
+    /// Pods bound to the node. Admission checks creates, updates and deletes.
     fn pod(&self, node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
         let narrowed = asked.fields.and_then(|f| f.required("spec.nodeName"));
         match (asked.verb, asked.subresource) {
@@ -173,11 +169,13 @@ impl NodeAuthorizer {
         pod.is_some_and(|pod| pod.head.field(row, "spec.nodeName") == Some(node))
     }
 
-    /// Certificate signing requests: made, and those made read one by one.
+    /// Certificate signing requests: may be created, and the node's own be read.
     fn request(&self, user: &User, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
         match (asked.verb, asked.subresource) {
             (Verb::Create, "") => Ok(()),
-            (Verb::Get | Verb::List | Verb::Watch, "") if self.has_made(user, asked.name) => Ok(()),
+            (Verb::Get | Verb::List | Verb::Watch, "") if self.has_requested(user, asked.name) => {
+                Ok(())
+            }
             (Verb::Get | Verb::List | Verb::Watch, "") => {
                 refuse("can only read certificate signing requests of its own")
             }
@@ -185,7 +183,7 @@ impl NodeAuthorizer {
         }
     }
 
-    fn has_made(&self, user: &User, name: &str) -> bool {
+    fn has_requested(&self, user: &User, name: &str) -> bool {
         let row = registry::find("certificates.k8s.io", "v1", "certificatesigningrequests");
         let request = row.and_then(|row| self.store.get(&object::key(row, None, name)));
         let tree: Option<serde_json::Value> =

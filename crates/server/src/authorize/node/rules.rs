@@ -1,12 +1,12 @@
-//! The rules for nodes that a request answers by itself, in upstream's words.
+//! The rules for nodes that need only the request, in upstream's words.
 
 use kennel_types::Verb;
 
 use super::{LEASES, Refusal, ResourceAttributes, refuse};
 
-/// What every node may do with what belongs to no node.
+/// What every node may do with objects that belong to no node.
 const ANY_NODE: [(&str, &str, &[Verb<'static>]); 7] = [
-    // To check who may talk to the node's own port.
+    // The kubelet API authenticates and authorises its clients with these.
     ("authentication.k8s.io", "tokenreviews", &[Verb::Create]),
     (
         "authorization.k8s.io",
@@ -18,7 +18,7 @@ const ANY_NODE: [(&str, &str, &[Verb<'static>]); 7] = [
         "localsubjectaccessreviews",
         &[Verb::Create],
     ),
-    // For the variables that tell pods of services.
+    // For the service environment variables of pods.
     ("", "services", &[Verb::Get, Verb::List, Verb::Watch]),
     ("", "events", &[Verb::Create, Verb::Update, Verb::Patch]),
     (
@@ -33,7 +33,6 @@ const ANY_NODE: [(&str, &str, &[Verb<'static>]); 7] = [
     ),
 ];
 
-/// Resources that are not divided between nodes.
 pub(super) fn any_node(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     let allows = |(group, resource, verbs): &(&str, &str, &[Verb<'_>])| {
         *group == asked.group && *resource == asked.resource && verbs.contains(&asked.verb)
@@ -44,7 +43,7 @@ pub(super) fn any_node(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     Err(Refusal::new())
 }
 
-/// Reads of single objects.
+/// Only reads of single objects.
 pub(super) fn one_by_one(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     if asked.verb != Verb::Get {
         return refuse("can only get individual resources of this type");
@@ -55,7 +54,7 @@ pub(super) fn one_by_one(asked: &ResourceAttributes<'_>) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Reads of what must have to do with the node.
+/// Reads of objects that must be related to the node.
 pub(super) fn relation(
     node: &str,
     asked: &ResourceAttributes<'_>,
@@ -72,7 +71,7 @@ pub(super) fn relation(
     ))
 }
 
-/// Nodes: read and write itself. Names in bodies are checked in admission.
+/// A node may read and write its own Node object. Admission checks the name in the body.
 pub(super) fn own_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     match (asked.verb, asked.subresource) {
         (Verb::Create | Verb::Update | Verb::Patch, "")
@@ -90,7 +89,7 @@ pub(super) fn own_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(),
     }
 }
 
-/// What a node does with the one object that has its name.
+/// Access to the one object that has the node's name.
 fn own_object(node: &str, asked: &ResourceAttributes<'_>, what: &str) -> Result<(), Refusal> {
     if !matches!(
         asked.verb,
@@ -100,7 +99,7 @@ fn own_object(node: &str, asked: &ResourceAttributes<'_>, what: &str) -> Result<
             "can only get, create, update, patch, or delete a {what}"
         ));
     }
-    // The name of what is created stands in the body.
+    // A create has the name in its body; admission checks it.
     if asked.verb != Verb::Create && asked.name != node {
         return Err(format!(
             "can only access {what} with the same name as the requesting node"
@@ -125,7 +124,7 @@ pub(super) fn csi_node(node: &str, asked: &ResourceAttributes<'_>) -> Result<(),
     own_object(node, asked, "CSINode")
 }
 
-/// Resource slices, of which there are none: what a node does to see that is allowed.
+/// Resource slices. None are served; a kubelet must be able to find that out.
 pub(super) fn slices(node: &str, asked: &ResourceAttributes<'_>) -> Result<(), Refusal> {
     let narrowed = asked.fields.and_then(|f| f.required("spec.nodeName"));
     match asked.verb {

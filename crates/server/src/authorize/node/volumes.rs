@@ -1,12 +1,12 @@
-//! Persistent volumes that are bound: by which claim, and the secrets their node must read.
+//! Bound persistent volumes: their claims, and the secrets that nodes need to mount them.
 
 use std::collections::BTreeMap;
 
 use kennel_store::Record;
 use serde_json::Value;
 
-use crate::kinds::tree::{at, text};
 use crate::object::Head;
+use crate::tree::{at, text};
 
 /// Sources whose secret is named by `secretRef`.
 const WITH_SECRET_REF: [&str; 7] = [
@@ -18,7 +18,7 @@ const WITH_SECRET_REF: [&str; 7] = [
     "scaleIO",
     "storageos",
 ];
-/// The secrets of a CSI volume that nodes use; those of its controller are none of theirs.
+/// The secrets of a CSI volume that nodes use, as opposed to its controller.
 const CSI_SECRETS: [&str; 3] = [
     "nodeExpandSecretRef",
     "nodePublishSecretRef",
@@ -26,14 +26,14 @@ const CSI_SECRETS: [&str; 3] = [
 ];
 
 /// Namespace and name.
-type Place = (Box<str>, Box<str>);
+type ObjectName = (Box<str>, Box<str>);
 
 struct Volume {
-    claim: Place,
-    secrets: Vec<Place>,
+    claim: ObjectName,
+    secrets: Vec<ObjectName>,
 }
 
-/// The bound volumes, by name.
+/// By name.
 #[derive(Default)]
 pub(super) struct Volumes(BTreeMap<Box<str>, Volume>);
 
@@ -51,27 +51,27 @@ impl Volumes {
         }
     }
 
-    /// Namespace and name of the claim that has this volume.
+    /// Namespace and name of the claim that is bound to this volume.
     pub(super) fn claim(&self, volume: &str) -> Option<(&str, &str)> {
         let (namespace, name) = &self.0.get(volume)?.claim;
         Some((namespace, name))
     }
 
-    /// The claims whose volumes need this secret. Looks at every volume: they are few, and this is asked
-    /// only when no pod names the secret itself.
+    /// The claims whose volumes need this secret. A linear search: volumes are few, and it runs only if no
+    /// pod references the secret directly.
     pub(super) fn claims_with_secret<'a>(
         &'a self,
         namespace: &'a str,
         name: &'a str,
     ) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let is_it = move |(n, s): &Place| **n == *namespace && **s == *name;
+        let is_it = move |(n, s): &ObjectName| **n == *namespace && **s == *name;
         let volumes = self.0.values();
         let using = volumes.filter(move |volume| volume.secrets.iter().any(is_it));
         using.map(|volume| (&*volume.claim.0, &*volume.claim.1))
     }
 }
 
-/// A volume that is bound.
+/// `None` if it is not bound.
 fn read(tree: &Value) -> Option<Volume> {
     let spec = at(tree, "spec");
     let claim = (
@@ -82,8 +82,8 @@ fn read(tree: &Value) -> Option<Volume> {
         return None;
     }
     let mut secrets = Vec::new();
-    let mut put = |namespace: &str, name: &str| {
-        // Where none is said, it is the claim's.
+    let mut add = |namespace: &str, name: &str| {
+        // Defaults to the claim's namespace.
         let namespace = if namespace.is_empty() {
             claim.0
         } else {
@@ -94,11 +94,11 @@ fn read(tree: &Value) -> Option<Volume> {
         }
     };
     let azure = at(spec, "azureFile");
-    put(text(azure, "secretNamespace"), text(azure, "secretName"));
+    add(text(azure, "secretNamespace"), text(azure, "secretName"));
     let named = WITH_SECRET_REF.map(|source| &spec[source]["secretRef"]);
     let csi = CSI_SECRETS.map(|field| &spec["csi"][field]);
     for reference in named.into_iter().chain(csi) {
-        put(text(reference, "namespace"), text(reference, "name"));
+        add(text(reference, "namespace"), text(reference, "name"));
     }
     Some(Volume {
         claim: (claim.0.into(), claim.1.into()),

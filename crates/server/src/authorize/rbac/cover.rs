@@ -1,22 +1,22 @@
-//! Whether rules cover other rules: nobody may grant what they do not hold.
+//! Escalation check: a user may grant only permissions that their own rules cover.
 
 use std::collections::BTreeSet;
 
 use super::rule::{ALL, Rule, covers_url};
 
-/// How many pairs of rules are compared at most. A few lists in a small body multiply to billions of single
-/// permissions; what would take longer than this is taken to be missing.
+/// Bounds the work: a few lists in a small body multiply to billions of single permissions. Beyond the
+/// bound a permission counts as missing.
 const COMPARED_MAX: usize = 1_000_000;
-/// How many missing permissions are collected: nobody reads more.
+/// The maximum number of missing permissions in an error.
 const MISSING_MAX: usize = 1_000;
 
-/// The single permissions of `wanted` that `held` does not cover, as far as they are worth telling. None are
-/// missing if, and only if, this is empty.
+/// The single permissions of `wanted` that `held` does not cover, up to a limit. Empty if and only if all
+/// are covered.
 pub(crate) fn missing(held: &[&Rule], wanted: &[Rule]) -> Vec<Rule> {
     let mut compared = 0;
     let mut missing = Vec::new();
     for rule in wanted {
-        // Most rules are held as they are, and need no taking apart.
+        // Usually one rule covers it as a whole.
         if held.iter().any(|held| covers(held, rule)) {
             continue;
         }
@@ -34,7 +34,7 @@ pub(crate) fn missing(held: &[&Rule], wanted: &[Rule]) -> Vec<Rule> {
     missing
 }
 
-/// A rule taken apart: one verb on one resource (or one of its names) each, or on one path.
+/// Splits a rule into one verb on one resource (or resource name) or one URL each.
 fn singles(rule: &Rule) -> impl Iterator<Item = Rule> {
     let one = |text: &String| vec![text.clone()];
     let on_resources = rule.groups.iter().flat_map(move |group| {
@@ -88,7 +88,7 @@ fn covers_resource(held: &[String], resource: &str) -> bool {
     })
 }
 
-/// Missing permissions as they are told: verbs on the same thing together, in a stable order.
+/// Missing permissions as errors list them: verbs on the same resource together, sorted.
 pub(crate) fn described(missing: Vec<Rule>) -> String {
     let mut together: Vec<Rule> = Vec::new();
     for rule in missing {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_may_be_granted() {
+    fn covered_rules_may_be_granted() {
         check(&["get core pods"], &["get core pods"], "");
         check(&["* * *"], &["get,list core,apps pods,pods/log a"], "");
         check(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_is_told() {
+    fn missing_permissions_are_listed() {
         check(
             &[],
             &["get,list core pods"],

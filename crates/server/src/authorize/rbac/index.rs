@@ -1,5 +1,5 @@
-//! Roles and bindings by whom they concern. A decision reads only what is bound to the asking user's
-//! name and groups.
+//! Indexes roles and bindings by subject: a decision reads only what is bound to the user's name and
+//! groups.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,47 +8,46 @@ use kennel_store::Record;
 use serde_json::Value;
 
 use super::super::Attributes;
+use super::filter::RuleFilter;
 use super::rule::Rule;
-use super::sketch::Sketch;
 use super::subject::{Binding, Grant, SubjectKind};
 use crate::derived::View;
 use crate::object::Head;
 use crate::registry::Resource;
 use crate::request::User;
 
-/// Everything that is granted to somebody.
 #[derive(Default)]
 pub(crate) struct Index {
-    /// A place for every role that exists or that a binding names.
+    /// A slot for every role that exists or that a binding refers to.
     roles: Vec<Slot>,
-    /// What each place's rules speak of. Apart, since decisions look at all of these and at few roles.
-    sketches: Vec<Sketch>,
-    /// Where a role is, by its key.
-    places: HashMap<String, usize>,
-    /// Places that are free.
+    /// By slot. Separate from the roles, since decisions read many filters and few roles.
+    filters: Vec<RuleFilter>,
+    /// The slots by role key.
+    slots: HashMap<String, usize>,
+    /// Unused slots.
     free: Vec<usize>,
     users: HashMap<Box<str>, Grants>,
     groups: HashMap<Box<str>, Grants>,
 }
 
-/// A role, or the place of one that bindings name and that is not there.
+/// A role; without rules if it does not exist.
 #[derive(Default)]
 struct Slot {
     rules: Option<Arc<[Rule]>>,
-    /// How many grants lead here.
+    /// How many grants refer to it.
     grants: usize,
 }
 
-/// What is granted to one name: everywhere, and in some namespaces.
+/// The grants of one subject: cluster-wide, and by namespace.
 #[derive(Default)]
 struct Grants {
-    everywhere: Vec<Granted>,
-    local: HashMap<Box<str>, Vec<Granted>>,
+    cluster_wide: Vec<Granted>,
+    by_namespace: HashMap<Box<str>, Vec<Granted>>,
 }
 
 struct Granted {
     role: usize,
-    /// Apart, since it is looked at only when it is cited.
+    /// Boxed, since only reasons and errors read it.
     grant: Box<Grant>,
 }
 
@@ -65,7 +64,7 @@ impl View for Index {
             };
             let key = role_key(&record.head.namespace, &record.head.name);
             let rules = after.map(|role| Rule::all_of(&parsed(role)).into());
-            self.put_role(&key, rules);
+            self.set_role(&key, rules);
             return;
         }
         if let Some(binding) = before {
@@ -81,7 +80,7 @@ fn parsed(record: &Record<Head>) -> Value {
     serde_json::from_slice(&record.value).unwrap_or_default()
 }
 
-/// Roles of the cluster have no namespace.
+/// Cluster roles have no namespace.
 fn role_key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
@@ -89,13 +88,13 @@ fn role_key(namespace: &str, name: &str) -> String {
 impl Index {
     /// The first grant whose role allows what is asked for.
     pub(super) fn find(&self, user: &User, asked: &Attributes<'_>) -> Option<&Grant> {
-        let sketch = Sketch::asked(asked);
-        // Plain loops over plain lists: this is what every request waits for.
+        let filter = RuleFilter::of_request(asked);
+        // Every request waits for this: loops over slices, no allocation.
         for grants in self.grants(user) {
-            let local = grants.local.get(asked.namespace());
-            for list in [Some(&grants.everywhere), local].into_iter().flatten() {
+            let local = grants.by_namespace.get(asked.namespace());
+            for list in [Some(&grants.cluster_wide), local].into_iter().flatten() {
                 let found = list.iter().find(|granted| {
-                    self.sketches[granted.role].meets(sketch) && self.allows(granted.role, asked)
+                    self.filters[granted.role].may_allow(filter) && self.allows(granted.role, asked)
                 });
                 if let Some(granted) = found {
                     return Some(&granted.grant);
@@ -110,20 +109,19 @@ impl Index {
         rules.iter().any(|rule| rule.allows(asked))
     }
 
-    /// The rules that are granted to a user in a namespace, or (without one) everywhere.
+    /// The rules that are granted to a user in a namespace, or (without one) cluster-wide.
     pub(super) fn rules(&self, user: &User, namespace: &str) -> Vec<Arc<[Rule]>> {
         self.granted(user, namespace)
             .filter_map(|granted| self.roles[granted.role].rules.clone())
             .collect()
     }
 
-    /// The rules of one role, if it is there.
     pub(super) fn role(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
-        let place = self.places.get(&role_key(namespace, name))?;
-        self.roles[*place].rules.clone()
+        let slot = self.slots.get(&role_key(namespace, name))?;
+        self.roles[*slot].rules.clone()
     }
 
-    /// The grants to a user whose roles are not there.
+    /// The grants of a user whose roles do not exist.
     pub(super) fn broken(&self, user: &User, namespace: &str) -> Vec<&Grant> {
         self.granted(user, namespace)
             .filter(|granted| self.roles[granted.role].rules.is_none())
@@ -137,12 +135,15 @@ impl Index {
         namespace: &'b str,
     ) -> impl Iterator<Item = &'a Granted> + use<'a, 'b> {
         self.grants(user).flat_map(move |grants| {
-            let local = grants.local.get(namespace);
-            grants.everywhere.iter().chain(local.into_iter().flatten())
+            let local = grants.by_namespace.get(namespace);
+            grants
+                .cluster_wide
+                .iter()
+                .chain(local.into_iter().flatten())
         })
     }
 
-    /// What is granted to the user's name and to each of the user's groups.
+    /// The grants of the user's name and groups.
     fn grants<'a, 'b>(&'a self, user: &'b User) -> impl Iterator<Item = &'a Grants> + use<'a, 'b> {
         let by_name = self.users.get(user.name.as_str());
         let groups = user.groups.iter();
@@ -150,17 +151,17 @@ impl Index {
         by_name.into_iter().chain(by_group)
     }
 
-    fn put_role(&mut self, key: &str, rules: Option<Arc<[Rule]>>) {
-        let place = self.place(key);
-        self.sketches[place] = Sketch::of(rules.as_deref().unwrap_or_default());
-        self.roles[place].rules = rules;
-        self.release(key, place);
+    fn set_role(&mut self, key: &str, rules: Option<Arc<[Rule]>>) {
+        let slot = self.slot(key);
+        self.filters[slot] = RuleFilter::of_rules(rules.as_deref().unwrap_or_default());
+        self.roles[slot].rules = rules;
+        self.release(key, slot);
     }
 
     fn add(&mut self, binding: &Arc<Binding>) {
         let key = role_key(&binding.role_namespace, &binding.role_name);
         for (kind, name) in binding.subjects() {
-            let role = self.place(&key);
+            let role = self.slot(&key);
             self.roles[role].grants += 1;
             let grant = Box::new(Grant {
                 binding: Arc::clone(binding),
@@ -181,12 +182,15 @@ impl Index {
                 continue;
             };
             let list = grants.list(&binding.namespace);
-            // A binding that names somebody twice has granted twice; each is taken back once.
-            let Some(at) = list.iter().position(|g| g.grant.binding.is(binding)) else {
+            // A binding that names a subject twice has two grants; each is removed once.
+            let Some(at) = list
+                .iter()
+                .position(|g| g.grant.binding.is_same_object(binding))
+            else {
                 continue;
             };
             let role = list.remove(at).role;
-            if grants.forget_empty(&binding.namespace) {
+            if grants.remove_empty(&binding.namespace) {
                 self.grants_of(kind).remove(&name);
             }
             self.roles[role].grants -= 1;
@@ -201,26 +205,26 @@ impl Index {
         }
     }
 
-    /// The place of a role, found or made.
-    fn place(&mut self, key: &str) -> usize {
-        if let Some(place) = self.places.get(key) {
-            return *place;
+    /// The slot of a role; takes a free one if the role has none.
+    fn slot(&mut self, key: &str) -> usize {
+        if let Some(slot) = self.slots.get(key) {
+            return *slot;
         }
-        let place = self.free.pop().unwrap_or_else(|| {
+        let slot = self.free.pop().unwrap_or_else(|| {
             self.roles.push(Slot::default());
-            self.sketches.push(Sketch::default());
+            self.filters.push(RuleFilter::default());
             self.roles.len() - 1
         });
-        self.places.insert(key.to_owned(), place);
-        place
+        self.slots.insert(key.to_owned(), slot);
+        slot
     }
 
-    /// Frees a place that nothing needs any more.
-    fn release(&mut self, key: &str, place: usize) {
-        let slot = &self.roles[place];
-        if slot.rules.is_none() && slot.grants == 0 {
-            self.places.remove(key);
-            self.free.push(place);
+    /// Frees the slot of a role that does not exist and that no binding refers to.
+    fn release(&mut self, key: &str, slot: usize) {
+        let role = &self.roles[slot];
+        if role.rules.is_none() && role.grants == 0 {
+            self.slots.remove(key);
+            self.free.push(slot);
         }
     }
 }
@@ -228,23 +232,23 @@ impl Index {
 impl Grants {
     fn list(&mut self, namespace: &str) -> &mut Vec<Granted> {
         if namespace.is_empty() {
-            return &mut self.everywhere;
+            return &mut self.cluster_wide;
         }
-        self.local.entry(namespace.into()).or_default()
+        self.by_namespace.entry(namespace.into()).or_default()
     }
 
-    /// Forgets an empty list; true if nothing is left at all.
-    fn forget_empty(&mut self, namespace: &str) -> bool {
-        if self.local.get(namespace).is_some_and(Vec::is_empty) {
-            self.local.remove(namespace);
+    /// Returns whether no grant is left.
+    fn remove_empty(&mut self, namespace: &str) -> bool {
+        if self.by_namespace.get(namespace).is_some_and(Vec::is_empty) {
+            self.by_namespace.remove(namespace);
         }
-        self.everywhere.is_empty() && self.local.is_empty()
+        self.cluster_wide.is_empty() && self.by_namespace.is_empty()
     }
 }
 
 #[cfg(test)]
 impl Index {
-    /// How much is kept: roles, and names.
+    /// The number of roles and of subjects.
     fn size(&self) -> (usize, usize) {
         let roles = self.roles.len() - self.free.len();
         (roles, self.users.len() + self.groups.len())

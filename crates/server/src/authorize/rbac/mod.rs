@@ -1,10 +1,9 @@
-//! Role-based access control: what roles and bindings allow. It knows no other source of rights; who
-//! needs no role is decided in [`super`].
+//! Role-based access control by roles and bindings.
 
 pub(crate) mod cover;
+mod filter;
 mod index;
 mod rule;
-mod sketch;
 mod subject;
 
 use std::sync::Arc;
@@ -21,7 +20,6 @@ use crate::object::Head;
 use crate::registry;
 use crate::request::User;
 
-/// The kinds that grant.
 const PLURALS: [&str; 4] = [
     "roles",
     "clusterroles",
@@ -29,13 +27,12 @@ const PLURALS: [&str; 4] = [
     "clusterrolebindings",
 ];
 
-/// The authoriser.
 pub(crate) struct Rbac {
     index: Arc<Follower<Index>>,
 }
 
 impl Rbac {
-    /// An authoriser over what is stored. Call within a runtime: it starts a task.
+    /// Spawns the task that follows the store, so it must run within a Tokio runtime.
     pub(crate) fn new(store: Arc<dyn Store<Head>>) -> Self {
         let rows = PLURALS.iter();
         let rows = rows.filter_map(|plural| registry::find(GROUP, "v1", plural));
@@ -44,18 +41,17 @@ impl Rbac {
         Self { index }
     }
 
-    /// Whether some role allows this.
     pub(crate) fn allows(&self, user: &User, asked: &Attributes<'_>) -> bool {
         self.index.read(|index| index.find(user, asked).is_some())
     }
 
-    /// Whether some role allows this, and which; or which roles could not be asked.
+    /// Like [`Self::allows`], with the binding that allows it or the roles that do not exist.
     pub(crate) fn opinion(&self, user: &User, asked: &Attributes<'_>) -> Opinion {
         self.index.read(|index| {
             if let Some(grant) = index.find(user, asked) {
                 return Opinion::Allow(format!("RBAC: allowed by {grant}").into());
             }
-            match broken(index, user, asked.namespace()) {
+            match missing_roles(index, user, asked.namespace()) {
                 Some(errors) => Opinion::NoOpinion(format!("RBAC: {errors}").into()),
                 None => Opinion::NONE,
             }
@@ -64,21 +60,25 @@ impl Rbac {
 }
 
 impl Rbac {
-    /// All rules that a user has in a namespace, or (without one) everywhere; and what is wrong with the
-    /// bindings, if there may be more.
+    /// All rules that a user has in a namespace, or (without one) cluster-wide; and the error if a bound role
+    /// does not exist.
     pub(crate) fn rules(&self, user: &User, namespace: &str) -> (Vec<Arc<[Rule]>>, Option<String>) {
-        self.index
-            .read(|index| (index.rules(user, namespace), broken(index, user, namespace)))
+        self.index.read(|index| {
+            (
+                index.rules(user, namespace),
+                missing_roles(index, user, namespace),
+            )
+        })
     }
 
-    /// The rules of a role; one of the cluster has no namespace.
+    /// The rules of a role; a cluster role has no namespace.
     pub(crate) fn role(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
         self.index.read(|index| index.role(namespace, name))
     }
 }
 
-/// What is wrong with the bindings of a user, if anything is.
-fn broken(index: &Index, user: &User, namespace: &str) -> Option<String> {
+/// The error if a role does not exist that is bound to the user.
+fn missing_roles(index: &Index, user: &User, namespace: &str) -> Option<String> {
     let grants = index.broken(user, namespace);
     let mut errors: Vec<String> = Vec::new();
     for error in grants.into_iter().map(subject::Grant::role_not_found) {

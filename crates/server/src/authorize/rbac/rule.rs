@@ -1,14 +1,14 @@
-//! One rule of a role, and what it allows.
+//! A rule of a role.
 
 use serde_json::{Map, Value, json};
 
 use super::super::{Attributes, ResourceAttributes};
-use crate::kinds::tree;
+use crate::tree;
 
-/// What stands for everything.
+/// The wildcard.
 pub(crate) const ALL: &str = "*";
 
-/// Verbs on resources, or verbs on paths.
+/// Verbs on resources, or on non-resource URLs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Rule {
     pub(crate) verbs: Vec<String>,
@@ -19,16 +19,12 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// The rules of a role.
     pub(crate) fn all_of(role: &Value) -> Vec<Self> {
         tree::list(role, "rules").iter().map(Self::of).collect()
     }
 
     fn of(rule: &Value) -> Self {
-        let texts = |field| {
-            let texts = tree::texts(rule, field);
-            texts.into_iter().map(str::to_owned).collect()
-        };
+        let texts = |field| tree::texts(rule, field).map(str::to_owned).collect();
         Self {
             verbs: texts("verbs"),
             groups: texts("apiGroups"),
@@ -38,7 +34,6 @@ impl Rule {
         }
     }
 
-    /// The rule as objects have it.
     pub(crate) fn to_value(&self) -> Value {
         let mut value = Map::new();
         for (field, texts) in [
@@ -55,7 +50,6 @@ impl Rule {
         Value::Object(value)
     }
 
-    /// Whether it allows what is asked for.
     pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
         match asked {
             Attributes::Resource(asked) => {
@@ -85,12 +79,12 @@ impl Rule {
     }
 }
 
-/// Whether a list names this, or everything.
+/// Whether a list contains `wanted` or the wildcard.
 fn has(list: &[String], wanted: &str) -> bool {
     list.iter().any(|entry| entry == wanted || entry == ALL)
 }
 
-/// Whether a rule's URL, which may end in `*`, stands for a path.
+/// Whether a rule's URL, which may end in `*`, matches a path.
 pub(super) fn covers_url(url: &str, path: &str) -> bool {
     url == path || (url.ends_with('*') && path.starts_with(url.trim_end_matches('*')))
 }
@@ -160,7 +154,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn paths_match_whole_or_by_their_start() {
+    fn urls_match_exactly_or_by_prefix() {
         let check = |text: &str, verb: &str, path: &str, expected| {
             let allowed = rule(text).allows(&Attributes::Path {
                 verb: Verb::parse(verb),
@@ -178,7 +172,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn rules_survive_the_way_to_objects_and_back() {
+    fn rules_survive_a_round_trip_through_objects() {
         for text in ["get core pods a", "get,list /api,/apis/*"] {
             let role = json!({"rules": [rule(text).to_value()]});
             assert_eq!(Rule::all_of(&role), [rule(text)]);

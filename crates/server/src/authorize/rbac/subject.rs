@@ -1,13 +1,12 @@
-//! A binding as the index needs it: whom it names, and the words by which it is cited.
+//! A binding and its subjects as the index stores them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::kinds::tree;
+use crate::tree;
 
-/// What a subject of a binding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SubjectKind {
     User,
@@ -15,20 +14,18 @@ pub(super) enum SubjectKind {
     ServiceAccount,
 }
 
-/// A binding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Binding {
-    /// Empty if it grants everywhere.
+    /// Empty for a cluster role binding.
     pub(super) namespace: Box<str>,
     pub(super) name: Box<str>,
-    /// Empty for a role of the cluster.
+    /// Empty for a cluster role.
     pub(super) role_namespace: Box<str>,
     pub(super) role_name: Box<str>,
     subjects: Vec<(SubjectKind, Box<str>)>,
 }
 
 impl Binding {
-    /// Reads a stored binding.
     pub(super) fn of(kind: &str, binding: &Value) -> Self {
         let namespace = match kind {
             "RoleBinding" => tree::text(binding, "metadata.namespace"),
@@ -48,13 +45,12 @@ impl Binding {
         }
     }
 
-    /// The names it is bound to; a service account by its user name.
+    /// Service accounts by their user name.
     pub(super) fn subjects(&self) -> Vec<(SubjectKind, Box<str>)> {
         self.subjects.clone()
     }
 
-    /// Whether both are the same object.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(super) fn is_same_object(&self, other: &Self) -> bool {
         self.name == other.name && self.namespace == other.namespace
     }
 }
@@ -76,7 +72,7 @@ fn subject(subject: &Value, binding_namespace: &str) -> Option<(SubjectKind, Box
     }
 }
 
-/// One name in one binding.
+/// One subject of a binding.
 #[derive(Clone, Debug)]
 pub(super) struct Grant {
     pub(super) binding: Arc<Binding>,
@@ -85,7 +81,7 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// What is said of a role that is not there.
+    /// Upstream's error for a role that does not exist.
     pub(super) fn role_not_found(&self) -> String {
         let kind = if self.binding.role_namespace.is_empty() {
             "clusterrole"
@@ -97,7 +93,7 @@ impl Grant {
     }
 }
 
-/// As reasons cite it: `RoleBinding "b/ns" of ClusterRole "r" to User "u"`.
+/// As in upstream's reasons: `RoleBinding "b/ns" of ClusterRole "r" to User "u"`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Binding {

@@ -1,5 +1,5 @@
-//! The roles and bindings every cluster starts with, made and kept: what is missing of them is written back
-//! at every start, what was added to them stays. One that is marked so is left alone.
+//! The default roles and bindings. Every start restores what is missing of them and keeps what was added,
+//! unless the annotation `rbac.authorization.kubernetes.io/autoupdate` is `false`.
 
 mod policy;
 
@@ -10,19 +10,18 @@ use kennel_store::Op;
 use serde_json::Value;
 
 use self::policy::{AUTO_UPDATE, Expected};
-use super::itself;
+use super::server_user;
 use crate::api::Api;
 use crate::authorize::rbac::{Rule, cover};
 use crate::kinds::rbac::GROUP;
-use crate::kinds::tree::{at, has, list, map, same, set, text};
 use crate::object::{self, Document};
 use crate::registry::{self, Resource};
 use crate::status::{ApiError, Result};
+use crate::tree::{at, has, list, map, same, set, text};
 use crate::verbs;
 
-/// Writes what is missing of the default roles and bindings.
-pub(super) async fn furnish(api: &Arc<Api>) -> Result<()> {
-    // All at once: the store gathers what comes together into few syncs.
+pub(super) async fn ensure(api: &Arc<Api>) -> Result<()> {
+    // All at once: the store selects what comes together into few syncs.
     let all = policy::expected();
     try_join_all(all.iter().map(|expected| reconcile(api, expected))).await?;
     Ok(())
@@ -41,7 +40,7 @@ async fn reconcile(api: &Arc<Api>, expected: &Expected) -> Result<()> {
         return Ok(());
     }
     if !same(at(&existing, "roleRef"), at(&expected.tree, "roleRef")) {
-        // A binding cannot be led to another role; it must be made anew.
+        // The roleRef of a binding is immutable: delete the binding and create it again.
         let (key, expected_revision) = (object::key(row, namespace, name), stored.modified);
         let gone = api.store.write(Op::Delete {
             key,
@@ -52,22 +51,22 @@ async fn reconcile(api: &Arc<Api>, expected: &Expected) -> Result<()> {
         })?;
         return create(api, row, expected).await;
     }
-    if mended(&existing, &expected.tree).is_none() {
+    if completed(&existing, &expected.tree).is_none() {
         return Ok(());
     }
-    let mend = |tree: &mut Value| {
-        if let Some(mended) = mended(tree, &expected.tree) {
-            *tree = mended;
+    let complete = |tree: &mut Value| {
+        if let Some(completed) = completed(tree, &expected.tree) {
+            *tree = completed;
         }
     };
-    verbs::amend(api, &itself(), row, namespace, name, mend).await
+    verbs::amend(api, &server_user(), row, namespace, name, complete).await
 }
 
 async fn create(api: &Arc<Api>, row: &'static Resource, expected: &Expected) -> Result<()> {
     let document = Document::new(expected.tree.clone());
     let namespace = expected.namespace.as_deref();
-    match verbs::insert(api, &itself(), row, namespace, document).await {
-        // Somebody may be deleting the namespace of a default role; that is theirs to mend.
+    match verbs::insert(api, &server_user(), row, namespace, document).await {
+        // The namespace of a default role may be terminating.
         Err(error) if matches!(error.code, 403 | 404) => Ok(()),
         other => other,
     }
@@ -77,12 +76,12 @@ fn is_protected(object: &Value) -> bool {
     map(object, "metadata.annotations").get(AUTO_UPDATE) == Some(&Value::from("false"))
 }
 
-/// An object with all that it should have, if it lacks something.
-fn mended(existing: &Value, expected: &Value) -> Option<Value> {
-    let mut mended = existing.clone();
+/// The object with what it lacks; `None` if it lacks nothing.
+fn completed(existing: &Value, expected: &Value) -> Option<Value> {
+    let mut completed = existing.clone();
     for field in ["labels", "annotations"] {
         for (key, value) in map(expected, &format!("metadata.{field}")) {
-            let there = &mut mended["metadata"][field][key.as_str()];
+            let there = &mut completed["metadata"][field][key.as_str()];
             if there.is_null() {
                 *there = value.clone();
             }
@@ -90,19 +89,19 @@ fn mended(existing: &Value, expected: &Value) -> Option<Value> {
     }
     let selectors = "aggregationRule.clusterRoleSelectors";
     if has(expected, "aggregationRule") {
-        add(&mut mended, selectors, list(expected, selectors));
+        add(&mut completed, selectors, list(expected, selectors));
     } else if has(expected, "rules") {
         let (held, wanted) = (Rule::all_of(existing), Rule::all_of(expected));
         let held: Vec<&Rule> = held.iter().collect();
         let missing = cover::missing(&held, &wanted);
         let missing: Vec<Value> = missing.iter().map(Rule::to_value).collect();
-        add(&mut mended, "rules", &missing);
+        add(&mut completed, "rules", &missing);
     }
-    add(&mut mended, "subjects", list(expected, "subjects"));
-    (!same(&mended, existing)).then_some(mended)
+    add(&mut completed, "subjects", list(expected, "subjects"));
+    (!same(&completed, existing)).then_some(completed)
 }
 
-/// Adds what is not there yet to the list at `path`.
+/// Adds the items that are missing to the list at `path`.
 fn add(tree: &mut Value, path: &str, wanted: &[Value]) {
     let mut items = list(tree, path).to_vec();
     for item in wanted {
@@ -121,16 +120,16 @@ mod tests {
 
     use super::*;
 
-    fn check(existing: &Value, expected: &Value, mend: Option<&Value>) {
+    fn check(existing: &Value, expected: &Value, complete: Option<&Value>) {
         assert_eq!(
-            mended(existing, expected).as_ref(),
-            mend,
+            completed(existing, expected).as_ref(),
+            complete,
             "{existing} {expected}"
         );
     }
 
     #[test]
-    fn what_is_missing_is_added_and_what_was_added_stays() {
+    fn missing_rules_are_added_and_added_ones_stay() {
         let rule =
             |verbs: &[&str]| json!({"verbs": verbs, "apiGroups": [""], "resources": ["pods"]});
         let role = |rules: Value| json!({"metadata": {"labels": {"a": "b"}}, "rules": rules});
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_protects() {
+    fn the_autoupdate_annotation_protects() {
         let marked = |mark: &str| json!({"metadata": {"annotations": {AUTO_UPDATE: mark}}});
         assert!(is_protected(&marked("false")));
         assert!(!is_protected(&marked("true")));

@@ -1,5 +1,4 @@
-//! Reads `policy.txt`: the roles and bindings every cluster starts with. It knows the notation only; what
-//! becomes of the objects is for [`super`].
+//! Parses `policy.txt`, the default roles and bindings.
 
 use serde_json::{Value, json};
 
@@ -8,23 +7,20 @@ use crate::kinds::rbac::GROUP;
 
 const POLICY: &str = include_str!("policy.txt");
 
-/// Marks what a cluster starts with.
+/// Label of the default objects.
 const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
-/// Says whether it is kept as it should be.
+/// Annotation: whether to restore the object at start.
 pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// An object that should be there.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Expected {
-    /// Its resource.
     pub(super) plural: &'static str,
-    /// Its namespace; none for those of the cluster.
+    /// `None` for cluster-scoped objects.
     pub(super) namespace: Option<String>,
-    /// The object.
     pub(super) tree: Value,
 }
 
-/// Everything that should be there, roles before their bindings.
+/// All default objects, roles before their bindings.
 pub(super) fn expected() -> Vec<Expected> {
     let mut objects = Vec::new();
     let mut bindings = Vec::new();

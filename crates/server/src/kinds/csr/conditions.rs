@@ -1,14 +1,14 @@
-//! The conditions of a certificate signing request: decisions that are made once.
+//! Validates the conditions of certificate signing requests.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::field::{FieldError, Path};
-use crate::kinds::tree::{has, list, list_mut, same, set, text};
+use crate::tree::{has, list, list_mut, same, set, text};
 
 const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
-/// Conditions that are either there or not.
+/// Conditions whose status can only be `True`.
 const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 
@@ -23,7 +23,7 @@ fn of_type<'a>(object: &'a Value, kind: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// What is wrong with the conditions by themselves.
+/// Validates the conditions by themselves.
 pub(super) fn condition_errors(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut seen = BTreeSet::new();
@@ -64,7 +64,7 @@ fn status_error(condition: &Value, kind: &str, path: &Path) -> Option<FieldError
     }
 }
 
-/// A decision is never taken back.
+/// A decision cannot be removed.
 pub(super) fn removal_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     FINAL
         .iter()
@@ -76,7 +76,7 @@ pub(super) fn removal_errors(new: &Value, old: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// Only the `approval` subresource decides.
+/// Only the `approval` subresource may add a decision.
 pub(super) fn decision_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for kind in DECISIONS {
@@ -95,7 +95,7 @@ pub(super) fn decision_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Conditions of type `kind` stay as they were when none was added or removed.
+/// Copies the conditions of type `kind` from `old` if none was added or removed.
 pub(super) fn keep_conditions(new: &mut Value, old: &Value, kind: &str) {
     let before: Vec<Value> = of_type(old, kind).into_iter().cloned().collect();
     if of_type(new, kind).len() != before.len() {
@@ -109,7 +109,7 @@ pub(super) fn keep_conditions(new: &mut Value, old: &Value, kind: &str) {
     }
 }
 
-/// Gives conditions the times they lack. `now` is the time of the write.
+/// Sets the missing times of conditions to `now`.
 pub fn stamp_conditions(new: &mut Value, old: &Value, now: &str) {
     for condition in list_mut(new, "status.conditions") {
         if !has(condition, "lastUpdateTime") {

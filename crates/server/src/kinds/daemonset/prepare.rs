@@ -1,17 +1,16 @@
-//! What the server itself sets on a DaemonSet: status, generation, and the count of the changes
-//! of its template.
+//! The fields that the server sets on a DaemonSet: status, generation and the template generation.
 
 use serde_json::{Value, json};
 
 use crate::field::{FieldError, Path};
 use crate::kinds::meta;
 use crate::kinds::pod::check::Errors;
-use crate::kinds::tree;
 use crate::schema::semantic_eq;
+use crate::tree;
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// The annotation that counts the changes of the template.
+/// Annotation: the generation of the template.
 pub(super) fn template_generation(object: &Value) -> Option<&str> {
     meta::entry(object, "metadata.annotations", TEMPLATE_GENERATION)
 }
@@ -26,8 +25,8 @@ fn set_template_generation(object: &mut Value, generation: i64) {
     }
 }
 
-/// A new DaemonSet has counted nothing. A count that the user brings is kept if it is positive;
-/// one that is no number is left for validation to refuse.
+/// Sets the template generation of a new DaemonSet. Keeps a positive one of the user, and leaves one
+/// that is not a number for validation to refuse.
 pub(super) fn create(object: &mut Value) {
     tree::set(object, "status", empty_status());
     meta::first_generation(object);
@@ -40,7 +39,7 @@ pub(super) fn create(object: &mut Value) {
     }
 }
 
-/// Four counters are always shown, even when there is nothing to count.
+/// These counters are written even when they are zero.
 fn empty_status() -> Value {
     json!({
         "currentNumberScheduled": 0,
@@ -50,22 +49,22 @@ fn empty_status() -> Value {
     })
 }
 
-/// Keeps the status, and counts changes of the spec and of the template.
+/// Copies the status, and increments the generations if the spec or the template changed.
 pub(super) fn update(new: &mut Value, old: &Value) {
-    tree::carry(new, old, "status");
+    tree::copy_from_old(new, old, "status");
     let changed =
         |new: &Value, part: &str| i64::from(!semantic_eq(tree::at(new, part), tree::at(old, part)));
-    let before = tree::number(old, "metadata.generation").unwrap_or(0);
+    let before = tree::number(old, "metadata.generation");
     let generation = before + changed(new, "spec");
     tree::set(new, "metadata.generation", Value::from(generation));
     let more = changed(new, "spec.template");
     keep_template_generation(new, old, more);
 }
 
-/// A status write changes no spec, and so neither of the two generations.
+/// A status write changes neither the spec nor the two generations.
 pub(super) fn status(new: &mut Value, old: &Value) {
-    tree::carry(new, old, "spec");
-    tree::carry(new, old, "metadata.generation");
+    tree::copy_from_old(new, old, "spec");
+    tree::copy_from_old(new, old, "metadata.generation");
     keep_template_generation(new, old, 0);
 }
 
@@ -74,7 +73,7 @@ fn keep_template_generation(new: &mut Value, old: &Value, more: i64) {
     set_template_generation(new, before.unwrap_or(0) + more);
 }
 
-/// Refuses a count that is no number.
+/// Refuses a template generation that is not a number.
 pub(super) fn validate_template_generation(errors: &mut Errors, object: &Value) {
     let Some(given) = template_generation(object) else {
         return;

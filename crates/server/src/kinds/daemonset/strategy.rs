@@ -1,16 +1,16 @@
-//! How a DaemonSet replaces its pods: `updateStrategy`.
+//! Defaults and validation of `updateStrategy`.
 
 use serde_json::{Map, Value, json};
 
 use crate::field::{FieldError, Path};
 use crate::kinds::pod::check::{Errors, NOT_NEGATIVE};
 use crate::kinds::pod::defaults::{fields, fill, fill_text};
-use crate::kinds::pod::read::text;
 use crate::names;
+use crate::tree::text;
 
 const REVISIONS_KEPT: i64 = 10;
 
-/// Fills in the strategy, and how many revisions are kept. Only a rolling update has members.
+/// Defaults the strategy and the revision history limit. Only a rolling update has members.
 pub(super) fn default(spec: &mut Map<String, Value>) {
     fill(spec, "revisionHistoryLimit", || json!(REVISIONS_KEPT));
     fill(spec, "updateStrategy", || json!({}));
@@ -47,7 +47,7 @@ pub(super) fn validate(errors: &mut Errors, spec: &Value, at: &Path) {
     }
 }
 
-/// A strategy as upstream prints it.
+/// A strategy as upstream prints it in errors.
 fn spelled(kind: &str, rolling: Option<&Value>) -> String {
     let member =
         |rolling: &Value, name: &str| rolling.get(name).map_or("0".to_owned(), Value::to_string);
@@ -101,7 +101,7 @@ fn count_or_percent(errors: &mut Errors, value: &Value, at: &Path) {
     }
 }
 
-/// The number of a well-formed percentage; one that is too large to hold is larger than any bound.
+/// The number of a well-formed percentage; saturates.
 fn percent(value: &Value) -> Option<i64> {
     let text = value.as_str()?;
     if !names::percent(text).is_empty() {
@@ -110,7 +110,7 @@ fn percent(value: &Value) -> Option<i64> {
     Some(text.trim_end_matches('%').parse().unwrap_or(i64::MAX))
 }
 
-/// Whether a member asks for anything.
+/// Whether a member is neither 0 nor 0 %.
 fn is_some(value: &Value) -> bool {
     let amount = percent(value)
         .or_else(|| value.as_i64())

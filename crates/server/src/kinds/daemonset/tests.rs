@@ -1,4 +1,4 @@
-//! The rules of the specification's first chapter, and recorded answers of a real cluster.
+//! The strategy of the specification's first chapter, and recorded answers of a real cluster.
 
 use serde_json::{Value, json};
 

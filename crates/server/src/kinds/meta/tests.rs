@@ -164,7 +164,7 @@ fn identity_does_not_change() {
     let old = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1",
         "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 2});
     let mut new = json!({"labels": {"a": "b"}, "resourceVersion": "1", "generation": 7});
-    carry_over(&mut new, &old);
+    copy_omitted(&mut new, &old);
     check(&validate_update(&new, &old), &[]);
     assert_eq!(new["generation"], 2);
     let new = json!({"name": "b", "namespace": "n", "uid": "v", "generation": 1,
@@ -187,7 +187,7 @@ fn no_finalizer_is_added_to_what_is_being_deleted() {
     let old = json!({"name": "a", "resourceVersion": "1", "finalizers": ["e.com/a"],
         "deletionTimestamp": "2026-01-01T00:00:00Z"});
     let mut new = json!({"resourceVersion": "1", "finalizers": ["e.com/c", "e.com/b"]});
-    carry_over(&mut new, &old);
+    copy_omitted(&mut new, &old);
     check(
         &validate_update(&new, &old),
         &[

@@ -1,33 +1,33 @@
-//! The metadata of an update: what it left out, and what it may not change.
+//! Preparation and validation of updates of metadata.
 
 use serde_json::{Value, json};
 
 use super::{immutable, shared_errors};
 use crate::field::{FieldError, Path};
-use crate::kinds::tree::{carry, has, number, text, texts};
+use crate::tree::{copy_from_old, has, number, text, texts};
 
-/// Gives an update what it left out: identity, timestamps and generation stay as they are.
+/// Copies what an update may omit: identity, timestamps and generation.
 ///
-/// The generation always comes from `old`; a strategy raises it afterwards where the kind has one.
-pub fn carry_over(new_meta: &mut Value, old_meta: &Value) {
+/// The generation always comes from `old`; a strategy increments it afterwards.
+pub fn copy_omitted(new_meta: &mut Value, old_meta: &Value) {
     for field in ["name", "namespace", "uid", "creationTimestamp"] {
         if text(new_meta, field).is_empty() {
-            carry(new_meta, old_meta, field);
+            copy_from_old(new_meta, old_meta, field);
         }
     }
     if !has(new_meta, "deletionTimestamp") {
-        carry(new_meta, old_meta, "deletionTimestamp");
+        copy_from_old(new_meta, old_meta, "deletionTimestamp");
     }
     if !has(new_meta, "deletionGracePeriodSeconds") {
-        carry(new_meta, old_meta, "deletionGracePeriodSeconds");
+        copy_from_old(new_meta, old_meta, "deletionGracePeriodSeconds");
     }
-    carry(new_meta, old_meta, "generation");
+    copy_from_old(new_meta, old_meta, "generation");
 }
 
-/// What is wrong with `new_meta` as the successor of `old_meta`.
+/// Validates the update from `old_meta` to `new_meta`.
 ///
-/// Expects [`carry_over`] to have run, and the resource version of an unconditional update to be
-/// filled in: what is still missing here is refused.
+/// Expects [`copy_omitted`] to have run, and the resource version of an unconditional update to be
+/// set: a missing one is an error here.
 pub fn validate_update(new_meta: &Value, old_meta: &Value) -> Vec<FieldError> {
     let path = Path::new("metadata");
     let mut errors = Vec::new();
@@ -39,8 +39,8 @@ pub fn validate_update(new_meta: &Value, old_meta: &Value) -> Vec<FieldError> {
         let path = path.child("resourceVersion");
         errors.push(FieldError::invalid(&path, &json!(""), words));
     }
-    if number(new_meta, "generation").unwrap_or(0) < number(old_meta, "generation").unwrap_or(0) {
-        let shown = json!(number(new_meta, "generation").unwrap_or(0));
+    if number(new_meta, "generation") < number(old_meta, "generation") {
+        let shown = json!(number(new_meta, "generation"));
         let words = "must not be decremented";
         errors.push(FieldError::invalid(
             &path.child("generation"),
@@ -63,8 +63,8 @@ pub fn validate_update(new_meta: &Value, old_meta: &Value) -> Vec<FieldError> {
 }
 
 fn no_new_finalizers(new_meta: &Value, old_meta: &Value, path: &Path) -> Option<FieldError> {
-    let old = texts(old_meta, "finalizers");
-    let mut added = texts(new_meta, "finalizers");
+    let old: Vec<&str> = texts(old_meta, "finalizers").collect();
+    let mut added: Vec<&str> = texts(new_meta, "finalizers").collect();
     added.retain(|name| !old.contains(name));
     added.sort_unstable();
     added.dedup();

@@ -1,13 +1,13 @@
-//! Affinity to nodes, and to or from other pods.
+//! Validates node affinity, pod affinity and pod anti-affinity.
 
 use serde_json::Value;
 
 use super::check::{Errors, form_at, label_name};
 use super::leniency::Leniency;
-use super::read::{entries, list, number, text, texts};
 use crate::field::{FieldError, Path};
 use crate::kinds::selector;
 use crate::names;
+use crate::tree::{at, has, list, list_mut, map, number, text, texts};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -185,7 +185,7 @@ fn label_keys(errors: &mut Errors, term: &Value, at: &Path) {
         }
     }
     if let Some(labels) = labels {
-        twice_in_selector(errors, term, labels, at);
+        duplicate_selector_keys(errors, term, labels, at);
     }
     for (i, key) in texts(term, "matchLabelKeys").enumerate() {
         if texts(term, "mismatchLabelKeys").any(|other| other == key) {
@@ -195,10 +195,11 @@ fn label_keys(errors: &mut Errors, term: &Value, at: &Path) {
     }
 }
 
-/// The server has already put the keys into the selector, so a key the user put there as well is
-/// in it twice. Upstream reports the index without the list's name.
-fn twice_in_selector(errors: &mut Errors, term: &Value, labels: &Value, at: &Path) {
-    let mut seen: Vec<&str> = entries(labels, "matchLabels").map(|(key, _)| key).collect();
+/// The server has already added the keys to the selector, so a key that the user also gave is there
+/// twice. Upstream reports the index without the list's name.
+fn duplicate_selector_keys(errors: &mut Errors, term: &Value, labels: &Value, at: &Path) {
+    let keys = map(labels, "matchLabels").keys();
+    let mut seen: Vec<&str> = keys.map(String::as_str).collect();
     for expression in list(labels, "matchExpressions") {
         let key = text(expression, "key");
         let listed = texts(term, "matchLabelKeys").position(|listed| listed == key);
@@ -212,23 +213,22 @@ fn twice_in_selector(errors: &mut Errors, term: &Value, labels: &Value, at: &Pat
     }
 }
 
-/// Puts the values that `matchLabelKeys` and `mismatchLabelKeys` stand for into the selectors of
-/// a new pod's affinity terms.
+/// Adds requirements for `matchLabelKeys` and `mismatchLabelKeys` to the selectors of a new pod's
+/// affinity terms, with the values of the pod's labels.
 pub(super) fn merge_label_keys(pod: &mut Value) {
-    // Few pods have one, and every pod comes by.
-    if pod.pointer("/spec/affinity").is_none() {
+    // Every new pod comes here and few have an affinity: copy no labels for the others.
+    if !has(pod, "spec.affinity") || !at(pod, "metadata.labels").is_object() {
         return;
     }
-    let labels = pod.pointer("/metadata/labels").cloned();
-    let Some(labels) = labels.filter(Value::is_object) else {
-        return;
-    };
+    let labels = at(pod, "metadata.labels").clone();
     for kind in ["podAffinity", "podAntiAffinity"] {
-        for (list, inner) in [(REQUIRED, ""), (PREFERRED, "/podAffinityTerm")] {
-            let pointer = format!("/spec/affinity/{kind}/{list}");
-            let terms = pod.pointer_mut(&pointer).and_then(Value::as_array_mut);
-            for term in terms.into_iter().flatten() {
-                if let Some(term) = term.pointer_mut(inner) {
+        for (list, inner) in [(REQUIRED, None), (PREFERRED, Some("podAffinityTerm"))] {
+            for term in list_mut(pod, &format!("spec.affinity.{kind}.{list}")) {
+                let term = match inner {
+                    Some(key) => term.get_mut(key),
+                    None => Some(term),
+                };
+                if let Some(term) = term {
                     extend_selector(term, &labels);
                 }
             }

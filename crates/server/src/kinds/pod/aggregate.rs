@@ -1,16 +1,16 @@
-//! What all containers of a pod request together.
+//! The sum of the containers' requests.
 
 use std::collections::BTreeMap;
 
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::read::{entries, list, quantity, text};
+use crate::tree::{list, map, text};
 
 type Amounts = BTreeMap<String, Quantity>;
 
-/// The sum over regular containers and sidecars, or what an init container needs while it runs
-/// beside the sidecars started before it, whichever is more.
+/// The larger of two sums: regular containers and sidecars, or an init container and the sidecars that
+/// started before it.
 pub(crate) fn container_requests(spec: &Value) -> Amounts {
     let mut total = Amounts::new();
     for container in list(spec, "containers") {
@@ -33,17 +33,14 @@ pub(crate) fn container_requests(spec: &Value) -> Amounts {
     total
 }
 
-/// Whether an init container keeps running beside the regular ones.
 pub(crate) fn is_sidecar(container: &Value) -> bool {
     text(container, "restartPolicy") == "Always"
 }
 
 fn requests(container: &Value) -> Amounts {
-    let Some(resources) = container.get("resources") else {
-        return Amounts::new();
-    };
-    entries(resources, "requests")
-        .map(|(name, amount)| (name.to_owned(), quantity(amount)))
+    let requests = map(container, "resources.requests").iter();
+    requests
+        .map(|(name, amount)| (name.clone(), Quantity::read(amount)))
         .collect()
 }
 

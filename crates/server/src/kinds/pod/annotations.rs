@@ -1,24 +1,23 @@
-//! Annotations that mean something on a pod.
+//! Validates the annotations that have a meaning on pods.
 
+use kennel_types::pod::MIRROR_ANNOTATION;
 use serde_json::Value;
 
 use super::check::{Errors, descending_path};
 use super::containers::each_container;
-use super::read::{text, text_entries};
 use crate::field::{FieldError, Path};
+use crate::tree::{text, text_entries};
 
-const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// One annotation of an object with this metadata.
 pub(super) fn annotation<'a>(metadata: &'a Value, key: &str) -> Option<&'a str> {
     metadata.get("annotations")?.get(key)?.as_str()
 }
 
-/// Checks the annotations that a pod with this spec may carry. `at` is the path of the
+/// Checks the annotations of a pod with this spec. `at` is the path of the
 /// annotations. With `any_cost`, the deletion cost may be wrong as it was before.
 pub(super) fn validate(
     errors: &mut Errors,
@@ -27,11 +26,11 @@ pub(super) fn validate(
     at: &Path,
     any_cost: bool,
 ) {
-    if let Some(value) = annotation(metadata, MIRROR)
+    if let Some(value) = annotation(metadata, MIRROR_ANNOTATION)
         && text(spec, "nodeName").is_empty()
     {
         let why = "must set spec.nodeName if mirror pod annotation is set";
-        let at = at.key(MIRROR);
+        let at = at.key(MIRROR_ANNOTATION);
         errors.push(FieldError::invalid(&at, &Value::from(value), why));
     }
     if let Some(cost) = annotation(metadata, DELETION_COST)
@@ -51,7 +50,7 @@ pub(super) fn validate(
     }
 }
 
-/// Whether the deletion cost of a stored pod is no number.
+/// Whether the deletion cost of a stored pod is not a number.
 pub(super) fn has_bad_cost(metadata: &Value) -> bool {
     annotation(metadata, DELETION_COST).is_some_and(|cost| !is_cost(cost))
 }
@@ -168,7 +167,7 @@ fn agree(errors: &mut Errors, what: &str, annotation: &str, profile: &Value, at:
     }
 }
 
-/// What may not happen to the annotations of a pod that exists.
+/// Checks the changes of an existing pod's annotations.
 pub(super) fn changes(errors: &mut Errors, new: &Value, old: &Value, at: &Path) {
     for (key, value) in text_entries(old, "annotations") {
         if annotation(new, key) == Some(value) {
@@ -192,7 +191,7 @@ pub(super) fn changes(errors: &mut Errors, new: &Value, old: &Value, at: &Path) 
 fn guarded(key: &str) -> Option<&'static str> {
     if key.starts_with(APP_ARMOR) {
         Some("AppArmor annotations")
-    } else if key == MIRROR {
+    } else if key == MIRROR_ANNOTATION {
         Some("mirror pod annotation")
     } else {
         None

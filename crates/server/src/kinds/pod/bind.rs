@@ -1,27 +1,37 @@
-//! Giving a pod to a node.
+//! Binds a pod to a node.
 
 use serde_json::{Value, json};
 
-use super::read::{list, text, text_entries};
-use crate::kinds::tree;
+use crate::tree;
+use crate::tree::{list, text, text_entries};
 
-/// Puts a pod on `node`, with the labels and annotations the binding carries (`metadata` is the
-/// binding's), at the time `now`. The error is the reason of the conflict, in upstream's words.
-pub fn bind(pod: &mut Value, node: &str, metadata: &Value, now: &str) -> Result<(), String> {
+/// Why a pod cannot be bound, in upstream's words.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BindError {
+    #[error("pod {0} is being deleted, cannot be assigned to a host")]
+    Deleting(String),
+    #[error("pod {pod} is already assigned to node \"{node}\"")]
+    Bound { pod: String, node: String },
+    #[error("pod {0} has non-empty .spec.schedulingGates")]
+    Gated(String),
+}
+
+/// Binds a pod to `node` at the time `now`, and adds the labels and annotations of the binding, whose
+/// metadata is `metadata`.
+pub fn bind(pod: &mut Value, node: &str, metadata: &Value, now: &str) -> Result<(), BindError> {
     let name = tree::text(pod, "metadata.name");
-    if tree::has(pod, "metadata.deletionTimestamp") {
-        return Err(format!(
-            "pod {name} is being deleted, cannot be assigned to a host"
-        ));
+    if tree::is_deleting(pod) {
+        return Err(BindError::Deleting(name.to_owned()));
     }
-    let present = tree::text(pod, "spec.nodeName");
-    if !present.is_empty() {
-        return Err(format!(
-            "pod {name} is already assigned to node \"{present}\""
-        ));
+    let bound = tree::text(pod, "spec.nodeName");
+    if !bound.is_empty() {
+        return Err(BindError::Bound {
+            pod: name.to_owned(),
+            node: bound.to_owned(),
+        });
     }
-    if !list(&pod["spec"], "schedulingGates").is_empty() {
-        return Err(format!("pod {name} has non-empty .spec.schedulingGates"));
+    if !list(pod, "spec.schedulingGates").is_empty() {
+        return Err(BindError::Gated(name.to_owned()));
     }
     tree::set(pod, "spec.nodeName", Value::from(node));
     for kind in ["annotations", "labels"] {
@@ -47,7 +57,7 @@ fn scheduled(pod: &mut Value, now: &str) {
         .find(|c| text(c, "type") == "PodScheduled");
     if let Some(present) = found {
         if text(present, "status") == "True" {
-            tree::carry(&mut condition, present, "lastTransitionTime");
+            tree::copy_from_old(&mut condition, present, "lastTransitionTime");
         }
         *present = condition;
         return;
@@ -80,9 +90,10 @@ mod tests {
                     {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
             })
         );
+        let refused = bind(&mut pod, "n2", &metadata, "2026-01-01T00:00:00Z");
         assert_eq!(
-            bind(&mut pod, "n2", &metadata, "2026-01-01T00:00:00Z"),
-            Err("pod p is already assigned to node \"n1\"".to_owned())
+            refused.unwrap_err().to_string(),
+            "pod p is already assigned to node \"n1\""
         );
     }
 

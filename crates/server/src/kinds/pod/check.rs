@@ -1,22 +1,17 @@
-//! The small checks that the rules of a pod are made of.
-//!
-//! Each adds its mistakes to a list and builds a path only when there is one to report.
+//! The checks that pod validation is composed of. Each adds errors to a list, and builds a path only for an
+//! error.
 
 use serde_json::Value;
 
-use super::read::text;
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{text, text_entries};
 
-/// What a whole number below zero is told.
 pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
-/// What a number that must exceed zero is told.
 pub(crate) const POSITIVE: &str = "must be greater than zero";
-/// What a file mode outside `0..=0777` is told.
 const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 const FILE_MODE_MAX: i64 = 0o777;
 
-/// The list that checks add to.
 pub(crate) type Errors = Vec<FieldError>;
 
 /// Reports `mistakes` of the member `name` with the text `value`.
@@ -72,7 +67,7 @@ pub(crate) fn one_of(errors: &mut Errors, at: &Path, value: &str, supported: &[&
     }
 }
 
-/// Reports the member `name` if it may not be there.
+/// Reports the member `name` as forbidden.
 pub(crate) fn forbid(errors: &mut Errors, parent: &Path, name: &'static str, why: &str) {
     errors.push(FieldError::forbidden(&parent.child(name), why));
 }
@@ -97,7 +92,7 @@ pub(crate) fn id(errors: &mut Errors, at: impl FnOnce() -> Path, number: i64) {
     }
 }
 
-/// Reports a file mode that is none.
+/// Reports an invalid file mode.
 pub(crate) fn mode(errors: &mut Errors, parent: &Path, name: &'static str, mode: Option<i64>) {
     if let Some(mode) = mode
         && !(0..=FILE_MODE_MAX).contains(&mode)
@@ -107,7 +102,7 @@ pub(crate) fn mode(errors: &mut Errors, parent: &Path, name: &'static str, mode:
     }
 }
 
-/// Reports a path that climbs with `..`.
+/// Reports a path with `..`.
 pub(crate) fn no_backsteps(errors: &mut Errors, at: &Path, path: &str) {
     if path.split('/').any(|step| step == "..") {
         let value = Value::from(path);
@@ -115,7 +110,7 @@ pub(crate) fn no_backsteps(errors: &mut Errors, at: &Path, path: &str) {
     }
 }
 
-/// Reports a path that is absolute or climbs.
+/// Reports a path that is absolute or has `..`.
 pub(crate) fn descending_path(errors: &mut Errors, at: &Path, path: &str) {
     if path.starts_with('/') {
         let value = Value::from(path);
@@ -124,7 +119,7 @@ pub(crate) fn descending_path(errors: &mut Errors, at: &Path, path: &str) {
     no_backsteps(errors, at, path);
 }
 
-/// Reports a path that is absolute, climbs, or begins with the reserved `..`.
+/// Reports a path that is absolute, has `..`, or begins with the reserved `..`.
 pub(crate) fn unreserved_path(errors: &mut Errors, at: &Path, path: &str) {
     descending_path(errors, at, path);
     if path.starts_with("..") && !path.starts_with("../") {
@@ -144,26 +139,26 @@ pub(crate) fn port_or_name(errors: &mut Errors, at: &Path, port: &Value) {
     }
 }
 
-/// Reports a label key that is none.
+/// Reports an invalid label key.
 pub(crate) fn label_name(errors: &mut Errors, parent: &Path, name: &'static str, key: &str) {
     form(errors, parent, name, key, names::qualified_name(key));
 }
 
-/// Reports keys and values of a map of labels; all mistakes carry the path of the map.
+/// Reports keys and values of a map of labels; all errors have the path of the map.
 pub(crate) fn labels(errors: &mut Errors, parent: &Path, name: &'static str, owner: &Value) {
-    for (key, value) in super::read::text_entries(owner, name) {
+    for (key, value) in text_entries(owner, name) {
         form(errors, parent, name, key, names::qualified_name(key));
         form(errors, parent, name, value, names::label_value(value));
     }
 }
 
-/// How many bytes all annotations of an object may take together.
+/// Of all annotations of an object together.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 
-/// Reports annotation keys that are none, and annotations that are too large together.
+/// Reports invalid annotation keys, and annotations that are too large together.
 pub(crate) fn annotations(errors: &mut Errors, parent: &Path, owner: &Value) {
     let mut bytes = 0;
-    for (key, value) in super::read::text_entries(owner, "annotations") {
+    for (key, value) in text_entries(owner, "annotations") {
         let mistakes = names::qualified_name(&key.to_lowercase());
         form(errors, parent, "annotations", key, mistakes);
         bytes += key.len() + value.len();

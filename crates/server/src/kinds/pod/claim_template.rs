@@ -1,12 +1,13 @@
-//! The claim that an ephemeral volume is made from.
+//! Validates the claim template of ephemeral volumes.
 
+use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
 use super::check::{Errors, POSITIVE, annotations, form, labels, one_of, require};
-use super::read::{list, map, opt_text, quantity, texts};
 use crate::field::{FieldError, Path};
 use crate::kinds::selector;
 use crate::names;
+use crate::tree::{list, map, opt_text, texts};
 
 const ACCESS_MODES: [&str; 4] = [
     "ReadOnlyMany",
@@ -49,10 +50,9 @@ fn spec(errors: &mut Errors, spec: &Value, at: &Path) {
         selector::collect(errors, labels, &at.child("selector"), false);
     }
     access_modes(errors, spec, at);
-    let resources = spec.get("resources");
-    let storage = resources.and_then(|resources| map(resources, "requests")?.get("storage"));
+    let storage = map(spec, "resources.requests").get("storage");
     let storage_at = || at.child("resources").key("storage");
-    match storage.map(quantity) {
+    match storage.map(Quantity::read) {
         None => errors.push(FieldError::required(&storage_at(), "")),
         Some(amount) if amount.sign() <= 0 => {
             let shown = Value::from(amount.to_string());

@@ -1,4 +1,4 @@
-//! Regular, init and ephemeral containers.
+//! Validates regular, init and ephemeral containers.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::aggregate::is_sidecar;
 use super::check::{Errors, choice, forbid, form, one_of, require, require_text};
 use super::mounts::Volumes;
-use super::read::{list, opt_text, text};
 use super::resources::{Claims, Scope, requirements};
 use super::volumes::PULL_POLICIES;
 use super::{env, mounts, ports, probes, security};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{list, opt_text, text};
 
 const MESSAGE_POLICIES: [&str; 2] = ["File", "FallbackToLogsOnError"];
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
@@ -20,7 +20,7 @@ const RESTART_ACTIONS: [&str; 2] = ["Restart", "RestartAllContainers"];
 const RESTART_RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 const EPHEMERAL: &str = "cannot be set for an Ephemeral Container";
-/// What ephemeral containers may not have, since nobody should depend on one.
+/// The fields that ephemeral containers may not have.
 const NOT_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
@@ -33,7 +33,7 @@ const NOT_EPHEMERAL: [&str; 9] = [
     "lifecycle",
 ];
 
-/// What a pod lends to the check of its containers.
+/// What the check of containers needs to know about the pod.
 pub(super) struct Surroundings<'a> {
     pub volumes: Volumes<'a>,
     pub claims: Claims<'a>,
@@ -56,7 +56,6 @@ pub(crate) fn each_container(spec: &Value, at: &Path, mut visit: impl FnMut(&Val
     }
 }
 
-/// Checks the regular containers.
 pub(super) fn regular(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundings<'_>) {
     let containers = list(spec, "containers");
     let at = at.child("containers");
@@ -75,7 +74,7 @@ pub(super) fn regular(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surrou
     ports::host_conflicts(errors, containers, &at);
 }
 
-/// Checks the init containers. Each runs alone, so their ports do not conflict with each other.
+/// Init containers run one at a time, so their ports do not conflict.
 pub(super) fn init(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundings<'_>) {
     let containers = list(spec, "initContainers");
     if containers.is_empty() {
@@ -112,7 +111,6 @@ pub(super) fn init(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundi
     }
 }
 
-/// Checks the ephemeral containers.
 pub(super) fn ephemeral(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundings<'_>) {
     let containers = list(spec, "ephemeralContainers");
     if containers.is_empty() {
@@ -162,7 +160,7 @@ fn unique_name<'a>(errors: &mut Errors, name: &'a str, at: &Path, seen: &mut BTr
     }
 }
 
-/// What all kinds of containers have in common.
+/// The rules of all types of containers.
 fn common(errors: &mut Errors, container: &Value, at: &Path, pod: &Surroundings<'_>) {
     let name = text(container, "name");
     if name.is_empty() {
@@ -214,7 +212,7 @@ fn resize_policy(errors: &mut Errors, container: &Value, at: &Path, restart_poli
     }
 }
 
-/// A container may be restarted otherwise than its pod says, and by rules about its exit code.
+/// Checks the container's own restart policy and restart rules.
 fn restart_policy(errors: &mut Errors, container: &Value, at: &Path) {
     let rules = list(container, "restartPolicyRules");
     match opt_text(container, "restartPolicy") {
@@ -265,7 +263,7 @@ fn restart_policy(errors: &mut Errors, container: &Value, at: &Path) {
     }
 }
 
-/// Images of pods, unlike those of templates, may not be padded.
+/// Images of pods, unlike those of templates, may not have leading or trailing spaces.
 pub(super) fn untrimmed_images(errors: &mut Errors, spec: &Value, at: &Path) {
     for kind in ["containers", "initContainers"] {
         for (i, container) in list(spec, kind).iter().enumerate() {

@@ -1,17 +1,17 @@
-//! A new pod: what the server sets on it, and whether it may be made.
+//! Preparation and validation of new pods.
 
 use kennel_core::pod::qos;
 use serde_json::{Value, json};
 
 use super::check::Errors;
 use super::leniency::Leniency;
-use super::read::{list, text};
 use super::{affinity, annotations, containers, spec};
 use crate::field::{FieldError, Path};
 use crate::kinds::meta;
-use crate::kinds::tree;
+use crate::tree;
+use crate::tree::{list, text};
 
-/// Gives a new pod its first status and generation.
+/// Sets the initial status and generation.
 pub(super) fn prepare(pod: &mut Value) {
     meta::first_generation(pod);
     let spec = pod.get("spec").unwrap_or(&Value::Null);
@@ -28,7 +28,7 @@ pub(super) fn prepare(pod: &mut Value) {
     affinity::merge_label_keys(pod);
 }
 
-/// What is wrong with a new pod.
+/// Validates a new pod.
 pub(super) fn validate(pod: &Value) -> Errors {
     let mut errors = Errors::new();
     let spec = pod.get("spec").unwrap_or(&Value::Null);
@@ -47,7 +47,7 @@ pub(super) fn validate(pod: &Value) -> Errors {
     errors
 }
 
-/// What holds for a pod at any time.
+/// The rules for new and for updated pods.
 pub(super) fn metadata_and_spec(
     errors: &mut Errors,
     pod: &Value,

@@ -1,4 +1,4 @@
-//! What a pod as a whole requests, when the user left it out.
+//! Defaults the pod-level resource requests.
 
 use serde_json::{Map, Value};
 
@@ -8,8 +8,8 @@ use super::resources::{is_overcommittable, is_pod_level};
 
 type Fields = Map<String, Value>;
 
-/// With limits for the whole pod, what the pod as a whole requests is what its containers request,
-/// or else its limits. After `defaults::pod` has filled in what the containers request.
+/// If there are pod-level limits, the pod-level requests default to the sum of the containers' requests, or
+/// else to the limits. Runs after `defaults::pod`, which defaults the containers' requests.
 pub(super) fn pod_requests(spec: &mut Fields) {
     let limits = spec.get("resources").and_then(|r| r.get("limits"));
     let Some(limits) = limits.and_then(Value::as_object).cloned() else {

@@ -1,13 +1,11 @@
-//! Volume sources that are disks, shares and claims somewhere else.
-//!
-//! Most of them only have fields that must not be empty; the table says which.
+//! Validates the volume sources of disks, network shares and claims. Most only have required fields.
 
 use serde_json::Value;
 
 use super::check::{Errors, form, one_of, require, require_text};
-use super::read::{entries, flag, int, list, number, opt_text, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{flag, int, list, map, number, opt_text, text};
 
 const DRIVER_LENGTH_MAX: usize = 63;
 const PARTITION_MAX: i64 = 255;
@@ -15,7 +13,7 @@ const ISCSI_NAME_LENGTH_MAX: usize = 64;
 const TENANT_LENGTH_MAX: usize = 64;
 const HOST_PORT_PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
 
-/// The fields of a source that must not be empty, in the order in which they are reported.
+/// The required fields of each source, in the order in which errors report them.
 fn required_fields(key: &str) -> &'static [&'static str] {
     match key {
         "gcePersistentDisk" => &["pdName"],
@@ -36,7 +34,7 @@ fn required_fields(key: &str) -> &'static [&'static str] {
 
 /// Checks a source; `parent` is the path of its volume.
 pub(super) fn source(errors: &mut Errors, key: &'static str, source: &Value, parent: &Path) {
-    // Upstream's path for this one is not the field's.
+    // Upstream's path differs from the field's name.
     let shown = if key == "gcePersistentDisk" {
         "persistentDisk"
     } else {
@@ -120,7 +118,7 @@ fn iscsi(errors: &mut Errors, source: &Value, at: &Path) {
     }
 }
 
-/// With an initiator's name, volume and portal together make a name of limited length.
+/// With an initiator name, volume and portal form a name of limited length.
 pub(super) fn iscsi_name(errors: &mut Errors, source: &Value, volume: &str, at: &Path) {
     let length = volume.len() + 1 + text(source, "targetPortal").len();
     if source.get("initiatorName").is_some() && length > ISCSI_NAME_LENGTH_MAX {
@@ -230,13 +228,15 @@ fn quobyte(errors: &mut Errors, source: &Value, at: &Path) {
 }
 
 fn flex_options(errors: &mut Errors, source: &Value, at: &Path) {
-    for (key, _) in entries(source, "options") {
-        let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
+    for key in map(source, "options").keys() {
+        let namespace = key
+            .split_once('/')
+            .map_or(key.as_str(), |(namespace, _)| namespace);
         let namespace = format!(".{}", namespace.to_lowercase());
         if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
             let at = at.child("options").key(key);
             let why = "kubernetes.io and k8s.io namespaces are reserved";
-            errors.push(FieldError::invalid(&at, &Value::from(key), why));
+            errors.push(FieldError::invalid(&at, &Value::from(key.as_str()), why));
         }
     }
 }

@@ -1,13 +1,14 @@
-//! References from a container to its own pod: fields, and requests or limits.
+//! Validates references of the downward API: to fields of the pod, and to requests or limits.
 
+use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
 use super::check::{Errors, form_at, one_of, require};
-use super::read::{quantity, text};
 use crate::field::Path;
 use crate::names;
+use crate::tree::text;
 
-/// Every field the downward API knows, in variables or in volumes.
+/// All fields of the downward API, for variables or volumes.
 const DOWNWARD_FIELDS: [&str; 15] = [
     "metadata.annotations",
     "metadata.labels",
@@ -37,7 +38,7 @@ const BYTE_DIVISORS: [&str; 13] = [
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 ];
 
-/// Checks a reference to a field of the pod; `allowed` are the fields that fit the place.
+/// Checks a reference to a field of the pod; `allowed` depends on where the reference is.
 pub(super) fn field_ref(errors: &mut Errors, reference: &Value, at: &Path, allowed: &[&str]) {
     let version = text(reference, "apiVersion");
     let path = text(reference, "fieldPath");
@@ -47,7 +48,7 @@ pub(super) fn field_ref(errors: &mut Errors, reference: &Value, at: &Path, allow
     if path.is_empty() {
         return require(errors, at, "fieldPath");
     }
-    if let Err(why) = known_field(version, path) {
+    if let Some(why) = unsupported_field(version, path) {
         let detail = format!("error converting fieldPath: {why}");
         return form_at(errors, &at.child("fieldPath"), path, vec![detail]);
     }
@@ -62,16 +63,16 @@ pub(super) fn field_ref(errors: &mut Errors, reference: &Value, at: &Path, allow
     }
 }
 
-/// Whether the downward API knows a field at all, wherever it may be shown.
-fn known_field(version: &str, path: &str) -> Result<(), String> {
+/// Why the downward API does not have a field; `None` if it does.
+fn unsupported_field(version: &str, path: &str) -> Option<String> {
     if version != "v1" {
-        return Err(format!("unsupported pod version: {version}"));
+        return Some(format!("unsupported pod version: {version}"));
     }
     match subscript(path) {
-        Some(("metadata.annotations" | "metadata.labels", _)) => Ok(()),
-        Some(_) => Err(format!("field label does not support subscript: {path}")),
-        None if DOWNWARD_FIELDS.contains(&path) => Ok(()),
-        None => Err(format!("field label not supported: {path}")),
+        Some(("metadata.annotations" | "metadata.labels", _)) => None,
+        Some(_) => Some(format!("field label does not support subscript: {path}")),
+        None if DOWNWARD_FIELDS.contains(&path) => None,
+        None => Some(format!("field label not supported: {path}")),
     }
 }
 
@@ -98,7 +99,7 @@ pub(super) fn resource_ref(errors: &mut Errors, reference: &Value, at: &Path, in
 }
 
 fn divisor(errors: &mut Errors, reference: &Value, resource: &str, huge: bool, at: &Path) {
-    let Some(divisor) = reference.get("divisor").map(quantity) else {
+    let Some(divisor) = reference.get("divisor").map(Quantity::read) else {
         return;
     };
     let (of, allowed): (&str, &[&str]) = match resource {

@@ -1,14 +1,14 @@
-//! Environment variables and where their values come from.
+//! Validates environment variables and their sources.
 
 use serde_json::Value;
 
 use super::check::{Errors, form, require, require_text, unreserved_path};
 use super::downward::{field_ref, resource_ref};
-use super::read::{list, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{list, text};
 
-/// What a variable may tell about its pod, in the order errors list them.
+/// The fields of the pod that variables can refer to, in the order in which errors list them.
 const ENV_FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",

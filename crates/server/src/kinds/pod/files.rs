@@ -1,5 +1,4 @@
-//! Volume sources that put files into a container: secrets, config maps, the downward API, and
-//! projections of several of them.
+//! Validates the volume sources of files: secrets, config maps, the downward API and projected volumes.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +6,9 @@ use serde_json::Value;
 
 use super::check::{Errors, mode, require, require_text, unreserved_path};
 use super::downward::{field_ref, resource_ref};
-use super::read::{int, list, number, opt_text, text};
 use crate::field::{FieldError, Path};
 use crate::kinds::selector;
+use crate::tree::{int, list, number, opt_text, text};
 
 const TOKEN_SECONDS_MIN: i64 = 600;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
@@ -47,7 +46,7 @@ fn key_to_path(errors: &mut Errors, item: &Value, at: &Path) {
     mode(errors, at, "mode", int(item, "mode"));
 }
 
-/// Checks the downward API as a volume. Upstream reports its items without their index.
+/// Checks a downward API volume. As upstream, errors of its items have no index.
 pub(super) fn downward(errors: &mut Errors, source: &Value, at: &Path) {
     mode(errors, at, "defaultMode", int(source, "defaultMode"));
     for item in list(source, "items") {
@@ -77,7 +76,6 @@ fn downward_file(errors: &mut Errors, file: &Value, at: &Path) {
     mode(errors, at, "mode", int(file, "mode"));
 }
 
-/// Checks a projection of several sources into one directory.
 pub(super) fn projected(errors: &mut Errors, volume: &Value, at: &Path, any_token_path: bool) {
     mode(errors, at, "defaultMode", int(volume, "defaultMode"));
     let mut paths = Paths::default();
@@ -139,7 +137,7 @@ fn keys<'a>(
     }
 }
 
-/// Upstream reports the path of a token as if it were the volume's.
+/// As upstream, errors of a token have the volume's path.
 fn token(errors: &mut Errors, projection: &Value, at: &Path, volume: &Path, any_path: bool) {
     let seconds = number(projection, "expirationSeconds");
     let mut wrong = |why: &str| {

@@ -1,21 +1,19 @@
-//! What may change in a pod that is held back by scheduling gates: the choice of its node may be
-//! narrowed, never widened.
+//! Updates of pods with scheduling gates: node selector and node affinity may be narrowed.
 
 use serde_json::Value;
 
 use super::check::Errors;
-use super::read::{list, map};
 use crate::field::{FieldError, Path};
-use crate::kinds::tree;
 use crate::schema::semantic_eq as same;
+use crate::tree;
+use crate::tree::{list, map};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// Checks what was narrowed in `spec`, and takes it back so that the rest can be compared with `old`.
+/// Checks the changes, and reverts them in `spec` so that the caller can compare the rest with `old`.
 pub(super) fn narrow(errors: &mut Errors, spec: &mut Value, old: &Value, at: &Path) {
-    let none = serde_json::Map::new();
-    let before = map(old, "nodeSelector").unwrap_or(&none);
-    let after = map(spec, "nodeSelector").unwrap_or(&none);
+    let before = map(old, "nodeSelector");
+    let after = map(spec, "nodeSelector");
     if before
         .iter()
         .any(|(key, value)| after.get(key) != Some(value))
@@ -24,7 +22,7 @@ pub(super) fn narrow(errors: &mut Errors, spec: &mut Value, old: &Value, at: &Pa
         let shown = Value::Object(after.clone());
         errors.push(FieldError::invalid(&at.child("nodeSelector"), &shown, why));
     }
-    tree::carry(spec, old, "nodeSelector");
+    tree::copy_from_old(spec, old, "nodeSelector");
     let affinity = "affinity.nodeAffinity";
     let (after, before) = (tree::at(spec, affinity).clone(), tree::at(old, affinity));
     if same(&after, before) {
@@ -32,7 +30,7 @@ pub(super) fn narrow(errors: &mut Errors, spec: &mut Value, old: &Value, at: &Pa
     }
     let terms_at = at.child("affinity").child("nodeAffinity").child(REQUIRED);
     affinity_only_narrowed(errors, &after, before, &terms_at.child("nodeSelectorTerms"));
-    tree::carry(spec, old, affinity);
+    tree::copy_from_old(spec, old, affinity);
     if !tree::has(old, "affinity") && tree::is_empty(tree::at(spec, "affinity")) {
         tree::remove(spec, "affinity");
     }
@@ -64,7 +62,7 @@ fn only_narrowed(new: &Value, old: &Value) -> bool {
     const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
     let is_empty = |term: &Value| LISTS.iter().all(|key| list(term, key).is_empty());
     if is_empty(old) {
-        // An empty term matches nothing; a filled one would match more.
+        // An empty term matches nothing, so adding requirements to it would widen it.
         return is_empty(new);
     }
     LISTS.iter().all(|key| {

@@ -1,13 +1,13 @@
-//! What an object may keep although it would be refused today: it was stored before the rule.
+//! Exceptions for stored objects: what was valid when it was stored may stay.
 
 use serde_json::Value;
 
 use super::check::Errors;
-use super::read::list;
 use super::{affinity, files, spread};
 use crate::field::Path;
+use crate::tree::list;
 
-/// Which rules the stored object already breaks.
+/// The rules that the stored object violates, which its updates may violate, too.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Leniency {
     /// Label values in selectors of affinity terms.
@@ -21,7 +21,7 @@ pub(crate) struct Leniency {
 }
 
 impl Leniency {
-    /// What the spec of the stored pod or template allows its successor.
+    /// The exceptions for updates of a pod or template with this spec.
     pub(crate) fn towards(old: &Value) -> Self {
         let at = Path::default();
         let strict = Self::default();

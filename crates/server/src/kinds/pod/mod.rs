@@ -1,13 +1,13 @@
-//! The rules of Pod, and of the pod templates in other kinds.
+//! The strategy of Pod, and of the pod templates in other kinds.
 //!
 //! ```text
-//!  defaults (in core): what is filled in, for pods and templates; defaults_pod: … for pods alone
-//!  create, update, status, ephemeral, bind: what the server sets, and the rules of each write
-//!  spec ─▶ volumes, containers, affinity, …: the rules of a pod spec, one room per topic
-//!  template: the rules of a pod template
+//!  defaults (in core): defaults of pods and templates; defaults_pod: defaults of pods alone
+//!  create, update, status, ephemeral, bind: what the server sets and checks at each write
+//!  spec ─▶ volumes, containers, affinity, …: validation of a pod spec, one module per topic
+//!  template: validation of a pod template
 //! ```
 //!
-//! Errors come in upstream's order and words, its slips included: tools compare them.
+//! Errors have upstream's order, words and mistakes: tools compare them.
 
 mod affinity;
 mod aggregate;
@@ -26,9 +26,9 @@ mod gated;
 mod leniency;
 mod mounts;
 mod network;
+mod os;
 mod ports;
 mod probes;
-pub(crate) mod read;
 mod resource_claims;
 mod resources;
 mod resources_pod;
@@ -43,7 +43,6 @@ mod volumes;
 pub(crate) mod warnings;
 mod warnings_placement;
 mod warnings_ports;
-mod windows;
 
 #[cfg(test)]
 mod tests;
@@ -51,21 +50,21 @@ mod tests;
 use kennel_types::PodPhase;
 use serde_json::Value;
 
-pub use bind::bind;
+pub use bind::{BindError, bind};
 pub(crate) use kennel_core::pod::defaults;
 
 use super::Strategy;
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree;
 
-/// The rules of Pod.
 #[derive(Debug)]
 pub struct Pod;
 
 impl Strategy for Pod {
     fn default(&self, object: &mut Value) {
-        if !super::tree::has(object, "spec") {
-            super::tree::set(object, "spec", serde_json::json!({}));
+        if !tree::has(object, "spec") {
+            tree::set(object, "spec", serde_json::json!({}));
         }
         if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
             defaults::pod_spec(spec);
@@ -99,8 +98,8 @@ impl Strategy for Pod {
     }
 
     fn grace_seconds(&self, pod: &Value, asked: Option<i64>) -> i64 {
-        let unbound = super::tree::text(pod, "spec.nodeName").is_empty();
-        let phase = super::tree::text(pod, "status.phase");
+        let unbound = tree::text(pod, "spec.nodeName").is_empty();
+        let phase = tree::text(pod, "status.phase");
         if unbound || PodPhase::from(phase).is_terminal() {
             return 0;
         }
@@ -114,10 +113,10 @@ impl Strategy for Pod {
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
         if old.is_some() {
-            // Controllers update pods all the time, and no human is there to read.
+            // Updates of pods come from controllers, and no one reads their warnings.
             return Vec::new();
         }
-        let name = super::tree::text(object, "metadata.name");
+        let name = tree::text(object, "metadata.name");
         let mistakes = names::dns1123_label(name);
         let mut found = Vec::new();
         if !mistakes.is_empty() {

@@ -1,12 +1,12 @@
-//! Volume mounts and volume devices of containers.
+//! Validates volume mounts and volume devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::check::{Errors, descending_path, forbid, one_of, require};
-use super::read::{flag, list, opt_text, text};
 use crate::field::{FieldError, Path};
+use crate::tree::{flag, list, opt_text, text};
 
 const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
 const RECURSIVE_READ_ONLY: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
@@ -79,7 +79,7 @@ fn names_and_paths<'a>(
     }
 }
 
-/// Upstream reports what is wrong inside a sub path without the index of its mount.
+/// As upstream, errors of sub paths lack the index of the mount.
 fn sub_paths(errors: &mut Errors, mount: &Value, list: &Path, i: usize) {
     let (path, expr) = (text(mount, "subPath"), text(mount, "subPathExpr"));
     if !path.is_empty() {

@@ -1,13 +1,13 @@
-//! What a pod is called and how it resolves names: hostname, DNS, host aliases; and its gates.
+//! Validates hostname, DNS settings, host aliases, readiness gates and scheduling gates.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::check::{Errors, choice, form, form_at};
-use super::read::{flag, list, opt_text, text, texts};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{flag, list, opt_text, text, texts};
 
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const NAMESERVERS_MAX: usize = 3;
@@ -23,7 +23,7 @@ pub(super) fn dns_policy(errors: &mut Errors, spec: &Value, at: &Path) {
     }
 }
 
-/// Checks `dnsConfig`, which the policy `None` cannot do without.
+/// Checks `dnsConfig`, which the policy `None` requires.
 pub(super) fn dns_config(errors: &mut Errors, spec: &Value, at: &Path) {
     let none = text(spec, "dnsPolicy") == "None";
     let config = spec.get("dnsConfig");
@@ -127,7 +127,7 @@ pub(super) fn hostname(errors: &mut Errors, spec: &Value, at: &Path) {
     }
 }
 
-/// Checks `hostnameOverride`, which replaces what the pod would otherwise be called.
+/// Checks `hostnameOverride`.
 pub(super) fn hostname_override(errors: &mut Errors, spec: &Value, at: &Path) {
     let Some(name) = opt_text(spec, "hostnameOverride") else {
         return;

@@ -1,13 +1,13 @@
-//! The ports of containers, and the host's ports they take.
+//! Validates container ports and host ports.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::check::{Errors, choice, form, require};
-use super::read::{flag, list, number, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{flag, list, number, text};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
@@ -59,7 +59,7 @@ fn port_number(errors: &mut Errors, at: &Path, name: &'static str, port: i64) {
     }
 }
 
-/// Checks that no two of these containers want the same port of the host. `at` is the path of the
+/// Checks that no two of these containers have the same host port. `at` is the path of the
 /// list.
 pub(super) fn host_conflicts(errors: &mut Errors, containers: &[Value], at: &Path) {
     let mut taken = BTreeSet::new();
@@ -81,8 +81,8 @@ pub(super) fn host_conflicts(errors: &mut Errors, containers: &[Value], at: &Pat
     }
 }
 
-/// On the host's network a container's port must be the host's. A template may leave the host's
-/// port open, since it is filled in when the pod is made.
+/// With host networking the container port must equal the host port. A template may omit the host port,
+/// which is defaulted when the pod is created.
 pub(super) fn host_network(errors: &mut Errors, spec: &Value, at: &Path, is_pod: bool) {
     if !flag(spec, "hostNetwork") {
         return;

@@ -1,11 +1,11 @@
-//! Probes and lifecycle handlers: what the node does to a container, and how often.
+//! Validates probes and lifecycle handlers.
 
 use serde_json::Value;
 
 use super::check::{Errors, form, not_negative, one_of, port_or_name, require, require_text};
-use super::read::{int, list, number, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{int, list, number, text};
 
 const SCHEMES: [&str; 2] = ["HTTP", "HTTPS"];
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];

@@ -1,15 +1,15 @@
-//! A pod's claims on devices.
+//! Validates `resourceClaims`.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::check::{Errors, form, require};
-use super::read::{list, opt_text, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{list, opt_text, text};
 
-/// Checks that a pod's claims on devices are named once and point somewhere.
+/// Each claim has a unique name and exactly one source.
 pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path) {
     let mut seen = BTreeSet::new();
     for (i, claim) in list(spec, "resourceClaims").iter().enumerate() {

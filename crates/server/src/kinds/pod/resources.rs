@@ -1,4 +1,4 @@
-//! Requests and limits: which resources there are, and how much of them may be asked for.
+//! Validates requests, limits and resource names.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
 use super::check::{Errors, NOT_NEGATIVE, form, form_at};
-use super::read::{entries, list, map, quantity, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{list, map, text};
 
 const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const POD_RESOURCES: [&str; 3] = ["cpu", "hugepages-", "memory"];
 const HUGE_PAGES: &str = "hugepages-";
-/// Names without a slash that mean something somewhere, if not in a container.
+/// Standard names without a slash, including those that containers cannot request.
 const STANDARD: [&str; 17] = [
     "cpu",
     "memory",
@@ -34,14 +34,14 @@ const STANDARD: [&str; 17] = [
     "storage",
 ];
 
-/// Whose requirements are being looked at: the two know different resources.
+/// Containers and pods may request different resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     Container,
     Pod,
 }
 
-/// What the rest of the pod lends to the check of one container's requirements.
+/// What the check of a container needs to know about the pod.
 #[derive(Debug, Default)]
 pub(super) struct Claims<'a>(BTreeSet<&'a str>);
 
@@ -72,12 +72,11 @@ fn is_extended(name: &str) -> bool {
         && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// Whether more may be promised of a resource than there is.
 pub(crate) fn is_overcommittable(name: &str) -> bool {
     is_native(name) && !is_huge_page(name)
 }
 
-/// Whether a resource can be asked for by the pod as a whole.
+/// Whether a resource can be requested at pod level.
 pub(crate) fn is_pod_level(name: &str) -> bool {
     name == "cpu" || name == "memory" || is_huge_page(name)
 }
@@ -93,8 +92,8 @@ pub(super) fn requirements(
     let mut computes = false;
     let mut huge = false;
     for which in ["limits", "requests"] {
-        for (name, amount) in entries(resources, which) {
-            let amount = quantity(amount);
+        for (name, amount) in map(resources, which) {
+            let amount = Quantity::read(amount);
             let entry = || at.child(which).key(name);
             resource_name(errors, name, &entry, scope);
             resource_amount(errors, name, amount, &entry);
@@ -164,8 +163,7 @@ fn resource_amount(errors: &mut Errors, name: &str, amount: Quantity, at: &dyn F
 }
 
 fn within_limit(errors: &mut Errors, resources: &Value, name: &str, request: Quantity, at: &Path) {
-    let limit = map(resources, "limits").and_then(|limits| limits.get(name));
-    let Some(limit) = limit.map(quantity) else {
+    let Some(limit) = map(resources, "limits").get(name).map(Quantity::read) else {
         if !is_overcommittable(name) {
             let detail = "Limit must be set for non overcommitable resources";
             errors.push(FieldError::required(&at.child("limits"), detail));

@@ -1,15 +1,14 @@
-//! What a pod asks for as a whole, against what its containers ask for.
+//! Validates pod-level requests and limits against those of the containers.
 
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
 use super::aggregate::container_requests;
 use super::check::Errors;
-use super::read::{entries, list, map, quantity};
 use super::resources::{Claims, Scope, requirements};
 use crate::field::{FieldError, Path};
+use crate::tree::{list, map};
 
-/// Checks what the pod as a whole asks for against what its containers ask for.
 pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &Claims<'_>) {
     let Some(resources) = spec.get("resources") else {
         return;
@@ -21,8 +20,8 @@ pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &C
     }
     requirements(errors, resources, &at, Scope::Pod, claims);
     for (name, total) in container_requests(spec) {
-        let pod = map(resources, "requests").and_then(|requests| requests.get(&name));
-        let pod = pod.map_or(Quantity::ZERO, quantity);
+        let pod = map(resources, "requests").get(&name);
+        let pod = pod.map_or(Quantity::ZERO, Quantity::read);
         if total > pod {
             let detail =
                 format!("must be greater than or equal to aggregate container requests of {total}");
@@ -36,12 +35,9 @@ pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &C
 
 fn container_limits(errors: &mut Errors, spec: &Value, resources: &Value, at: &Path) {
     for (i, container) in list(spec, "containers").iter().enumerate() {
-        let Some(own) = container.get("resources") else {
-            continue;
-        };
-        for (name, limit) in entries(own, "limits") {
-            let pod = map(resources, "limits").and_then(|limits| limits.get(name));
-            let (Some(pod), limit) = (pod.map(quantity), quantity(limit)) else {
+        for (name, limit) in map(container, "resources.limits") {
+            let pod = map(resources, "limits").get(name);
+            let (Some(pod), limit) = (pod.map(Quantity::read), Quantity::read(limit)) else {
                 continue;
             };
             if limit > pod {

@@ -1,4 +1,4 @@
-//! Security contexts, of a pod and of its containers.
+//! Validates the security contexts of a pod and its containers.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,15 +6,14 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::check::{Errors, descending_path, id, one_of};
-use super::read::{flag, int, list, opt_flag, opt_text, text, texts};
-use super::windows::windows_options;
 use crate::field::{FieldError, Path};
+use crate::tree::{flag, int, list, opt_flag, opt_text, text, texts};
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const PROFILE_PATH_MAX: usize = 4095;
 const SYSCTL_LENGTH_MAX: usize = 253;
 const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-/// How upstream spells the fields of a container's security context when it shows one whole.
+/// Upstream's Go names of the fields, in the order in which it prints a security context.
 const CONTEXT_FIELDS: [(&str, &str); 12] = [
     ("Capabilities", "capabilities"),
     ("Privileged", "privileged"),
@@ -52,7 +51,6 @@ pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path, host_
     }
     seccomp(errors, context, &at);
     escalation(errors, context, &at);
-    windows_options(errors, context, &at);
     app_armor(errors, context, &at);
 }
 
@@ -122,7 +120,6 @@ pub(super) fn pod(errors: &mut Errors, spec: &Value, at: &Path) {
         &["Always", "OnRootMismatch"],
     );
     seccomp(errors, context, &at);
-    windows_options(errors, context, &at);
     app_armor(errors, context, &at);
     policy(
         errors,
@@ -179,7 +176,7 @@ fn is_sysctl(name: &str) -> bool {
     name.len() <= SYSCTL_LENGTH_MAX && name.split(['.', '/']).all(segment)
 }
 
-/// A sysctl of a namespace that the pod shares with its host is not the pod's to set.
+/// A pod may not set sysctls of a namespace that it shares with the host.
 fn shared_with_host(name: &str, spec: &Value) -> Option<&'static str> {
     let name = name.replace('/', ".");
     let is_ipc = ["kernel.shm", "kernel.msg", "fs.mqueue."]

@@ -1,22 +1,22 @@
-//! A whole pod spec: every rule, in the order in which upstream reports.
+//! Validates a pod spec, in the order in which upstream reports errors.
 
 use serde_json::Value;
 
 use super::check::{Errors, choice, form, labels, require};
 use super::containers::{self, Surroundings};
 use super::leniency::Leniency;
-use super::read::{int, opt_flag, opt_text, text};
 use super::resources::{Claims, Scope, requirements};
 use super::resources_pod::pod_level;
 use super::volumes::{self, Owner};
-use super::{affinity, network, ports, resource_claims, security, spread, tolerations, windows};
+use super::{affinity, network, os, ports, resource_claims, security, spread, tolerations};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{int, opt_flag, opt_text, text};
 
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const PREEMPTION_POLICIES: [&str; 2] = ["PreemptLowerPriority", "Never"];
 
-/// Checks a pod spec. `pod_name` is the name of the pod it belongs to, or nothing in a template.
+/// Checks a pod spec. `pod_name` is empty for a template.
 pub(super) fn validate(
     errors: &mut Errors,
     spec: &Value,
@@ -58,10 +58,9 @@ pub(super) fn validate(
     }
     placement(errors, spec, at, leniency);
     identity(errors, spec, at);
-    windows::os(errors, spec, at);
+    os::os(errors, spec, at);
 }
 
-/// Where the pod may go, and how it sees the network and the host.
 fn placement(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
     network::dns_policy(errors, spec, at);
     labels(errors, at, "nodeSelector", spec);
@@ -71,11 +70,9 @@ fn placement(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
     network::readiness_gates(errors, spec, at);
     network::scheduling_gates(errors, spec, at);
     spread::all(errors, spec, at, leniency.spread_selectors);
-    windows::host_process(errors, spec, at);
     security::host_users(errors, spec, at);
 }
 
-/// Names and numbers that stand on their own.
 fn identity(errors: &mut Errors, spec: &Value, at: &Path) {
     named(errors, spec, at, "serviceAccountName");
     named(errors, spec, at, "nodeName");

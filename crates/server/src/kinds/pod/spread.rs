@@ -1,16 +1,17 @@
-//! Topology spread constraints.
+//! Validates topology spread constraints.
 
 use serde_json::Value;
 
 use super::check::{Errors, POSITIVE, form_at, one_of};
-use super::read::{int, list, number, opt_text, text, texts};
 use crate::field::{FieldError, Path};
 use crate::kinds::selector;
 use crate::names;
+use crate::tree::{int, list, number, opt_text, text, texts};
 
 const ACTIONS: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
 
-/// Checks the constraints. With `any_selector`, selectors may be wrong as they were before.
+/// Checks the constraints. `any_selector` accepts any selector, because the stored
+/// object has an invalid one.
 pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, any_selector: bool) {
     let constraints = list(spec, "topologySpreadConstraints");
     for (i, constraint) in constraints.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The status of a pod, as nodes and controllers report it.
+//! Preparation and validation of status writes.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,29 +8,29 @@ use serde_json::Value;
 use super::aggregate::is_sidecar;
 use super::annotations;
 use super::check::{Errors, form, form_at, id};
-use super::read::{list, number, text};
 use crate::field::{FieldError, Path};
-use crate::kinds::tree;
 use crate::names;
+use crate::tree;
+use crate::tree::{list, number, text};
 
-/// Takes everything but the status, labels and annotations from `old`, and keeps what reporters
-/// tend to leave out.
+/// Copies everything but the status, labels and annotations from `old`, and keeps status fields that older
+/// kubelets omit.
 pub(super) fn prepare(new: &mut Value, old: &Value) {
-    tree::carry(new, old, "spec");
-    tree::carry(new, old, "metadata.ownerReferences");
-    tree::carry(new, old, "metadata.deletionTimestamp");
-    tree::carry(new, old, "metadata.deletionGracePeriodSeconds");
-    tree::carry(new, old, "metadata.generation");
+    tree::copy_from_old(new, old, "spec");
+    tree::copy_from_old(new, old, "metadata.ownerReferences");
+    tree::copy_from_old(new, old, "metadata.deletionTimestamp");
+    tree::copy_from_old(new, old, "metadata.deletionGracePeriodSeconds");
+    tree::copy_from_old(new, old, "metadata.generation");
     if tree::text(new, "status.qosClass").is_empty() {
-        tree::carry(new, old, "status.qosClass");
+        tree::copy_from_old(new, old, "status.qosClass");
     }
-    if tree::number(new, "status.observedGeneration").unwrap_or(0) == 0 {
-        tree::carry(new, old, "status.observedGeneration");
+    if tree::number(new, "status.observedGeneration") == 0 {
+        tree::copy_from_old(new, old, "status.observedGeneration");
     }
     keep_condition_generations(new, old);
 }
 
-/// A type may be there several times, so old values are handed out in order.
+/// A type may occur several times: matches the old conditions in order.
 fn keep_condition_generations(new: &mut Value, old: &Value) {
     let mut used = vec![false; tree::list(old, "status.conditions").len()];
     for condition in tree::list_mut(new, "status.conditions") {
@@ -46,7 +46,7 @@ fn keep_condition_generations(new: &mut Value, old: &Value) {
     }
 }
 
-/// What is wrong with the status of `new` after that of `old`.
+/// Validates the status of `new` after that of `old`.
 pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let nothing = Value::Null;
@@ -79,7 +79,7 @@ pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-/// Upstream reports conditions as if they were metadata.
+/// As upstream, errors of conditions have a path below `metadata`.
 fn conditions(errors: &mut Errors, status: &Value, at: &Path) {
     for (i, condition) in list(status, "conditions").iter().enumerate() {
         let kind = text(condition, "type");
@@ -97,7 +97,7 @@ fn conditions(errors: &mut Errors, status: &Value, at: &Path) {
     }
 }
 
-/// A container that ended for good does not come back.
+/// A container that terminated and does not restart stays terminated.
 fn transitions(errors: &mut Errors, new: &Value, old: &Value, spec: &Value, at: &Path) {
     let policy = text(spec, "restartPolicy");
     for (field, kind) in [
@@ -143,7 +143,7 @@ fn restarts(status: &Value, container: Option<&Value>, kind: &str, pod_policy: &
     }
 }
 
-/// One address of each family, no address twice.
+/// At most one address per family, and no duplicates.
 fn ips(errors: &mut Errors, status: &Value, field: &'static str, at: &Path) {
     let at = at.child(field);
     let addresses: Vec<&str> = list(status, field)

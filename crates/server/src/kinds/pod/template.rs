@@ -1,14 +1,14 @@
-//! The template of a pod, as DaemonSets carry it.
+//! Validates pod templates.
 
 use serde_json::Value;
 
 use super::check::{Errors, annotations, labels};
 use super::leniency::Leniency;
-use super::read::list;
 use super::{annotations as pod_annotations, spec};
 use crate::field::{FieldError, Path};
+use crate::tree::list;
 
-/// Checks a pod template. Upstream's paths of labels and annotations leave out `metadata`.
+/// As upstream, the paths of labels and annotations omit `metadata`.
 /// `old` is the template it replaces.
 pub(crate) fn validate(errors: &mut Errors, template: &Value, old: Option<&Value>, at: &Path) {
     let nothing = Value::Null;

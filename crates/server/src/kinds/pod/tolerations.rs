@@ -1,11 +1,11 @@
-//! Tolerations of taints.
+//! Validates tolerations.
 
 use serde_json::Value;
 
 use super::check::{Errors, form, label_name, one_of};
-use super::read::{list, text};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{list, text};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -57,7 +57,7 @@ fn one(errors: &mut Errors, toleration: &Value, at: &Path) {
     }
 }
 
-/// A pod's tolerations may be added to; of those it has, only the seconds may change.
+/// Updates may add tolerations, and change only the seconds of existing ones.
 pub(super) fn only_added(errors: &mut Errors, new: &Value, old: &Value, at: &Path) {
     let same = |one: &Value, other: &Value| {
         ["key", "operator", "value", "effect"]

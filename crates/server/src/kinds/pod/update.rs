@@ -1,4 +1,4 @@
-//! What may change in a pod that exists, and what may not.
+//! Preparation and validation of updates.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use super::check::Errors;
 use super::create::metadata_and_spec;
 use super::gated;
 use super::leniency::Leniency;
-use super::read::{int, list, text};
 use super::tolerations::only_added;
 use crate::field::{FieldError, Path};
-use crate::kinds::tree;
 use crate::names;
 use crate::schema::semantic_eq as same;
+use crate::tree;
+use crate::tree::{int, list, text};
 
 const UPDATABLE: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,\
@@ -23,15 +23,15 @@ const UPDATABLE: &str = "pod updates may not change fields other than \
     `spec.tolerations` (only additions to existing tolerations),\
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Keeps the status, and counts the change of the spec if there is one.
+/// Copies the status, and increments the generation if the spec changed.
 pub(super) fn prepare(new: &mut Value, old: &Value) {
-    tree::carry(new, old, "status");
+    tree::copy_from_old(new, old, "status");
     count_changes(new, old);
 }
 
-/// Raises the generation if the spec means something else than before.
+/// Increments the generation if the spec changed semantically.
 pub(super) fn count_changes(new: &mut Value, old: &Value) {
-    let before = tree::number(old, "metadata.generation").unwrap_or(0);
+    let before = tree::number(old, "metadata.generation");
     let changed = !same(tree::at(new, "spec"), tree::at(old, "spec"));
     tree::set(
         new,
@@ -40,7 +40,7 @@ pub(super) fn count_changes(new: &mut Value, old: &Value) {
     );
 }
 
-/// What is wrong with `new` as the successor of `old`.
+/// Validates the update from `old` to `new`.
 pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let nothing = Value::Null;
@@ -86,7 +86,7 @@ fn spec_changes(errors: &mut Errors, new: &Value, old: &Value) {
     }
 }
 
-/// The deadline may be set, or moved nearer. False when nothing else is worth checking.
+/// The deadline may be set or shortened. Returns false if no further check is useful.
 fn active_deadline(errors: &mut Errors, new: &Value, old: &Value, at: &Path) -> bool {
     let at = at.child("activeDeadlineSeconds");
     let before = int(old, "activeDeadlineSeconds");
@@ -124,23 +124,23 @@ fn gates_only_removed(errors: &mut Errors, new: &Value, old: &Value, at: &Path) 
     }
 }
 
-/// Makes `spec` equal to `old` in what may change.
+/// Copies the mutable fields from `old` to `spec`.
 fn forgive(spec: &mut Value, old: &Value) {
     for kind in ["containers", "initContainers"] {
         for (i, before) in list(old, kind).iter().enumerate() {
-            tree::carry(&mut spec[kind][i], before, "image");
+            tree::copy_from_old(&mut spec[kind][i], before, "image");
         }
     }
     for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
-        tree::carry(spec, old, field);
+        tree::copy_from_old(spec, old, field);
     }
     let grace = "terminationGracePeriodSeconds";
     if int(old, grace).is_some_and(|before| before < 0) && int(spec, grace) == Some(1) {
-        tree::carry(spec, old, grace);
+        tree::copy_from_old(spec, old, grace);
     }
 }
 
-/// Lists what differs, one line per field and side.
+/// The difference, one line per field and side.
 fn difference(out: &mut String, path: &str, old: &Value, new: &Value) {
     if same(old, new) {
         return;

@@ -1,13 +1,14 @@
-//! The volumes of a pod: each has a name of its own and exactly one source.
+//! Validates volumes: each has a unique name and exactly one source.
 
+use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
 use super::check::{Errors, form, no_backsteps, one_of, require};
 use super::mounts::Volumes;
-use super::read::{list, opt_text, quantity, text};
 use super::{claim_template, disks, files};
 use crate::field::{FieldError, Path};
 use crate::names;
+use crate::tree::{list, opt_text, text};
 
 const HOST_PATH_TYPES: [&str; 8] = [
     "",
@@ -20,8 +21,8 @@ const HOST_PATH_TYPES: [&str; 8] = [
     "Socket",
 ];
 pub(super) const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
-/// Every source in the order in which upstream looks for them, with the name it reports a second
-/// source under. Two of those names are not the field's.
+/// Every source in upstream's order, with the name that upstream reports a second source under; two of
+/// these differ from the field's name.
 static SOURCES: [(&str, &str); 30] = [
     ("emptyDir", "emptyDir"),
     ("hostPath", "hostPath"),
@@ -55,14 +56,14 @@ static SOURCES: [(&str, &str); 30] = [
     ("image", "image"),
 ];
 
-/// What the pod lends to the check of its volumes.
+/// What the check of volumes needs to know about the pod.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner<'a> {
     /// A pod, not the template of one.
     pub is_pod: bool,
     /// The pod's name, empty for a template.
     pub pod_name: &'a str,
-    /// Token paths may lead anywhere, because they did before the rule was made.
+    /// Accept any token path, because the stored object has an invalid one.
     pub any_token_path: bool,
 }
 
@@ -135,8 +136,8 @@ fn source(errors: &mut Errors, volume: &Value, at: &Path, owner: Owner<'_>) {
     }
 }
 
-/// The sources that a volume has, in upstream's order. A volume has few members: looking for those in
-/// the table is much quicker than the other way round.
+/// The sources of a volume, in upstream's order. A volume has few members, so looking these up in the table
+/// is faster than the reverse.
 fn sources(volume: &Value) -> Vec<(&'static (&'static str, &'static str), &Value)> {
     let members = volume.as_object().into_iter().flatten();
     let mut found: Vec<(usize, &Value)> = members
@@ -173,7 +174,7 @@ fn one_source(
 }
 
 fn empty_dir(errors: &mut Errors, source: &Value, at: &Path) {
-    let limit = source.get("sizeLimit").map(quantity);
+    let limit = source.get("sizeLimit").map(Quantity::read);
     if limit.is_some_and(|limit| limit.sign() < 0) {
         let why = "SizeLimit field must be a valid resource quantity";
         errors.push(FieldError::forbidden(&at.child("sizeLimit"), why));
@@ -199,7 +200,7 @@ fn image(errors: &mut Errors, source: &Value, at: &Path, owner: Owner<'_>) {
     super::check::choice(errors, &at.child("pullPolicy"), policy, &PULL_POLICIES);
 }
 
-/// The claim made for an ephemeral volume is named after pod and volume, which must fit a name.
+/// The claim of an ephemeral volume is named after pod and volume; that must be a valid name.
 fn claim_name(errors: &mut Errors, volume: &Value, at: &Path, owner: Owner<'_>) {
     let name = text(volume, "name");
     if owner.pod_name.is_empty() || name.is_empty() {

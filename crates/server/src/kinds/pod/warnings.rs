@@ -1,13 +1,14 @@
-//! What deserves a warning in a pod or a pod template though it is accepted.
+//! Warnings about accepted pods and pod templates.
 
+use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
 use super::annotations::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, annotation};
 use super::containers::each_container;
-use super::read::{entries, int, list, map, quantity, text};
 use super::warnings_placement as placement;
 use super::warnings_ports as ports;
 use crate::field::Path;
+use crate::tree::{int, list, map, text};
 
 const SECCOMP_GONE: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
 const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
@@ -158,13 +159,11 @@ fn duplicates(
     }
 }
 
-/// Bytes come whole.
+/// Warns about fractions of bytes.
 fn fractions(found: &mut Vec<String>, owner: &Value, field: &'static str, at: &Path) {
-    let Some(amounts) = map(owner, field) else {
-        return;
-    };
+    let amounts = map(owner, field);
     for name in ["memory", "ephemeral-storage"] {
-        let Some(amount) = amounts.get(name).map(quantity) else {
+        let Some(amount) = amounts.get(name).map(Quantity::read) else {
             continue;
         };
         if amount.milli_value() % 1000 != 0 {
@@ -197,7 +196,7 @@ fn profiles(
     }
 }
 
-/// A variable set twice hides itself, unless the second value is built from the first.
+/// Warns about duplicate variables, unless the second value refers to the first.
 fn hidden_variables(found: &mut Vec<String>, container: &Value, at: &Path) {
     let vars = list(container, "env");
     for (i, var) in vars.iter().enumerate() {
@@ -217,9 +216,8 @@ fn hidden_variables(found: &mut Vec<String>, container: &Value, at: &Path) {
     }
 }
 
-/// Whether a map of labels has the key, for the rooms beside this one.
 pub(super) fn keys<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
-    entries(owner, field).map(|(key, _)| key)
+    map(owner, field).keys().map(String::as_str)
 }
 
 #[cfg(test)]

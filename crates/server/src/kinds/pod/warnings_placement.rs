@@ -1,17 +1,17 @@
-//! Warnings about where a pod may go, and about paths of projected tokens.
+//! Warnings about node labels, affinity and the paths of projected tokens.
 
 use serde_json::Value;
 
-use super::read::{list, text, texts};
 use super::warnings::keys;
 use crate::field::Path;
 use crate::names;
+use crate::tree::{list, text, texts};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const MATCHES_NOTHING: &str = "a null labelSelector results in matching no pod";
 
-/// What to use instead of a node label that is going away.
+/// Deprecated node labels and their replacements.
 fn deprecated(label: &str) -> Option<&'static str> {
     match label {
         "beta.kubernetes.io/arch" => {
@@ -68,7 +68,7 @@ pub(super) fn node_labels(found: &mut Vec<String>, spec: &Value, at: &Path) {
     }
 }
 
-/// Values of preferred terms are not validated, so a wrong one is at least told.
+/// Values of preferred terms are not validated, so invalid ones get a warning.
 fn node_term(found: &mut Vec<String>, term: &Value, at: &Path, check_values: bool) {
     for (i, expression) in list(term, "matchExpressions").iter().enumerate() {
         let at = at.child("matchExpressions").index(i);
@@ -114,7 +114,7 @@ pub(super) fn pod_affinity(found: &mut Vec<String>, spec: &Value, at: &Path) {
     }
 }
 
-/// Files that a projected token would overwrite. Upstream's paths leave out the source's index.
+/// Files that a projected token would overwrite. As upstream, the paths omit the source's index.
 pub(super) fn token_paths(found: &mut Vec<String>, spec: &Value, at: &Path) {
     let volumes = list(spec, "volumes");
     let tokens: Vec<&str> = volumes

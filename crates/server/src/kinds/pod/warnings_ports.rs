@@ -1,12 +1,12 @@
-//! Warnings about ports that are defined more than once.
+//! Warnings about duplicate ports.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::containers::each_container;
-use super::read::{list, number, text};
 use crate::field::Path;
+use crate::tree::{list, number, text};
 
 /// Ports of any container that overlap, and host addresses without a host port.
 pub(super) fn overlapping(found: &mut Vec<String>, spec: &Value, at: &Path) {

@@ -1,4 +1,4 @@
-//! What is wrong with the addresses of a service, and with their families.
+//! Validates the addresses of a service, and with their families.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::validate::{one_of, spec};
 use super::{HEADLESS, is_headless, needs_cluster_ip};
 use crate::field::{FieldError, Path};
 use crate::kinds::meta::invalid_each;
-use crate::kinds::tree::{at, has, map, text, texts};
 use crate::names;
+use crate::tree::{at, has, map, text, texts};
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 const FAMILY_POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 
-/// What is wrong with the addresses and families of a service.
+/// Validates the addresses and families of a service.
 pub(super) fn cluster_ip_errors(object: &Value) -> Vec<FieldError> {
     if text(object, "spec.type") == "ExternalName" {
         return Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn cluster_ip_errors(object: &Value) -> Vec<FieldError> {
     let shown = at(object, "spec.clusterIPs");
     let (ip, ips) = (
         text(object, "spec.clusterIP"),
-        texts(object, "spec.clusterIPs"),
+        texts(object, "spec.clusterIPs").collect::<Vec<_>>(),
     );
     let mut errors = Vec::new();
     match ips.first() {
@@ -50,12 +50,12 @@ pub(super) fn cluster_ip_errors(object: &Value) -> Vec<FieldError> {
 fn family_errors(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut seen = BTreeSet::new();
-    for (i, family) in texts(object, "spec.ipFamilies").iter().enumerate() {
+    for (i, family) in texts(object, "spec.ipFamilies").enumerate() {
         let path = spec("ipFamilies").index(i);
-        if !FAMILIES.contains(family) {
+        if !FAMILIES.contains(&family) {
             errors.push(FieldError::not_supported(&path, &json!(family), &FAMILIES));
         }
-        if !seen.insert(*family) {
+        if !seen.insert(family) {
             errors.push(FieldError::duplicate(&path, &json!(family)));
         }
     }
@@ -109,7 +109,7 @@ fn address_family_errors(object: &Value, ips: &[&str], path: &Path) -> Vec<Field
     errors
 }
 
-/// What a cluster with one family cannot give.
+/// Refuses what a single-stack cluster does not have.
 pub(super) fn single_stack(object: &Value) -> Vec<FieldError> {
     let open = is_headless(object) && map(object, "spec.selector").is_empty();
     if open || !needs_cluster_ip(object) {
@@ -117,7 +117,7 @@ pub(super) fn single_stack(object: &Value) -> Vec<FieldError> {
     }
     let mut errors = Vec::new();
     let policy = text(object, "spec.ipFamilyPolicy");
-    let families = texts(object, "spec.ipFamilies");
+    let families: Vec<&str> = texts(object, "spec.ipFamilies").collect();
     if policy == "RequireDualStack" {
         let words = "this cluster is not configured for dual-stack services";
         let path = spec("ipFamilyPolicy");

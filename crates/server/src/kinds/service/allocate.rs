@@ -1,8 +1,8 @@
-//! Which address and which node ports a service gets.
+//! Allocates cluster IPs and node ports.
 //!
-//! The caller says what is taken; the choice is then always the same: the first free one. The low
-//! end of each range is left to those who ask for a certain value, and used only when the rest is
-//! full. The caller must make choosing and storing one step.
+//! The caller passes what is in use; the choice is deterministic: the first free one. The low end of each
+//! range is for services that ask for a certain value, and is used only when the rest is full. The caller
+//! must allocate and store atomically.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,23 +12,23 @@ use serde_json::{Value, json};
 
 use super::{HEADLESS, needs_cluster_ip, needs_health_check_port, needs_node_ports, node_port};
 use crate::field::{FieldError, Path};
-use crate::kinds::tree::{at, list, list_mut, number, set, text, texts};
 use crate::names;
+use crate::tree::{at, int, list, list_mut, number, set, text, texts};
 
-/// The ports of nodes that services may have.
+/// The range of node ports.
 pub const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
 /// The addresses and ports there are.
 #[derive(Clone, Debug)]
 pub struct Ranges {
     base: u32,
-    /// How many addresses there are, the first and last excluded.
+    /// Without the first and the last address.
     size: u32,
     node_ports: RangeInclusive<u16>,
 }
 
 impl Ranges {
-    /// The ranges for the IPv4 block `cidr`, unless it is none or has no room.
+    /// `None` if `cidr` is not an IPv4 CIDR or too small.
     pub fn new(cidr: &str, node_ports: RangeInclusive<u16>) -> Option<Self> {
         let (IpAddr::V4(address), bits) = names::parse_cidr(cidr)? else {
             return None;
@@ -44,7 +44,7 @@ impl Ranges {
         })
     }
 
-    /// The first address, which the service of the API server itself has.
+    /// The first address: that of the Service `kubernetes`.
     pub fn first(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.base + 1)
     }
@@ -54,7 +54,7 @@ impl Ranges {
         (1..=self.size).contains(&offset)
     }
 
-    /// All addresses in the order they are given out.
+    /// In the order of allocation.
     fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         let band = (self.size / 16).clamp(16, 256).min(self.size);
         let base = self.base;
@@ -63,7 +63,7 @@ impl Ranges {
             .map(move |offset| Ipv4Addr::from(base + offset))
     }
 
-    /// All node ports in the order they are given out.
+    /// In the order of allocation.
     fn ports(&self) -> impl Iterator<Item = u16> {
         let (low, high) = (*self.node_ports.start(), *self.node_ports.end());
         let count = high.saturating_sub(low).saturating_add(1);
@@ -73,7 +73,7 @@ impl Ranges {
     }
 }
 
-/// What other services have.
+/// The addresses and node ports of other services.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
     addresses: BTreeSet<Ipv4Addr>,
@@ -81,11 +81,8 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Adds what `service` has.
     pub fn add(&mut self, service: &Value) {
-        let addresses = texts(service, "spec.clusterIPs")
-            .into_iter()
-            .chain([text(service, "spec.clusterIP")]);
+        let addresses = texts(service, "spec.clusterIPs").chain([text(service, "spec.clusterIP")]);
         self.addresses
             .extend(addresses.filter_map(|ip| ip.parse::<Ipv4Addr>().ok()));
         self.node_ports.extend(ports_of(service));
@@ -97,15 +94,15 @@ fn ports_of(service: &Value) -> BTreeSet<u16> {
     list(service, "spec.ports")
         .iter()
         .filter_map(node_port)
-        .chain(number(service, "spec.healthCheckNodePort").filter(|port| *port != 0))
+        .chain(int(service, "spec.healthCheckNodePort").filter(|port| *port != 0))
         .filter_map(|port| u16::try_from(port).ok())
         .collect()
 }
 
-/// Gives `service` what it needs and has not, and refuses what it asks for and cannot have.
+/// Allocates what `service` needs and lacks, and refuses requested values that are not available.
 ///
-/// `taken` is what all other services have. What `old`, the service before an update, already had
-/// is not judged again.
+/// `taken` are the values of all other services. Values that `old`, the service before the update, already had
+/// are not checked again.
 pub fn allocate(
     service: &mut Value,
     old: Option<&Value>,
@@ -191,14 +188,14 @@ fn asked_port_errors(
     errors
 }
 
-/// One port number with two protocols, such as DNS, gets one node port.
+/// One port number with two protocols, as for DNS, gets one node port.
 fn allocate_ports(service: &mut Value, taken: &Taken, ranges: &Ranges) -> Vec<FieldError> {
     let mut own = ports_of(service);
     let mut by_number: Vec<(i64, String, i64)> = Vec::new();
     let mut errors = Vec::new();
     for port in list(service, "spec.ports") {
         if let Some(given) = node_port(port) {
-            let number = number(port, "port").unwrap_or(0);
+            let number = number(port, "port");
             by_number.push((number, text(port, "protocol").to_owned(), given));
         }
     }
@@ -206,7 +203,7 @@ fn allocate_ports(service: &mut Value, taken: &Taken, ranges: &Ranges) -> Vec<Fi
         if node_port(port).is_some() {
             continue;
         }
-        let wanted = number(port, "port").unwrap_or(0);
+        let wanted = number(port, "port");
         let protocol = text(port, "protocol").to_owned();
         let shared = by_number
             .iter()
@@ -235,7 +232,7 @@ fn allocate_health_check_port(
     taken: &Taken,
     ranges: &Ranges,
 ) -> Option<FieldError> {
-    if number(service, "spec.healthCheckNodePort").unwrap_or(0) != 0 {
+    if number(service, "spec.healthCheckNodePort") != 0 {
         return None;
     }
     let own = ports_of(service);

@@ -1,4 +1,4 @@
-//! From the old service to the new one: what is carried over, what is dropped, what may not change.
+//! Updates of services: which allocated values are kept or released, and what is immutable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,25 +9,25 @@ use super::{
     needs_node_ports, node_port,
 };
 use crate::field::{FieldError, Path};
-use crate::kinds::tree::{
-    at, carry, has, is_empty, list, list_mut, number, remove, same, set, text, texts,
+use crate::tree::{
+    at, copy_from_old, has, is_empty, list, list_mut, number, remove, same, set, text, texts,
 };
 
 const CHANGED: &str = "may not change once set";
 
-/// What was allocated and is still needed stays, though the user left it out.
+/// Copies allocated values that are still needed and that the user omitted.
 pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     if needs_cluster_ip(old) && needs_cluster_ip(new) {
         if text(new, "spec.clusterIP").is_empty() {
-            carry(new, old, "spec.clusterIP");
+            copy_from_old(new, old, "spec.clusterIP");
         }
         let same_ip = text(new, "spec.clusterIP") == text(old, "spec.clusterIP");
         if same_ip && list(new, "spec.clusterIPs").is_empty() {
-            carry(new, old, "spec.clusterIPs");
+            copy_from_old(new, old, "spec.clusterIPs");
         }
         for field in ["spec.ipFamilies", "spec.ipFamilyPolicy"] {
             if is_empty(at(new, field)) {
-                carry(new, old, field);
+                copy_from_old(new, old, field);
             }
         }
     }
@@ -36,12 +36,12 @@ pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     }
     let port = "spec.healthCheckNodePort";
     let both = needs_health_check_port(old) && needs_health_check_port(new);
-    if both && number(new, port).unwrap_or(0) == 0 {
-        carry(new, old, port);
+    if both && number(new, port) == 0 {
+        copy_from_old(new, old, port);
     }
 }
 
-/// Ports are recognised by their names; a node port that moved to another port is not given twice.
+/// Matches ports by name; does not copy a node port that the update gives to another port.
 fn keep_node_ports(new: &mut Value, old: &Value) {
     let before: BTreeMap<&str, i64> = list(old, "spec.ports")
         .iter()
@@ -85,7 +85,7 @@ pub(super) fn sync_cluster_ips(new: &mut Value, old: &Value) {
     }
 }
 
-/// What the old type needed and the new one cannot have goes, unless the user set it anew.
+/// Removes fields of the old type that the new type does not have, unless the user changed them.
 pub(super) fn drop_what_the_type_left(new: &mut Value, old: &Value) {
     let left = |needs: fn(&Value) -> bool| needs(old) && !needs(new);
     let mut fields: Vec<&str> = Vec::new();
@@ -117,21 +117,22 @@ pub(super) fn drop_what_the_type_left(new: &mut Value, old: &Value) {
     }
 }
 
-/// Whether both services have addresses that an update must keep.
+/// Whether both services have cluster IPs, which are immutable then.
 fn both_keep_addresses(new: &Value, old: &Value) -> bool {
     let external_name = |service: &Value| text(service, "spec.type") == "ExternalName";
     let stays_headless = is_headless(new) && is_headless(old);
     !external_name(new) && !external_name(old) && !stays_headless
 }
 
-/// A service keeps its primary address; a second one may come and go.
+/// The primary cluster IP is immutable; a secondary one may be added and removed.
 pub(super) fn cluster_ip_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     if !both_keep_addresses(new, old) {
         return Vec::new();
     }
     let path = Path::new("spec").child("clusterIPs");
     let shown = json!(list(new, "spec.clusterIPs"));
-    let (after, before) = (texts(new, "spec.clusterIPs"), texts(old, "spec.clusterIPs"));
+    let after: Vec<&str> = texts(new, "spec.clusterIPs").collect();
+    let before: Vec<&str> = texts(old, "spec.clusterIPs").collect();
     let mut errors = Vec::new();
     if after.is_empty() && !before.is_empty() {
         let words = "primary clusterIP can not be unset";
@@ -160,13 +161,14 @@ pub(super) fn cluster_ip_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The primary family stays as well.
+/// The primary IP family is immutable, too.
 pub(super) fn family_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     if !both_keep_addresses(new, old) {
         return Vec::new();
     }
-    let (after, before) = (texts(new, "spec.ipFamilies"), texts(old, "spec.ipFamilies"));
-    match (after.first(), before.first()) {
+    let mut after = texts(new, "spec.ipFamilies");
+    let mut before = texts(old, "spec.ipFamilies");
+    match (after.next(), before.next()) {
         (Some(a), Some(b)) if a != b => {
             let path = Path::new("spec").child("ipFamilies").index(0);
             let shown = at(new, "spec.ipFamilies");
@@ -176,7 +178,7 @@ pub(super) fn family_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     }
 }
 
-/// Whoever serves a load balancer keeps serving it.
+/// The load balancer class is immutable.
 pub(super) fn class_error(new: &Value, old: &Value) -> Option<FieldError> {
     let field = "spec.loadBalancerClass";
     let both = is_load_balancer(new) && is_load_balancer(old);

@@ -1,4 +1,4 @@
-//! What is wrong with a service.
+//! Validates a service.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::field::{FieldError, Path};
 use crate::kinds::endpoints::{app_protocol_errors, protocol_error};
 use crate::kinds::meta::{invalid_each, labels};
 use crate::kinds::show::{duplicate_shown, go_struct};
-use crate::kinds::tree::{at, has, list, number, text, texts};
 use crate::names;
+use crate::tree::{at, has, int, list, number, text, texts};
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const AFFINITIES: [&str; 2] = ["ClientIP", "None"];
@@ -41,7 +41,7 @@ pub(super) fn one_of(object: &Value, field: &'static str, known: &[&str]) -> Opt
     }
 }
 
-/// What is wrong with a service, whether new or changed.
+/// Validates a service, whether new or changed.
 pub(super) fn service(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let no_ports = list(object, "spec.ports").is_empty();
@@ -53,7 +53,7 @@ pub(super) fn service(object: &Value) -> Vec<FieldError> {
     errors.extend(labels(at(object, "spec.selector"), &spec("selector")));
     errors.extend(affinity_errors(object));
     errors.extend(cluster_ip_errors(object));
-    for (i, ip) in texts(object, "spec.externalIPs").iter().enumerate() {
+    for (i, ip) in texts(object, "spec.externalIPs").enumerate() {
         let mut wrong = names::ip(ip);
         if wrong.is_empty() {
             wrong = names::special_ip(ip);
@@ -74,7 +74,7 @@ fn type_errors(object: &Value) -> Vec<FieldError> {
     let kind = text(object, "spec.type");
     if kind == "LoadBalancer" {
         for (i, port) in list(object, "spec.ports").iter().enumerate() {
-            if number(port, "port") == Some(KUBELET_PORT) {
+            if int(port, "port") == Some(KUBELET_PORT) {
                 let words = format!(
                     "may not expose port {KUBELET_PORT} externally since it is used by kubelet"
                 );
@@ -138,7 +138,7 @@ fn port_errors(object: &Value) -> Vec<FieldError> {
         } else if ports.len() > 1 {
             errors.push(FieldError::required(&at_name, ""));
         }
-        let value = number(port, "port").unwrap_or(0);
+        let value = number(port, "port");
         let wrong = names::is_valid_port_num(value);
         errors.extend(invalid_each(&path.child("port"), &json!(value), wrong));
         errors.extend(protocol_error(port, &path));
@@ -172,7 +172,7 @@ fn affinity_errors(object: &Value) -> Vec<FieldError> {
         }
         "ClientIP" => {
             let path = path.child("clientIP").child("timeoutSeconds");
-            let seconds = number(config, "clientIP.timeoutSeconds").unwrap_or(0);
+            let seconds = number(config, "clientIP.timeoutSeconds");
             if !(1..=AFFINITY_SECONDS_MAX).contains(&seconds) {
                 let words = format!("must be greater than 0 and less than {AFFINITY_SECONDS_MAX}");
                 errors.push(FieldError::invalid(&path, &json!(seconds), &words));
@@ -206,7 +206,7 @@ fn repeated_port_errors(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut seen = BTreeSet::new();
     for (i, port) in list(object, "spec.ports").iter().enumerate() {
-        let (protocol, value) = (text(port, "protocol"), number(port, "port").unwrap_or(0));
+        let (protocol, value) = (text(port, "protocol"), number(port, "port"));
         if !seen.insert((protocol, value)) {
             let shown = go_struct(&[
                 ("Name", &json!("")),
@@ -227,7 +227,7 @@ fn balancer_errors(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let balancer = is_load_balancer(object);
     let path = spec("LoadBalancerSourceRanges");
-    let sources = texts(object, "spec.loadBalancerSourceRanges");
+    let sources: Vec<&str> = texts(object, "spec.loadBalancerSourceRanges").collect();
     if !sources.is_empty() && !balancer {
         errors.push(FieldError::forbidden(&path, BALANCER_ONLY));
     }
@@ -269,7 +269,7 @@ fn traffic_errors(object: &Value) -> Vec<FieldError> {
         let path = spec("externalTrafficPolicy");
         errors.push(FieldError::invalid(&path, &json!(external), words));
     }
-    let health = number(object, "spec.healthCheckNodePort").filter(|port| *port != 0);
+    let health = int(object, "spec.healthCheckNodePort").filter(|port| *port != 0);
     if let Some(port) = health {
         let path = spec("healthCheckNodePort");
         if needs_health_check_port(object) {
@@ -290,7 +290,7 @@ fn traffic_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the addresses a load balancer reported.
+/// Validates the addresses a load balancer reported.
 pub(super) fn load_balancer_status(object: &Value) -> Vec<FieldError> {
     let path = Path::new("status").child("loadBalancer").child("ingress");
     let mut errors = Vec::new();

@@ -69,7 +69,7 @@ fn broken_bodies_are_explained() {
         (b"{\"a\": \"\xff\"}", "invalid UTF-8 in JSON"),
         (deep.as_bytes(), "exceeded max depth"),
     ] {
-        assert_eq!(parse(body).unwrap_err(), expected);
+        assert_eq!(parse(body).unwrap_err().to_string(), expected);
     }
 }
 

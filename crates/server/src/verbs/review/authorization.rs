@@ -10,10 +10,10 @@ use super::meta;
 use crate::api::Api;
 use crate::authorize::rbac::Rule;
 use crate::authorize::{Attributes, ResourceAttributes, Verdict};
-use crate::kinds::tree::{at, has, list, map, text, texts};
 use crate::registry::{Posted, Subject};
 use crate::request::User;
 use crate::status::{ApiError, Result};
+use crate::tree::{at, has, list, map, text, texts};
 use crate::verbs::call::Call;
 
 /// Fills in the caller's rules in a namespace.
@@ -53,7 +53,6 @@ pub(super) fn access_review(
 
 /// The user a review is about.
 fn named_user(spec: &Value) -> User {
-    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
     let extra = map(spec, "extra").iter().map(|(key, values)| {
         let values = values.as_array().into_iter().flatten();
         let values = values.filter_map(Value::as_str).map(str::to_owned);
@@ -62,7 +61,7 @@ fn named_user(spec: &Value) -> User {
     User {
         name: text(spec, "user").to_owned(),
         uid: text(spec, "uid").to_owned(),
-        groups: owned(texts(spec, "groups")),
+        groups: texts(spec, "groups").map(str::to_owned).collect(),
         extra: extra.collect(),
     }
 }
@@ -97,7 +96,8 @@ fn selector(given: &Value) -> Option<FieldSelector> {
         return FieldSelector::parse(raw).ok();
     }
     let terms = list(given, "requirements").iter().filter_map(|term| {
-        let (key, values) = (text(term, "key"), texts(term, "values"));
+        let key = text(term, "key");
+        let values: Vec<&str> = texts(term, "values").collect();
         match (text(term, "operator"), values.as_slice()) {
             ("In", [one]) => Some(format!("{key}={}", escaped(one))),
             ("NotIn", [one]) => Some(format!("{key}!={}", escaped(one))),

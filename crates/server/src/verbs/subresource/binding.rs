@@ -66,7 +66,7 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
             &binding["metadata"],
             &meta::now(),
         )
-        .map_err(|why| not_bindable(&at, &why))?;
+        .map_err(|error| not_bindable(&at, &error.to_string()))?;
         Ok(Edit {
             document,
             expected: None,

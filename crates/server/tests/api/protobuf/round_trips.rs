@@ -80,8 +80,8 @@ fn time(bytes: &[u8]) -> Result<Value, String> {
     let ty = type_named("core.v1.PodCondition");
     let mut condition = Vec::new();
     put_bytes(&mut condition, 4, bytes);
-    let mut tree = transcode(ty, &condition)?;
-    schema::conform(ty, &mut tree, &mut Vec::new())?;
+    let mut tree = transcode(ty, &condition).map_err(|error| error.to_string())?;
+    schema::conform(ty, &mut tree, &mut Vec::new()).map_err(|error| error.to_string())?;
     Ok(tree["lastTransitionTime"].take())
 }
 

@@ -40,7 +40,7 @@ fn apply(graph: &mut Graph, before: Option<&Record<Head>>, after: Option<&Record
 
 #[track_caller]
 fn check(graph: &Graph, node: &str, secret: &str, expected: bool) {
-    let related = graph.relates(node, Named::Secret, "d", secret);
+    let related = graph.relates(node, ReferencedKind::Secret, "d", secret);
     assert_eq!(related, expected, "{node} {secret}");
 }
 
@@ -53,14 +53,14 @@ fn an_edge_lives_as_long_as_the_last_pod_that_makes_it() {
     check(&graph, "a", "s", true);
     check(&graph, "b", "s", false);
     check(&graph, "a", "other", false);
-    assert!(!graph.relates("a", Named::ConfigMap, "d", "s"));
-    assert!(!graph.relates("a", Named::Secret, "elsewhere", "s"));
-    assert!(graph.relates("a", Named::ServiceAccount, "d", "default"));
+    assert!(!graph.relates("a", ReferencedKind::ConfigMap, "d", "s"));
+    assert!(!graph.relates("a", ReferencedKind::Secret, "elsewhere", "s"));
+    assert!(graph.relates("a", ReferencedKind::ServiceAccount, "d", "default"));
     apply(&mut graph, Some(&one), None);
     check(&graph, "a", "s", true);
     apply(&mut graph, Some(&two), None);
     check(&graph, "a", "s", false);
-    assert!(graph.needs.is_empty() && graph.nodes.is_empty());
+    assert!(graph.sets.is_empty() && graph.nodes.is_empty());
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn mirror_pods_give_their_node_nothing() {
     let mirror = record(
         "pods",
         json!({
-            "metadata": {"name": "m", "namespace": "d", "uid": "m", "annotations": {MIRROR: "x"}},
+            "metadata": {"name": "m", "namespace": "d", "uid": "m", "annotations": {MIRROR_ANNOTATION: "x"}},
             "spec": {"nodeName": "a", "imagePullSecrets": [{"name": "s"}]},
         }),
     );
@@ -150,9 +150,9 @@ fn the_pods_of_a_daemonset_cost_one_set_of_names() {
         );
         apply(&mut graph, None, Some(&made));
     }
-    assert_eq!((graph.needs.len(), graph.nodes.len()), (50, 1000));
+    assert_eq!((graph.sets.len(), graph.nodes.len()), (50, 1000));
     check(&graph, "n999", "s49", true);
     let counts = graph.nodes.values().map(Vec::capacity).sum::<usize>();
-    let bytes = counts * size_of::<(Arc<Needs>, u32)>();
+    let bytes = counts * size_of::<(Arc<ReferenceSet>, u32)>();
     assert!(bytes < 2 << 20, "{bytes} bytes of counts");
 }

@@ -94,7 +94,7 @@ fn user(name: &str, groups: &[&str]) -> User {
     User::authenticated(name, groups)
 }
 
-fn furnished() -> Index {
+fn example_index() -> Index {
     let mut index = Index::default();
     for object in [
         role("", "reader", "get"),
@@ -120,7 +120,7 @@ fn furnished() -> Index {
 
 #[test]
 fn users_groups_and_accounts_get_what_is_bound_to_them() {
-    let index = furnished();
+    let index = example_index();
     let check = |user: &User, verb: &str, namespace: &str, expected: &str| {
         let why = why(&index, user, verb, namespace);
         assert_eq!(why, expected, "{} {verb} {namespace}", user.name);
@@ -187,7 +187,7 @@ fn a_role_may_come_and_go_after_its_binding() {
 
 #[test]
 fn a_changed_binding_grants_what_it_says_now() {
-    let mut index = furnished();
+    let mut index = example_index();
     let before = binding(
         "",
         "all-read",
@@ -213,7 +213,7 @@ fn a_changed_binding_grants_what_it_says_now() {
 
 #[test]
 fn nothing_is_left_of_what_is_gone() {
-    let mut index = furnished();
+    let mut index = example_index();
     assert_eq!(index.size(), (2, 5));
     for object in [
         role("", "reader", "get"),

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::field::{FieldError, Path};
-use crate::kinds::tree::{at, has, is_empty, list, map, text};
 use crate::registry::Subject;
+use crate::tree::{at, has, is_empty, list, map, text};
 
 pub(super) fn review(subject: Subject, review: &Value) -> Vec<FieldError> {
     let spec = at(review, "spec");

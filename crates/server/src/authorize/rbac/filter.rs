@@ -1,25 +1,22 @@
-//! A sketch of what some rules speak of: one look at it rules most of them out.
-//!
-//! Whoever has a thousand bindings must not wait until the rules of a thousand roles were read. A sketch
-//! may say "perhaps" where the answer is no, never the other way round.
+//! A Bloom filter over the rules of a role, which excludes most roles without reading their rules: a user
+//! may have a thousand bindings. It may return false positives, never false negatives.
 
 use super::super::Attributes;
 use super::rule::{ALL, Rule};
 
-/// Which verbs, on what, under which names: a bit stands for many of them. Two words, so that the sketches of
-/// a thousand roles fit into the fastest memory there is. A resource has three bits, since reading a rule in
-/// vain costs as much as a hundred sketches.
+/// Bits for verbs, names, non-resource URLs and resources. 16 bytes, so that the filters of a thousand
+/// roles fit into the L1 cache. A resource has three bits, since a false positive costs as much as a
+/// hundred filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sketch(u128);
+pub(super) struct RuleFilter(u128);
 
 const VERBS: u128 = 0xffff;
 const NAMES: u128 = 0x7fff << 16;
 const PATHS: u128 = 1 << 31;
 const RESOURCES: u128 = !0 << 32;
 
-impl Sketch {
-    /// The sketch of what these rules may allow.
-    pub(super) fn of(rules: &[Rule]) -> Self {
+impl RuleFilter {
+    pub(super) fn of_rules(rules: &[Rule]) -> Self {
         let mut bits = 0;
         for rule in rules {
             bits |= any(VERBS, &rule.verbs);
@@ -34,14 +31,13 @@ impl Sketch {
             }
             for group in &rule.groups {
                 let resources = rule.resources.iter();
-                bits |= resources.fold(0, |bits, named| bits | thing(group, named));
+                bits |= resources.fold(0, |bits, named| bits | rule_resource(group, named));
             }
         }
         Self(bits)
     }
 
-    /// The sketch of a request.
-    pub(super) fn asked(asked: &Attributes<'_>) -> Self {
+    pub(super) fn of_request(asked: &Attributes<'_>) -> Self {
         Self(match asked {
             Attributes::Path { verb, .. } => bit(VERBS, &[verb.as_str()]) | NAMES | PATHS,
             Attributes::Resource(asked) => {
@@ -52,16 +48,16 @@ impl Sketch {
         })
     }
 
-    /// Whether rules with this sketch may allow a request with that one.
-    pub(super) fn meets(self, asked: Self) -> bool {
+    /// Whether the rules of this filter may allow the request of the other one.
+    pub(super) fn may_allow(self, asked: Self) -> bool {
         let both = self.0 & asked.0;
         let what = RESOURCES | PATHS;
-        // What tells most apart comes first: then the processor guesses right nearly always.
+        // The most selective test comes first, for the branch predictor.
         both & what == asked.0 & what && both & VERBS != 0 && both & NAMES != 0
     }
 }
 
-/// The bits of some words, any of which may stand for all.
+/// The bits of some words; `*` sets all bits of the field.
 fn any(field: u128, words: &[String]) -> u128 {
     words.iter().fold(0, |bits, word| {
         bits | if word == ALL {
@@ -72,8 +68,8 @@ fn any(field: u128, words: &[String]) -> u128 {
     })
 }
 
-/// A resource as rules name it, in a group.
-fn thing(group: &str, named: &str) -> u128 {
+/// The bits of a rule's resource, such as `pods/log` or `*`.
+fn rule_resource(group: &str, named: &str) -> u128 {
     match named.split_once('/') {
         _ if group == ALL || named == ALL => RESOURCES,
         Some((ALL, _)) => RESOURCES,
@@ -88,12 +84,10 @@ fn resource(group: &str, resource: &str, subresource: &str) -> u128 {
     third(0) | third(1) | third(2)
 }
 
-/// The bit of some words in a field.
 fn bit(field: u128, words: &[&str]) -> u128 {
     one_of(field, hash(words))
 }
 
-/// One bit of a field.
 fn one_of(field: u128, number: u64) -> u128 {
     1 << (u64::from(field.trailing_zeros()) + number % u64::from(field.count_ones()))
 }
@@ -115,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sketch_never_rules_out_what_a_rule_allows() {
+    fn a_filter_never_excludes_what_a_rule_allows() {
         let rules = [
             "* * *",
             "get core *",
@@ -135,10 +129,10 @@ mod tests {
             &["", "log", "status"],
             &["", "a", "c"],
         ];
-        let mut ruled_out = 0;
+        let mut excluded = 0;
         for text in rules {
             let rule = rule(text);
-            let sketch = Sketch::of(std::slice::from_ref(&rule));
+            let filter = RuleFilter::of_rules(std::slice::from_ref(&rule));
             let sizes = words.map(<[&str]>::len);
             for number in 0..sizes.iter().product() {
                 let mut rest = number;
@@ -155,23 +149,25 @@ mod tests {
                     name,
                     ..ResourceAttributes::default()
                 });
-                let perhaps = sketch.meets(Sketch::asked(&asked));
+                let perhaps = filter.may_allow(RuleFilter::of_request(&asked));
                 assert!(perhaps || !rule.allows(&asked), "{text} {asked:?}");
-                ruled_out += usize::from(!perhaps);
+                excluded += usize::from(!perhaps);
             }
         }
-        assert!(ruled_out > 500, "{ruled_out}");
+        assert!(excluded > 500, "{excluded}");
     }
 
     #[test]
-    fn paths_and_resources_are_apart() {
+    fn urls_and_resources_do_not_mix() {
         let path = Attributes::Path {
             verb: Verb::Get,
             path: "/",
         };
-        let meets = |text: &str| Sketch::of(&[rule(text)]).meets(Sketch::asked(&path));
-        assert!(!meets("* * *"));
-        assert!(meets("get *"));
-        assert!(meets("* /"));
+        let may_allow = |text: &str| {
+            RuleFilter::of_rules(&[rule(text)]).may_allow(RuleFilter::of_request(&path))
+        };
+        assert!(!may_allow("* * *"));
+        assert!(may_allow("get *"));
+        assert!(may_allow("* /"));
     }
 }

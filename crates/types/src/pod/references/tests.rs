@@ -1,14 +1,15 @@
-//! Tables of what pods name.
+//! Tests of the references of pods.
 
 use serde_json::{Value, json};
 
 use super::*;
+use crate::pod::MIRROR_ANNOTATION;
 
 fn check(spec: &Value, expected: &[&str]) {
     let pod = json!({"metadata": {"name": "p"}, "spec": spec}).to_string();
     let mut found = Vec::new();
-    let shape = PodShape::read(pod.as_bytes());
-    shape.each(&mut |kind, name| found.push(format!("{kind:?} {name}")));
+    let references = PodReferences::from_slice(pod.as_bytes());
+    references.for_each(&mut |kind, name| found.push(format!("{kind:?} {name}")));
     assert_eq!(found, expected, "{spec}");
 }
 
@@ -61,11 +62,11 @@ fn volumes_of_every_kind() {
     );
     check(
         &volume(json!({"persistentVolumeClaim": {"claimName": "c"}})),
-        &["Claim c"],
+        &["PersistentVolumeClaim c"],
     );
     check(
         &volume(json!({"ephemeral": {"volumeClaimTemplate": {}}})),
-        &["Claim p-v"],
+        &["PersistentVolumeClaim p-v"],
     );
     check(
         &volume(json!({"csi": {"driver": "d", "nodePublishSecretRef": {"name": "s"}}})),
@@ -93,9 +94,10 @@ fn volumes_of_every_kind() {
 }
 
 #[test]
-fn mirror_pods_are_told_by_their_annotation() {
-    let pod = json!({"metadata": {"annotations": {MIRROR: "x", "other": "y"}}}).to_string();
-    assert!(PodShape::read(pod.as_bytes()).is_mirror());
-    assert!(!PodShape::read(b"{\"metadata\":{\"annotations\":{}}}").is_mirror());
-    assert!(!PodShape::read(b"no pod at all").is_mirror());
+fn mirror_pods_have_the_annotation() {
+    let pod =
+        json!({"metadata": {"annotations": {MIRROR_ANNOTATION: "x", "other": "y"}}}).to_string();
+    assert!(PodReferences::from_slice(pod.as_bytes()).is_mirror());
+    assert!(!PodReferences::from_slice(b"{\"metadata\":{\"annotations\":{}}}").is_mirror());
+    assert!(!PodReferences::from_slice(b"no pod at all").is_mirror());
 }

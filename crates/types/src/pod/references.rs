@@ -1,29 +1,26 @@
-//! What a pod names: the objects that its node must read to run it.
+//! The objects that a pod references and that its node must read to run it.
 //!
-//! Read from stored bytes with a few borrowed strings, since every pod of the cluster passes here once
-//! when it is bound and once when it goes. Which node may read what is decided elsewhere.
+//! [`PodReferences`] borrows its strings: the node authoriser decodes every pod when it is bound and
+//! when it is deleted.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// The annotation of pods that a node runs by itself and only shows in the API.
-pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
-
-/// The kinds of objects that pods name.
+/// The kinds of objects that pods reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Named {
+pub enum ReferencedKind {
     ConfigMap,
     Secret,
     ServiceAccount,
-    Claim,
+    PersistentVolumeClaim,
 }
 
-/// The parts of a pod that name other objects.
+/// The fields of a pod that reference other objects.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct PodShape<'a> {
+pub struct PodReferences<'a> {
     #[serde(borrow)]
     metadata: Metadata<'a>,
     #[serde(borrow)]
@@ -67,22 +64,21 @@ struct Spec<'a> {
 #[serde(default, rename_all = "camelCase")]
 struct Container<'a> {
     #[serde(borrow)]
-    env: Option<Vec<Variable<'a>>>,
+    env: Option<Vec<EnvVar<'a>>>,
     #[serde(borrow)]
-    env_from: Option<Vec<Source<'a>>>,
+    env_from: Option<Vec<EnvSource<'a>>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Variable<'a> {
+struct EnvVar<'a> {
     #[serde(borrow)]
-    value_from: Option<Source<'a>>,
+    value_from: Option<EnvSource<'a>>,
 }
 
-/// Where variables come from.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Source<'a> {
+struct EnvSource<'a> {
     #[serde(borrow, rename = "configMapKeyRef")]
     map_key: Option<Reference<'a>>,
     #[serde(borrow, rename = "configMapRef")]
@@ -108,36 +104,36 @@ struct Volume<'a> {
     #[serde(borrow)]
     config_map: Option<Reference<'a>>,
     #[serde(borrow)]
-    secret: Option<Backing<'a>>,
+    secret: Option<VolumeSource<'a>>,
     #[serde(borrow)]
     projected: Option<Projected<'a>>,
     #[serde(borrow)]
     persistent_volume_claim: Option<Claim<'a>>,
     ephemeral: Option<IgnoredAny>,
     #[serde(borrow)]
-    azure_file: Option<Backing<'a>>,
+    azure_file: Option<VolumeSource<'a>>,
     #[serde(borrow)]
-    cephfs: Option<Backing<'a>>,
+    cephfs: Option<VolumeSource<'a>>,
     #[serde(borrow)]
-    cinder: Option<Backing<'a>>,
+    cinder: Option<VolumeSource<'a>>,
     #[serde(borrow)]
-    csi: Option<Backing<'a>>,
+    csi: Option<VolumeSource<'a>>,
     #[serde(borrow, rename = "flexVolume")]
-    flex: Option<Backing<'a>>,
+    flex: Option<VolumeSource<'a>>,
     #[serde(borrow)]
-    iscsi: Option<Backing<'a>>,
+    iscsi: Option<VolumeSource<'a>>,
     #[serde(borrow)]
-    rbd: Option<Backing<'a>>,
+    rbd: Option<VolumeSource<'a>>,
     #[serde(borrow, rename = "scaleIO")]
-    scale_io: Option<Backing<'a>>,
+    scale_io: Option<VolumeSource<'a>>,
     #[serde(borrow)]
-    storageos: Option<Backing<'a>>,
+    storageos: Option<VolumeSource<'a>>,
 }
 
-/// The secrets of a volume, in the various fields that volumes have for them.
+/// A volume source that may reference a secret; the field differs by type.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Backing<'a> {
+struct VolumeSource<'a> {
     #[serde(borrow)]
     secret_name: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -169,28 +165,28 @@ struct Claim<'a> {
     claim_name: Option<Cow<'a, str>>,
 }
 
-impl<'a> PodShape<'a> {
-    /// Reads a stored pod. Bytes that are no pod name nothing.
-    pub(crate) fn read(bytes: &'a [u8]) -> Self {
+impl<'a> PodReferences<'a> {
+    /// Bytes that are not a pod have no references.
+    pub fn from_slice(bytes: &'a [u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 
-    /// Whether its node runs it by itself. Such a pod gives its node no rights.
-    pub(crate) fn is_mirror(&self) -> bool {
+    /// Whether the pod mirrors a static pod of its node.
+    pub fn is_mirror(&self) -> bool {
         let annotations = self.metadata.annotations.as_ref();
         annotations.is_some_and(|a| a.mirror.is_some())
     }
 
-    /// Calls `found` with everything the pod names, some perhaps more than once.
-    pub(crate) fn each(&self, found: &mut dyn FnMut(Named, &str)) {
+    /// Calls `found` for every reference, possibly more than once for an object.
+    pub fn for_each(&self, found: &mut dyn FnMut(ReferencedKind, &str)) {
         let spec = &self.spec;
-        put(
-            Named::ServiceAccount,
+        report(
+            ReferencedKind::ServiceAccount,
             spec.service_account_name.as_ref(),
             found,
         );
         for secret in spec.image_pull_secrets.iter().flatten() {
-            put(Named::Secret, secret.name.as_ref(), found);
+            report(ReferencedKind::Secret, secret.name.as_ref(), found);
         }
         let containers = [
             &spec.containers,
@@ -198,32 +194,32 @@ impl<'a> PodShape<'a> {
             &spec.ephemeral_containers,
         ];
         for container in containers.into_iter().flatten().flatten() {
-            container.each(found);
+            container.for_each(found);
         }
         let pod = self.metadata.name.as_deref().unwrap_or_default();
         for volume in spec.volumes.iter().flatten() {
-            volume.each(pod, found);
+            volume.for_each(pod, found);
         }
     }
 }
 
 impl Container<'_> {
-    fn each(&self, found: &mut dyn FnMut(Named, &str)) {
+    fn for_each(&self, found: &mut dyn FnMut(ReferencedKind, &str)) {
         let values = self.env.iter().flatten();
         let values = values.filter_map(|variable| variable.value_from.as_ref());
         for source in values.chain(self.env_from.iter().flatten()) {
-            refer(Named::ConfigMap, source.map_key.as_ref(), found);
-            refer(Named::ConfigMap, source.map.as_ref(), found);
-            refer(Named::Secret, source.secret_key.as_ref(), found);
-            refer(Named::Secret, source.secret.as_ref(), found);
+            report_reference(ReferencedKind::ConfigMap, source.map_key.as_ref(), found);
+            report_reference(ReferencedKind::ConfigMap, source.map.as_ref(), found);
+            report_reference(ReferencedKind::Secret, source.secret_key.as_ref(), found);
+            report_reference(ReferencedKind::Secret, source.secret.as_ref(), found);
         }
     }
 }
 
 impl Volume<'_> {
-    fn each(&self, pod: &str, found: &mut dyn FnMut(Named, &str)) {
-        refer(Named::ConfigMap, self.config_map.as_ref(), found);
-        let backings = [
+    fn for_each(&self, pod: &str, found: &mut dyn FnMut(ReferencedKind, &str)) {
+        report_reference(ReferencedKind::ConfigMap, self.config_map.as_ref(), found);
+        let sources = [
             &self.secret,
             &self.azure_file,
             &self.cephfs,
@@ -235,36 +231,55 @@ impl Volume<'_> {
             &self.scale_io,
             &self.storageos,
         ];
-        for backing in backings.into_iter().flatten() {
-            put(Named::Secret, backing.secret_name.as_ref(), found);
-            refer(Named::Secret, backing.secret_ref.as_ref(), found);
-            refer(
-                Named::Secret,
-                backing.node_publish_secret_ref.as_ref(),
+        for source in sources.into_iter().flatten() {
+            report(ReferencedKind::Secret, source.secret_name.as_ref(), found);
+            report_reference(ReferencedKind::Secret, source.secret_ref.as_ref(), found);
+            report_reference(
+                ReferencedKind::Secret,
+                source.node_publish_secret_ref.as_ref(),
                 found,
             );
         }
-        let sources = self.projected.iter().filter_map(|p| p.sources.as_ref());
-        for source in sources.flatten() {
-            refer(Named::ConfigMap, source.config_map.as_ref(), found);
-            refer(Named::Secret, source.secret.as_ref(), found);
+        let projections = self.projected.iter().filter_map(|p| p.sources.as_ref());
+        for projection in projections.flatten() {
+            report_reference(
+                ReferencedKind::ConfigMap,
+                projection.config_map.as_ref(),
+                found,
+            );
+            report_reference(ReferencedKind::Secret, projection.secret.as_ref(), found);
         }
         if let Some(claim) = &self.persistent_volume_claim {
-            put(Named::Claim, claim.claim_name.as_ref(), found);
+            report(
+                ReferencedKind::PersistentVolumeClaim,
+                claim.claim_name.as_ref(),
+                found,
+            );
         } else if let (Some(_), Some(name)) = (&self.ephemeral, &self.name) {
-            // The claim that is made for the pod has both names.
-            found(Named::Claim, &format!("{pod}-{name}"));
+            // The name of the claim that is created for an ephemeral volume.
+            found(
+                ReferencedKind::PersistentVolumeClaim,
+                &format!("{pod}-{name}"),
+            );
         }
     }
 }
 
-fn refer(kind: Named, reference: Option<&Reference<'_>>, found: &mut dyn FnMut(Named, &str)) {
+fn report_reference(
+    kind: ReferencedKind,
+    reference: Option<&Reference<'_>>,
+    found: &mut dyn FnMut(ReferencedKind, &str),
+) {
     if let Some(reference) = reference {
-        put(kind, reference.name.as_ref(), found);
+        report(kind, reference.name.as_ref(), found);
     }
 }
 
-fn put(kind: Named, name: Option<&Cow<'_, str>>, found: &mut dyn FnMut(Named, &str)) {
+fn report(
+    kind: ReferencedKind,
+    name: Option<&Cow<'_, str>>,
+    found: &mut dyn FnMut(ReferencedKind, &str),
+) {
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         found(kind, name);
     }

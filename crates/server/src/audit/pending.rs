@@ -1,4 +1,4 @@
-//! What is noted about one request while it is served. Clones, no copies of bodies, no text made.
+//! The audit event of one request while it is served. It holds clones; formatting is left to the writer.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,50 +7,48 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use jiff::Timestamp;
 
 use super::queue::Queue;
-use super::stored::{self, Subject};
+use super::response::{self, Subject};
 use crate::request::{Caller, User};
 use crate::response::Body;
 use crate::status::ApiError;
 
-/// Names the line of a request, in the answer to it; a client may choose the name.
+/// Identifies the event in the response; a client may choose the value.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-/// Longer names of a client's choice are not taken: a UUID has 36 characters.
+/// Longer ids of clients are replaced: a UUID has 36 characters.
 const ID_BYTES_MAX: usize = 64;
-/// What stands for the code of an answer that nobody was there to read.
-const UNANSWERED: u16 = 499;
+/// The code of a request whose client left before the response.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// All that a line is made of.
 pub(super) struct Event {
     pub(super) id: HeaderValue,
     pub(super) method: Method,
     pub(super) uri: Uri,
     pub(super) agent: Option<HeaderValue>,
-    /// Where the request came from; `None` from within this process.
+    /// `None` for requests from within this process.
     pub(super) address: Option<IpAddr>,
-    /// Who sent it, as far as that was proved.
+    /// The authenticated user.
     pub(super) user: Option<User>,
-    /// As whom that user acted, if not as themselves.
     pub(super) impersonated: Option<User>,
-    /// Whether the user may do this, and why, if it came to the question.
+    /// The authorisation decision and its reason, if the request got that far.
     pub(super) allowed: Option<(bool, String)>,
     pub(super) received: Timestamp,
     pub(super) answered: Timestamp,
     pub(super) code: u16,
-    /// What the answer says about the object, or why there is none.
+    /// What the response says about the object.
     pub(super) subject: Subject,
 }
 
-/// One request's note. Dropped before the answer is known (the client went away, say), it is written all
-/// the same: what the request asked for may have been done.
-pub(crate) struct Note(Option<(Arc<Queue>, Box<Event>)>);
+/// The event of a request. It is queued on drop, even if there was no response (the client closed the
+/// connection, say): the request may have been carried out.
+pub(crate) struct PendingEvent(Option<(Arc<Queue>, Box<Event>)>);
 
-impl Note {
-    /// For a request that leaves no line.
-    pub(super) fn nothing() -> Self {
+impl PendingEvent {
+    /// For a request that is not audited.
+    pub(super) fn none() -> Self {
         Self(None)
     }
 
-    pub(super) fn of<B>(queue: Arc<Queue>, request: &Request<B>, caller: &Caller) -> Self {
+    pub(super) fn new<B>(queue: Arc<Queue>, request: &Request<B>, caller: &Caller) -> Self {
         let now = Timestamp::now();
         let event = Event {
             id: id(request.headers().get(AUDIT_ID)),
@@ -63,14 +61,14 @@ impl Note {
             allowed: None,
             received: now,
             answered: now,
-            code: UNANSWERED,
+            code: CLIENT_CLOSED_REQUEST,
             subject: Subject::default(),
         };
         Self(Some((queue, Box::new(event))))
     }
 
-    /// Who sends the request; told again, as whom they act.
-    pub(crate) fn known(&mut self, user: &User) {
+    /// Sets the user; the second call sets the impersonated user.
+    pub(crate) fn set_user(&mut self, user: &User) {
         let Some((_, event)) = &mut self.0 else {
             return;
         };
@@ -81,8 +79,8 @@ impl Note {
         }
     }
 
-    /// What became of the question whether this user may do this. Why is asked only if it is noted.
-    pub(crate) fn judged<T>(
+    /// Sets the authorisation decision. Calls `why` only if the request is audited.
+    pub(crate) fn set_decision<T>(
         &mut self,
         verdict: &Result<T, ApiError>,
         why: impl FnOnce() -> String,
@@ -97,17 +95,17 @@ impl Note {
         };
     }
 
-    /// Leaves the line, now that the answer is known, and names it in the answer.
-    pub(crate) fn answered(mut self, response: &mut Response<Body>) {
+    /// Sets what the response says, and puts the event's id into the response.
+    pub(crate) fn complete(mut self, response: &mut Response<Body>) {
         if let Some((_, event)) = &mut self.0 {
             event.code = response.status().as_u16();
-            event.subject = stored::subject(&event.method, event.code, response.body());
+            event.subject = response::subject(&event.method, event.code, response.body());
             response.headers_mut().insert(AUDIT_ID, event.id.clone());
         }
     }
 }
 
-impl Drop for Note {
+impl Drop for PendingEvent {
     fn drop(&mut self) {
         if let Some((queue, mut event)) = self.0.take() {
             event.answered = Timestamp::now();
@@ -116,16 +114,15 @@ impl Drop for Note {
     }
 }
 
-/// The client's own name for its request, if it is one, else a new one.
-fn id(asked: Option<&HeaderValue>) -> HeaderValue {
-    let is_good = |id: &&HeaderValue| {
+/// The id that the client has chosen, if it is acceptable, else a new one.
+fn id(chosen: Option<&HeaderValue>) -> HeaderValue {
+    let is_acceptable = |id: &&HeaderValue| {
         let bytes = id.as_bytes();
         !bytes.is_empty() && bytes.len() <= ID_BYTES_MAX && bytes.iter().all(u8::is_ascii_graphic)
     };
-    asked.filter(is_good).cloned().unwrap_or_else(new_id)
+    chosen.filter(is_acceptable).cloned().unwrap_or_else(new_id)
 }
 
-/// A name that no other line has.
 pub(super) fn new_id() -> HeaderValue {
     let mut buffer = uuid::Uuid::encode_buffer();
     let text = uuid::Uuid::new_v4().hyphenated().encode_lower(&mut buffer);
@@ -134,14 +131,14 @@ pub(super) fn new_id() -> HeaderValue {
 
 #[cfg(test)]
 impl Event {
-    /// A create that was let.
+    /// A create that was allowed.
     pub(super) fn example() -> Box<Self> {
         let request = Request::post("/api/v1/namespaces/default/configmaps").body(());
         let caller = Caller::from(User::master("tester"));
-        let mut note = Note::of(Arc::default(), &request.unwrap(), &caller);
-        note.known(&User::master("tester"));
-        note.judged(&Ok::<(), ApiError>(()), || "because".to_owned());
-        let mut event = note.0.take().unwrap().1;
+        let mut pending = PendingEvent::new(Arc::default(), &request.unwrap(), &caller);
+        pending.set_user(&User::master("tester"));
+        pending.set_decision(&Ok::<(), ApiError>(()), || "because".to_owned());
+        let mut event = pending.0.take().unwrap().1;
         event.code = 201;
         event
     }
@@ -152,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_may_name_their_requests_within_reason() {
+    fn clients_may_choose_short_printable_ids() {
         let check = |asked: &str, taken: bool| {
             let asked = HeaderValue::from_str(asked).unwrap();
             assert_eq!(id(Some(&asked)) == asked, taken, "{asked:?}");
@@ -166,10 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_waits_for_leaves_its_line() {
+    fn a_request_without_response_is_logged() {
         let queue = Arc::new(Queue::default());
         let request = Request::delete("/api/v1/nodes/a").body(()).unwrap();
-        drop(Note::of(Arc::clone(&queue), &request, &Caller::default()));
+        drop(PendingEvent::new(
+            Arc::clone(&queue),
+            &request,
+            &Caller::default(),
+        ));
         let events = queue.take().unwrap();
         assert_eq!(events[0].code, 499);
     }

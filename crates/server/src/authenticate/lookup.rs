@@ -1,4 +1,4 @@
-//! Stored objects that credentials speak of: whether they are there, and still the same.
+//! Looks up the stored objects that credentials refer to.
 
 use jiff::Timestamp;
 use kennel_store::Store;
@@ -8,7 +8,7 @@ use crate::object::{self, Head, Stored};
 use crate::pki::keys::LEEWAY_SECONDS;
 use crate::registry;
 
-/// An object of the core group.
+/// Finds an object of the core group.
 pub(super) fn find(
     store: &dyn Store<Head>,
     plural: &str,
@@ -30,16 +30,16 @@ struct Metadata {
     deletion_timestamp: Option<String>,
 }
 
-/// When an object is to be gone; for a pod that is the end of its grace period.
-pub(super) fn deletion(stored: &Stored) -> Option<Timestamp> {
+/// The deletion timestamp; for a pod the end of its grace period.
+pub(super) fn deletion_time(stored: &Stored) -> Option<Timestamp> {
     let object: Object = serde_json::from_slice(&stored.value).ok()?;
     object.metadata.deletion_timestamp?.parse().ok()
 }
 
-/// Whether an object should have been gone for longer than clocks differ.
-pub(super) fn is_overdue(stored: &Stored) -> bool {
+/// Whether the deletion timestamp has passed by more than the allowed clock skew.
+pub(super) fn is_past_deletion(stored: &Stored) -> bool {
     let leeway = jiff::SignedDuration::from_secs(LEEWAY_SECONDS.cast_signed());
-    let cut = Timestamp::now().checked_sub(leeway);
-    let deletion = deletion(stored);
-    cut.is_ok_and(|cut| deletion.is_some_and(|deletion| deletion < cut))
+    let latest = Timestamp::now().checked_sub(leeway);
+    let deletion = deletion_time(stored);
+    latest.is_ok_and(|latest| deletion.is_some_and(|deletion| deletion < latest))
 }

@@ -1,5 +1,5 @@
-//! What an answer says about the object that a request was about: its name and uid, or the reason of a
-//! refusal. Reads no further than it must, and takes nothing else.
+//! Reads the object's name and uid, or the reason of a failure, from a response. It stops reading as
+//! early as it can.
 
 use std::fmt;
 
@@ -9,20 +9,16 @@ use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::response::Body;
 
-/// What is known of an object from the answer.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Subject {
-    /// Its name.
     pub(super) name: String,
-    /// Its uid.
     pub(super) uid: String,
-    /// Why it was not touched, in one word.
+    /// `Status.reason` of a failure.
     #[serde(skip)]
     pub(super) reason: String,
 }
 
-/// A failure.
 #[derive(Deserialize)]
 struct Status {
     #[serde(default)]
@@ -31,7 +27,7 @@ struct Status {
     details: Subject,
 }
 
-/// What an answer says. Only a create's path lacks the name that its answer knows.
+/// Reads successful responses only of creates: the paths of other requests have the name.
 pub(super) fn subject(method: &Method, code: u16, body: &Body) -> Subject {
     let Body::Whole(Some(bytes)) = body else {
         return Subject::default();
@@ -46,13 +42,13 @@ pub(super) fn subject(method: &Method, code: u16, body: &Body) -> Subject {
     let mut found = None;
     if *method == Method::POST {
         let mut reader = serde_json::Deserializer::from_slice(bytes);
-        // An error, too, since the rest of the object is left unread.
+        // Always an error, since the rest of the object stays unread.
         let _unread = reader.deserialize_map(UpToMetadata(&mut found));
     }
     found.unwrap_or_default()
 }
 
-/// Reads an object up to its metadata and no further: it stands near the front, and the rest is long.
+/// Stops after the metadata, which is near the beginning.
 struct UpToMetadata<'a>(&'a mut Option<Subject>);
 
 impl<'de> Visitor<'de> for UpToMetadata<'_> {
@@ -94,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_name_what_was_made_and_why_nothing_was() {
+    fn responses_have_the_object_or_the_reason() {
         let made = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"labels":{"name":"no"},
             "name":"a","uid":"u"},"data":{"metadata":"#;
         check(&Method::POST, 201, made, ["a", "u", ""]);
