@@ -64,7 +64,7 @@ pub(super) fn page() -> String {
     out.push_str(NODE_ERRORS);
     out.push_str(FIELD_ERRORS);
     for mistake in Mistake::ALL {
-        let _ = writeln!(out, "| `{}` | {} |", mistake.reason(), mistake.words());
+        let _ = writeln!(out, "| `{}` | {} |", mistake.reason(), mistake.prefix());
     }
     out.push_str(EXIT_CODES);
     for (code, when) in CODES {
