@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: which requests a signer signs, which are approved automatically, how long a
+//! `CertificateSigningRequest`s: which requests a signer signs, which are approved automatically, how long a
 //! certificate is valid, and when a request is deleted.
 //!
 //! Callers parse the certificates.
