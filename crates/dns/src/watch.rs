@@ -1,4 +1,4 @@
-//! Keeps the zone up to date with Services and EndpointSlices. While the API is unavailable, nothing changes.
+//! Keeps the zone up to date with Services and `EndpointSlice`s. While the API is unavailable, nothing changes.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -275,9 +275,12 @@ impl Drop for Kennel {
     }
 }
 
+/// Lines of output that wait for the test. A test reads them until it knows the address, then drops the receiver.
+const LINES_MAX: usize = 1024;
+
 /// Reads a child's output to its end on a thread of its own, so that the child never blocks on it.
 fn read_lines(stdout: ChildStdout) -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(LINES_MAX);
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             // Nobody listens any more once the address is known; the pipe is drained all the same.

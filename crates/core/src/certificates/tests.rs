@@ -40,7 +40,7 @@ fn requests_of_nodes_are_recognised() {
     let other = |asked: &mut CertificateRequest| asked.username = "system:node:n2".to_owned();
     check(other, &["nodeclient"]);
     let no_rsa = |asked: &mut CertificateRequest| {
-        asked.usages = strings(&["client auth", "digital signature"])
+        asked.usages = strings(&["client auth", "digital signature"]);
     };
     check(no_rsa, &["nodeclient"]);
     check(|asked| asked.organisations.clear(), &[]);

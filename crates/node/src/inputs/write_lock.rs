@@ -74,8 +74,8 @@ mod tests {
     #[tokio::test]
     async fn a_write_whose_future_is_dropped_ends_before_the_removal() {
         let lock = WriteLock::default();
-        let (go, wait) = mpsc::channel::<()>();
-        let (report, reported) = mpsc::channel();
+        let (go, wait) = mpsc::sync_channel::<()>(1);
+        let (report, reported) = mpsc::sync_channel(1);
         let (start, started) = tokio::sync::oneshot::channel();
         let cloned = lock.clone();
         let worker = tokio::spawn(async move {

@@ -31,7 +31,7 @@ pub(crate) struct Fixture {
     pub(crate) now: u64,
     renewals: i64,
     /// While there is somebody who waits outside of the runtime, its clock stands still by itself.
-    _still: mpsc::Sender<()>,
+    _still: mpsc::SyncSender<()>,
 }
 
 fn kind(name: &str) -> ApiResource {
@@ -48,7 +48,7 @@ fn kind(name: &str) -> ApiResource {
 impl Fixture {
     /// A cluster with these nodes, all ready.
     pub(crate) async fn new(nodes: &[&str]) -> Self {
-        let (still, wait) = mpsc::channel::<()>();
+        let (still, wait) = mpsc::sync_channel::<()>(1);
         tokio::task::spawn_blocking(move || wait.recv().ok());
         let server = Server::open().await;
         let admin = server.client("admin");

@@ -27,7 +27,7 @@ pub(crate) struct Fixture {
     server: Server,
     admin: Writer,
     nodes: Handle,
-    _held: mpsc::Sender<()>,
+    _held: mpsc::SyncSender<()>,
 }
 
 impl Fixture {
@@ -127,8 +127,8 @@ impl Fixture {
 
 /// A paused clock runs ahead whenever nothing else is to be done, as if the disk took no time. It does
 /// not while a blocking task runs: this one, until the sender is dropped.
-fn hold_the_clock() -> mpsc::Sender<()> {
-    let (sender, receiver) = mpsc::channel();
+fn hold_the_clock() -> mpsc::SyncSender<()> {
+    let (sender, receiver) = mpsc::sync_channel(1);
     tokio::task::spawn_blocking(move || receiver.recv());
     sender
 }

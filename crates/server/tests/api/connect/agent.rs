@@ -27,10 +27,13 @@ pub(super) struct Seen {
 /// A running agent.
 pub(super) struct Agent {
     pub(super) address: SocketAddr,
-    pub(super) seen: mpsc::UnboundedReceiver<Seen>,
+    pub(super) seen: mpsc::Receiver<Seen>,
     /// Followed logs continue when this is set.
     pub(super) goes_on: watch::Sender<bool>,
 }
+
+/// More than any test sends.
+const REQUESTS_MAX: usize = 64;
 
 impl Agent {
     /// Starts an agent with a certificate for this name.
@@ -38,7 +41,7 @@ impl Agent {
         let acceptor = TlsAcceptor::from(Arc::new(settings(name, ca_pem, ca_key_pem)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (tell, seen) = mpsc::unbounded_channel();
+        let (tell, seen) = mpsc::channel(REQUESTS_MAX);
         let (goes_on, going_on) = watch::channel(false);
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
@@ -84,7 +87,7 @@ fn settings(name: &str, ca_pem: &str, ca_key_pem: &str) -> ServerConfig {
 
 async fn answer(
     mut stream: TlsStream<TcpStream>,
-    tell: mpsc::UnboundedSender<Seen>,
+    tell: mpsc::Sender<Seen>,
     mut going_on: watch::Receiver<bool>,
 ) {
     let mut head = Vec::new();
@@ -101,7 +104,7 @@ async fn answer(
         user,
         head: head.clone(),
     };
-    tell.send(seen).unwrap();
+    tell.try_send(seen).unwrap();
     if target.contains("follow=true") {
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         say(&mut stream, head).await;
