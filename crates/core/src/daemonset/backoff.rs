@@ -6,9 +6,9 @@ use kennel_types::Timestamp;
 
 use crate::backoff::Policy;
 
-const POLICY: Policy = Policy::exact(Duration::from_secs(1), Duration::from_secs(15 * 60));
+const POLICY: Policy = Policy::exact(Duration::from_secs(1), Duration::from_mins(15));
 /// A backoff that was not used for longer than this starts over.
-const RESET_AFTER: Duration = Duration::from_secs(2 * 15 * 60);
+const RESET_AFTER: Duration = Duration::from_mins(30);
 
 /// The backoff of one DaemonSet on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ mod tests {
             delays.push(backoff.until(1).saturating_since(now));
         }
         assert_eq!(delays[..4], [1, 2, 4, 8].map(Duration::from_secs));
-        assert_eq!(delays.last(), Some(&Duration::from_secs(15 * 60)));
+        assert_eq!(delays.last(), Some(&Duration::from_mins(15)));
     }
 
     #[test]

@@ -12,10 +12,10 @@ use crate::backoff::Policy;
 use super::event::{Failure, FailureKind, Ticket};
 
 /// How long a write may take to show before it counts as lost: upstream's expectation timeout (rule 3.8.1).
-pub(super) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+pub(super) const EXPECTATION_TIMEOUT: Duration = Duration::from_mins(5);
 /// The same for a write whose response was lost.
 const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(30);
-const RETRY: Policy = Policy::exact(Duration::from_millis(200), Duration::from_secs(60));
+const RETRY: Policy = Policy::exact(Duration::from_millis(200), Duration::from_mins(1));
 
 /// The delay before a retry, after `failures` earlier failures in a row.
 pub(super) fn retry_delay(failures: u8, failure: &Failure) -> Duration {

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use kennel_types::Monotonic;
 
+use crate::backoff::Policy;
+
 use super::facts::{PodFacts, ServiceFacts};
 use super::parse::{self, StoredObject};
 use super::pod_index::PodIndex;
 use super::selector_index::SelectorIndex;
 use super::service::GenerateName;
-use crate::backoff::Policy;
-
 use super::service::Service;
 use super::write::{Operation, Outcome, Write};
 use super::{BATCH_PERIOD, Forms, Limits, MIN_SYNC_INTERVAL};
 
 /// The delay after failed writes.
-const RETRY: Policy = Policy::exact(Duration::from_secs(1), Duration::from_secs(60));
+const RETRY: Policy = Policy::exact(Duration::from_secs(1), Duration::from_mins(1));
 
 /// Namespace and name.
 type Key = (Arc<str>, Arc<str>);
