@@ -15,7 +15,7 @@ pub(super) struct GroupVersionKind {
 }
 
 impl GroupVersionKind {
-    /// As it stands in `x-kubernetes-group-version-kind`.
+    /// As in `x-kubernetes-group-version-kind`.
     pub(super) fn to_json(self) -> Value {
         json!({"group": self.group, "version": self.version, "kind": self.kind})
     }
@@ -93,7 +93,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// The parameters that stand in the path itself.
+    /// The parameters in the path.
     pub(super) fn parameters(&self) -> impl Iterator<Item = &'static str> {
         let named = ["name", "namespace", "path"].into_iter();
         named.filter(|name| self.path.contains(&format!("{{{name}}}")))

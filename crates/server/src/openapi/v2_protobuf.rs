@@ -109,7 +109,7 @@ fn operation(operation: &Value) -> Message {
 /// A parameter that is not a body: wrapped three times, once per `oneof` of the schema.
 fn parameter(parameter: &Value) -> Message {
     let in_query = string(parameter, "in") == "query";
-    // The two kinds of parameters number their type differently, and stand in different places.
+    // The two types of parameters have different field numbers and positions.
     let (kind_field, place_field) = if in_query { (6, 3) } else { (5, 4) };
     let required = parameter.get("required") == Some(&Value::Bool(true));
     let inner = Message::default()

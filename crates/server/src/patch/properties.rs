@@ -1,5 +1,5 @@
 //! Laws that hold for every object and every patch, tried on random ones from fixed seeds; and
-//! inputs that nobody would send, which must never cause a panic.
+//! malformed inputs, which must never cause a panic.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};

@@ -208,7 +208,12 @@ fn a_full_disk_costs_lines_and_no_requests() {
         3 => Ok(()),
         other => Err(format!("{other} lost")),
     });
-    assert!(server.kennel.log().contains("the audit log lacks lines"));
+    assert!(
+        server
+            .kennel
+            .log()
+            .contains("cannot write to the audit log, lines are lost")
+    );
 }
 
 #[test]

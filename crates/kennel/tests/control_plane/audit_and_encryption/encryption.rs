@@ -153,8 +153,8 @@ fn without_the_right_key_it_does_not_start_and_nothing_is_lost() {
     let data = server.kennel.data_dir();
     let missing = [
         "cannot read /registry/secrets/default/s in ",
-        "the key whose id is 2770f84915788e54",
-        "put that key back",
+        "encrypted with key id 2770f84915788e54",
+        "add that key again",
     ];
     refused(&data, &[], &missing);
     let other = KeyFile::new(&[KEY_B]);
@@ -199,7 +199,7 @@ fn changed_bytes_are_refused_and_named() {
     fs::write(&database, bytes).unwrap();
     let words = [
         "cannot read /registry/secrets/default/s in ",
-        "with the key \"first\"",
+        "with key \"first\"",
         "backup",
     ];
     refused(&server.kennel.data_dir(), &keys.arguments(), &words);

@@ -144,7 +144,7 @@ fn damaged_certificates_are_refused_and_never_replaced() {
         fs::write(&path, &whole).unwrap();
     }
     fs::rename(pki.join("ca.key"), pki.join("elsewhere")).unwrap();
-    refused(&data, FREE, &["ca.key", "put it back"]);
+    refused(&data, FREE, &["ca.key", "restore the key"]);
     fs::copy(pki.join("service-account.key"), pki.join("ca.key")).unwrap();
     refused(&data, FREE, &["ca.crt", "ca.key", "do not belong together"]);
 }

@@ -234,7 +234,7 @@ fn static_tokens_come_and_go_with_their_file() {
     std::fs::write(&file, "first-token,carol,7,\"wardens,keepers\"\n").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let target = Target::started(&["server", "--token-file", file.to_str().unwrap()]);
-    let careless = "everybody on this machine can read the token file";
+    let careless = "the token file is readable by all users of this machine";
     assert!(!target.kennel.log().contains(careless));
     known_as(&target.with_token("first-token"), "carol");
     for bad in ["first-toke", "first-token1", "First-token", "carol"] {
@@ -256,7 +256,7 @@ fn static_tokens_come_and_go_with_their_file() {
 }
 
 #[test]
-fn a_token_file_that_makes_no_sense_is_refused() {
+fn an_invalid_token_file_is_refused() {
     let dir = tempfile::TempDir::new().unwrap();
     let file = dir.path().join("tokens.csv");
     std::fs::write(&file, "a,b,c\nd,e\n").unwrap();

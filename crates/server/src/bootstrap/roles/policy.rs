@@ -154,7 +154,7 @@ fn rule(text: &str) -> Rule {
     rule
 }
 
-/// A list, with the words that stand for several.
+/// A list, with its abbreviations expanded.
 fn list(text: &str) -> Vec<String> {
     let words = text.split(',').flat_map(|word| match word {
         "core" => vec![String::new()],

@@ -77,7 +77,7 @@ fn binding(namespace: &str, name: &str, role: &str, subjects: &[&str]) -> Value 
     })
 }
 
-/// Who lets the user do this to pods, as reasons say it; nobody is empty.
+/// The reason why the user may do this to pods; empty if not allowed.
 fn why(index: &Index, user: &User, verb: &str, namespace: &str) -> String {
     let asked = Attributes::Resource(ResourceAttributes {
         verb: Verb::parse(verb),
