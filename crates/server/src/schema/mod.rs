@@ -6,28 +6,28 @@
 //! # Where the facts come from
 //!
 //! `fields.json` lists, for every type that a served resource uses, the facts of Kubernetes v1.36
-//! that the [`table`] needs. It is the source of the table and is edited by hand; nothing
+//! that `table.rs` needs. It is the source of the table and is edited by hand; nothing
 //! downloads it. Each fact is stated in one of two files of `k8s.io/api` and `k8s.io/apimachinery`
 //! (the directory is the type's group and version):
 //!
 //! | fact | file | where |
 //! |---|---|---|
 //! | `name`, `number`, `type`, `list`, `map` | `generated.proto` | the message's fields |
-//! | `required` | `types.go` | the JSON tag has no `omitempty` |
+//! | `required` | `types.go` | the JSON tag has no `omitempty`, and clients must set the field |
 //! | `pointer` | `types.go` | the Go field is a pointer |
-//! | `keep_empty` | `types.go` | written although empty: `omitempty` has no effect on its Go type |
+//! | `keep_empty` | `types.go` | the JSON tag has no `omitempty`, and clients may omit the field |
 //! | `go` | `types.go` | the Go field's type is a named one, such as `v1.ConditionStatus` |
 //! | `list_type`, `list_map_keys`, `map_type` | `types.go` | `+listType`, `+listMapKey`, `+mapType`, `+structType` |
 //! | `patch_strategy`, `patch_merge_key` | `types.go` | the tags `patchStrategy`, `patchMergeKey` |
 //! | `default` | `types.go` | `+default` |
 //! | `inlined_in_json` (of a type) | `types.go` | the JSON tag is `,inline`; protobuf nests the message |
-//! | `kind` (of a type) | `types.go` | embeds `TypeMeta`, and has metadata or is a request body |
+//! | `kind` (of a type) | `types.go` | embeds `TypeMeta` |
 //!
 //! # How to move to the next version of Kubernetes
 //!
 //! 1. Compare `generated.proto` and `types.go` of the old and the new version in each group that
 //!    `registry` serves, and add or change the facts in `fields.json`. Released field numbers
-//!    never change. Fields behind a feature gate that is off by default stay out.
+//!    never change.
 //! 2. Run `cargo xtask codegen`, which writes `table.rs`; a test of `xtask` fails while the two
 //!    differ. `schema/tests/table.rs` checks merge keys, replaced lists and field numbers.
 //! 3. Set the version in `discovery/version.rs` and the feature of `k8s-openapi` (`v1_36`) in the
