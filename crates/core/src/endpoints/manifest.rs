@@ -1,4 +1,4 @@
-//! EndpointSlices and Endpoints as JSON, in upstream's form.
+//! `EndpointSlices` and Endpoints as JSON, in upstream's form.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The endpoints controllers: EndpointSlices and Endpoints of services.
+//! The endpoints controllers: `EndpointSlices` and Endpoints of services.
 //!
 //! ```text
 //!   service, pod, node, slice, Endpoints events ─▶ Tracker ─▶ create, update, delete

@@ -1,4 +1,4 @@
-//! Parses stored EndpointSlices and Endpoints, and tells whether they are exactly what we would write.
+//! Parses stored `EndpointSlices` and Endpoints, and tells whether they are exactly what we would write.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};

@@ -25,7 +25,7 @@ pub struct PodFacts {
     pub terminated: bool,
 }
 
-/// DeletionReason a pod is deleted.
+/// Why a pod is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletionReason {
     /// Its node is gone; the caller has confirmed that with a live read.

@@ -47,8 +47,8 @@ impl Planner {
             let slot = known.slot(node);
             let (head, recheck_at) = (slot.head, slot.recheck_at);
             *slot = Slot {
-                head,
                 recheck_at,
+                head,
                 fit,
                 ..Slot::default()
             };
