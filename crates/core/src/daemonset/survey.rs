@@ -1,6 +1,6 @@
 //! Evaluates a DaemonSet on all nodes from a snapshot, for `kennel why`.
 //!
-//! The rules are the planner's ([`decide`]). Unlike there, no write is outstanding, because a snapshot does not show what
+//! The rules are the planner's (`decide`). Unlike there, no write is outstanding, because a snapshot does not show what
 //! a controller has requested.
 
 use std::collections::BTreeMap;

@@ -142,7 +142,7 @@ pub(super) fn is_available(
 /// Rules 3.4.2 and 6.1.1: bound pods first, then by age, then by name.
 pub(super) fn sort_by_seniority(pods: &mut [&super::Pod]) {
     pods.sort_by(|a, b| a.view.name.cmp(&b.view.name));
-    pods.sort_by(|a, b| a.view.created.cmp(&b.view.created));
+    pods.sort_by_key(|pod| pod.view.created);
     pods.sort_by_key(|pod| pod.view.bound_to.is_none());
 }
 

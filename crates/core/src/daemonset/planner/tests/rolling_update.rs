@@ -100,7 +100,7 @@ fn s5_3_1_available_after_min_ready_seconds() {
 fn s5_3_1_a_transition_in_the_future_counts_from_when_it_was_first_seen() {
     let with_min_ready = set(|view| view.min_ready_seconds = 10);
     let ahead = changed(updated("p", "a"), |pod| {
-        pod.ready_since = Some(Timestamp::from_secs(1_000_500))
+        pod.ready_since = Some(Timestamp::from_secs(1_000_500));
     });
     let (mut harness, _) = Harness::with(&["a"], std::slice::from_ref(&ahead), with_min_ready);
     harness.advance(5_000);
@@ -115,7 +115,7 @@ fn s5_3_1_a_transition_in_the_future_counts_from_when_it_was_first_seen() {
 #[test]
 fn s5_3_1_ready_without_a_time_is_available_only_without_min_ready_seconds() {
     let without_time = changed(updated("p", "a"), |pod| {
-        pod.ready_since = Some(Timestamp::MAX)
+        pod.ready_since = Some(Timestamp::MAX);
     });
     let with_min_ready = set(|view| view.min_ready_seconds = 10);
     let (mut harness, _) =

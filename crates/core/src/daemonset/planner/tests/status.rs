@@ -23,7 +23,7 @@ fn s6_1_counters_by_their_definition() {
     check(&[old("p", "a")], [1, 1, 0, 1, 0, 1]);
     check(&[unready(updated("p", "a"))], [1, 1, 0, 0, 1, 0]);
     let just = changed(updated("p", "a"), |pod| {
-        pod.ready_since = Some(Timestamp::from_secs(999_999))
+        pod.ready_since = Some(Timestamp::from_secs(999_999));
     });
     check(&[just], [1, 1, 0, 1, 1, 0]);
     check(&[updated("p", "gone")], [1, 0, 0, 0, 0, 0]);
@@ -39,7 +39,7 @@ fn s6_1_counters_by_their_definition() {
 fn s6_1_1_the_most_senior_pod_represents_its_node_even_while_terminating() {
     let oldest = terminating(unready(old("elder", "a")));
     let young = changed(updated("young", "a"), |pod| {
-        pod.created = Timestamp::from_secs(5)
+        pod.created = Timestamp::from_secs(5);
     });
     check(&[oldest, young], [1, 1, 0, 0, 0, 0]);
 }
@@ -68,7 +68,7 @@ fn s6_2_2_a_status_is_written_only_if_it_differs() {
         NOTHING
     );
     let changed_pod = changed(updated("p", "a"), |pod| {
-        pod.created = Timestamp::from_secs(1)
+        pod.created = Timestamp::from_secs(1);
     });
     assert_eq!(harness.pod(changed_pod), NOTHING);
 }
