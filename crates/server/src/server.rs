@@ -139,10 +139,10 @@ impl Server {
         let serving = tokio::spawn(serving);
         Ok(Self {
             api,
+            backend,
             address,
             kubeconfig,
             authority,
-            backend,
             stop,
             serving,
         })

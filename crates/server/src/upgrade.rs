@@ -17,7 +17,7 @@ use crate::limits;
 
 /// The upgrade that a request asks for.
 pub(crate) struct Upgrade {
-    upgrade: OnUpgrade,
+    pending: OnUpgrade,
     /// Turns the connection's write timeout off: the user of a terminal may pause its output.
     may_stall: Arc<AtomicBool>,
     /// The connection waits for these tasks, so that it keeps its own seat as long.
@@ -33,9 +33,9 @@ impl Upgrade {
         may_stall: &Arc<AtomicBool>,
         tasks: &TaskTracker,
     ) -> Option<Box<Self>> {
-        let upgrade = request.extensions_mut().remove::<OnUpgrade>()?;
+        let pending = request.extensions_mut().remove::<OnUpgrade>()?;
         Some(Box::new(Self {
-            upgrade,
+            pending,
             may_stall: Arc::clone(may_stall),
             tasks: tasks.clone(),
             seat: None,
@@ -53,14 +53,14 @@ impl Upgrade {
         F: AsyncRead + AsyncWrite + Send + 'static,
     {
         let Self {
-            upgrade,
+            pending,
             may_stall,
             tasks,
             seat,
         } = self;
         tasks.spawn(async move {
             let client = tokio::select! {
-                client = upgrade => client,
+                client = pending => client,
                 () = ending.cancelled() => return,
             };
             match client {

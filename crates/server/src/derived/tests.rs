@@ -33,7 +33,7 @@ impl View for Copy {
     }
 }
 
-struct World {
+struct Fixture {
     store: Arc<dyn Store<Head>>,
     follower: Arc<Follower<Copy>>,
     _dir: TempDir,
@@ -43,20 +43,20 @@ fn row(plural: &str) -> &'static Resource {
     registry::find("", "v1", plural).unwrap()
 }
 
-fn world(change: impl FnOnce(&mut Options)) -> World {
+fn fixture(change: impl FnOnce(&mut Options)) -> Fixture {
     let dir = TempDir::new().unwrap();
     let mut options = Options::new(dir.path());
     change(&mut options);
     let store: Arc<dyn Store<Head>> = backend::open_store(options).unwrap();
     let rows = vec![row("configmaps"), row("secrets")];
-    World {
+    Fixture {
         follower: Arc::new(Follower::new(Arc::clone(&store), rows)),
         store,
         _dir: dir,
     }
 }
 
-impl World {
+impl Fixture {
     async fn create(&self, plural: &str, name: &str) -> Revision {
         let key = object::key(row(plural), Some("default"), name);
         let op = Op::Create {
@@ -84,19 +84,19 @@ impl World {
 
 #[tokio::test]
 async fn what_was_there_is_known_from_the_start() {
-    let world = world(|_| {});
-    world.create("configmaps", "a").await;
-    world.create("secrets", "b").await;
-    world.create("pods", "c").await;
-    assert_eq!(world.follower.read(|copy| copy.0.len()), 2);
+    let fixture = fixture(|_| {});
+    fixture.create("configmaps", "a").await;
+    fixture.create("secrets", "b").await;
+    fixture.create("pods", "c").await;
+    assert_eq!(fixture.follower.read(|copy| copy.0.len()), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_was_answered_may_rely_on_it() {
-    let world = world(|_| {});
+    let fixture = fixture(|_| {});
     // Somebody who always reads meets every moment between a write and its event.
     let (follower, done) = (
-        Arc::clone(&world.follower),
+        Arc::clone(&fixture.follower),
         Arc::new(AtomicBool::new(false)),
     );
     let over = Arc::clone(&done);
@@ -108,46 +108,46 @@ async fn whoever_was_answered_may_rely_on_it() {
     for i in 0..500 {
         let plural = ["configmaps", "secrets"][i % 2];
         let name = format!("c{i}");
-        world.create(plural, &name).await;
-        assert!(world.knows(plural, &name), "{name} is missing");
+        fixture.create(plural, &name).await;
+        assert!(fixture.knows(plural, &name), "{name} is missing");
         if i % 5 == 0 {
-            world.delete(plural, &name).await;
-            assert!(!world.knows(plural, &name), "{name} is still there");
+            fixture.delete(plural, &name).await;
+            assert!(!fixture.knows(plural, &name), "{name} is still there");
         }
     }
     done.store(true, Ordering::Relaxed);
     reading.join().unwrap();
-    assert_eq!(world.follower.read(|copy| copy.0.len()), 400);
+    assert_eq!(fixture.follower.read(|copy| copy.0.len()), 400);
 }
 
 #[tokio::test]
 async fn a_follower_that_missed_events_starts_over() {
-    let world = world(|options| options.watch_buffer = 4);
-    world.create("configmaps", "first").await;
-    assert!(world.knows("configmaps", "first"));
+    let fixture = fixture(|options| options.watch_buffer = 4);
+    fixture.create("configmaps", "first").await;
+    assert!(fixture.knows("configmaps", "first"));
     for i in 0..20 {
-        world.create("configmaps", &format!("c{i}")).await;
+        fixture.create("configmaps", &format!("c{i}")).await;
     }
-    world.delete("configmaps", "first").await;
-    assert!(world.knows("configmaps", "c19"));
-    assert!(!world.knows("configmaps", "first"));
-    assert_eq!(world.follower.read(|copy| copy.0.len()), 20);
+    fixture.delete("configmaps", "first").await;
+    assert!(fixture.knows("configmaps", "c19"));
+    assert!(!fixture.knows("configmaps", "first"));
+    assert_eq!(fixture.follower.read(|copy| copy.0.len()), 20);
 }
 
 #[tokio::test]
 async fn events_are_taken_while_nobody_reads() {
-    let world = world(|options| options.watch_buffer = 1_000);
-    assert!(!world.knows("configmaps", "a"));
-    let task = tokio::spawn(keep_up(Arc::downgrade(&world.follower)));
-    let revision = world.create("configmaps", "a").await;
+    let fixture = fixture(|options| options.watch_buffer = 1_000);
+    assert!(!fixture.knows("configmaps", "a"));
+    let task = tokio::spawn(keep_up(Arc::downgrade(&fixture.follower)));
+    let revision = fixture.create("configmaps", "a").await;
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
-    while world.follower.shared().seen < Some(revision) {
+    while fixture.follower.shared().revision < Some(revision) {
         assert!(
             std::time::Instant::now() < deadline,
             "nobody took the event"
         );
         tokio::task::yield_now().await;
     }
-    drop(world);
+    drop(fixture);
     task.await.unwrap();
 }

@@ -16,6 +16,7 @@ use super::{check_head, read_body};
 use crate::api::Api;
 use crate::fairness::Seat;
 use crate::limits::{self, Timeouts};
+use crate::registry::Connect;
 use crate::request::{AuthorizedRequest, Caller};
 use crate::response::{self, Reply};
 use crate::router;
@@ -95,7 +96,7 @@ where
         _ if connect.is_some() => Some(api.fairness.session(&request, caller).await?),
         _ => None,
     };
-    if let (Some(upgrade), true) = (&mut upgrade, connect.is_some_and(|c| c.is_stream())) {
+    if let (Some(upgrade), true) = (&mut upgrade, connect.is_some_and(Connect::is_stream)) {
         upgrade.hold(long_lived.take());
     }
     let body = read_body::read(body, expects_continue, timeouts.body).await?;

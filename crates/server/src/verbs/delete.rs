@@ -75,7 +75,7 @@ pub(super) async fn delete_collection(api: &Api, call: &Call, place: &Place) -> 
         // An object that another request deleted after the listing counts as deleted.
         match deleted {
             Ok(Deleted::Removed(document) | Deleted::Waiting(document)) => {
-                items.push(document.tree)
+                items.push(document.tree);
             }
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),

@@ -58,7 +58,7 @@ pub(super) async fn watch(api: &Api, call: &Call, place: &Place) -> Result<Reply
             let page = read::page(api, place, &filter);
             (Before::State(page.records, mark_end), page.revision)
         }
-        Begin::After(version) => match past(api, place, &filter, version) {
+        Begin::After(version) => match history(api, place, &filter, version) {
             Ok((events, covered)) => (Before::History(events), covered),
             Err(expired) => return Ok(refusal(&expired)),
         },
@@ -119,10 +119,10 @@ fn refusal(error: &ApiError) -> Reply {
     Reply::stream(Body::Stream(Box::pin(stream)))
 }
 
-type Past = Vec<(Arc<Shared>, Change)>;
+type Replay = Vec<(Arc<Shared>, Change)>;
 
-/// What happened after a revision, and up to where that is known.
-fn past(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(Past, u64)> {
+/// The events after a revision, and the revision up to which they are complete.
+fn history(api: &Api, place: &Place, filter: &Filter, version: u64) -> Result<(Replay, u64)> {
     let prefix = object::prefix(place.row, None);
     let history = api.store.history(&prefix, version);
     let history = history.map_err(|compacted| read::too_old(version, compacted.oldest))?;

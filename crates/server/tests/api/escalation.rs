@@ -6,7 +6,7 @@ use kennel_server::request::User;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
 
-use crate::access::{
+use crate::authorization::{
     BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES, ask, binding, role, rule, user,
 };
 use crate::fixture::TestServer;
