@@ -246,22 +246,14 @@ impl Probe {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum RestartPolicy {
+    /// The empty string is the absent field of Go clients.
+    #[serde(alias = "")]
     #[default]
     Always,
     OnFailure,
     Never,
-}
-
-impl From<&str> for RestartPolicy {
-    fn from(text: &str) -> Self {
-        match text {
-            "OnFailure" => Self::OnFailure,
-            "Never" => Self::Never,
-            _ => Self::Always,
-        }
-    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -378,7 +370,7 @@ impl fmt::Display for PodPhase {
     }
 }
 
-crate::meta::deserialize_from_str!(PodPhase, RestartPolicy);
+crate::meta::deserialize_from_str!(PodPhase);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

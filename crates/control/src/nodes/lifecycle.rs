@@ -155,7 +155,7 @@ impl Controller for NodeLifecycle {
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
         match outcome {
             Outcome::Written((name, uid), version) => {
-                self.monitor.on_written(&name, &uid, &version)
+                self.monitor.on_written(&name, &uid, &version);
             }
             Outcome::Failed(node, kind) => cx.after(kind.delay(), Outcome::RetryDue(node)),
             Outcome::RetryDue((name, uid)) => self.monitor.retry_node(&name, &uid),

@@ -201,7 +201,6 @@ impl History {
 }
 
 /// The fixed seeds: `0..usual`, or more with `KENNEL_HISTORIES=5000 cargo nextest run -p kennel-core reference_model`.
-#[expect(clippy::disallowed_methods, reason = "tests may read the environment")]
 pub(super) fn fixed_seeds(usual: u64) -> std::ops::Range<u64> {
     let count = option_env!("KENNEL_HISTORIES");
     0..count.and_then(|count| count.parse().ok()).unwrap_or(usual)

@@ -43,6 +43,7 @@ mod volumes;
 pub(crate) mod warnings;
 mod warnings_placement;
 mod warnings_ports;
+mod windows;
 
 #[cfg(test)]
 mod tests;

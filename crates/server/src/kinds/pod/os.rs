@@ -1,6 +1,4 @@
 //! Validates `spec.os`, and the fields that the named operating system does not have.
-//!
-//! Kennel runs no Windows pods: `windowsOptions` is stored, and its content is not validated.
 
 use serde_json::Value;
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::check::{Errors, descending_path, id, one_of};
+use super::windows::windows_options;
 use crate::field::{FieldError, Path};
 use crate::tree::{flag, int, list, opt_flag, opt_text, text, texts};
 
@@ -51,6 +52,7 @@ pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path, host_
     }
     seccomp(errors, context, &at);
     escalation(errors, context, &at);
+    windows_options(errors, context, &at);
     app_armor(errors, context, &at);
 }
 
@@ -120,6 +122,7 @@ pub(super) fn pod(errors: &mut Errors, spec: &Value, at: &Path) {
         &["Always", "OnRootMismatch"],
     );
     seccomp(errors, context, &at);
+    windows_options(errors, context, &at);
     app_armor(errors, context, &at);
     policy(
         errors,

@@ -8,7 +8,9 @@ use super::leniency::Leniency;
 use super::resources::{Claims, Scope, requirements};
 use super::resources_pod::pod_level;
 use super::volumes::{self, Owner};
-use super::{affinity, network, os, ports, resource_claims, security, spread, tolerations};
+use super::{
+    affinity, network, os, ports, resource_claims, security, spread, tolerations, windows,
+};
 use crate::field::{FieldError, Path};
 use crate::names;
 use crate::tree::{int, opt_flag, opt_text, text};
@@ -70,6 +72,7 @@ fn placement(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
     network::readiness_gates(errors, spec, at);
     network::scheduling_gates(errors, spec, at);
     spread::all(errors, spec, at, leniency.spread_selectors);
+    windows::host_process(errors, spec, at);
     security::host_users(errors, spec, at);
 }
 
