@@ -43,7 +43,7 @@ pub(super) fn write_all(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The command without hidden flags and verbs, which clap_complete would offer.
+/// The command without hidden flags and verbs, which `clap_complete` would offer.
 fn without_hidden(command: &Command) -> Command {
     let mut bare = Command::new(command.get_name().to_owned());
     if let Some(about) = command.get_about() {

@@ -1,4 +1,4 @@
-//! OpenID discovery: the issuer and the public keys, with which others verify our service-account tokens.
+//! `OpenID` discovery: the issuer and the public keys, with which others verify our service-account tokens.
 //! Authorisation decides who may read them.
 
 use std::net::SocketAddr;

@@ -183,7 +183,7 @@ fn parameters(common_name: &str, organisation: Option<&str>, days: i64) -> Certi
 }
 
 struct CertificateInfo {
-    /// The SubjectPublicKeyInfo.
+    /// The `SubjectPublicKeyInfo`.
     key: Vec<u8>,
     subject: String,
     issuer: String,
