@@ -12,7 +12,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 
 /// Where the names are answered, as the log says.
 fn listening(log: &str) -> Result<u16, String> {
-    let line = log.lines().find(|line| line.contains("names below"));
+    let line = log.lines().find(|line| line.contains("serving DNS for"));
     let port = line.and_then(|line| line.rsplit(':').next()?.trim().parse().ok());
     port.ok_or_else(|| log.to_owned())
 }

@@ -217,7 +217,7 @@ fn killed_in_the_rewrite(data: &Path, arguments: &[&str], after: Duration) {
         .unwrap();
     let log = BufReader::new(child.stderr.take().unwrap());
     let mut lines = log.lines().map_while(Result::ok);
-    let begun = lines.any(|line| line.contains("rewriting what is stored"));
+    let begun = lines.any(|line| line.contains("rewriting values that are stored"));
     assert!(begun, "there is something to rewrite");
     // Any point will do.
     std::thread::sleep(after);

@@ -65,10 +65,10 @@ sessions!(
 
 #[test]
 fn every_session_is_run() {
-    let files = std::fs::read_dir(sessions()).unwrap().map(|entry| {
-        let path = entry.unwrap().path();
-        path.file_stem().unwrap().to_str().unwrap().to_owned()
-    });
+    let files = std::fs::read_dir(sessions()).unwrap();
+    let files = files.map(|entry| entry.unwrap().path());
+    let sessions = files.filter(|path| path.extension().is_some_and(|e| e == "session"));
+    let files = sessions.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned());
     let named = NAMES.iter().map(ToString::to_string);
     assert_eq!(
         files.collect::<BTreeSet<_>>(),

@@ -112,7 +112,7 @@ fn a_clock_that_is_set_disturbs_no_pod() {
     // An agent that starts by a clock behind that of the cluster takes up what runs.
     fleet.machines[0].agent.kill();
     fleet.machines[0].start_again();
-    fleet.machines[0].agent.wait_for("looking after");
+    fleet.machines[0].agent.wait_for("all pod sources synced");
     probes_go_on(&shared.path().join("asked"));
     pods_come_and_go(&fleet, "again");
 

@@ -189,7 +189,7 @@ fn outlives_its_agent(fleet: &mut Fleet) {
         assert_eq!(started(&metrics.unwrap()), since, "it was not left alone");
     }
     fleet.machines[0].start_again();
-    fleet.machines[0].agent.wait_for("looking after");
+    fleet.machines[0].agent.wait_for("all pod sources synced");
     rolled_out(fleet);
     assert_eq!(started(&serves(&fleet.machines[0])), since);
     let id = |pods: &[Value]| pods[0]["status"]["containerStatuses"][0]["containerID"].clone();

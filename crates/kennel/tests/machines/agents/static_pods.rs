@@ -100,7 +100,7 @@ fn files_become_pods_without_any_server() {
         (now != last).then_some(()).ok_or("it ended with its agent")
     });
     agent.start_again(Some(&network));
-    agent.wait_for("looking after");
+    agent.wait_for("all pod sources synced");
     fs::remove_file(dir.join("dog.yaml")).unwrap();
     eventually(Deadline::seconds(PATIENCE), || {
         let before = fs::read_to_string(&beat).unwrap();
