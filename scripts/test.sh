@@ -60,7 +60,11 @@ count_cargo_test() {
     } END { print p + 0, f + 0 }' "$LOG")
 }
 
-document() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet; }
+# Private items are documented too, so public pages may link to them.
+document() {
+    RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+        cargo doc --locked --workspace --no-deps --document-private-items --quiet
+}
 
 export CARGO_TERM_COLOR=never
 gate "Debian packages" scripts/packages.sh

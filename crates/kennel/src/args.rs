@@ -128,6 +128,7 @@ pub(crate) enum Verb {
     ///   kennel dns --kubeconfig ./kennel/admin.kubeconfig &
     ///   dig @127.0.0.1 -p 10053 sim-1.agent.default.svc.cluster.local
     #[command(verbatim_doc_comment)]
+    #[allow(rustdoc::invalid_html_tags, reason = "help text is not Markdown")]
     Dns(DnsArgs),
 
     /// Explain why a DaemonSet's pod runs on a node, or does not

@@ -1,7 +1,7 @@
 //! OpenAPI documents, generated from the registry and the schema table. Clients use them to validate, patch
 //! and explain.
 //!
-//! kubectl 1.20 reads [`v2_protobuf`]; newer ones read [`v3_index`] and one [`v3_document`] per
+//! kubectl 1.20 reads [`mod@v2_protobuf`]; newer ones read [`v3_index`] and one [`v3_document`] per
 //! group-version. Documents are generated for each request and not cached: together they would exceed the
 //! memory budget of an idle server. Only their hashes are cached.
 //!

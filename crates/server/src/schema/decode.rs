@@ -1,6 +1,6 @@
 //! Decodes bytes to a JSON tree and reports duplicate members.
 //!
-//! It does not know the API's types: [`super::conform`] checks those. It does not panic on any
+//! It does not know the API's types: [`mod@super::conform`] checks those. It does not panic on any
 //! input, and it bounds the depth of the tree, so that the callers may recurse.
 
 use std::cell::RefCell;

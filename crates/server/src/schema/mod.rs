@@ -1,6 +1,6 @@
 //! The schema of the API: which fields there are, of which type, and how patches merge them.
 //!
-//! [`parse`] decodes a body; [`conform`] prunes the tree to its type and checks the types of its
+//! [`parse`] decodes a body; [`mod@conform`] prunes the tree to its type and checks the types of its
 //! values. Defaults and validation are in `kinds`.
 //!
 //! # Where the facts come from

@@ -9,7 +9,7 @@ use super::table::MAP_NAMES;
 ///
 /// An empty *object* is not the same as none: `emptyDir: {}` is a volume, and `namespaceSelector:
 /// {}` selects every namespace where its absence selects one. Where a name is a map in one type
-/// and an object in another (`selector`), it counts as an object; [`super::conform`] has removed
+/// and an object in another (`selector`), it counts as an object; [`mod@super::conform`] has removed
 /// the empty maps among those.
 pub fn semantic_eq(a: &Value, b: &Value) -> bool {
     match (a, b) {

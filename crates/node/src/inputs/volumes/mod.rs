@@ -5,7 +5,7 @@
 //!   volumeMounts ─▶ mounts ─▶ runtime::Mount
 //! ```
 //!
-//! All files of an object are replaced at once ([`atomic`]). Nothing is deleted through a mount ([`remove`]).
+//! All files of an object are replaced at once ([`atomic`]). Nothing is deleted through a mount ([`mod@remove`]).
 
 mod atomic;
 mod host_path;

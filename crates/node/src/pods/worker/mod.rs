@@ -1,4 +1,4 @@
-//! Runs one pod: observes it in the runtime, asks [`kennel_core::pod::plan`] what to do, starts tasks that do it, and
+//! Runs one pod: observes it in the runtime, asks [`mod@kennel_core::pod::plan`] what to do, starts tasks that do it, and
 //! reports the pod's status.
 //!
 //! ```text
