@@ -28,8 +28,9 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 #   procps           pgrep, to see what runs there
 #   adduser          what the package depends on, to be installed in the tests
 #   groff-base       sets the manual pages
+#   g++              libFuzzer, for the fuzz targets
 TEST="strace diffutils bind9-dnsutils sqlite3 curl containerd runc containernetworking-plugins busybox-static libfaketime
-iptables systemd procps adduser groff-base"
+iptables systemd procps adduser groff-base g++"
 
 case ${1:-test} in
 build) PACKAGES=$BUILD ;;

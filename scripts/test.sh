@@ -74,6 +74,7 @@ gate "format (make fix repairs it)" cargo fmt --check
 gate "licences, bans and sources of dependencies" scripts/deny.sh
 gate "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
 gate "documentation" document
+gate "fuzz targets" cargo build --locked --quiet --package kennel-fuzz
 if cargo nextest --version >/dev/null 2>&1; then
     run_logged "tests" cargo nextest run --locked --workspace --no-fail-fast
     count_nextest
