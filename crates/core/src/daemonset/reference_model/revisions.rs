@@ -141,9 +141,21 @@ impl ReferencePlanner {
         // 4.4
         let highest_old = old.iter().map(|r| r.revision).max().unwrap_or(0).max(0);
         let Some(kept) = current.pop() else {
-            self.create_revision(uid, &data, highest_old + 1);
+            // 4.6.2: another DaemonSet has the revision that this one would create.
+            let created = self.sets[uid].history.created.as_ref();
+            let foreign = created.filter(|(created, _)| {
+                let shown = self.revisions.get(&created.uid);
+                let owner = shown.and_then(|shown| shown.controller.as_ref());
+                owner.is_some_and(|owner| owner != uid) && *created.data == *data
+            });
+            let active = foreign.map(|(created, _)| hash_of(created).into());
+            if active.is_some() {
+                self.prune(uid, &old, used);
+            } else {
+                self.create_revision(uid, &data, highest_old + 1);
+            }
             let set = self.set_mut(uid);
-            (set.active, set.history.merging) = (None, false);
+            (set.active, set.history.merging) = (active, false);
             return;
         };
         // 4.8
@@ -159,7 +171,14 @@ impl ReferencePlanner {
                 format!("RenumberRevision {{ revision: {object:?}, number: {number} }}")
             });
         }
-        // 4.7
+        self.prune(uid, &old, used);
+        let set = self.set_mut(uid);
+        set.history.merging = !current.is_empty();
+        set.active = Some(hash_of(kept).into());
+    }
+
+    /// Rule 4.7. `old` is in ascending order.
+    fn prune(&mut self, uid: &Uid, old: &[&Revision], used: &BTreeSet<String>) {
         let limit = usize::try_from(self.sets[uid].view.revision_history_limit).unwrap();
         let mut to_kill = old.len().saturating_sub(limit);
         let mut unpruned_hashes = BTreeSet::new();
@@ -172,10 +191,7 @@ impl ReferencePlanner {
                 self.write_revision(uid, revision, |o| format!("DeleteRevision({o:?})"));
             }
         }
-        let set = self.set_mut(uid);
-        set.history.merging = !current.is_empty();
-        set.history.unpruned_hashes = unpruned_hashes;
-        set.active = Some(hash_of(kept).into());
+        self.set_mut(uid).history.unpruned_hashes = unpruned_hashes;
     }
 
     fn claim_revisions(&mut self, uid: &Uid) -> Option<Vec<Revision>> {

@@ -155,16 +155,31 @@ impl Planner {
         } else {
             self.merging.remove(&set);
         }
+        let borrowed = self.borrowed_hash(set, &data);
+        let current = found.current.map(|current| current.hash().into());
         for step in &found.steps {
-            self.take_step(set, step);
+            if borrowed.is_none() || !matches!(step, Step::Create { .. }) {
+                self.take_step(set, step);
+            }
         }
-        if let Some(current) = found.current {
+        if let Some(current) = current.or(borrowed) {
             self.prune(set, &found.old);
-            self.activate(set, current.hash().into());
+            self.activate(set, current);
         } else {
             let known = &mut self.sets[set];
             (known.history.current, known.active, known.stale) = (None, None, true);
         }
+    }
+
+    /// The hash of a revision with the current template's name and data that belongs to another DaemonSet with the same
+    /// selector: creating it was answered with that one (rule 4.6.2), and would be again.
+    fn borrowed_hash(&self, set: SetId, data: &str) -> Option<Arc<str>> {
+        let known = &self.sets[set];
+        let (created, _) = known.history.created.as_ref()?;
+        let foreign = self
+            .revisions
+            .is_owned_by_another(&created.uid, &known.reference.uid);
+        (foreign && &*created.data == data).then(|| created.hash().into())
     }
 
     /// Claims the revisions of a DaemonSet (rule 4.1); `None` while some are being adopted.

@@ -48,6 +48,14 @@ impl Revisions {
         self.all.contains_key(uid)
     }
 
+    pub(super) fn is_owned_by_another(&self, uid: &str, owner: &str) -> bool {
+        let controller = self
+            .all
+            .get(uid)
+            .and_then(|known| known.controller.as_deref());
+        controller.is_some_and(|controller| controller != owner)
+    }
+
     /// The revisions whose controller has this uid.
     pub(super) fn owned_by(&self, uid: &str) -> Vec<Revision> {
         self.list(self.owned.get(uid))
