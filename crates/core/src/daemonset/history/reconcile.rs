@@ -1,6 +1,5 @@
 //! Which revision is current, and what to write to make it so (rules 4.2 to 4.4 and 4.8).
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -73,11 +72,13 @@ pub fn reconcile<'a>(data: &str, claimed: &'a [Revision]) -> Reconciled<'a> {
     }
 }
 
-/// The revisions in ascending order. Of a revision that occurs twice, before and after it was renumbered, the one with
-/// the higher number is newer and kept.
+/// The revisions in ascending order; of two with the same name and number, which a lagging watch can show, the one created
+/// last comes last. Of a revision that occurs twice, before and after it was renumbered, the one with the higher number is
+/// newer and kept.
 fn sorted_unique(claimed: &[Revision]) -> Vec<&Revision> {
     let mut sorted: Vec<&Revision> = claimed.iter().collect();
-    sorted.sort_by_key(|revision| Reverse((revision.revision, &revision.name)));
+    sorted.sort_by_key(|revision| (revision.revision, &revision.name));
+    sorted.reverse();
     let mut known = BTreeSet::new();
     sorted.retain(|revision| known.insert(&revision.uid));
     sorted.reverse();
