@@ -78,7 +78,7 @@ async fn a_killed_agent_takes_no_container_with_it() {
     let mut agent = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "faults::helper_agent_that_is_killed",
+            "process_runtime::faults::helper_agent_that_is_killed",
             "--nocapture",
         ])
         .env("KENNEL_TEST_AGENT_DATA", data.path())

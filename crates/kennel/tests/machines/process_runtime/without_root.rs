@@ -28,7 +28,7 @@ fn without_root_less_is_possible() {
         .arg(tests)
         .args([
             "--exact",
-            "without_root::helper_that_is_nobody",
+            "process_runtime::without_root::helper_that_is_nobody",
             "--nocapture",
         ])
         .env("KENNEL_TEST_NOBODY_DATA", data)
