@@ -6,8 +6,8 @@ use kennel_test_support::with_seeds;
 use super::super::HASH_LABEL;
 use super::super::event::{SetRef, Write};
 use super::super::options::{Options, Pace};
-use super::super::view::{PodView, Strategy};
-use super::fake_cluster::template;
+use super::super::view::{Phase, PodView, Strategy};
+use super::fake_cluster::{KINDS, template};
 use super::histories::{History, KINDS_WEIGHTED, fixed_seeds};
 use crate::int_or_percent::IntOrPercent;
 
@@ -169,5 +169,33 @@ fn s8_9_pods_that_are_deleted_or_fail_come_back_without_twins() {
             calm_step(&mut history);
         }
         history.converge();
+    });
+}
+
+/// Random histories rarely fail one node's pods twice within the time that a backoff is remembered.
+#[test]
+fn both_planners_back_off_alike_from_daemons_that_crash_everywhere() {
+    with_seeds(fixed_seeds(4), |seed| {
+        let mut history = converged(seed, rolling(1, 0));
+        for _ in 0..200 {
+            let pods: Vec<_> = history.cluster.pods.keys().cloned().collect();
+            for uid in pods {
+                history.cluster.edit_pod(&uid, false, |pod| {
+                    pod.phase = Phase::Failed;
+                    pod.ready_since = None;
+                });
+                history.advance_pod(&uid, true);
+            }
+            for kind in KINDS {
+                while history.deliver(kind) {}
+            }
+            while !history.in_flight.is_empty() {
+                history.execute(0, true);
+            }
+            while !history.results.is_empty() {
+                history.deliver_result(0);
+            }
+            history.advance_time_a_little();
+        }
     });
 }
