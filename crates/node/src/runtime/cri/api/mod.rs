@@ -1,6 +1,6 @@
 //! The messages of the container runtime interface (CRI v1) that are used here, transcribed from
-//! `k8s.io/cri-api/pkg/apis/runtime/v1/api.proto` without unused fields. A test compares the field numbers with those of
-//! the published proto.
+//! `k8s.io/cri-api/pkg/apis/runtime/v1/api.proto` without unused fields. A test compares the field numbers with a
+//! table of the published ones.
 
 mod container;
 mod containerd;

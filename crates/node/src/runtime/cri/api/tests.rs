@@ -1,5 +1,8 @@
 //! Compares our transcription of the CRI messages with the field numbers of the published proto,
 //! `k8s.io/cri-api/pkg/apis/runtime/v1/api.proto`.
+//!
+//! The entries before `PortForwardRequest` were read from that file. Those from there on (images, status, stats) were written
+//! without it and still have to be compared with it.
 
 use std::collections::BTreeMap;
 
