@@ -202,12 +202,13 @@ impl Inventory {
     }
 }
 
-/// The client disconnected during the start: the container never ran, and must not be reported as a run.
+/// The client disconnected during the start: containerd canceled it and killed the process if there was one already.
+/// It must not be reported as a run.
 fn start_was_interrupted(status: &api::ContainerStatus) -> bool {
-    let never_ran = status.started_at == 0 && status.reason == "StartError";
+    let not_started = status.started_at == 0 && status.reason == "StartError";
     // When its client disconnects, containerd cancels the start or kills the starting process.
     let words = ["context canceled", "signal: killed"];
-    never_ran && words.iter().any(|words| status.message.contains(words))
+    not_started && words.iter().any(|words| status.message.contains(words))
 }
 
 /// Our sandboxes, or those of one pod.
