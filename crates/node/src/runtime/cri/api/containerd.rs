@@ -9,51 +9,37 @@ pub(crate) const SUBSCRIBE: &str = "/containerd.services.events.v1.Events/Subscr
 /// The topic of process exits.
 pub(crate) const TASK_EXIT: &str = "/tasks/exit";
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct SubscribeRequest {
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) filters: Vec<String>,
-}
+messages! {
+    SubscribeRequest {
+        1 => filters: Vec<String> as string repeated,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Envelope {
-    #[prost(string, tag = "2")]
-    pub(crate) namespace: String,
-    #[prost(string, tag = "3")]
-    pub(crate) topic: String,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) event: Option<Any>,
-}
+    Envelope {
+        2 => namespace: String as string,
+        3 => topic: String as string,
+        4 => event: Option<Any> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Any {
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) value: Vec<u8>,
-}
+    Any {
+        2 => value: Vec<u8> as bytes = "vec",
+    }
 
-/// A process has exited: the container's main process if both ids are equal, else an executed command.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct TaskExit {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
-    #[prost(string, tag = "2")]
-    pub(crate) id: String,
-}
+    /// A process has exited: the container's main process if both ids are equal, else an executed command.
+    TaskExit {
+        1 => container_id: String as string,
+        2 => id: String as string,
+    }
 
-/// Sends a signal to a container's main process.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct KillRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
-    #[prost(uint32, tag = "3")]
-    pub(crate) signal: u32,
-}
+    /// Sends a signal to a container's main process.
+    KillRequest {
+        1 => container_id: String as string,
+        3 => signal: u32 as uint32,
+    }
 
-/// Waits for the exit of a container's main process.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct WaitRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
+    /// Waits for the exit of a container's main process.
+    WaitRequest {
+        1 => container_id: String as string,
+    }
 }
 
 impl Call for KillRequest {

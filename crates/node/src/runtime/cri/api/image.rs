@@ -2,104 +2,68 @@
 
 use super::{Int64Value, UInt64Value};
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ImageSpec {
-    #[prost(string, tag = "1")]
-    pub(crate) image: String,
-    #[prost(string, tag = "18")]
-    pub(crate) user_specified_image: String,
-}
+messages! {
+    ImageSpec {
+        1 => image: String as string,
+        18 => user_specified_image: String as string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListImagesRequest {}
+    ListImagesRequest {}
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListImagesResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) images: Vec<Image>,
-}
+    ListImagesResponse {
+        1 => images: Vec<Image> as message repeated,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Image {
-    #[prost(string, tag = "1")]
-    pub(crate) id: String,
-    #[prost(string, repeated, tag = "2")]
-    pub(crate) repo_tags: Vec<String>,
-    #[prost(string, repeated, tag = "3")]
-    pub(crate) repo_digests: Vec<String>,
-    #[prost(uint64, tag = "4")]
-    pub(crate) size: u64,
-    #[prost(message, optional, tag = "5")]
-    pub(crate) uid: Option<Int64Value>,
-    #[prost(string, tag = "6")]
-    pub(crate) username: String,
-    #[prost(bool, tag = "8")]
-    pub(crate) pinned: bool,
-}
+    Image {
+        1 => id: String as string,
+        2 => repo_tags: Vec<String> as string repeated,
+        3 => repo_digests: Vec<String> as string repeated,
+        4 => size: u64 as uint64,
+        5 => uid: Option<Int64Value> as message optional,
+        6 => username: String as string,
+        8 => pinned: bool as bool,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ImageStatusRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) image: Option<ImageSpec>,
-}
+    ImageStatusRequest {
+        1 => image: Option<ImageSpec> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ImageStatusResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) image: Option<Image>,
-}
+    ImageStatusResponse {
+        1 => image: Option<Image> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct AuthConfig {
-    #[prost(string, tag = "1")]
-    pub(crate) username: String,
-    #[prost(string, tag = "2")]
-    pub(crate) password: String,
-    #[prost(string, tag = "4")]
-    pub(crate) server_address: String,
-    #[prost(string, tag = "5")]
-    pub(crate) identity_token: String,
-}
+    AuthConfig {
+        1 => username: String as string,
+        2 => password: String as string,
+        4 => server_address: String as string,
+        5 => identity_token: String as string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PullImageRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) image: Option<ImageSpec>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) auth: Option<AuthConfig>,
-}
+    PullImageRequest {
+        1 => image: Option<ImageSpec> as message optional,
+        2 => auth: Option<AuthConfig> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PullImageResponse {
-    #[prost(string, tag = "1")]
-    pub(crate) image_ref: String,
-}
+    PullImageResponse {
+        1 => image_ref: String as string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RemoveImageRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) image: Option<ImageSpec>,
-}
+    RemoveImageRequest {
+        1 => image: Option<ImageSpec> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ImageFsInfoRequest {}
+    ImageFsInfoRequest {}
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ImageFsInfoResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) image_filesystems: Vec<FilesystemUsage>,
-}
+    ImageFsInfoResponse {
+        1 => image_filesystems: Vec<FilesystemUsage> as message repeated,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct FilesystemUsage {
-    #[prost(message, optional, tag = "2")]
-    pub(crate) fs_id: Option<FilesystemIdentifier>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) used_bytes: Option<UInt64Value>,
-}
+    FilesystemUsage {
+        2 => fs_id: Option<FilesystemIdentifier> as message optional,
+        3 => used_bytes: Option<UInt64Value> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct FilesystemIdentifier {
-    #[prost(string, tag = "1")]
-    pub(crate) mountpoint: String,
+    FilesystemIdentifier {
+        1 => mountpoint: String as string,
+    }
 }

@@ -2,6 +2,20 @@
 //! `k8s.io/cri-api/pkg/apis/runtime/v1/api.proto` without unused fields. A test compares the field numbers with a
 //! table of the published ones.
 
+/// Declares messages like a proto file: the number, name and type of each field, and how prost encodes it.
+macro_rules! messages {
+    ($($(#[$attribute:meta])* $name:ident {
+        $($tag:tt => $field:ident: $type:ty as $($kind:ident $(= $value:tt)?)+,)*
+    })*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, PartialEq, prost::Message)]
+        pub(crate) struct $name {$(
+            #[prost($($kind $(= $value)?,)+ tag = $tag)]
+            pub(crate) $field: $type,
+        )*}
+    )*};
+}
+
 mod container;
 mod containerd;
 mod image;
@@ -23,22 +37,21 @@ pub(crate) trait Call: prost::Message + Clone + 'static {
     const PATH: &'static str;
 }
 
-/// A response whose fields are not read.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Empty {}
+messages! {
+    /// A response whose fields are not read.
+    Empty {}
 
-/// An optional number.
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(crate) struct Int64Value {
-    #[prost(int64, tag = "1")]
-    pub(crate) value: i64,
-}
+    /// An optional number.
+    #[derive(Copy)]
+    Int64Value {
+        1 => value: i64 as int64,
+    }
 
-/// An optional measurement.
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(crate) struct UInt64Value {
-    #[prost(uint64, tag = "1")]
-    pub(crate) value: u64,
+    /// An optional measurement.
+    #[derive(Copy)]
+    UInt64Value {
+        1 => value: u64 as uint64,
+    }
 }
 
 macro_rules! calls {

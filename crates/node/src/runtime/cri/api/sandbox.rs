@@ -4,46 +4,125 @@ use std::collections::BTreeMap;
 
 use super::Int64Value;
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodSandboxMetadata {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(string, tag = "2")]
-    pub(crate) uid: String,
-    #[prost(string, tag = "3")]
-    pub(crate) namespace: String,
-    #[prost(uint32, tag = "4")]
-    pub(crate) attempt: u32,
-}
+messages! {
+    PodSandboxMetadata {
+        1 => name: String as string,
+        2 => uid: String as string,
+        3 => namespace: String as string,
+        4 => attempt: u32 as uint32,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodSandboxConfig {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) metadata: Option<PodSandboxMetadata>,
-    #[prost(string, tag = "2")]
-    pub(crate) hostname: String,
-    #[prost(string, tag = "3")]
-    pub(crate) log_directory: String,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) dns_config: Option<DnsConfig>,
-    #[prost(message, repeated, tag = "5")]
-    pub(crate) port_mappings: Vec<PortMapping>,
-    #[prost(btree_map = "string, string", tag = "6")]
-    pub(crate) labels: BTreeMap<String, String>,
-    #[prost(btree_map = "string, string", tag = "7")]
-    pub(crate) annotations: BTreeMap<String, String>,
-    #[prost(message, optional, tag = "8")]
-    pub(crate) linux: Option<LinuxPodSandboxConfig>,
-}
+    PodSandboxConfig {
+        1 => metadata: Option<PodSandboxMetadata> as message optional,
+        2 => hostname: String as string,
+        3 => log_directory: String as string,
+        4 => dns_config: Option<DnsConfig> as message optional,
+        5 => port_mappings: Vec<PortMapping> as message repeated,
+        6 => labels: BTreeMap<String, String> as btree_map = "string, string",
+        7 => annotations: BTreeMap<String, String> as btree_map = "string, string",
+        8 => linux: Option<LinuxPodSandboxConfig> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct DnsConfig {
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) servers: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    pub(crate) searches: Vec<String>,
-    #[prost(string, repeated, tag = "3")]
-    pub(crate) options: Vec<String>,
+    DnsConfig {
+        1 => servers: Vec<String> as string repeated,
+        2 => searches: Vec<String> as string repeated,
+        3 => options: Vec<String> as string repeated,
+    }
+
+    PortMapping {
+        1 => protocol: i32 as enumeration = "Protocol",
+        2 => container_port: i32 as int32,
+        3 => host_port: i32 as int32,
+        4 => host_ip: String as string,
+    }
+
+    LinuxPodSandboxConfig {
+        1 => cgroup_parent: String as string,
+        2 => security_context: Option<LinuxSandboxSecurityContext> as message optional,
+        3 => sysctls: BTreeMap<String, String> as btree_map = "string, string",
+    }
+
+    LinuxSandboxSecurityContext {
+        1 => namespace_options: Option<NamespaceOption> as message optional,
+        3 => run_as_user: Option<Int64Value> as message optional,
+        8 => run_as_group: Option<Int64Value> as message optional,
+        4 => readonly_rootfs: bool as bool,
+        5 => supplemental_groups: Vec<i64> as int64 repeated,
+        6 => privileged: bool as bool,
+        9 => seccomp: Option<SecurityProfile> as message optional,
+    }
+
+    #[derive(Copy)]
+    NamespaceOption {
+        1 => network: i32 as enumeration = "NamespaceMode",
+        2 => pid: i32 as enumeration = "NamespaceMode",
+        3 => ipc: i32 as enumeration = "NamespaceMode",
+    }
+
+    SecurityProfile {
+        1 => profile_type: i32 as enumeration = "ProfileType",
+        2 => localhost_ref: String as string,
+    }
+
+    RunPodSandboxRequest {
+        1 => config: Option<PodSandboxConfig> as message optional,
+        2 => runtime_handler: String as string,
+    }
+
+    RunPodSandboxResponse {
+        1 => pod_sandbox_id: String as string,
+    }
+
+    StopPodSandboxRequest {
+        1 => pod_sandbox_id: String as string,
+    }
+
+    RemovePodSandboxRequest {
+        1 => pod_sandbox_id: String as string,
+    }
+
+    PodSandboxStatusRequest {
+        1 => pod_sandbox_id: String as string,
+    }
+
+    PodSandboxStatusResponse {
+        1 => status: Option<PodSandboxStatus> as message optional,
+    }
+
+    PodSandboxStatus {
+        3 => state: i32 as enumeration = "PodSandboxState",
+        5 => network: Option<PodSandboxNetworkStatus> as message optional,
+    }
+
+    PodSandboxNetworkStatus {
+        1 => ip: String as string,
+        2 => additional_ips: Vec<PodIp> as message repeated,
+    }
+
+    PodIp {
+        1 => ip: String as string,
+    }
+
+    PodSandboxFilter {
+        1 => id: String as string,
+        3 => label_selector: BTreeMap<String, String> as btree_map = "string, string",
+    }
+
+    ListPodSandboxRequest {
+        1 => filter: Option<PodSandboxFilter> as message optional,
+    }
+
+    ListPodSandboxResponse {
+        1 => items: Vec<PodSandbox> as message repeated,
+    }
+
+    PodSandbox {
+        1 => id: String as string,
+        2 => metadata: Option<PodSandboxMetadata> as message optional,
+        3 => state: i32 as enumeration = "PodSandboxState",
+        4 => created_at: i64 as int64,
+        6 => annotations: BTreeMap<String, String> as btree_map = "string, string",
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
@@ -54,62 +133,12 @@ pub(crate) enum Protocol {
     Sctp = 2,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PortMapping {
-    #[prost(enumeration = "Protocol", tag = "1")]
-    pub(crate) protocol: i32,
-    #[prost(int32, tag = "2")]
-    pub(crate) container_port: i32,
-    #[prost(int32, tag = "3")]
-    pub(crate) host_port: i32,
-    #[prost(string, tag = "4")]
-    pub(crate) host_ip: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct LinuxPodSandboxConfig {
-    #[prost(string, tag = "1")]
-    pub(crate) cgroup_parent: String,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) security_context: Option<LinuxSandboxSecurityContext>,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub(crate) sysctls: BTreeMap<String, String>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct LinuxSandboxSecurityContext {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) namespace_options: Option<NamespaceOption>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) run_as_user: Option<Int64Value>,
-    #[prost(message, optional, tag = "8")]
-    pub(crate) run_as_group: Option<Int64Value>,
-    #[prost(bool, tag = "4")]
-    pub(crate) readonly_rootfs: bool,
-    #[prost(int64, repeated, tag = "5")]
-    pub(crate) supplemental_groups: Vec<i64>,
-    #[prost(bool, tag = "6")]
-    pub(crate) privileged: bool,
-    #[prost(message, optional, tag = "9")]
-    pub(crate) seccomp: Option<SecurityProfile>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum NamespaceMode {
     Pod = 0,
     Container = 1,
     Node = 2,
-}
-
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(crate) struct NamespaceOption {
-    #[prost(enumeration = "NamespaceMode", tag = "1")]
-    pub(crate) network: i32,
-    #[prost(enumeration = "NamespaceMode", tag = "2")]
-    pub(crate) pid: i32,
-    #[prost(enumeration = "NamespaceMode", tag = "3")]
-    pub(crate) ipc: i32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
@@ -120,111 +149,9 @@ pub(crate) enum ProfileType {
     Localhost = 2,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct SecurityProfile {
-    #[prost(enumeration = "ProfileType", tag = "1")]
-    pub(crate) profile_type: i32,
-    #[prost(string, tag = "2")]
-    pub(crate) localhost_ref: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RunPodSandboxRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) config: Option<PodSandboxConfig>,
-    #[prost(string, tag = "2")]
-    pub(crate) runtime_handler: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RunPodSandboxResponse {
-    #[prost(string, tag = "1")]
-    pub(crate) pod_sandbox_id: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct StopPodSandboxRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) pod_sandbox_id: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RemovePodSandboxRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) pod_sandbox_id: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodSandboxStatusRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) pod_sandbox_id: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodSandboxStatusResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) status: Option<PodSandboxStatus>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum PodSandboxState {
     Ready = 0,
     NotReady = 1,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodSandboxStatus {
-    #[prost(enumeration = "PodSandboxState", tag = "3")]
-    pub(crate) state: i32,
-    #[prost(message, optional, tag = "5")]
-    pub(crate) network: Option<PodSandboxNetworkStatus>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodSandboxNetworkStatus {
-    #[prost(string, tag = "1")]
-    pub(crate) ip: String,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) additional_ips: Vec<PodIp>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodIp {
-    #[prost(string, tag = "1")]
-    pub(crate) ip: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodSandboxFilter {
-    #[prost(string, tag = "1")]
-    pub(crate) id: String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub(crate) label_selector: BTreeMap<String, String>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListPodSandboxRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) filter: Option<PodSandboxFilter>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListPodSandboxResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) items: Vec<PodSandbox>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PodSandbox {
-    #[prost(string, tag = "1")]
-    pub(crate) id: String,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) metadata: Option<PodSandboxMetadata>,
-    #[prost(enumeration = "PodSandboxState", tag = "3")]
-    pub(crate) state: i32,
-    #[prost(int64, tag = "4")]
-    pub(crate) created_at: i64,
-    #[prost(btree_map = "string, string", tag = "6")]
-    pub(crate) annotations: BTreeMap<String, String>,
 }

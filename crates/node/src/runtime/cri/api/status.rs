@@ -4,95 +4,66 @@ use std::collections::BTreeMap;
 
 use super::{FilesystemUsage, UInt64Value};
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct VersionRequest {}
+messages! {
+    VersionRequest {}
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct VersionResponse {
-    #[prost(string, tag = "2")]
-    pub(crate) runtime_name: String,
-    #[prost(string, tag = "3")]
-    pub(crate) runtime_version: String,
-}
+    VersionResponse {
+        2 => runtime_name: String as string,
+        3 => runtime_version: String as string,
+    }
 
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(crate) struct StatusRequest {
-    #[prost(bool, tag = "1")]
-    pub(crate) verbose: bool,
-}
+    #[derive(Copy)]
+    StatusRequest {
+        1 => verbose: bool as bool,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct StatusResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) status: Option<RuntimeStatus>,
-    #[prost(btree_map = "string, string", tag = "2")]
-    pub(crate) info: BTreeMap<String, String>,
-}
+    StatusResponse {
+        1 => status: Option<RuntimeStatus> as message optional,
+        2 => info: BTreeMap<String, String> as btree_map = "string, string",
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RuntimeStatus {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) conditions: Vec<RuntimeCondition>,
-}
+    RuntimeStatus {
+        1 => conditions: Vec<RuntimeCondition> as message repeated,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RuntimeCondition {
-    #[prost(string, tag = "1")]
-    pub(crate) r#type: String,
-    #[prost(bool, tag = "2")]
-    pub(crate) status: bool,
-    #[prost(string, tag = "3")]
-    pub(crate) reason: String,
-    #[prost(string, tag = "4")]
-    pub(crate) message: String,
-}
+    RuntimeCondition {
+        1 => r#type: String as string,
+        2 => status: bool as bool,
+        3 => reason: String as string,
+        4 => message: String as string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ContainerStatsFilter {
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub(crate) label_selector: BTreeMap<String, String>,
-}
+    ContainerStatsFilter {
+        3 => label_selector: BTreeMap<String, String> as btree_map = "string, string",
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListContainerStatsRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) filter: Option<ContainerStatsFilter>,
-}
+    ListContainerStatsRequest {
+        1 => filter: Option<ContainerStatsFilter> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListContainerStatsResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) stats: Vec<ContainerStats>,
-}
+    ListContainerStatsResponse {
+        1 => stats: Vec<ContainerStats> as message repeated,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ContainerStats {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) attributes: Option<ContainerAttributes>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) cpu: Option<CpuUsage>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) memory: Option<MemoryUsage>,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) writable_layer: Option<FilesystemUsage>,
-}
+    ContainerStats {
+        1 => attributes: Option<ContainerAttributes> as message optional,
+        2 => cpu: Option<CpuUsage> as message optional,
+        3 => memory: Option<MemoryUsage> as message optional,
+        4 => writable_layer: Option<FilesystemUsage> as message optional,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ContainerAttributes {
-    #[prost(string, tag = "1")]
-    pub(crate) id: String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub(crate) labels: BTreeMap<String, String>,
-}
+    ContainerAttributes {
+        1 => id: String as string,
+        3 => labels: BTreeMap<String, String> as btree_map = "string, string",
+    }
 
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(crate) struct CpuUsage {
-    #[prost(message, optional, tag = "2")]
-    pub(crate) usage_core_nano_seconds: Option<UInt64Value>,
-}
+    #[derive(Copy)]
+    CpuUsage {
+        2 => usage_core_nano_seconds: Option<UInt64Value> as message optional,
+    }
 
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(crate) struct MemoryUsage {
-    #[prost(message, optional, tag = "2")]
-    pub(crate) working_set_bytes: Option<UInt64Value>,
+    #[derive(Copy)]
+    MemoryUsage {
+        2 => working_set_bytes: Option<UInt64Value> as message optional,
+    }
 }

@@ -1,66 +1,42 @@
 //! Messages of exec, attach and port-forward.
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ExecSyncRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
-    #[prost(string, repeated, tag = "2")]
-    pub(crate) cmd: Vec<String>,
-    #[prost(int64, tag = "3")]
-    pub(crate) timeout: i64,
-}
+messages! {
+    ExecSyncRequest {
+        1 => container_id: String as string,
+        2 => cmd: Vec<String> as string repeated,
+        3 => timeout: i64 as int64,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ExecSyncResponse {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) stdout: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) stderr: Vec<u8>,
-    #[prost(int32, tag = "3")]
-    pub(crate) exit_code: i32,
-}
+    ExecSyncResponse {
+        1 => stdout: Vec<u8> as bytes = "vec",
+        2 => stderr: Vec<u8> as bytes = "vec",
+        3 => exit_code: i32 as int32,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ExecRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
-    #[prost(string, repeated, tag = "2")]
-    pub(crate) cmd: Vec<String>,
-    #[prost(bool, tag = "3")]
-    pub(crate) tty: bool,
-    #[prost(bool, tag = "4")]
-    pub(crate) stdin: bool,
-    #[prost(bool, tag = "5")]
-    pub(crate) stdout: bool,
-    #[prost(bool, tag = "6")]
-    pub(crate) stderr: bool,
-}
+    ExecRequest {
+        1 => container_id: String as string,
+        2 => cmd: Vec<String> as string repeated,
+        3 => tty: bool as bool,
+        4 => stdin: bool as bool,
+        5 => stdout: bool as bool,
+        6 => stderr: bool as bool,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct AttachRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) container_id: String,
-    #[prost(bool, tag = "2")]
-    pub(crate) stdin: bool,
-    #[prost(bool, tag = "3")]
-    pub(crate) tty: bool,
-    #[prost(bool, tag = "4")]
-    pub(crate) stdout: bool,
-    #[prost(bool, tag = "5")]
-    pub(crate) stderr: bool,
-}
+    AttachRequest {
+        1 => container_id: String as string,
+        2 => stdin: bool as bool,
+        3 => tty: bool as bool,
+        4 => stdout: bool as bool,
+        5 => stderr: bool as bool,
+    }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PortForwardRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) pod_sandbox_id: String,
-    #[prost(int32, repeated, tag = "2")]
-    pub(crate) port: Vec<i32>,
-}
+    PortForwardRequest {
+        1 => pod_sandbox_id: String as string,
+        2 => port: Vec<i32> as int32 repeated,
+    }
 
-/// The URL on the runtime's streaming server; the response of exec, attach and port-forward.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct StreamResponse {
-    #[prost(string, tag = "1")]
-    pub(crate) url: String,
+    /// The URL on the runtime's streaming server; the response of exec, attach and port-forward.
+    StreamResponse {
+        1 => url: String as string,
+    }
 }

@@ -166,34 +166,23 @@ const SOURCES: [&str; 6] = [
     include_str!("stream.rs"),
 ];
 
-/// Numbers by field, of each message and enum in Rust source; empty messages are left out.
+/// Numbers by field, of each message and enum in our source; empty messages are left out.
 fn parse(source: &str) -> BTreeMap<String, BTreeMap<String, u32>> {
     let mut types: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
-    let (mut current, mut tag) = (String::new(), None);
+    let mut current = String::new();
     for line in source.lines().map(str::trim) {
-        let declared = line
-            .strip_prefix("pub(crate) struct ")
-            .or_else(|| line.strip_prefix("pub(crate) enum "));
-        if let Some(declared) = declared {
-            declared.trim_end_matches(" {").clone_into(&mut current);
-        } else if let Some((_, rest)) = line.split_once("tag = \"") {
-            tag = rest.split_once('"').map(|(tag, _)| tag.parse().unwrap());
-        } else if let (Some(rest), Some(number)) = (line.strip_prefix("pub(crate) "), tag) {
-            let (field, _) = rest.split_once(':').unwrap();
-            let field = field.trim_start_matches("r#").to_owned();
-            types
-                .entry(current.clone())
-                .or_default()
-                .insert(field, number);
-            tag = None;
-        } else if let Some((variant, number)) = line
+        let field = line
+            .split_once(" => ")
+            .and_then(|(tag, rest)| Some((rest.split_once(':')?.0, tag.parse().ok()?)));
+        let variant = line
             .split_once(" = ")
-            .and_then(|(name, value)| Some((name, value.strip_suffix(',')?.parse().ok()?)))
-        {
-            types
-                .entry(current.clone())
-                .or_default()
-                .insert(variant.to_owned(), number);
+            .and_then(|(name, value)| Some((name, value.strip_suffix(',')?.parse().ok()?)));
+        if let Some((name, number)) = field.or(variant) {
+            let fields = types.entry(current.clone()).or_default();
+            fields.insert(name.trim_start_matches("r#").to_owned(), number);
+        } else if let Some(declared) = line.strip_suffix(" {") {
+            let name = declared.trim_start_matches("pub(crate) enum ");
+            name.clone_into(&mut current);
         }
     }
     types
