@@ -118,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inputs::fixture::pod;
+    use crate::inputs::tests::fixture::pod;
 
     const GI: u64 = 1 << 30;
 

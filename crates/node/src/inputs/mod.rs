@@ -14,8 +14,6 @@ mod capacity;
 mod container;
 mod env;
 mod files;
-#[cfg(test)]
-mod fixture;
 mod limits;
 mod objects;
 mod pull_secrets;

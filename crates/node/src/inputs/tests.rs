@@ -1,4 +1,5 @@
 //! Tests against an API server in the same process.
 
 mod containers;
+pub(super) mod fixture;
 mod volumes;

@@ -17,8 +17,6 @@ mod response;
 mod route;
 mod server;
 pub mod stream;
-#[cfg(test)]
-mod stub_runtime;
 
 pub use self::node_endpoints::METRICS;
 pub use self::server::{ServerContext, serve};

@@ -111,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inputs::fixture::pod;
+    use crate::inputs::tests::fixture::pod;
 
     #[test]
     fn every_field_of_upstream_has_a_value() {

@@ -168,7 +168,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inputs::fixture::{pod, settings};
+    use crate::inputs::tests::fixture::{pod, settings};
 
     const MACHINE: &str = "# by hand\nnameserver 192.0.2.1\nsearch example.com .\noptions edns0\n";
 

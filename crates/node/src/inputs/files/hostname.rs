@@ -81,7 +81,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::inputs::fixture::pod;
+    use crate::inputs::tests::fixture::pod;
 
     fn check(spec: Value, name: &str, domain: &str, kernel: &str) {
         let pod = pod(spec);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::inputs::fixture::pod;
+use crate::inputs::tests::fixture::pod;
 
 fn of(all: Value, own: Value, image: &Image) -> Result<Security, SecurityError> {
     let mut spec = json!({"containers": [{"name": "c"}]});

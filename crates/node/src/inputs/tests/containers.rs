@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kennel_core::pod::tracker::StartFailure;
 use serde_json::{Value, json};
 
-use crate::inputs::fixture::{Fixture, pod, root};
+use super::fixture::{Fixture, pod, root};
 use crate::pods::{Pod, PodInputs as _};
 use crate::runtime::{ContainerConfig, Image, Mount, Propagation};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::inputs::Inputs;
-use crate::inputs::fixture::{Fixture, about, pod, root, settings, token_api};
+use super::fixture::{Fixture, about, pod, root, settings, token_api};
 use crate::pods::{Origin, Pod, PodInputs as _};
 
 fn mode(fixture: &Fixture, path: &str) -> u32 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::inputs::fixture::{pod, token_api};
+use crate::inputs::tests::fixture::{pod, token_api};
 
 #[tokio::test(start_paused = true)]
 async fn a_token_is_renewed_after_80_percent_of_its_lifetime() {

@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::super::stub_runtime::StubRuntime;
+use super::stub_runtime::StubRuntime;
 use super::super::{ServerContext, serve};
 use crate::agent::{Paths, Settings};
 use crate::pods::{CachedPod, Origin, Pod, PodCache};

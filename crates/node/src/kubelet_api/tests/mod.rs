@@ -3,4 +3,5 @@
 mod endpoints;
 mod fixture;
 mod spdy;
+pub(super) mod stub_runtime;
 mod websocket;

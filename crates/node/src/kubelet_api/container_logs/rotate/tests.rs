@@ -1,5 +1,5 @@
 use super::*;
-use crate::kubelet_api::stub_runtime::StubRuntime;
+use crate::kubelet_api::tests::stub_runtime::StubRuntime;
 
 struct Fixture {
     dir: tempfile::TempDir,

@@ -20,13 +20,13 @@ const PIPE_BYTES: usize = 4096;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct StubRuntime {
+pub(in crate::kubelet_api) struct StubRuntime {
     /// Containers whose log was reopened.
-    pub(super) reopened: Mutex<Vec<String>>,
+    pub(in crate::kubelet_api) reopened: Mutex<Vec<String>>,
     /// The error of every reopening, if set.
-    pub(super) reopen_error: Mutex<Option<String>>,
+    pub(in crate::kubelet_api) reopen_error: Mutex<Option<String>>,
     /// Terminal sizes, one channel per session.
-    pub(super) sizes: Mutex<Vec<mpsc::Receiver<Size>>>,
+    pub(in crate::kubelet_api) sizes: Mutex<Vec<mpsc::Receiver<Size>>>,
 }
 
 fn unsupported<T>() -> Result<T> {

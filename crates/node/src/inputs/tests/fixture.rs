@@ -13,13 +13,13 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::Inputs;
+use crate::inputs::Inputs;
 use crate::agent::{ApiAddress, Settings};
 use crate::pods::{Origin, Pod};
 use crate::runtime::About;
 
 /// The pod `shop/web` with this spec.
-pub(super) fn pod(spec: Value) -> Pod {
+pub(in crate::inputs) fn pod(spec: Value) -> Pod {
     let metadata = json!({"namespace": "shop", "name": "web", "uid": "u1"});
     let mut object = json!({"metadata": metadata});
     object["spec"] = spec;
@@ -27,7 +27,7 @@ pub(super) fn pod(spec: Value) -> Pod {
 }
 
 /// Settings with all files below `dir`.
-pub(super) fn settings(dir: &Path) -> Settings {
+pub(in crate::inputs) fn settings(dir: &Path) -> Settings {
     Settings {
         api: Some(ApiAddress {
             host: "192.0.2.5".into(),
@@ -38,23 +38,23 @@ pub(super) fn settings(dir: &Path) -> Settings {
 }
 
 /// Inputs with an in-process API server.
-pub(super) struct Fixture {
-    pub(super) inputs: Inputs,
-    pub(super) client: kube::Client,
+pub(in crate::inputs) struct Fixture {
+    pub(in crate::inputs) inputs: Inputs,
+    pub(in crate::inputs) client: kube::Client,
     /// The paths and queries of the inputs' requests.
-    pub(super) requests: Arc<Mutex<Vec<String>>>,
-    pub(super) dir: TempDir,
+    pub(in crate::inputs) requests: Arc<Mutex<Vec<String>>>,
+    pub(in crate::inputs) dir: TempDir,
     _server: Server,
 }
 
 impl Fixture {
     /// The API server has the namespace `shop`.
-    pub(super) async fn open() -> Self {
+    pub(in crate::inputs) async fn open() -> Self {
         Self::with_images(true).await
     }
 
     /// For a runtime with or without images.
-    pub(super) async fn with_images(images: bool) -> Self {
+    pub(in crate::inputs) async fn with_images(images: bool) -> Self {
         let (server, dir) = (Server::open().await, tempfile::tempdir().unwrap());
         let (requests, client) = (Arc::default(), server.client("admin"));
         let recording = recording(server.client("node"), Arc::clone(&requests));
@@ -72,7 +72,7 @@ impl Fixture {
     }
 
     /// Replaces the inputs, as a restart of the agent does.
-    pub(super) fn restart(&mut self) {
+    pub(in crate::inputs) fn restart(&mut self) {
         let settings = Arc::new(settings(self.dir.path()));
         self.inputs = Inputs::new(self.client.clone(), settings, about(true));
     }
@@ -86,23 +86,23 @@ impl Fixture {
     }
 
     /// Creates an object in the namespace `shop`, and returns it.
-    pub(super) async fn add(&self, plural: &str, object: Value) -> Value {
+    pub(in crate::inputs) async fn add(&self, plural: &str, object: Value) -> Value {
         self.create(&format!("namespaces/shop/{plural}"), object)
             .await
     }
 
-    pub(super) async fn add_config(&self, name: &str, data: Value) {
+    pub(in crate::inputs) async fn add_config(&self, name: &str, data: Value) {
         let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": data});
         self.add("configmaps", object).await;
     }
 
-    pub(super) async fn add_secret(&self, name: &str, data: Value) {
+    pub(in crate::inputs) async fn add_secret(&self, name: &str, data: Value) {
         let object = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": name}, "stringData": data});
         self.add("secrets", object).await;
     }
 
     /// Waits until the API server has an object in the namespace `shop`.
-    pub(super) async fn wait_until_exists(&self, plural: &str, name: &str) {
+    pub(in crate::inputs) async fn wait_until_exists(&self, plural: &str, name: &str) {
         let path = kennel_client::api::core_path("shop", plural);
         let exists = async || {
             let request = Request::new(&path)
@@ -120,26 +120,26 @@ impl Fixture {
     }
 
     /// Merge-patches an object in the namespace `shop`.
-    pub(super) async fn patch(&self, plural: &str, name: &str, patch: Value) {
+    pub(in crate::inputs) async fn patch(&self, plural: &str, name: &str, patch: Value) {
         let path = kennel_client::api::core_path("shop", plural);
         let patched = kennel_client::api::merge(&self.client, &path, name, None, &patch);
         patched.await.unwrap();
     }
 
     /// A file below the directory of the pod `u1`.
-    pub(super) fn path(&self, path: &str) -> PathBuf {
+    pub(in crate::inputs) fn path(&self, path: &str) -> PathBuf {
         self.dir.path().join("data/pods/u1").join(path)
     }
 
     /// Reads a file of a volume of the pod `u1`.
-    pub(super) fn read(&self, path: &str) -> String {
+    pub(in crate::inputs) fn read(&self, path: &str) -> String {
         let path = self.path("volumes").join(path);
         std::fs::read_to_string(&path)
             .unwrap_or_else(|error| format!("{}: {error}", path.display()))
     }
 
     /// Waits until a file of a volume of the pod `u1` has this content.
-    pub(super) async fn wait_for(&self, path: &str, expected: &str) {
+    pub(in crate::inputs) async fn wait_for(&self, path: &str, expected: &str) {
         let wait = async {
             while self.read(path) != expected {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -157,7 +157,7 @@ impl Drop for Fixture {
             .into_iter()
             .flatten()
         {
-            let removed = pod.and_then(|pod| super::volumes::remove(&pod.path()));
+            let removed = pod.and_then(|pod| crate::inputs::volumes::remove(&pod.path()));
             if let Err(error) = removed {
                 println!("not cleaned up: {error}");
             }
@@ -176,7 +176,7 @@ fn recording(client: kube::Client, requests: Arc<Mutex<Vec<String>>>) -> kube::C
 }
 
 /// Whether the test runs as root; if not, it counts as skipped.
-pub(super) fn root() -> bool {
+pub(in crate::inputs) fn root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         kennel_test_support::skip("needs root");
@@ -185,7 +185,7 @@ pub(super) fn root() -> bool {
 }
 
 /// An API that issues the tokens `t1`, `t2`, … for 1000 seconds each, unless it is `unavailable`.
-pub(super) fn token_api(issued: Arc<AtomicU32>, unavailable: Arc<AtomicBool>) -> kube::Client {
+pub(in crate::inputs) fn token_api(issued: Arc<AtomicU32>, unavailable: Arc<AtomicBool>) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<Body>| {
         let path = request.uri().path().to_owned();
         assert_eq!(
@@ -215,7 +215,7 @@ pub(super) fn token_api(issued: Arc<AtomicU32>, unavailable: Arc<AtomicBool>) ->
     kube::Client::new(service, "default")
 }
 
-pub(super) fn about(images: bool) -> About {
+pub(in crate::inputs) fn about(images: bool) -> About {
     About {
         name: "test".into(),
         version: "1".into(),
