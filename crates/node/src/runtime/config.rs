@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodId {
     pub namespace: String,
     pub name: String,
@@ -59,13 +61,6 @@ pub struct Dns {
     pub options: Vec<String>,
 }
 
-/// A line of `/etc/hosts`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostAlias {
-    pub ip: String,
-    pub names: Vec<String>,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerConfig {
     pub name: String,
@@ -101,20 +96,27 @@ pub struct ContainerConfig {
     pub stop_signal: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The process runtime stores mounts under the names given here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
+    #[serde(rename = "to")]
     pub container_path: PathBuf,
+    #[serde(rename = "from")]
     pub host_path: PathBuf,
     pub read_only: bool,
+    #[serde(rename = "shared")]
     pub propagation: Propagation,
 }
 
 /// Mount propagation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Propagation {
     #[default]
+    #[serde(rename = "Not")]
     Private,
+    #[serde(rename = "In")]
     HostToContainer,
+    #[serde(rename = "Both")]
     Bidirectional,
 }
 
@@ -127,7 +129,7 @@ pub struct Device {
 }
 
 /// Resource limits; 0 means unlimited.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub cpu_shares: u64,
     /// Microseconds.

@@ -26,7 +26,7 @@ use kennel_core::pod::Observed;
 use tokio::sync::mpsc;
 
 pub use self::config::{
-    Capabilities, ContainerConfig, Device, Dns, HostAlias, Limits, Mount, PodId, PortMapping,
+    Capabilities, ContainerConfig, Device, Dns, Limits, Mount, PodId, PortMapping,
     Propagation, SandboxConfig, Seccomp, Security,
 };
 pub use self::error::{Error, Result};

@@ -1,51 +1,8 @@
 //! Linux capabilities of containers, by name and number.
 
-use crate::runtime::Capabilities;
+use rustix::thread::CapabilitySet;
 
-/// By number, from 0.
-const NAMES: [&str; 41] = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "DAC_READ_SEARCH",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "SETGID",
-    "SETUID",
-    "SETPCAP",
-    "LINUX_IMMUTABLE",
-    "NET_BIND_SERVICE",
-    "NET_BROADCAST",
-    "NET_ADMIN",
-    "NET_RAW",
-    "IPC_LOCK",
-    "IPC_OWNER",
-    "SYS_MODULE",
-    "SYS_RAWIO",
-    "SYS_CHROOT",
-    "SYS_PTRACE",
-    "SYS_PACCT",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_NICE",
-    "SYS_RESOURCE",
-    "SYS_TIME",
-    "SYS_TTY_CONFIG",
-    "MKNOD",
-    "LEASE",
-    "AUDIT_WRITE",
-    "AUDIT_CONTROL",
-    "SETFCAP",
-    "MAC_OVERRIDE",
-    "MAC_ADMIN",
-    "SYSLOG",
-    "WAKE_ALARM",
-    "BLOCK_SUSPEND",
-    "AUDIT_READ",
-    "PERFMON",
-    "BPF",
-    "CHECKPOINT_RESTORE",
-];
+use crate::runtime::Capabilities;
 
 /// The default capabilities of container runtimes.
 const DEFAULT: [&str; 14] = [
@@ -67,7 +24,7 @@ const DEFAULT: [&str; 14] = [
 
 /// Whether this is a capability or `ALL`.
 pub(super) fn is_known(name: &str) -> bool {
-    name.eq_ignore_ascii_case("ALL") || number(name).is_some()
+    name.eq_ignore_ascii_case("ALL") || CapabilitySet::from_name(&normalized(name)).is_some()
 }
 
 /// The defaults without `drop` and with `add`. An added capability survives `drop: [ALL]`; a dropped one survives
@@ -76,25 +33,22 @@ pub(super) fn allowed(changes: &Capabilities) -> Vec<u32> {
     let names = |list: &[String], name: &str| list.iter().any(|listed| normalized(listed) == name);
     let add_all = names(&changes.add, "ALL");
     let drop_all = names(&changes.drop, "ALL");
-    let allowed = NAMES.iter().filter(|&&name| {
-        let default = add_all || (DEFAULT.contains(&name) && !drop_all);
-        if names(&changes.drop, name) {
-            false
-        } else {
-            default || names(&changes.add, name)
-        }
+    let allowed = CapabilitySet::all().iter_names().filter(|(name, _)| {
+        let default = add_all || (DEFAULT.contains(name) && !drop_all);
+        !names(&changes.drop, name) && (default || names(&changes.add, name))
     });
-    allowed.filter_map(|name| number(name)).collect()
+    allowed.map(|(_, set)| number(set)).collect()
 }
 
 /// The numbers of all capabilities.
 pub(super) fn all() -> impl Iterator<Item = u32> {
-    (0..).take(NAMES.len())
+    let named = CapabilitySet::all().iter_names();
+    named.map(|(_, set)| number(set))
 }
 
-fn number(name: &str) -> Option<u32> {
-    let found = NAMES.iter().position(|known| *known == normalized(name))?;
-    u32::try_from(found).ok()
+/// The number of the only capability in a set.
+fn number(set: CapabilitySet) -> u32 {
+    set.bits().trailing_zeros()
 }
 
 fn normalized(name: &str) -> String {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capability;
 use super::privileges::Privileges;
-use crate::runtime::{ContainerConfig, Limits, PodId, Propagation, SandboxConfig};
+use crate::runtime::{ContainerConfig, Limits, Mount, PodId, SandboxConfig};
 use kennel_shim::cgroup;
 
 /// See the [module](self).
@@ -45,46 +45,20 @@ pub(super) struct Spec {
     pub(super) no_new_privileges: bool,
     /// `None` where cgroups are not available.
     pub(super) cgroup: Option<String>,
-    pub(super) bounds: Bounds,
+    #[serde(rename = "bounds")]
+    pub(super) limits: Limits,
     pub(super) stop_signal: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mount {
-    pub(super) from: PathBuf,
-    pub(super) to: PathBuf,
-    pub(super) read_only: bool,
-    pub(super) shared: Shared,
-}
-
-/// Mount propagation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Shared {
-    #[default]
-    Not,
-    In,
-    Both,
-}
-
-/// Resource limits; 0 means unlimited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Bounds {
-    pub(super) cpu_shares: u64,
-    pub(super) cpu_period: u64,
-    pub(super) cpu_quota: i64,
-    pub(super) memory: u64,
-    pub(super) oom_score_adj: i32,
-}
-
-impl From<Bounds> for cgroup::Limits {
-    fn from(bounds: Bounds) -> Self {
-        let Bounds {
+impl From<Limits> for cgroup::Limits {
+    fn from(limits: Limits) -> Self {
+        let Limits {
             cpu_shares,
             cpu_period,
             cpu_quota,
             memory,
             ..
-        } = bounds;
+        } = limits;
         Self {
             cpu_shares,
             cpu_period,
@@ -97,9 +71,8 @@ impl From<Bounds> for cgroup::Limits {
 /// The record of a sandbox on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SandboxRecord {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) uid: String,
+    #[serde(flatten)]
+    pub(super) pod: PodId,
     pub(super) attempt: u32,
     /// The cgroup of the pod; empty for none.
     pub(super) cgroup: String,
@@ -107,27 +80,10 @@ pub(super) struct SandboxRecord {
 
 impl From<&SandboxConfig> for SandboxRecord {
     fn from(config: &SandboxConfig) -> Self {
-        let PodId {
-            namespace,
-            name,
-            uid,
-        } = config.pod.clone();
         Self {
-            namespace,
-            name,
-            uid,
+            pod: config.pod.clone(),
             attempt: config.attempt,
             cgroup: config.cgroup.clone(),
-        }
-    }
-}
-
-impl SandboxRecord {
-    pub(super) fn pod(&self) -> PodId {
-        PodId {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-            uid: self.uid.clone(),
         }
     }
 }
@@ -156,7 +112,7 @@ impl Spec {
             working_dir: config.working_dir.clone(),
             env: env(config, sandbox, id, privileges),
             mounts: if privileges.root {
-                mounts(config, true).map(mount).collect()
+                config.mounts.clone()
             } else {
                 Vec::new()
             },
@@ -187,7 +143,7 @@ impl Spec {
                 .cgroups
                 .is_some()
                 .then(|| format!("{}/{id}", parent.trim_matches('/'))),
-            bounds: bounds(&config.limits),
+            limits: config.limits,
             stop_signal: config.stop_signal.clone(),
         }
     }
@@ -199,12 +155,9 @@ impl Spec {
     }
 }
 
-/// The mounts of a container. Without root, those that every container gets are left out: it uses the host's `/etc/hosts`,
+/// The mounts of a container without root. Those that every container gets are left out: it uses the host's `/etc/hosts`,
 /// `/etc/hostname` and `/etc/resolv.conf`, and its termination message is not read.
-pub(super) fn mounts(
-    config: &ContainerConfig,
-    root: bool,
-) -> impl Iterator<Item = &crate::runtime::Mount> {
+pub(super) fn mounts_without_root(config: &ContainerConfig) -> impl Iterator<Item = &Mount> {
     let standard = [
         "/etc/hosts",
         "/etc/hostname",
@@ -213,7 +166,7 @@ pub(super) fn mounts(
     ];
     let standard = standard.map(Path::new);
     let mounts = config.mounts.iter();
-    mounts.filter(move |mount| root || !standard.contains(&mount.container_path.as_path()))
+    mounts.filter(move |mount| !standard.contains(&mount.container_path.as_path()))
 }
 
 /// The container's environment, with the defaults of container runtimes.
@@ -246,36 +199,6 @@ fn env(
     env.retain(|(name, _)| config.env.iter().all(|(own, _)| own != name));
     env.extend(config.env.iter().cloned());
     env
-}
-
-fn mount(mount: &crate::runtime::Mount) -> Mount {
-    Mount {
-        from: mount.host_path.clone(),
-        to: mount.container_path.clone(),
-        read_only: mount.read_only,
-        shared: match mount.propagation {
-            Propagation::Private => Shared::Not,
-            Propagation::HostToContainer => Shared::In,
-            Propagation::Bidirectional => Shared::Both,
-        },
-    }
-}
-
-fn bounds(limits: &Limits) -> Bounds {
-    let Limits {
-        cpu_shares,
-        cpu_period,
-        cpu_quota,
-        memory,
-        oom_score_adj,
-    } = *limits;
-    Bounds {
-        cpu_shares,
-        cpu_period,
-        cpu_quota,
-        memory,
-        oom_score_adj,
-    }
 }
 
 fn number(id: Option<i64>) -> Option<u32> {

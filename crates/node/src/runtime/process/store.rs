@@ -48,7 +48,7 @@ impl Store {
     pub(super) fn list(&self) -> Vec<Found> {
         let mut pods: BTreeMap<String, Vec<(PathBuf, SandboxRecord)>> = BTreeMap::new();
         for (dir, record) in self.sandboxes() {
-            pods.entry(record.uid.clone())
+            pods.entry(record.pod.uid.clone())
                 .or_default()
                 .push((dir, record));
         }
@@ -58,7 +58,7 @@ impl Store {
     }
 
     pub(super) fn inspect(&self, uid: &str) -> Option<Found> {
-        let of_pod = |(_, record): &(PathBuf, SandboxRecord)| record.uid == uid;
+        let of_pod = |(_, record): &(PathBuf, SandboxRecord)| record.pod.uid == uid;
         self.found(self.sandboxes().filter(of_pod).collect())
     }
 
@@ -84,7 +84,7 @@ impl Store {
             attempt: record.attempt,
         };
         Some(Found {
-            pod: record.pod(),
+            pod: record.pod,
             observed: Observed {
                 sandbox: Some(sandbox),
                 runs,
@@ -97,7 +97,7 @@ impl Store {
     pub(super) fn containers(&self) -> Vec<(String, Dir)> {
         let of = |(dir, record): (PathBuf, SandboxRecord)| {
             self.in_sandbox(&dir)
-                .map(move |container| (record.uid.clone(), container))
+                .map(move |container| (record.pod.uid.clone(), container))
         };
         self.sandboxes().flat_map(of).collect()
     }
@@ -109,7 +109,7 @@ impl Store {
         let mut sandboxes = self.sandboxes().filter(|_| valid);
         let found = sandboxes.find(|(dir, _)| dir.join(id).join("spec.json").exists());
         let (dir, record) = found.ok_or_else(missing)?;
-        Ok((record.uid, Dir::new(dir.join(id))))
+        Ok((record.pod.uid, Dir::new(dir.join(id))))
     }
 
     /// The directory, the record and the containers of a sandbox.

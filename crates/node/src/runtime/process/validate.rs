@@ -92,7 +92,7 @@ fn without_root(config: &ContainerConfig) -> Result<(), Error> {
     let security = &config.security;
     let own_user = i64::from(rustix::process::geteuid().as_raw());
     let own_group = i64::from(rustix::process::getegid().as_raw());
-    let moved = spec::mounts(config, false).find(|mount| needs_mounting(mount));
+    let moved = spec::mounts_without_root(config).find(|mount| needs_mounting(mount));
     let refusals = [
         (
             moved.is_some(),

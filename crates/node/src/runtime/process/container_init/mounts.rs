@@ -15,9 +15,10 @@ use rustix::mount::{
 };
 use rustix::process::pivot_root;
 
-use super::super::spec::{Mount, Shared, Spec};
+use super::super::spec::Spec;
 use super::mount_points::MountPoints;
 use super::{InitError, Result, failed, mountinfo};
+use crate::runtime::{Mount, Propagation};
 
 /// The host's root in the container's, until all volumes are mounted.
 const HOST_ROOT: &str = ".kennel-machine";
@@ -49,7 +50,7 @@ pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
     let sources: Vec<(OwnedFd, &Mount)> = spec
         .mounts
         .iter()
-        .map(|mount| Ok((clone_tree(&mount.from)?, mount)))
+        .map(|mount| Ok((clone_tree(&mount.host_path)?, mount)))
         .collect::<Result<_>>()?;
     let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", slave).map_err(failed("mounts"))?;
@@ -154,14 +155,14 @@ fn mount_volumes(sources: &[(OwnedFd, &Mount)], layers: &Path) -> Result {
         let is_dir = rustix::fs::fstat(tree).is_ok_and(|stat| {
             rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
         });
-        let mount_point = mount_points.prepare(&volume.to, is_dir)?;
-        let name = volume.to.display().to_string();
+        let mount_point = mount_points.prepare(&volume.container_path, is_dir)?;
+        let name = volume.container_path.display().to_string();
         attach(tree, &mount_point).map_err(failed(&name))?;
         let recursive = MountPropagationFlags::REC;
-        let propagation = match volume.shared {
-            Shared::Not => Some(MountPropagationFlags::PRIVATE),
-            Shared::In => Some(MountPropagationFlags::DOWNSTREAM),
-            Shared::Both => None,
+        let propagation = match volume.propagation {
+            Propagation::Private => Some(MountPropagationFlags::PRIVATE),
+            Propagation::HostToContainer => Some(MountPropagationFlags::DOWNSTREAM),
+            Propagation::Bidirectional => None,
         };
         if let Some(propagation) = propagation {
             mount_change(&mount_point, propagation | recursive).map_err(failed(&name))?;
@@ -210,7 +211,7 @@ fn mask_paths() -> Result {
 fn make_read_only_except(volumes: &[Mount]) -> Result {
     let volumes: Vec<PathBuf> = volumes
         .iter()
-        .filter_map(|volume| volume.to.canonicalize().ok())
+        .filter_map(|volume| volume.container_path.canonicalize().ok())
         .collect();
     let excepted = |point: &Path| {
         let special = ["/proc", "/dev", "/sys"]

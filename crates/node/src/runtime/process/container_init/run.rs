@@ -67,14 +67,14 @@ fn apply_limits(spec: &Spec) -> Result {
     if let Some(path) = &spec.cgroup {
         let group = Cgroups::find().group(path);
         group
-            .create(&spec.bounds.into())
+            .create(&spec.limits.into())
             .map_err(failed("cgroup"))?;
         group.join().map_err(failed("cgroup"))?;
     }
     // Lowering it needs a capability that root may lack on a host that is itself a container.
     let _refused = std::fs::write(
         "/proc/self/oom_score_adj",
-        spec.bounds.oom_score_adj.to_string(),
+        spec.limits.oom_score_adj.to_string(),
     );
     Ok(())
 }
