@@ -18,4 +18,5 @@ pub mod pods;
 pub mod pressure;
 pub mod probes;
 pub mod runtime;
+pub(crate) mod sync;
 mod unverified_tls;

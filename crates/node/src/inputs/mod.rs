@@ -30,10 +30,10 @@ mod write_lock;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use async_trait::async_trait;
-use kennel_client::events::{Note, Recorder, Reference};
+use kennel_client::events::Recorder;
 use kennel_core::pod::tracker::StartFailure;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -47,9 +47,9 @@ use self::refresh::VolumeRefresher;
 use self::tokens::Tokens;
 use self::write_lock::WriteLock;
 use crate::agent::Settings;
-use crate::json;
-use crate::pods::{Pod, PodInputs};
+use crate::pods::{Pod, PodEvents, PodInputs};
 use crate::runtime::{About, ContainerConfig, Image, RegistryLogin, SandboxConfig};
+use crate::sync::lock;
 
 pub struct Inputs {
     shared: Arc<Shared>,
@@ -107,7 +107,7 @@ impl Inputs {
     }
 
     fn pods(&self) -> MutexGuard<'_, BTreeMap<String, PodState>> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pods)
     }
 
     fn write_lock(&self, uid: &str) -> WriteLock {
@@ -222,21 +222,6 @@ impl Shared {
             tracing::warn!(pod = %pod.id.name, namespace = %pod.id.namespace, reason, "{message}");
             return;
         };
-        let version = json::text(pod.metadata(), "resourceVersion");
-        let about = Reference {
-            api_version: "v1",
-            kind: "Pod",
-            namespace: pod.id.namespace.as_str().into(),
-            name: pod.id.name.as_str().into(),
-            uid: pod.id.uid.as_str().into(),
-            resource_version: version.to_owned(),
-            field_path: String::new(),
-        };
-        let note = Note {
-            warning: true,
-            reason: reason.into(),
-            message,
-        };
-        recorder.emit(about, note);
+        PodEvents::new(recorder, pod).warn(reason, message);
     }
 }

@@ -7,7 +7,7 @@ mod contents;
 mod references;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -21,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(super) use self::contents::Contents;
 use self::contents::{ConfigMap, Secret};
 pub(super) use self::references::references;
+use crate::sync::lock;
 
 /// How long a reader waits for the first result of a watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
@@ -155,10 +156,6 @@ impl Objects {
             _task: AbortOnDropHandle::new(task),
         }
     }
-}
-
-fn lock(watched: &Mutex<Watched>) -> MutexGuard<'_, Watched> {
-    watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Watches one object and notifies the pods that reference it.

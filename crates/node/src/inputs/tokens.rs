@@ -1,7 +1,7 @@
 //! Service account tokens of pods: requested when needed, and renewed after 80 % of their lifetime.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use kube::api::{PostParams, Request};
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::json::text;
 use crate::pods::Pod;
+use crate::sync::lock;
 
 /// Renew tokens at least this often.
 const MAX_AGE: Duration = Duration::from_hours(24);
@@ -56,7 +57,7 @@ impl Tokens {
     }
 
     fn issued(&self) -> MutexGuard<'_, BTreeMap<Key, Token>> {
-        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.issued)
     }
 
     /// A cached token, or a new one if that is due for renewal.

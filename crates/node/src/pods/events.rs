@@ -8,13 +8,13 @@ use super::Pod;
 
 /// Records events about one pod or one of its containers.
 #[derive(Clone)]
-pub(super) struct PodEvents {
+pub(crate) struct PodEvents {
     recorder: Recorder,
     about: Reference,
 }
 
 impl PodEvents {
-    pub(super) fn new(recorder: &Recorder, pod: &Pod) -> Self {
+    pub(crate) fn new(recorder: &Recorder, pod: &Pod) -> Self {
         let version = pod.metadata()["resourceVersion"].as_str();
         let about = Reference {
             api_version: "v1",
@@ -46,7 +46,7 @@ impl PodEvents {
     }
 
     /// Reasons such as `OutOfexample.com/gpu` are computed, so `reason` may be owned.
-    pub(super) fn warn(&self, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) {
+    pub(crate) fn warn(&self, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) {
         self.emit(true, reason.into(), message.into());
     }
 

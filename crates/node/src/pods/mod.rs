@@ -19,6 +19,7 @@ pub mod traits;
 mod worker;
 
 pub use cache::{CachedPod, PodCache};
+pub(crate) use events::PodEvents;
 pub use manager::{Command, CommandSender, Dependencies};
 pub use pod::{Origin, Pod};
 pub use source::PodUpdate;

@@ -11,7 +11,7 @@ mod entry;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use kennel_client::backoff::{self, Policy};
@@ -24,6 +24,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Pod;
+use crate::sync::lock;
 use entry::{Entry, Request};
 
 const MAX_CONCURRENT_WRITES: usize = 8;
@@ -109,7 +110,7 @@ impl StatusManager {
 
 impl Shared {
     fn pods(&self) -> MutexGuard<'_, Pods> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pods)
     }
 }
 

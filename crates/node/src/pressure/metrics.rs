@@ -1,9 +1,11 @@
 //! Counts evictions.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use kennel_client::metrics::{Observed, Page};
+
+use crate::sync::lock;
 
 kennel_core::metrics! {
     pub METRICS;
@@ -17,14 +19,14 @@ pub struct Metrics(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Metrics {
     pub(super) fn evicted(&self, signal: &'static str) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.0);
         *counts.entry(signal).or_default() += 1;
     }
 }
 
 impl Observed for Metrics {
     fn show(&self, page: &mut Page) {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = lock(&self.0);
         let rows = counts.iter();
         let rows = rows.map(|(signal, count)| (format!("eviction_signal=\"{signal}\""), count));
         page.rows(&EVICTIONS, rows);

@@ -33,6 +33,15 @@ pub use self::error::{Error, Result};
 pub use self::instrumented::{InstrumentedRuntime, METRICS};
 pub use self::session::{Attachment, Duplex, ExecRequest, Reader, Session, Size, Writer};
 
+/// Paths that unprivileged containers see read-only: the OCI default, and upstream's list.
+const READ_ONLY_PATHS: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// As in container ids: `containerd`, `process`.

@@ -1,10 +1,12 @@
 //! A bounded cache whose entries expire.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::sync::lock;
 
 /// A node has few callers: the API server, and whoever scrapes metrics.
 const ENTRIES_MAX: usize = 256;
@@ -22,14 +24,14 @@ impl<K, V> Default for ExpiringCache<K, V> {
 impl<K: Ord, V: Clone> ExpiringCache<K, V> {
     /// The value, unless it has expired.
     pub(super) fn get(&self, key: &K) -> Option<V> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = lock(&self.0);
         let (expires, value) = entries.get(key)?;
         (*expires > Instant::now()).then(|| value.clone())
     }
 
     pub(super) fn insert(&self, key: K, value: V, ttl: Duration) {
         let now = Instant::now();
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.0);
         if entries.len() >= ENTRIES_MAX {
             entries.retain(|_, (expires, _)| *expires > now);
         }

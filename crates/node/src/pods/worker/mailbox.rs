@@ -1,13 +1,14 @@
 //! What a worker has to handle next. Senders never wait: each kind of message replaces or joins the one that is
 //! pending, so a mailbox holds at most one of each.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kennel_core::pod::status::PodFailure;
 use tokio::sync::Notify;
 
 use crate::pods::Pod;
+use crate::sync::lock;
 
 #[derive(Default)]
 pub(in crate::pods) struct Mailbox {
@@ -49,13 +50,13 @@ impl Mailbox {
     }
 
     fn post(&self, change: impl FnOnce(&mut Pending)) {
-        change(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut lock(&self.pending));
         self.changed.notify_one();
     }
 
     /// Waits until something is pending and takes it. Loses nothing if the future is dropped.
     pub(super) async fn receive(&self) -> Pending {
         self.changed.notified().await;
-        std::mem::take(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.pending))
     }
 }

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prost::Message as _;
@@ -23,6 +23,7 @@ use super::api;
 use super::connection::{Connection, NAMESPACE};
 use super::inventory::{list_containers, list_sandboxes, uid};
 use super::labels;
+use crate::sync::lock;
 
 /// The interval of comparisons with events.
 const RESYNC_INTERVAL: Duration = Duration::from_secs(10);
@@ -67,12 +68,12 @@ impl PendingChanges {
     }
 
     fn update(&self, update: impl FnOnce(&mut State)) {
-        update(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.with(update);
         self.wake.notify_one();
     }
 
     fn with<T>(&self, then: impl FnOnce(&mut State) -> T) -> T {
-        then(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        then(&mut lock(&self.state))
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) async fn sandbox(
             match first.as_ref().map(api::PodSandbox::state) {
                 Some(api::PodSandboxState::Ready) => return Ok(id),
                 Some(api::PodSandboxState::NotReady) => {
-                    remove_stopped_sandbox(connection, &id).await?;
+                    stop_sandbox(connection, &id).await?;
+                    remove_sandbox(connection, &id).await?;
                 }
                 None => return Err(still_in_progress(&error)),
             }
@@ -131,11 +132,6 @@ pub(super) async fn remove_sandbox(connection: &Connection, id: &str) -> Result<
     ignore_not_found(connection.call(request).await)
 }
 
-async fn remove_stopped_sandbox(connection: &Connection, id: &str) -> Result<()> {
-    stop_sandbox(connection, id).await?;
-    remove_sandbox(connection, id).await
-}
-
 /// The runtime does not create the directory of the log.
 async fn create_log_directory(sandbox: &SandboxConfig, config: &ContainerConfig) -> Result<()> {
     let log = sandbox.log_dir.join(&config.log_path);
@@ -149,7 +145,7 @@ async fn create_log_directory(sandbox: &SandboxConfig, config: &ContainerConfig)
     })
 }
 
-fn ignore_not_found(result: Result<api::Empty>) -> Result<()> {
+pub(super) fn ignore_not_found(result: Result<api::Empty>) -> Result<()> {
     match result {
         Ok(_) | Err(Error::NotFound(_)) => Ok(()),
         Err(error) => Err(error),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tonic::Status;
@@ -10,6 +10,7 @@ use tonic::Status;
 use super::connection::Connection;
 use super::{api, image_names};
 use crate::runtime::{Error, Image, PullPolicy, RegistryLogin, Result};
+use crate::sync::lock;
 
 /// An image that was requested this recently is not removed, even if no container uses it yet.
 const RECENT: Duration = Duration::from_mins(5);
@@ -77,11 +78,7 @@ impl Images {
         let Some(found) = response.image else {
             return Ok(None);
         };
-        let mut requested = self
-            .requested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        requested.insert(found.id.clone(), Instant::now());
+        lock(&self.requested).insert(found.id.clone(), Instant::now());
         Ok(Some(Image {
             // Statuses show the digest, if the image has come from a registry.
             id: found.repo_digests.first().unwrap_or(&found.id).clone(),
@@ -104,10 +101,10 @@ impl Images {
             .call(api::ListContainersRequest { filter: None })
             .await?;
         let used = names_in_use(&containers.containers);
-        self.expire_requests();
+        lock(&self.requested).retain(|_, when| when.elapsed() < RECENT);
         let mut freed = 0;
         for image in images {
-            let recent = self.is_recent(&image.id);
+            let recent = lock(&self.requested).contains_key(&image.id);
             if recent || is_used(&image, &used, sandbox_image) {
                 continue;
             }
@@ -120,22 +117,6 @@ impl Images {
             freed += image.size;
         }
         Ok(freed)
-    }
-
-    fn is_recent(&self, id: &str) -> bool {
-        let requested = self
-            .requested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        requested.contains_key(id)
-    }
-
-    fn expire_requests(&self) {
-        let mut requested = self
-            .requested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        requested.retain(|_, when| when.elapsed() < RECENT);
     }
 }
 

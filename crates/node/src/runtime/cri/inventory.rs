@@ -2,15 +2,17 @@
 //! when the state has changed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use kennel_core::pod::{Exit, Observed, Run, Sandbox, State};
 use kennel_types::Timestamp;
 use std::net::IpAddr;
 
 use super::connection::Connection;
-use super::{api, create, labels};
+use super::{api, create, labels, stop};
 use crate::runtime::{Error, Found, PodId, Result};
+use crate::sync::lock;
 
 /// Caches details of containers and sandboxes by id, which are valid as long as the listed state is the same.
 #[derive(Debug, Default)]
@@ -91,10 +93,8 @@ impl Inventory {
             mut sandboxes,
             containers,
         } = listed;
-        for id in sandboxes.iter().map(|sandbox| &sandbox.id) {
-            self.set_owner(id, &pod.uid);
-        }
-        for id in containers.iter().map(|container| &container.id) {
+        let ids = sandboxes.iter().map(|sandbox| &sandbox.id);
+        for id in ids.chain(containers.iter().map(|container| &container.id)) {
             self.set_owner(id, &pod.uid);
         }
         sandboxes.sort_by_key(|sandbox| (attempt(sandbox), sandbox.created_at));
@@ -161,7 +161,8 @@ impl Inventory {
             return Ok(Some(run));
         }
         if listed.state() == api::ContainerState::Unknown {
-            stop_unknown(connection, &listed.id).await?;
+            // So that no second run of it can start beside it.
+            stop::gracefully(connection, &listed.id, Duration::ZERO).await?;
         }
         let request = api::ContainerStatusRequest {
             container_id: listed.id.clone(),
@@ -197,8 +198,7 @@ impl Inventory {
     }
 
     fn with<T>(&self, then: impl FnOnce(&mut Details) -> T) -> T {
-        let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
-        then(&mut details)
+        then(&mut lock(&self.details))
     }
 }
 
@@ -216,16 +216,12 @@ pub(super) async fn list_sandboxes(
     connection: &Connection,
     uid: Option<&str>,
 ) -> Result<Vec<api::PodSandbox>> {
-    let filter = api::PodSandboxFilter {
+    let filter = Some(api::PodSandboxFilter {
         label_selector: labels::selector(uid),
         ..Default::default()
-    };
-    let response = connection
-        .call(api::ListPodSandboxRequest {
-            filter: Some(filter),
-        })
-        .await?;
-    Ok(response.items)
+    });
+    let response = connection.call(api::ListPodSandboxRequest { filter });
+    Ok(response.await?.items)
 }
 
 /// Our containers, or those of one pod.
@@ -233,46 +229,34 @@ pub(super) async fn list_containers(
     connection: &Connection,
     uid: Option<&str>,
 ) -> Result<Vec<api::Container>> {
-    let filter = api::ContainerFilter {
+    let filter = Some(api::ContainerFilter {
         label_selector: labels::selector(uid),
         ..Default::default()
-    };
-    let response = connection
-        .call(api::ListContainersRequest {
-            filter: Some(filter),
-        })
-        .await?;
-    Ok(response.containers)
+    });
+    let response = connection.call(api::ListContainersRequest { filter });
+    Ok(response.await?.containers)
 }
 
 /// Finds a container of any client.
 pub(super) async fn container(connection: &Connection, id: &str) -> Result<Option<api::Container>> {
-    let filter = api::ContainerFilter {
+    let filter = Some(api::ContainerFilter {
         id: id.to_owned(),
         ..Default::default()
-    };
-    let response = connection
-        .call(api::ListContainersRequest {
-            filter: Some(filter),
-        })
-        .await?;
-    Ok(response
-        .containers
-        .into_iter()
-        .find(|container| container.id == id))
+    });
+    let response = connection.call(api::ListContainersRequest { filter });
+    let mut containers = response.await?.containers.into_iter();
+    Ok(containers.find(|container| container.id == id))
 }
 
 /// Finds a sandbox of any client.
 pub(super) async fn sandbox(connection: &Connection, id: &str) -> Result<Option<api::PodSandbox>> {
-    let filter = api::PodSandboxFilter {
+    let filter = Some(api::PodSandboxFilter {
         id: id.to_owned(),
         ..Default::default()
-    };
-    let request = api::ListPodSandboxRequest {
-        filter: Some(filter),
-    };
-    let response = connection.call(request).await?;
-    Ok(response.items.into_iter().find(|sandbox| sandbox.id == id))
+    });
+    let response = connection.call(api::ListPodSandboxRequest { filter });
+    let mut sandboxes = response.await?.items.into_iter();
+    Ok(sandboxes.find(|sandbox| sandbox.id == id))
 }
 
 /// The cgroup of a sandbox's pod, if the sandbox exists.
@@ -318,18 +302,6 @@ fn by_pod(sandboxes: Vec<api::PodSandbox>, containers: Vec<api::Container>) -> V
         listed.containers.push(container);
     }
     pods.into_values().collect()
-}
-
-/// Stops a container in the state `Unknown`, so that no second run of it can start beside it.
-async fn stop_unknown(connection: &Connection, id: &str) -> Result<()> {
-    let request = api::StopContainerRequest {
-        container_id: id.to_owned(),
-        timeout: 0,
-    };
-    match connection.call(request).await {
-        Ok(_) | Err(Error::NotFound(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 fn to_run(listed: api::Container, status: &api::ContainerStatus) -> Run {

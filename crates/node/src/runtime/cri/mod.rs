@@ -26,7 +26,8 @@ mod translate;
 mod usage;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -56,7 +57,7 @@ pub struct Cri {
     images: Images,
     pending: Arc<PendingChanges>,
     /// Whether [`Runtime::changes`] was called.
-    changes_taken: Mutex<bool>,
+    changes_taken: AtomicBool,
 }
 
 impl Cri {
@@ -69,7 +70,7 @@ impl Cri {
             inventory: Inventory::default(),
             images: Images::default(),
             pending: Arc::default(),
-            changes_taken: Mutex::new(false),
+            changes_taken: AtomicBool::new(false),
         })
     }
 
@@ -112,11 +113,7 @@ impl Runtime for Cri {
 
     fn changes(&self) -> mpsc::Receiver<String> {
         let (sender, receiver) = mpsc::channel(CHANGES);
-        let mut taken = self
-            .changes_taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut *taken, true) {
+        if !self.changes_taken.swap(true, Ordering::Relaxed) {
             tokio::spawn(changes::detect(
                 self.connection.clone(),
                 self.pending.clone(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::api;
 use super::connection::Connection;
+use super::create::ignore_not_found;
 use crate::runtime::{Error, Result, signals};
 
 /// Sends the image's stop signal, and SIGKILL after the grace period. Succeeds if the container is gone.
@@ -14,10 +15,7 @@ pub(super) async fn gracefully(connection: &Connection, id: &str, grace: Duratio
         container_id: id.to_owned(),
         timeout: i64::try_from(seconds).unwrap_or(i64::MAX),
     };
-    match connection.call_with_extra_time(request, grace).await {
-        Ok(_) | Err(Error::NotFound(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
+    ignore_not_found(connection.call_with_extra_time(request, grace).await)
 }
 
 /// Sends this stop signal, and SIGKILL after the grace period. Succeeds if the container is gone.

@@ -5,7 +5,8 @@ use std::path::Path;
 use super::cgroups::{self, Driver};
 use super::{api, labels};
 use crate::runtime::{
-    ContainerConfig, Error, PortMapping, Propagation, Result, SandboxConfig, Seccomp, Security,
+    ContainerConfig, Error, PortMapping, Propagation, READ_ONLY_PATHS, Result, SandboxConfig,
+    Seccomp, Security,
 };
 
 /// Masked paths of `/proc` and `/sys`: upstream's list.
@@ -22,14 +23,6 @@ const MASKED: [&str; 12] = [
     "/proc/scsi",
     "/sys/firmware",
     "/sys/devices/virtual/powercap",
-];
-/// Read-only paths: upstream's list.
-const READ_ONLY: [&str; 5] = [
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
 ];
 
 pub(super) fn sandbox(driver: Driver, config: &SandboxConfig) -> Result<api::PodSandboxConfig> {
@@ -241,7 +234,7 @@ fn security(sandbox: &SandboxConfig, security: &Security) -> api::LinuxContainer
         supplemental_groups: security.groups.clone(),
         no_new_privs: security.no_new_privileges,
         masked_paths: paths(&MASKED),
-        readonly_paths: paths(&READ_ONLY),
+        readonly_paths: paths(&READ_ONLY_PATHS),
         seccomp: Some(seccomp(&security.seccomp)),
     }
 }

@@ -9,13 +9,14 @@ mod serve;
 mod state;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Error, Found, Result};
+use crate::sync::lock;
 pub use state::RuntimeEvent;
 use state::State;
 
@@ -44,10 +45,6 @@ struct Inner {
     epoch: i64,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl FakeRuntime {
     pub fn new() -> Self {
         Self::with_latency(Duration::ZERO)
@@ -69,12 +66,12 @@ impl FakeRuntime {
 
     /// From now on, executing this command returns that exit code in every container.
     pub fn set_exec_exit_code(&self, command: &str, code: i32) {
-        locked(&self.0.exec_exit_codes).insert(command.to_owned(), code);
+        lock(&self.0.exec_exit_codes).insert(command.to_owned(), code);
     }
 
     /// From now on, every request fails with this message; `None` ends that.
     pub fn set_unavailable(&self, why: Option<&str>) {
-        *locked(&self.0.unavailable) = why.map(str::to_owned);
+        *lock(&self.0.unavailable) = why.map(str::to_owned);
         if why.is_none() {
             self.0.notify(String::new());
         }
@@ -82,11 +79,11 @@ impl FakeRuntime {
 
     /// From now on, stopping fails with this message; `None` ends that.
     pub fn set_stuck(&self, why: Option<&str>) {
-        *locked(&self.0.stuck) = why.map(str::to_owned);
+        *lock(&self.0.stuck) = why.map(str::to_owned);
     }
 
     fn check_not_stuck(&self) -> Result<()> {
-        match &*locked(&self.0.stuck) {
+        match &*lock(&self.0.stuck) {
             Some(why) => Err(Error::Failed(why.clone())),
             None => Ok(()),
         }
@@ -119,7 +116,7 @@ impl FakeRuntime {
         if !self.0.latency.is_zero() {
             tokio::time::sleep(self.0.latency).await;
         }
-        match &*locked(&self.0.unavailable) {
+        match &*lock(&self.0.unavailable) {
             Some(why) => Err(Error::Unavailable(why.clone())),
             None => Ok(()),
         }
@@ -147,7 +144,7 @@ impl Default for FakeRuntime {
 
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         state.age = self.created_at.elapsed();
         state
     }
@@ -166,7 +163,7 @@ impl Inner {
     }
 
     fn notify(&self, uid: String) {
-        if let Some(listener) = &*locked(&self.listener) {
+        if let Some(listener) = &*lock(&self.listener) {
             // The channel carries hints: a listener whose channel is full relists.
             let _full = listener.try_send(uid);
         }

@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::script::Script;
-use super::{FakeRuntime, KILLED, RuntimeEvent, TERMINATED, UNPULLABLE_REGISTRY, locked};
+use super::{FakeRuntime, KILLED, RuntimeEvent, TERMINATED, UNPULLABLE_REGISTRY};
 use crate::runtime::{
     About, Attachment, ContainerConfig, Duplex, Error, ExecRequest, Found, Health, Image, Output,
     PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Usage,
 };
+use crate::sync::lock;
 
 /// Pods whose changes may wait for the listener; beyond that, it relists.
 const CHANGES: usize = 1024;
@@ -57,7 +58,7 @@ impl Runtime for FakeRuntime {
 
     fn changes(&self) -> mpsc::Receiver<String> {
         let (sender, receiver) = mpsc::channel(CHANGES);
-        *locked(&self.0.listener) = Some(sender);
+        *lock(&self.0.listener) = Some(sender);
         receiver
     }
 
@@ -173,7 +174,7 @@ impl Runtime for FakeRuntime {
             return Err(Error::NotFound(format!("container {id} does not run")));
         }
         let words = command.join(" ");
-        let set_code = locked(&self.0.exec_exit_codes).get(&words).copied();
+        let set_code = lock(&self.0.exec_exit_codes).get(&words).copied();
         self.0.state().record(RuntimeEvent::Executed(words));
         let (takes, code) = match set_code {
             Some(code) => (Duration::ZERO, code),

@@ -29,10 +29,11 @@ mod usage;
 mod validate;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kennel_shim::state::Dir;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
@@ -43,6 +44,7 @@ use super::{
     About, Attachment, ContainerConfig, Duplex, Error, ExecRequest, Found, Health, Image, Output,
     PullPolicy, RegistryLogin, Result, Runtime, SandboxConfig, Session, Usage,
 };
+use crate::sync::lock;
 
 /// Uids of pods with exited containers that wait to be received. A full channel makes the watching tasks wait.
 const CHANGES: usize = 256;
@@ -83,6 +85,14 @@ impl Process {
             changes: Mutex::new(Some(changes)),
         })
     }
+
+    fn existing(&self, id: &str) -> Result<Option<Dir>> {
+        match self.store.container(id) {
+            Ok((_, dir)) => Ok(Some(dir)),
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl Drop for Process {
@@ -118,11 +128,7 @@ impl Runtime for Process {
     }
 
     fn changes(&self) -> mpsc::Receiver<String> {
-        let receiver = self
-            .changes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let receiver = lock(&self.changes).take();
         // A second caller gets a closed channel.
         receiver.unwrap_or_else(|| mpsc::channel(1).1)
     }
@@ -172,25 +178,19 @@ impl Runtime for Process {
     }
 
     async fn stop(&self, id: &str, grace: Duration) -> Result<()> {
-        match self.store.container(id) {
-            Ok((_, dir)) => stop::container(dir, grace).await,
-            Err(Error::NotFound(_)) => Ok(()),
-            Err(error) => Err(error),
+        match self.existing(id)? {
+            Some(dir) => stop::container(dir, grace).await,
+            None => Ok(()),
         }
     }
 
     async fn remove(&self, id: &str) -> Result<()> {
-        match self.store.container(id) {
-            Ok((_, dir)) => {
-                let privileges = self.privileges.clone();
-                blocking(&self.store, move |store| {
-                    stop::remove(store, &privileges, &dir)
-                })
-                .await
-            }
-            Err(Error::NotFound(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let Some(dir) = self.existing(id)? else {
+            return Ok(());
+        };
+        let privileges = self.privileges.clone();
+        let remove = move |store: &Store| stop::remove(store, &privileges, &dir);
+        blocking(&self.store, remove).await
     }
 
     async fn exec(&self, id: &str, command: &[String], timeout: Duration) -> Result<Output> {

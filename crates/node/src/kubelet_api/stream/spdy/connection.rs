@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use super::frame::Frame;
 use super::headers::Headers;
 use super::pump;
 use super::stream::Stream;
+use crate::sync::lock;
 
 /// Concurrent streams of a connection. A browser behind `kubectl port-forward` opens two for each of its connections.
 pub(super) const STREAMS_MAX: usize = 256;
@@ -84,7 +85,7 @@ pub(super) struct Entry {
 
 impl Shared {
     pub(super) fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     /// Queues a frame without a permit: the opening or the end of a stream, or GOAWAY.

@@ -18,7 +18,7 @@ use rustix::process::pivot_root;
 use super::super::spec::Spec;
 use super::mount_points::MountPoints;
 use super::{InitError, Result, failed, mountinfo};
-use crate::runtime::{Mount, Propagation};
+use crate::runtime::{Mount, Propagation, READ_ONLY_PATHS};
 
 /// The host's root in the container's, until all volumes are mounted.
 const HOST_ROOT: &str = ".kennel-machine";
@@ -33,14 +33,6 @@ const MASKED: [&str; 9] = [
     "/proc/timer_list",
     "/proc/timer_stats",
     "/sys/firmware",
-];
-/// Read-only paths of the OCI default.
-const READ_ONLY: [&str; 5] = [
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
 ];
 
 /// Creates and enters the mount namespace. `dir` is the container's directory and the working directory.
@@ -190,7 +182,7 @@ fn mask_paths() -> Result {
     for path in MASKED {
         mask(Path::new(path))?;
     }
-    for path in READ_ONLY
+    for path in READ_ONLY_PATHS
         .map(Path::new)
         .into_iter()
         .filter(|path| path.exists())
