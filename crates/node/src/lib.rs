@@ -14,6 +14,7 @@ pub mod inputs;
 pub(crate) mod json;
 pub mod kubelet_api;
 pub mod manifests;
+pub mod mountinfo;
 pub mod pods;
 pub mod pressure;
 pub mod probes;

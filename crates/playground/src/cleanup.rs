@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use kennel_node::mountinfo;
 use kennel_node::runtime::process::{Options, Process};
 use kennel_node::runtime::{Found, Runtime as _};
 use rustix::mount::{UnmountFlags, unmount};
@@ -160,35 +161,12 @@ fn unmount_below(data: &Path) -> Vec<String> {
 }
 
 fn mounts_below(data: &Path) -> Vec<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-    let points = points.map(|point| PathBuf::from(unescape(point)));
-    points.filter(|point| point.starts_with(data)).collect()
-}
-
-/// Decodes the octal escapes of `/proc/self/mountinfo`.
-fn unescape(point: &str) -> String {
-    let escapes = [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ];
-    let replace = |text: String, (from, to): (&str, &str)| text.replace(from, to);
-    escapes.into_iter().fold(point.to_owned(), replace)
+    mountinfo::below(data).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mount_points_are_unescaped() {
-        assert_eq!(unescape("/a\\040b\\134c"), "/a b\\c");
-        let found = mounts_below(Path::new("/proc/"));
-        assert_eq!(found.first(), Some(&PathBuf::from("/proc")));
-        assert!(found.iter().all(|point| point.starts_with("/proc")));
-    }
 
     #[test]
     fn completed_steps_are_not_remaining() {

@@ -15,6 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{api, clock};
+use kennel_shim::identity::Identity;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -80,14 +81,9 @@ fn without_dots(id: &str) -> String {
     id.replace('.', "-")
 }
 
-/// When a process started, in clock ticks since boot; none if there is no such process.
+/// When a process started, in clock ticks since boot; `None` if it has exited.
 fn process_start(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may contain anything. After it, the state is the first field and the start the 20th.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let zombie = fields.first().is_some_and(|state| *state == "Z");
-    (!zombie).then(|| fields.get(19)?.parse().ok())?
+    Some(Identity::of(i32::try_from(pid).ok()?)?.start_time)
 }
 
 /// Whether an agent may take a Lease.

@@ -5,6 +5,8 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
+use kennel_core::procfs;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     pub hostname: String,
@@ -40,7 +42,7 @@ impl Machine {
             kernel: names.release().to_string_lossy().into_owned(),
             os_image: os_image(&read("/etc/os-release")),
             cpus: processors(&read("/proc/cpuinfo")),
-            memory: memory(&read("/proc/meminfo")),
+            memory: total_memory(),
             disk: rustix::fs::statvfs(data).map_or(0, |disk| disk.f_blocks * disk.f_frsize),
         }
     }
@@ -85,12 +87,13 @@ fn processors(cpuinfo: &str) -> u64 {
     }
 }
 
+/// In bytes; 0 if unknown.
+pub(crate) fn total_memory() -> u64 {
+    memory(&read("/proc/meminfo"))
+}
+
 fn memory(meminfo: &str) -> u64 {
-    let total = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"));
-    let kibibytes = total.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    kibibytes.unwrap_or(0) * 1024
+    procfs::memory_bytes(meminfo, "MemTotal").unwrap_or(0)
 }
 
 /// The address that this machine reaches `peer` from; if both are on one machine, the address that it reaches the
@@ -135,6 +138,10 @@ mod tests {
         assert_eq!(
             memory("MemTotal:       16384 kB\nMemFree: 1 kB\n"),
             16 << 20
+        );
+        assert_eq!(
+            memory("MemTotal:       24682416 kB\nMemFree: 1 kB\n"),
+            25_274_793_984
         );
         assert_eq!(memory("nothing"), 0);
     }

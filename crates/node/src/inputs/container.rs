@@ -13,8 +13,8 @@ use super::env::{Sources, Variables};
 use super::files::{dns, hostname, hosts, termination_message};
 use super::volumes::{MountError, Mounts, create_dir, sort_mounts};
 use super::write_lock::WriteLock;
-use super::{Shared, capacity, limits, objects, sandbox, security, start_failure};
-use crate::agent::Paths;
+use super::{Shared, limits, objects, sandbox, security, start_failure};
+use crate::agent::{Paths, machine};
 use crate::json::{flag, text, texts};
 use crate::pods::Pod;
 use crate::runtime::{ContainerConfig, Image, Mount};
@@ -74,7 +74,7 @@ impl Shared {
             stdin: flag(spec, "stdin"),
             stdin_once: flag(spec, "stdinOnce"),
             tty: flag(spec, "tty"),
-            limits: limits::of(pod, spec, capacity::memory()),
+            limits: limits::of(pod, spec, machine::total_memory()),
             security: security.map_err(start_failure::container_config)?,
             termination_message_path: text(spec, "terminationMessagePath").to_owned(),
             stop_signal: text(&spec["lifecycle"], "stopSignal").to_owned(),

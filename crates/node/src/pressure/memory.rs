@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use kennel_core::pod::eviction::Reading;
+use kennel_core::procfs::memory_bytes;
 
 /// Directory, usage file, limit file and the name of reclaimable pages in `memory.stat`, for cgroup v2 and v1.
 const CGROUPS: [[&str; 4]; 2] = [
@@ -64,22 +65,13 @@ fn of_cgroup(usage: &str, limit: &str, stat: &str, reclaimable: &str) -> Option<
 }
 
 fn of_machine(meminfo: &str) -> Option<Reading> {
-    let capacity = meminfo_bytes(meminfo, "MemTotal")?;
-    let used = capacity.saturating_sub(meminfo_bytes(meminfo, "MemFree")?);
-    let working_set = used.saturating_sub(meminfo_bytes(meminfo, "Inactive(file)")?);
+    let capacity = memory_bytes(meminfo, "MemTotal")?;
+    let used = capacity.saturating_sub(memory_bytes(meminfo, "MemFree")?);
+    let working_set = used.saturating_sub(memory_bytes(meminfo, "Inactive(file)")?);
     Some(Reading {
         available: capacity.saturating_sub(working_set),
         capacity,
     })
-}
-
-/// A line of `/proc/meminfo`, in bytes.
-fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    let number = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
-    Some(number << 10)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::mount_points;
+use crate::mountinfo;
 
 /// Unmounts everything below a pod's directory, then deletes it. Deletes nothing while something is mounted there: it
 /// could be the machine's own files. Succeeds if there is no directory.
@@ -13,10 +14,10 @@ pub(in crate::inputs) fn remove(pod: &Path) -> io::Result<()> {
         return Ok(());
     };
     let pod = parent.join(name);
-    for point in mount_points::below(&pod)?.iter().rev() {
+    for point in mountinfo::below(&pod)?.iter().rev() {
         mount_points::unmount_point(point)?;
     }
-    if let Some(point) = mount_points::below(&pod)?.first() {
+    if let Some(point) = mountinfo::below(&pod)?.first() {
         let why = format!("{} is still mounted", point.display());
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
     }

@@ -12,7 +12,6 @@
 mod enter;
 mod error;
 mod mount_points;
-mod mountinfo;
 mod mounts;
 mod passwd;
 mod run;

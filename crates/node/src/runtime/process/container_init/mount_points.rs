@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, mount};
 
 use super::mounts::{attach, clone_tree, create_mount_point};
-use super::{InitError, Result, failed, mountinfo};
+use super::{InitError, Result, failed};
+use crate::mountinfo;
 
 /// Symbolic links in a path, as in the kernel.
 const LINKS_MAX: usize = 40;

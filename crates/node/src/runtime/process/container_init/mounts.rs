@@ -17,7 +17,8 @@ use rustix::process::pivot_root;
 
 use super::super::spec::Spec;
 use super::mount_points::MountPoints;
-use super::{InitError, Result, failed, mountinfo};
+use super::{InitError, Result, failed};
+use crate::mountinfo;
 use crate::runtime::{Mount, Propagation, READ_ONLY_PATHS};
 
 /// The host's root in the container's, until all volumes are mounted.

@@ -1,20 +1,21 @@
-//! Parses `/proc/self/mountinfo`.
+//! Parses the kernel's list of mounts.
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 /// A mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MountEntry {
-    pub(super) id: u32,
+pub(crate) struct MountEntry {
+    pub(crate) id: u32,
     /// The id of the mount that it is mounted on.
-    pub(super) parent: u32,
-    pub(super) mount_point: PathBuf,
+    pub(crate) parent: u32,
+    pub(crate) mount_point: PathBuf,
 }
 
 /// All mounts of this mount namespace, in the order of mounting.
-pub(super) fn read() -> std::io::Result<Vec<MountEntry>> {
-    let text = std::fs::read("/proc/self/mountinfo")?;
+pub(crate) fn read() -> std::io::Result<Vec<MountEntry>> {
+    // The thread's list, not the process's: nodes in one process may have mount namespaces of their own.
+    let text = std::fs::read("/proc/thread-self/mountinfo")?;
     Ok(text
         .split(|byte| *byte == b'\n')
         .filter_map(parse)
@@ -52,8 +53,14 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     decoded
 }
 
+/// The mount points at or below a directory, oldest first. The path must not contain links.
+pub fn below(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let points = read()?.into_iter().map(|entry| entry.mount_point);
+    Ok(points.filter(|point| point.starts_with(dir)).collect())
+}
+
 /// The visible mounts directly on a mount; of several at one mount point, only the last is visible.
-pub(super) fn children(entries: &[MountEntry], mount: &MountEntry) -> Vec<MountEntry> {
+pub(crate) fn children(entries: &[MountEntry], mount: &MountEntry) -> Vec<MountEntry> {
     let mut found: Vec<MountEntry> = Vec::new();
     for entry in entries
         .iter()
@@ -66,7 +73,7 @@ pub(super) fn children(entries: &[MountEntry], mount: &MountEntry) -> Vec<MountE
 }
 
 /// The mount that a path is on.
-pub(super) fn containing<'a>(entries: &'a [MountEntry], path: &Path) -> Option<&'a MountEntry> {
+pub(crate) fn containing<'a>(entries: &'a [MountEntry], path: &Path) -> Option<&'a MountEntry> {
     // Of several at one mount point, `max_by_key` returns the last, which hides the others.
     entries
         .iter()
@@ -99,6 +106,14 @@ mod tests {
             "30 22 0:5 / /mnt/a\\040b rw - tmpfs tmpfs rw",
             Some(entry(30, 22, "/mnt/a b")),
         );
+        check(
+            "22 27 0:21 / /a\\040b\\134c rw - ext4 /dev/sda rw",
+            Some(entry(22, 27, "/a b\\c")),
+        );
+        check(
+            "22 27 0:21 / /odd\\x rw - ext4 /dev/sda rw",
+            Some(entry(22, 27, "/odd\\x")),
+        );
         check("", None);
     }
 
@@ -129,5 +144,12 @@ mod tests {
         };
         assert_eq!(ids(0), [2]);
         assert_eq!(ids(1), [4]);
+    }
+
+    #[test]
+    fn the_machines_own_mounts_are_found() {
+        let found = below(Path::new("/proc/")).unwrap();
+        assert_eq!(found.first(), Some(&PathBuf::from("/proc")));
+        assert!(found.iter().all(|point| point.starts_with("/proc")));
     }
 }
