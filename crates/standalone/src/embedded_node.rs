@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use kennel_control::certificates::Authority;
 use kennel_node::agent::identity::rotate::Certifier;
-use kennel_node::agent::identity::{Certificate, CertificateRequest, IdentityError};
+use kennel_node::agent::identity::{Certificate, CertificateRequest, IdentityError, unusable};
 use kennel_node::agent::lock::Lock;
 use kennel_node::agent::{ApiAddress, Cluster, Machine, Settings, Start, machine, start};
 use kennel_node::runtime::Runtime;
@@ -193,15 +193,10 @@ impl Certifier for LocalSigner {
         wanted: &CertificateRequest,
         file: &Path,
     ) -> Result<Certificate, IdentityError> {
-        let unusable = |why: String| IdentityError::Unusable {
-            what: "the node's own certificate".to_owned(),
-            why,
-        };
-        let key = rcgen::KeyPair::generate().map_err(|error| unusable(error.to_string()))?;
-        let request = wanted.pem(&key);
-        let request = request.map_err(|error| unusable(error.to_string()))?;
-        let chain = self.0.sign_serving(&request);
-        let chain = chain.map_err(|error| unusable(error.to_string()))?;
+        const WHAT: &str = "the node's own certificate";
+        let key = rcgen::KeyPair::generate().map_err(unusable(WHAT))?;
+        let request = wanted.pem(&key).map_err(unusable(WHAT))?;
+        let chain = self.0.sign_serving(&request).map_err(unusable(WHAT))?;
         let pair = Certificate::new(&chain, &key.serialize_pem())?;
         pair.write(file)?;
         Ok(pair)

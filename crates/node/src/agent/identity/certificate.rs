@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::IdentityError;
+use super::{IdentityError, unusable};
 
 /// Between which percentages of its lifetime a certificate is renewed.
 const RENEW_PERCENT: (i64, i64) = (70, 90);
@@ -28,18 +28,13 @@ pub struct Certificate {
 
 impl Certificate {
     pub fn new(chain_pem: &str, key_pem: &str) -> Result<Self, IdentityError> {
-        let unusable = |why: String| IdentityError::Unusable {
-            what: "a certificate".to_owned(),
-            why,
-        };
-        let der = CertificateDer::from_pem_slice(chain_pem.as_bytes());
-        let der = der.map_err(|error| unusable(error.to_string()))?;
-        let (_, certificate) =
-            X509Certificate::from_der(&der).map_err(|error| unusable(error.to_string()))?;
-        let key = rcgen::KeyPair::from_pem(key_pem).map_err(|error| unusable(error.to_string()))?;
+        const WHAT: &str = "a certificate";
+        let der = CertificateDer::from_pem_slice(chain_pem.as_bytes()).map_err(unusable(WHAT))?;
+        let (_, certificate) = X509Certificate::from_der(&der).map_err(unusable(WHAT))?;
+        let key = rcgen::KeyPair::from_pem(key_pem).map_err(unusable(WHAT))?;
         let own = rcgen::PublicKeyData::subject_public_key_info(&key);
         if certificate.public_key().raw != own {
-            return Err(unusable("it is not for its key".to_owned()));
+            return Err(unusable(WHAT)("it is not for its key"));
         }
         let validity = certificate.validity();
         Ok(Self {
@@ -55,13 +50,13 @@ impl Certificate {
         let Some(text) = read(path)? else {
             return Ok(None);
         };
-        let unusable = || IdentityError::Unusable {
-            what: path.display().to_string(),
-            why: "it does not hold a certificate and its key".to_owned(),
+        let not_both = || {
+            let path = path.display().to_string();
+            unusable(&path)("it does not hold a certificate and its key")
         };
-        let at = text.find("-----BEGIN PRIVATE KEY").ok_or_else(unusable)?;
+        let at = text.find("-----BEGIN PRIVATE KEY").ok_or_else(not_both)?;
         let (chain, key) = text.split_at(at);
-        Self::new(chain, key).map(Some).map_err(|_| unusable())
+        Self::new(chain, key).map(Some).map_err(|_| not_both())
     }
 
     /// The file is readable by its owner only.
@@ -120,10 +115,7 @@ impl Certificate {
 
     pub fn key(&self) -> Result<PrivateKeyDer<'static>, IdentityError> {
         let key = PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes());
-        key.map_err(|error| IdentityError::Unusable {
-            what: "a key".to_owned(),
-            why: error.to_string(),
-        })
+        key.map_err(unusable("a key"))
     }
 }
 

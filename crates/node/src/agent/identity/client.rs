@@ -9,7 +9,7 @@ use kube::{Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::{Certificate, IdentityError};
+use super::{Certificate, IdentityError, unusable};
 
 #[derive(Debug)]
 pub enum Credentials<'a> {
@@ -64,19 +64,16 @@ pub(super) fn fixed_client(
     ca_pem: &str,
     credentials: &Credentials<'_>,
 ) -> Result<Client, IdentityError> {
-    let unusable = |why: String| IdentityError::Unusable {
-        what: format!("cannot make a client of {server}"),
-        why,
-    };
+    let what = format!("cannot make a client of {server}");
     let url = server.parse::<http::Uri>();
-    let mut config = Config::new(url.map_err(|error| unusable(error.to_string()))?);
+    let mut config = Config::new(url.map_err(unusable(&what))?);
     let roots = CertificateDer::pem_slice_iter(ca_pem.as_bytes());
     let roots: Result<Vec<_>, _> = roots.map(|der| der.map(|der| der.to_vec())).collect();
-    config.root_cert = Some(roots.map_err(|error| unusable(error.to_string()))?);
+    config.root_cert = Some(roots.map_err(unusable(&what))?);
     // Callers decide whether to repeat a write whose response was lost: it may have been executed.
     config.default_retry = false;
     config.auth_info = auth_info(credentials);
-    Client::try_from(config).map_err(|error| unusable(error.to_string()))
+    Client::try_from(config).map_err(unusable(&what))
 }
 
 fn auth_info(credentials: &Credentials<'_>) -> AuthInfo {

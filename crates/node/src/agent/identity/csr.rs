@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::certificate::{self, Certificate};
-use super::{CertificateRequest, IdentityError};
+use super::{CertificateRequest, IdentityError, unusable};
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 /// Before the request is read or created again.
@@ -105,11 +105,9 @@ impl CsrClient {
         request: &CertificateRequest,
         key: &KeyPair,
     ) -> Result<(), IdentityError> {
-        let unusable = |error: rcgen::Error| IdentityError::Unusable {
-            what: "a certificate request".to_owned(),
-            why: error.to_string(),
-        };
-        let object = request.object(key).map_err(unusable)?;
+        let object = request
+            .object(key)
+            .map_err(unusable("a certificate request"))?;
         let mut poll = Backoff::new(POLL);
         loop {
             let call = Call::create(REQUESTS, object.to_string());
@@ -138,10 +136,7 @@ fn pending_key(path: &Path) -> Result<KeyPair, IdentityError> {
     if let Some(key) = stored.and_then(|pem| KeyPair::from_pem(&pem).ok()) {
         return Ok(key);
     }
-    let key = KeyPair::generate().map_err(|error| IdentityError::Unusable {
-        what: "a new key".to_owned(),
-        why: error.to_string(),
-    })?;
+    let key = KeyPair::generate().map_err(unusable("a new key"))?;
     certificate::write(path, &key.serialize_pem())?;
     Ok(key)
 }
@@ -173,10 +168,8 @@ fn result(name: &str, request: &Value) -> Result<Option<String>, IdentityError> 
     };
     let pem = STANDARD.decode(text).ok();
     let pem = pem.and_then(|bytes| String::from_utf8(bytes).ok());
-    pem.map(Some).ok_or_else(|| IdentityError::Unusable {
-        what: format!("the certificate of request {name}"),
-        why: "it is not PEM".to_owned(),
-    })
+    let what = format!("the certificate of request {name}");
+    pem.map(Some).ok_or("it is not PEM").map_err(unusable(&what))
 }
 
 #[cfg(test)]

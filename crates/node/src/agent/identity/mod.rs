@@ -17,6 +17,7 @@ pub mod request;
 pub mod resolver;
 pub mod rotate;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 pub use certificate::Certificate;
@@ -73,4 +74,12 @@ pub enum IdentityError {
     /// A flag is missing or does not fit the data directory.
     #[error("{0}")]
     Usage(String),
+}
+
+/// For `map_err`: names what cannot be used.
+pub fn unusable<E: Display>(what: &str) -> impl FnOnce(E) -> IdentityError {
+    move |why| IdentityError::Unusable {
+        what: what.to_owned(),
+        why: why.to_string(),
+    }
 }

@@ -7,7 +7,7 @@ use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 
-use super::{Certificate, IdentityError};
+use super::{Certificate, IdentityError, unusable};
 
 /// Empty at first: until it has a certificate, TLS handshakes fail.
 #[derive(Debug, Default)]
@@ -16,13 +16,9 @@ pub struct CertificateResolver(RwLock<Option<Arc<CertifiedKey>>>);
 impl CertificateResolver {
     /// New connections use this certificate.
     pub fn set(&self, certificate: &Certificate) -> Result<(), IdentityError> {
-        let unusable = |error: rustls::Error| IdentityError::Unusable {
-            what: "the serving certificate".to_owned(),
-            why: error.to_string(),
-        };
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let key = provider.key_provider.load_private_key(certificate.key()?);
-        let certified = CertifiedKey::new(certificate.chain(), key.map_err(unusable)?);
+        let certified = CertifiedKey::new(certificate.chain(), key.map_err(unusable("the serving certificate"))?);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
         Ok(())
     }
@@ -32,26 +28,22 @@ impl CertificateResolver {
         self: Arc<Self>,
         authorities: &[CertificateDer<'static>],
     ) -> Result<Arc<ServerConfig>, IdentityError> {
-        let unusable = |why: String| IdentityError::Unusable {
-            what: "the cluster's certificate authority".to_owned(),
-            why,
-        };
+        const WHAT: &str = "the cluster's certificate authority";
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(error.to_string()))?;
+            .map_err(unusable(WHAT))?;
         let builder = if authorities.is_empty() {
             builder.with_no_client_auth()
         } else {
             let mut roots = RootCertStore::empty();
             for authority in authorities {
-                let added = roots.add(authority.clone());
-                added.map_err(|error| unusable(error.to_string()))?;
+                roots.add(authority.clone()).map_err(unusable(WHAT))?;
             }
             let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()
-                .map_err(|error| unusable(error.to_string()))?;
+                .map_err(unusable(WHAT))?;
             builder.with_client_cert_verifier(clients)
         };
         let mut config = builder.with_cert_resolver(self);
