@@ -90,6 +90,13 @@ impl Call {
         Self::new(Method::DELETE, path, Content::Json, body)
     }
 
+    /// A DELETE of the object with this uid, without a grace period.
+    pub fn delete_now(path: impl Into<String>, uid: &str) -> Self {
+        let options = serde_json::json!({"apiVersion": "v1", "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
+        Self::new(Method::DELETE, path, Content::Json, options.to_string())
+    }
+
     fn new(method: Method, path: impl Into<String>, content: Content, body: String) -> Self {
         Self {
             method,

@@ -10,6 +10,7 @@
 
 pub mod agent;
 pub(crate) mod directory_watch;
+pub(crate) mod files;
 pub mod inputs;
 pub(crate) mod json;
 pub mod kubelet_api;

@@ -13,7 +13,7 @@ use super::env::{Sources, Variables};
 use super::files::{dns, hostname, hosts, termination_message};
 use super::volumes::{MountError, Mounts, create_dir, sort_mounts};
 use super::write_lock::WriteLock;
-use super::{Shared, limits, objects, sandbox, security, start_failure};
+use super::{Shared, limits, sandbox, security, start_failure};
 use crate::agent::{Paths, machine};
 use crate::json::{flag, text, texts};
 use crate::pods::Pod;
@@ -87,8 +87,7 @@ impl Shared {
         container: &Value,
         addresses: &[IpAddr],
     ) -> Result<Variables, StartFailure> {
-        let references = || objects::references(pod);
-        self.objects.register(&pod.id.uid, references);
+        self.objects.register(pod);
         let allocatable = self.allocatable();
         let sources = Sources {
             pod,

@@ -47,6 +47,7 @@ use self::refresh::VolumeRefresher;
 use self::tokens::Tokens;
 use self::write_lock::WriteLock;
 use crate::agent::Settings;
+use crate::files::if_found;
 use crate::pods::{Pod, PodEvents, PodInputs};
 use crate::runtime::{About, ContainerConfig, Image, RegistryLogin, SandboxConfig};
 use crate::sync::lock;
@@ -180,10 +181,7 @@ impl PodInputs for Inputs {
 
     async fn list(&self) -> io::Result<Vec<String>> {
         let dir = self.shared.settings.paths.data.join("pods");
-        let entries = match std::fs::read_dir(dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
-        };
+        let entries = if_found(std::fs::read_dir(dir))?.into_iter().flatten();
         let name = |entry: io::Result<std::fs::DirEntry>| Ok(entry?.file_name());
         let names: io::Result<Vec<_>> = entries.map(name).collect();
         let names = names?.into_iter();

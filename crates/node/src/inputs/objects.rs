@@ -20,7 +20,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub(super) use self::contents::Contents;
 use self::contents::{ConfigMap, Secret};
-pub(super) use self::references::references;
+use self::references::references;
+use crate::pods::Pod;
 use crate::sync::lock;
 
 /// How long a reader waits for the first result of a watch.
@@ -47,6 +48,17 @@ pub(super) struct Key {
     pub(super) kind: Kind,
     pub(super) namespace: String,
     pub(super) name: String,
+}
+
+impl Key {
+    /// An object in the pod's namespace.
+    pub(super) fn new(pod: &Pod, kind: Kind, name: &str) -> Self {
+        Self {
+            kind,
+            namespace: pod.id.namespace.clone(),
+            name: name.to_owned(),
+        }
+    }
 }
 
 /// The outer option is none until the watch has synced, the inner one if the object does not exist.
@@ -88,17 +100,18 @@ impl Objects {
     }
 
     /// Watches the objects that a pod references. The pod is notified when one of them changes.
-    pub(super) fn register(&self, uid: &str, keys: impl FnOnce() -> Vec<Key>) -> Arc<Notify> {
+    pub(super) fn register(&self, pod: &Pod) -> Arc<Notify> {
+        let uid = &pod.id.uid;
         let mut watched = lock(&self.watched);
         if let Some((_, notify)) = watched.pods.get(uid) {
             return notify.clone();
         }
-        let (keys, notify) = (keys(), Arc::new(Notify::new()));
+        let (keys, notify) = (references(pod), Arc::new(Notify::new()));
         for key in &keys {
             let entry = watched.entries.entry(key.clone());
             entry.or_insert_with(|| self.watch(key)).references += 1;
         }
-        watched.pods.insert(uid.to_owned(), (keys, notify.clone()));
+        watched.pods.insert(uid.clone(), (keys, notify.clone()));
         notify
     }
 

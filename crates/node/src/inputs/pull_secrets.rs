@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::objects::{Contents, Key, Kind};
-use super::{Shared, objects};
+use super::Shared;
 use crate::json::{list, text};
 use crate::pods::Pod;
 use crate::runtime::RegistryLogin;
@@ -16,17 +16,12 @@ const DEFAULT_REGISTRY: &str = "index.docker.io";
 impl Shared {
     /// The logins for an image, the best match first.
     pub(super) async fn registry_logins(&self, pod: &Pod, image: &str) -> Vec<RegistryLogin> {
-        let references = || objects::references(pod);
-        self.objects.register(&pod.id.uid, references);
+        self.objects.register(pod);
         let mut all = Vec::new();
         let mut missing = Vec::new();
         for secret in list(pod.raw_spec(), "imagePullSecrets") {
             let name = text(secret, "name");
-            let key = Key {
-                kind: Kind::Secret,
-                namespace: pod.id.namespace.clone(),
-                name: name.to_owned(),
-            };
+            let key = Key::new(pod, Kind::Secret, name);
             match self.objects.get(&key).await {
                 Ok(Some(contents)) => all.extend(read(&contents)),
                 _ => missing.push(name),

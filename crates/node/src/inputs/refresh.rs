@@ -9,9 +9,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::tokens::RETRY_DELAY;
 use super::volumes::{self, Kind};
 use super::write_lock::WriteLock;
-use super::{Shared, objects};
+use super::Shared;
 use crate::json::list;
 use crate::pods::Pod;
+use crate::sync::sleep_until;
 
 /// Updates the volumes of one pod until dropped.
 pub(super) struct VolumeRefresher {
@@ -26,8 +27,7 @@ impl VolumeRefresher {
         pod: &Arc<Pod>,
         write_lock: WriteLock,
     ) -> Option<Self> {
-        let references = || objects::references(pod);
-        let notify = shared.objects.register(&pod.id.uid, references);
+        let notify = shared.objects.register(pod);
         let volumes = list(pod.raw_spec(), "volumes").iter();
         let mut kinds = volumes.filter_map(|volume| Kind::of(volume).ok());
         if !kinds.any(|(kind, _)| kind.is_updated()) {
@@ -63,16 +63,10 @@ impl RefreshTask {
     async fn run(mut self) {
         // Start with an update: objects may have changed while no agent ran.
         while let Some(next) = self.refresh().await {
-            let due = async {
-                match next {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = self.notify.notified() => {}
                 changed = self.pod.changed() => if changed.is_err() { return },
-                () = due => {}
+                () = sleep_until(next) => {}
             }
         }
     }

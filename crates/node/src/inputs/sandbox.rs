@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::files::{dns, hostname};
 use super::volumes::{self, VolumeError, VolumeSources};
 use super::write_lock::{Removal, WriteLock};
-use super::{Shared, limits, objects, security, start_failure};
+use super::{Shared, limits, security, start_failure};
+use crate::files::create_public_dir;
 use crate::json::{flag, list, long_running_containers, map, text};
 use crate::pods::Pod;
 use crate::runtime::{Dns, PortMapping, SandboxConfig};
@@ -50,8 +51,7 @@ enum SandboxError {
 impl Shared {
     /// Creates a pod's directory and sets up its volumes.
     pub(super) async fn prepare(&self, pod: &Pod, lock: &WriteLock) -> Result<(), StartFailure> {
-        let references = || objects::references(pod);
-        let notify = self.objects.register(&pod.id.uid, references);
+        let notify = self.objects.register(pod);
         let dir = self.settings.paths.pod(&pod.id.uid);
         let created = lock.run_blocking(move || Ok::<_, VolumeError>(volumes::create_dir(&dir)?));
         created.await.map_err(start_failure::pod_directories)?;
@@ -188,12 +188,7 @@ pub(super) struct LogDirError {
 
 /// All users can list it, for log collectors.
 pub(super) fn create_log_dir(dir: &Path) -> Result<(), LogDirError> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let created = std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(dir);
-    created.map_err(|error| LogDirError {
+    create_public_dir(dir).map_err(|error| LogDirError {
         dir: dir.to_owned(),
         error,
     })

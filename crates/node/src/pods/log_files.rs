@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use kennel_core::pod::Run;
 
 use crate::agent::Paths;
+use crate::files::if_found;
 use crate::runtime::PodId;
 
 /// Without `.log`. File systems allow names of 255 bytes.
@@ -32,7 +33,7 @@ pub(super) fn link(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
 
 /// Removes the log of a removed run, its rotated files and the link to it.
 pub(super) fn remove(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
-    ignore_not_found(std::fs::remove_file(link_path(
+    if_found(std::fs::remove_file(link_path(
         paths, pod, &run.name, &run.id,
     )))?;
     let log = paths.pod_logs(pod).join(Paths::log(&run.name, run.attempt));
@@ -46,7 +47,7 @@ pub(super) fn remove(paths: &Paths, pod: &PodId, run: &Run) -> io::Result<()> {
             file == name || file.starts_with(&format!("{name}."))
         });
         if own {
-            ignore_not_found(std::fs::remove_file(file))?;
+            if_found(std::fs::remove_file(file))?;
         }
     }
     Ok(())
@@ -58,24 +59,15 @@ pub(super) fn remove_all(paths: &Paths, pod: &PodId) -> io::Result<()> {
     for link in files(&paths.log_links())? {
         let target = std::fs::read_link(&link);
         if target.is_ok_and(|target| target.starts_with(&logs)) {
-            ignore_not_found(std::fs::remove_file(link))?;
+            if_found(std::fs::remove_file(link))?;
         }
     }
-    ignore_not_found(std::fs::remove_dir_all(logs))
+    if_found(std::fs::remove_dir_all(logs)).map(drop)
 }
 
 fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    match std::fs::read_dir(dir) {
-        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
-        Err(error) => ignore_not_found(Err(error)).map(|()| Vec::new()),
-    }
-}
-
-fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+    let entries = if_found(std::fs::read_dir(dir))?.into_iter().flatten();
+    entries.map(|entry| Ok(entry?.path())).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use kennel_client::feed;
+use kennel_types::pod::MIRROR_ANNOTATION;
 use kube::Client;
 use kube::api::{Api, ObjectMeta};
 use kube::runtime::watcher::Config;
@@ -14,9 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Origin, Pod};
 use crate::runtime::PodId;
-
-/// The annotation that marks a mirror pod.
-pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// What a source of pods reports.
 #[derive(Clone, Debug)]
@@ -62,7 +60,7 @@ async fn forward(
             let Some(pod) = whole.into_pod() else {
                 return true;
             };
-            let mirror = pod.metadata()["annotations"][MIRROR].is_string();
+            let mirror = pod.metadata()["annotations"][MIRROR_ANNOTATION].is_string();
             let receiver = if mirror { mirrors } else { pods };
             receiver.send(PodUpdate::Set(Arc::new(pod))).await.is_ok() || mirror
         }

@@ -11,6 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::{IdentityError, unusable};
+use crate::files::if_found;
 
 /// Between which percentages of its lifetime a certificate is renewed.
 const RENEW_PERCENT: (i64, i64) = (70, 90);
@@ -142,11 +143,7 @@ pub(super) fn alternative_names(certificate: &X509Certificate<'_>) -> (Vec<Strin
 
 /// None if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, IdentityError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(at(path, source)),
-    }
+    if_found(fs::read_to_string(path)).map_err(|source| at(path, source))
 }
 
 /// Replaces a file atomically, with one that only its owner can read.
@@ -159,10 +156,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), IdentityError> {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(dir)?;
         }
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        if_found(fs::remove_file(&new))?;
         let mut options = fs::OpenOptions::new();
         let mut file = options
             .write(true)
@@ -178,9 +172,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), IdentityError> {
 
 /// Does nothing if the file does not exist.
 pub(super) fn remove(path: &Path) {
-    if let Err(error) = fs::remove_file(path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
+    if let Err(error) = if_found(fs::remove_file(path)) {
         tracing::warn!("cannot remove {}: {error}", path.display());
     }
 }

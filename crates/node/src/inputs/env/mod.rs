@@ -152,11 +152,7 @@ impl Sources<'_> {
         kind: Kind,
         reference: &Value,
     ) -> Result<Option<Arc<Contents>>, ObjectError> {
-        let key = Key {
-            kind,
-            namespace: self.pod.id.namespace.clone(),
-            name: text(reference, "name").to_owned(),
-        };
+        let key = Key::new(self.pod, kind, text(reference, "name"));
         match self.objects.get(&key).await? {
             None if !flag(reference, "optional") => Err(ObjectError::Missing {
                 kind,

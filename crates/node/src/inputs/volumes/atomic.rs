@@ -13,11 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, symlink,
+    MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, symlink,
 };
 use std::path::{Component, Path, PathBuf};
 
 use super::ownership::{self, Access};
+use crate::files::{create_public_dir, if_found};
 
 const DATA: &str = "..data";
 const DATA_TMP: &str = "..data_tmp";
@@ -95,11 +96,11 @@ fn swap(dir: &Path, files: &Files, group: Option<u32>) -> io::Result<()> {
     let stamp = kennel_client::clock::now_rfc3339().replace(['-', ':'], "_");
     let name = format!("..{stamp}.{}", fastrand::u32(..));
     let fresh = dir.join(&name);
-    create_dir(&fresh)?;
+    create_public_dir(&fresh)?;
     for (path, file) in files {
         let at = fresh.join(path);
         if let Some(parent) = at.parent() {
-            create_dir(parent)?;
+            create_public_dir(parent)?;
         }
         write_file(&at, file)?;
     }
@@ -107,14 +108,9 @@ fn swap(dir: &Path, files: &Files, group: Option<u32>) -> io::Result<()> {
         ownership::set_group_recursively(&fresh, group, Access::Read)?;
     }
     let tmp = dir.join(DATA_TMP);
-    ignore_not_found(fs::remove_file(&tmp))?;
+    if_found(fs::remove_file(&tmp))?;
     symlink(&name, &tmp)?;
     fs::rename(tmp, dir.join(DATA))
-}
-
-fn create_dir(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o755).create(path)
 }
 
 fn write_file(path: &Path, file: &File) -> io::Result<()> {
@@ -149,7 +145,7 @@ fn link(dir: &Path, files: &Files) -> io::Result<()> {
         let name = entry.file_name();
         let stale = !names.contains(Path::new(&name)) && entry.file_type()?.is_symlink();
         if stale && !name.to_string_lossy().starts_with("..") {
-            ignore_not_found(fs::remove_file(entry.path()))?;
+            if_found(fs::remove_file(entry.path()))?;
         }
     }
     Ok(())
@@ -163,17 +159,10 @@ fn remove_old(dir: &Path) -> io::Result<()> {
         let name = entry.file_name();
         let ours = name.to_string_lossy().starts_with("..") && entry.file_type()?.is_dir();
         if ours && Path::new(&name) != current {
-            ignore_not_found(fs::remove_dir_all(entry.path()))?;
+            if_found(fs::remove_dir_all(entry.path()))?;
         }
     }
     Ok(())
-}
-
-fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 #[cfg(test)]

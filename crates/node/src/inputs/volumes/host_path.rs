@@ -1,10 +1,11 @@
 //! Checks the `type` of a hostPath volume, and creates missing files and directories.
 
 use std::fs::{self, FileType};
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use super::VolumeError;
+use crate::files::create_public_dir;
 
 /// With `create`, creates a missing directory for a volume without a type, as container runtimes do.
 pub(super) fn check(path: &Path, kind: &str, create: bool) -> Result<(), VolumeError> {
@@ -17,9 +18,9 @@ pub(super) fn check(path: &Path, kind: &str, create: bool) -> Result<(), VolumeE
         }),
     };
     match kind {
-        "" if create && found().is_none() => Ok(create_dir(path)?),
+        "" if create && found().is_none() => Ok(create_public_dir(path)?),
         "" => Ok(()),
-        "DirectoryOrCreate" if found().is_none() => Ok(create_dir(path)?),
+        "DirectoryOrCreate" if found().is_none() => Ok(create_public_dir(path)?),
         "Directory" | "DirectoryOrCreate" => must_be(FileType::is_dir, "not a directory"),
         "FileOrCreate" if found().is_none() => Ok(create_file(path)?),
         "File" | "FileOrCreate" => must_be(|found| !found.is_dir(), "not a file"),
@@ -28,11 +29,6 @@ pub(super) fn check(path: &Path, kind: &str, create: bool) -> Result<(), VolumeE
         "BlockDevice" => must_be(FileType::is_block_device, "not a block device"),
         kind => Err(VolumeError::HostPathType(kind.to_owned())),
     }
-}
-
-fn create_dir(path: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o755).create(path)
 }
 
 fn create_file(path: &Path) -> std::io::Result<()> {

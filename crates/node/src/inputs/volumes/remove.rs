@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::mount_points;
+use crate::files::if_found;
 use crate::mountinfo;
 
 /// Unmounts everything below a pod's directory, then deletes it. Deletes nothing while something is mounted there: it
@@ -22,12 +23,4 @@ pub(in crate::inputs) fn remove(pod: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
     }
     if_found(std::fs::remove_dir_all(&pod)).map(drop)
-}
-
-fn if_found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }

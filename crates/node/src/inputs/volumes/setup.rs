@@ -1,7 +1,6 @@
 //! Computes what to write for a volume, from the spec, the pod, `ConfigMap`s, `Secret`s and tokens. Writes nothing.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
@@ -134,25 +133,19 @@ impl VolumeSources<'_> {
         source: &Value,
         mode: u32,
     ) -> Result<Files, VolumeError> {
-        let key = Key {
-            kind,
-            namespace: self.pod.id.namespace.clone(),
-            name: name.to_owned(),
-        };
-        let optional = flag(source, "optional");
+        let key = Key::new(self.pod, kind, name);
         let contents = match self.objects.get(&key).await? {
-            None if !optional => {
+            None if !flag(source, "optional") => {
                 let name = key.name;
                 return Err(ObjectError::Missing { kind, name }.into());
             }
-            None => Arc::new(Contents::default()),
-            Some(contents) => contents,
+            contents => contents.unwrap_or_default(),
         };
-        selected(&contents, source, mode).or_else(|MissingKey(key)| match (optional, kind) {
-            (true, _) => Ok(existing(&contents, source, mode)),
-            (false, objects::Kind::ConfigMap) => Err(VolumeError::ConfigMapKey(key)),
-            (false, objects::Kind::Secret) => Err(VolumeError::SecretKey(key)),
-        })
+        let missing = match kind {
+            objects::Kind::ConfigMap => VolumeError::ConfigMapKey,
+            objects::Kind::Secret => VolumeError::SecretKey,
+        };
+        selected(&contents, source, mode, missing)
     }
 
     fn downward_api(&self, source: &Value, mode: u32) -> Result<Files, VolumeError> {
@@ -219,34 +212,28 @@ fn file(content: Vec<u8>, mode: u32) -> File {
     }
 }
 
-/// A key of `items` that the object does not have.
-struct MissingKey(String);
-
-/// The keys of `items`, or all keys without `items`.
-fn selected(contents: &Contents, source: &Value, default: u32) -> Result<Files, MissingKey> {
+/// The files of the selected keys, or of all. Missing keys that are not optional are errors.
+fn selected(
+    contents: &Contents,
+    source: &Value,
+    default: u32,
+    missing: impl Fn(String) -> VolumeError,
+) -> Result<Files, VolumeError> {
     let items = list(source, "items");
     if items.is_empty() {
         let all = contents.files();
         let all = all.map(|(key, content)| (key.into(), file(content.clone(), default)));
         return Ok(all.collect());
     }
-    let one = |item: &Value| {
+    let mut files = Files::new();
+    for item in items {
         let key = text(item, "key");
-        let content = contents
-            .file(key)
-            .ok_or_else(|| MissingKey(key.to_owned()))?;
-        let file = file(content.clone(), mode(&item["mode"], default));
-        Ok((text(item, "path").into(), file))
-    };
-    items.iter().map(one).collect()
-}
-
-/// The keys of `items` that exist.
-fn existing(contents: &Contents, source: &Value, default: u32) -> Files {
-    let one = |item: &Value| {
-        let content = contents.file(text(item, "key"))?.clone();
-        let file = file(content, mode(&item["mode"], default));
-        Some((text(item, "path").into(), file))
-    };
-    list(source, "items").iter().filter_map(one).collect()
+        if let Some(content) = contents.file(key) {
+            let file = file(content.clone(), mode(&item["mode"], default));
+            files.insert(text(item, "path").into(), file);
+        } else if !flag(source, "optional") {
+            return Err(missing(key.to_owned()));
+        }
+    }
+    Ok(files)
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::agent::Paths;
+use crate::files::if_found;
 use crate::runtime::PodId;
 
 /// The rotated files of a log, the oldest first.
@@ -13,13 +14,8 @@ pub(super) fn rotated_files(log: &Path) -> io::Result<Vec<PathBuf>> {
         return Ok(Vec::new());
     };
     let prefix = format!("{}.", name.to_string_lossy());
-    let files = match fs::read_dir(dir) {
-        Ok(files) => files,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
     let mut found = Vec::new();
-    for file in files {
+    for file in if_found(fs::read_dir(dir))?.into_iter().flatten() {
         let file = file?;
         if file.file_name().to_string_lossy().starts_with(&prefix) {
             found.push(file.path());

@@ -13,6 +13,7 @@ use super::options::Options;
 use super::printer::Printer;
 use super::tail;
 use crate::directory_watch::DirectoryWatch;
+use crate::files::if_found;
 
 /// The size of a chunk.
 const CHUNK_BYTES: usize = 32 * 1024;
@@ -171,10 +172,8 @@ impl Reading {
 
     /// Continues with the new file. False if there is none.
     fn reopen(&mut self, path: &Path) -> io::Result<bool> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
+        let Some(file) = if_found(File::open(path))? else {
+            return Ok(false);
         };
         self.inode = file.metadata()?.ino();
         self.file = BufReader::with_capacity(CHUNK_BYTES, file);

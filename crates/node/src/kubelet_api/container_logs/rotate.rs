@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::files::{log_path, rotated_files};
 use crate::agent::Paths;
+use crate::files::if_found;
 use crate::pods::PodCache;
 use crate::runtime::Runtime;
 
@@ -57,15 +58,11 @@ async fn rotate_if_large(
     log: &Path,
     max: u64,
 ) -> Result<(), RotateError> {
-    let length = match fs::metadata(log) {
-        Ok(metadata) => metadata.len(),
+    let Some(metadata) = if_found(fs::metadata(log))? else {
         // Renamed earlier, but the runtime did not reopen it: ask again.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(runtime.reopen_log(id).await?);
-        }
-        Err(error) => return Err(error.into()),
+        return Ok(runtime.reopen_log(id).await?);
     };
-    if length < max {
+    if metadata.len() < max {
         return Ok(());
     }
     let old = rotated_files(log)?;

@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
 use kennel_client::backoff::{self, Policy};
-use kennel_client::write::{Call, Content, Failure, Writer};
+use kennel_client::write::{Call, Failure, Writer};
+use kennel_types::pod::MIRROR_ANNOTATION;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::reconciler::{Action, Key, Reconciler};
-use crate::pods::source::MIRROR;
 use crate::pods::{Command, CommandSender, Pod, PodUpdate};
+use crate::sync::sleep_until;
 
 /// Before a failed write is tried again.
 const RETRY: Policy = Policy::exponential(Duration::from_secs(1), Duration::from_mins(1));
@@ -117,14 +117,17 @@ impl MirrorManager {
                 let answer = self.writer.send(&Call::create(path, body)).await?;
                 self.reconciler.created(key, &answer.written().uid, &pod);
             }
-            Action::Delete(uid) => match self.writer.send(&delete(key, &uid)).await {
-                Ok(_) => self.reconciler.deleted(key, &uid, false),
-                // It is gone, or another pod has its name by now.
-                Err(failure) if failure.is(404) || failure.is(409) => {
-                    self.reconciler.deleted(key, &uid, true);
+            Action::Delete(uid) => {
+                let path = format!("/api/v1/namespaces/{}/pods/{}", key.0, key.1);
+                match self.writer.send(&Call::delete_now(path, &uid)).await {
+                    Ok(_) => self.reconciler.deleted(key, &uid, false),
+                    // It is gone, or another pod has its name by now.
+                    Err(failure) if failure.is(404) || failure.is(409) => {
+                        self.reconciler.deleted(key, &uid, true);
+                    }
+                    Err(failure) => return Err(failure),
                 }
-                Err(failure) => return Err(failure),
-            },
+            }
             Action::SetMirror { uid, mirror } => {
                 self.reconciler.mirror_set(&uid, mirror.as_deref());
                 self.commands.send(Command::SetMirror { uid, mirror }).await;
@@ -153,13 +156,6 @@ impl MirrorManager {
     }
 }
 
-async fn sleep_until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}
-
 fn mirror_object(pod: &Pod, owner: &Value) -> Value {
     let own = pod.metadata();
     let mut metadata = json!({
@@ -169,17 +165,6 @@ fn mirror_object(pod: &Pod, owner: &Value) -> Value {
     if own["labels"].is_object() {
         metadata["labels"] = own["labels"].clone();
     }
-    metadata["annotations"][MIRROR] = pod.id.uid.as_str().into();
+    metadata["annotations"][MIRROR_ANNOTATION] = pod.id.uid.as_str().into();
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod.raw_spec()})
-}
-
-fn delete(key: &Key, uid: &str) -> Call {
-    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
-        "preconditions": {"uid": uid}});
-    Call {
-        method: Method::DELETE,
-        path: format!("/api/v1/namespaces/{}/pods/{}", key.0, key.1),
-        content: Content::Json,
-        body: options.to_string(),
-    }
 }

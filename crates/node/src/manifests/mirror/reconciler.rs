@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::pods::source::MIRROR;
+use kennel_types::pod::MIRROR_ANNOTATION;
+
 use crate::pods::{Origin, Pod, PodUpdate};
 use crate::runtime::PodId;
 
@@ -63,7 +64,7 @@ impl Reconciler {
     pub(super) fn on_mirror_pod(&mut self, update: PodUpdate) {
         match update {
             PodUpdate::Set(mirror) => {
-                let hash = mirror.metadata()["annotations"][MIRROR].as_str();
+                let hash = mirror.metadata()["annotations"][MIRROR_ANNOTATION].as_str();
                 let known = self.mirror_pods.get(&key(&mirror.id));
                 let same = known.filter(|known| known.uid == mirror.id.uid);
                 let mirror_pod = MirrorPod {
@@ -171,7 +172,7 @@ mod tests {
 
     fn mirror(uid: &str, of: &str, deleted: bool) -> PodUpdate {
         let mut metadata = json!({"namespace": "ns", "name": "p", "uid": uid,
-            "annotations": {MIRROR: of}});
+            "annotations": {MIRROR_ANNOTATION: of}});
         if deleted {
             metadata["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
         }

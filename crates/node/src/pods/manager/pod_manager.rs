@@ -17,6 +17,7 @@ use super::{Command, RUNTIME_RETRY_DELAY};
 use crate::pods::worker::{Mailbox, Shared, Worker, WorkerStart};
 use crate::pods::{Origin, Pod, PodUpdate};
 use crate::runtime::PodId;
+use crate::sync::sleep_until;
 
 /// Delay before the manager restarts a worker that panicked.
 const WORKER_RESTART_DELAY: Duration = Duration::from_secs(10);
@@ -139,17 +140,10 @@ impl PodManager {
     /// Waits for the next internal event (a worker ends, resources are released, the orphan check is due) and
     /// handles it.
     pub(super) async fn next(&mut self) {
-        let due = self.orphan_check_at;
-        let orphan_check = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             Some(ended) = self.workers.join_next_with_id() => self.on_worker_ended(ended),
             () = self.shared.resources_released.notified() => self.admit_pending(),
-            () = orphan_check => self.check_orphans().await,
+            () = sleep_until(self.orphan_check_at) => self.check_orphans().await,
         }
     }
 

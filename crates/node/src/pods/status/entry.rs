@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use http::Method;
 use kennel_client::write::{Call, Content};
 use kennel_core::pod::status::KUBELET_CONDITIONS;
 use kennel_types::ConditionType;
@@ -83,7 +82,7 @@ impl Entry {
                 let call = Call::patch(format!("{path}/status"), Content::Strategic, &patch);
                 (Request::Status(Arc::clone(status)), call)
             }
-            None if self.delete => (Request::Deletion, deletion(path, target)),
+            None if self.delete => (Request::Deletion, Call::delete_now(path, target)),
             None => return None,
         };
         self.busy = true;
@@ -138,16 +137,4 @@ fn patch(uid: &str, status: &Value) -> Value {
         list(key, &mut |list| list.push(json!({"$patch": "replace"})));
     }
     json!({"metadata": {"uid": uid}, "status": status})
-}
-
-/// Deletes at once, and only the object with this uid.
-fn deletion(path: String, uid: &str) -> Call {
-    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
-        "preconditions": {"uid": uid}});
-    Call {
-        method: Method::DELETE,
-        path,
-        content: Content::Json,
-        body: options.to_string(),
-    }
 }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use http::Method;
 use kennel_core::pod::tracker::StartFailure;
+use kennel_types::pod::MIRROR_ANNOTATION;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::pods::source::MIRROR;
 use crate::pods::{Origin, Pod, PodInputs, PodUpdate};
 use crate::runtime::{ContainerConfig, Image, RegistryLogin, SandboxConfig};
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl FakeApi {
     pub(super) fn set(&mut self, pod: Value) {
         let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
         self.pods.insert(name, pod.clone());
-        if pod["metadata"]["annotations"][MIRROR].is_string() {
+        if pod["metadata"]["annotations"][MIRROR_ANNOTATION].is_string() {
             return;
         }
         self.notify(PodUpdate::Set(parse(pod)));

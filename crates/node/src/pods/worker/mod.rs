@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Pod;
 use super::events::PodEvents;
+use crate::sync::sleep_until;
 pub(super) use mailbox::Mailbox;
 use mailbox::Pending;
 use outcome::Outcome;
@@ -241,12 +242,5 @@ fn earliest(a: Option<Monotonic>, b: Option<Monotonic>) -> Option<Monotonic> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
-    }
-}
-
-async fn sleep_until(wake: Option<tokio::time::Instant>) {
-    match wake {
-        Some(wake) => tokio::time::sleep_until(wake).await,
-        None => std::future::pending().await,
     }
 }
