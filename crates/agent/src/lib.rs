@@ -17,6 +17,7 @@ pub mod memory;
 pub mod node;
 pub mod notify;
 mod run;
+mod runtime_choice;
 pub mod signals;
 
 pub use run::run;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use kennel_client::backoff::{Backoff, Policy};
-use kennel_node::agent::runtime_choice::{RuntimeFlag, SelectedRuntime, choose};
 use kennel_node::agent::{ApiAddress, Machine, Paths, Settings, machine};
 use kennel_node::pressure::thresholds;
 use kennel_node::runtime::Runtime;
@@ -16,7 +15,8 @@ use kennel_node::runtime::fake::FakeRuntime;
 use kennel_node::runtime::process::{self, Process};
 use tokio::net::TcpListener;
 
-use crate::args::{NodeArgs, RuntimeKind};
+use crate::args::NodeArgs;
+use crate::runtime_choice::{SelectedRuntime, choose};
 
 /// The default directory of static pods.
 const DEFAULT_MANIFEST_DIR: &str = "/etc/kennel/manifests";
@@ -124,13 +124,7 @@ fn logs(args: &NodeArgs, data: &Path) -> PathBuf {
 
 /// Opens the runtime that the flags select, or the one that is found, and logs the choice.
 pub async fn runtime(args: &NodeArgs, data: &Path) -> anyhow::Result<Arc<dyn Runtime>> {
-    let flag = match args.runtime {
-        RuntimeKind::Auto => RuntimeFlag::Auto,
-        RuntimeKind::Cri => RuntimeFlag::Cri,
-        RuntimeKind::Process => RuntimeFlag::Process,
-        RuntimeKind::Simulated => RuntimeFlag::Simulated,
-    };
-    let choice = choose(flag, args.cri_socket.as_deref(), Path::exists);
+    let choice = choose(args.runtime, args.cri_socket.as_deref(), Path::exists);
     let runtime = open(&choice.kind, data).await?;
     let about = runtime.about();
     tracing::info!(

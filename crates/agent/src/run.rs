@@ -126,7 +126,7 @@ fn with_certificate(
     tokio::spawn(rotation);
     let authorities = CertificateDer::pem_slice_iter(joined.ca_pem.as_bytes());
     let authorities = authorities.collect::<Result<_, _>>();
-    let api = join::host_and_port(&joined.server);
+    let api = join::api_address(&joined.server);
     Ok(Membership {
         cluster: Cluster {
             client,
@@ -134,7 +134,7 @@ fn with_certificate(
             certifier: csr,
             server: Some(joined.server),
         },
-        api: api.map(|(host, port)| ApiAddress { host, port }),
+        api,
     })
 }
 
@@ -145,7 +145,7 @@ async fn with_kubeconfig(kubeconfig: &Path, pki: &Path) -> anyhow::Result<Member
     let server = server.trim_end_matches('/').to_owned();
     let roots = config.root_cert.clone().unwrap_or_default();
     let client = cluster::client_of(config)?;
-    let api = join::host_and_port(&server);
+    let api = join::api_address(&server);
     Ok(Membership {
         cluster: Cluster {
             client: client.clone(),
@@ -153,6 +153,6 @@ async fn with_kubeconfig(kubeconfig: &Path, pki: &Path) -> anyhow::Result<Member
             certifier: Arc::new(CsrClient::new(client, pki)),
             server: Some(server),
         },
-        api: api.map(|(host, port)| ApiAddress { host, port }),
+        api,
     })
 }

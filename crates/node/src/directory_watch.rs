@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::unix::AsyncFd;
 
+use crate::sync::registered;
+
 pub(crate) struct DirectoryWatch {
     dir: PathBuf,
     flags: WatchFlags,
@@ -30,7 +32,7 @@ impl DirectoryWatch {
     fn with_flags(dir: &Path, writes: WatchFlags) -> Self {
         let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
             .map_err(std::io::Error::from)
-            .and_then(register)
+            .and_then(registered)
             .inspect_err(|error| {
                 tracing::warn!(
                     "cannot watch {}, polling it instead: {error}",
@@ -75,12 +77,4 @@ impl DirectoryWatch {
             ready.clear_ready();
         }
     }
-}
-
-#[expect(
-    deprecated,
-    reason = "an owned descriptor stays the same while it is registered; the other way in is unsafe"
-)]
-fn register(events: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::new(events)
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The agent links this library, too, to read and kill containers: [`state`], [`identity`], [`cgroup`], [`kill`],
-//! [`control`]. One shim runs per container, so it must stay small: `poll` instead of an event loop, no serialisation
+//! [`control`], [`stdio`]. One shim runs per container, so it must stay small: `poll` instead of an event loop, no serialisation
 //! formats, no dependency but system calls. It decides nothing and knows no pods.
 
 pub mod cgroup;
@@ -24,7 +24,7 @@ mod log;
 mod options;
 mod reaper;
 pub mod state;
-mod stdio;
+pub mod stdio;
 mod supervisor;
 
 use std::ffi::OsString;

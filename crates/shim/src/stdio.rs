@@ -62,12 +62,7 @@ fn pipes(stdin: bool) -> io::Result<(ShimStdio, ContainerStdio)> {
 }
 
 fn terminal(stdin: bool) -> io::Result<(ShimStdio, ContainerStdio)> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let controller = openpt(flags)?;
-    grantpt(&controller)?;
-    unlockpt(&controller)?;
-    let terminal = ioctl_tiocgptpeer(&controller, flags)?;
-    set_nonblocking(&controller)?;
+    let (controller, terminal) = open_terminal()?;
     let stdin = if stdin {
         Some(controller.try_clone()?)
     } else {
@@ -86,6 +81,28 @@ fn terminal(stdin: bool) -> io::Result<(ShimStdio, ContainerStdio)> {
     Ok((shim, container))
 }
 
+/// Opens a terminal: the controlling end, which does not block, and the end of the command.
+pub fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let controller = openpt(flags)?;
+    grantpt(&controller)?;
+    unlockpt(&controller)?;
+    let terminal = ioctl_tiocgptpeer(&controller, flags)?;
+    set_nonblocking(&controller)?;
+    Ok((controller, terminal))
+}
+
+/// Resizes the terminal of a controlling end; does nothing if there is none.
+pub fn resize_terminal(controller: &OwnedFd, columns: u16, rows: u16) {
+    let size = Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let _no_terminal = tcsetwinsize(controller, size);
+}
+
 fn set_nonblocking(end: &OwnedFd) -> io::Result<()> {
     fcntl_setfl(end, fcntl_getfl(end)? | OFlags::NONBLOCK)?;
     Ok(())
@@ -94,14 +111,8 @@ fn set_nonblocking(end: &OwnedFd) -> io::Result<()> {
 impl ShimStdio {
     /// Sets the size of the terminal.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
-        let size = Winsize {
-            ws_row: rows,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
         if let Some(terminal) = &self.stdout {
-            let _no_terminal = tcsetwinsize(terminal, size);
+            resize_terminal(terminal, columns, rows);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The shim's main loop: starts the container, copies its stdio, records its exit.
 
-use std::fmt;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
@@ -76,35 +75,7 @@ fn report(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Why the container did not start.
-enum StartError {
-    Io(io::Error),
-    /// The init process failed with this message, which is recorded as the container's exit.
-    Init(String),
-}
-
-impl From<io::Error> for StartError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<rustix::io::Errno> for StartError {
-    fn from(error: rustix::io::Errno) -> Self {
-        Self::Io(error.into())
-    }
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::Init(message) => f.write_str(message),
-        }
-    }
-}
-
-fn start(dir: Dir, options: Options) -> Result<Supervisor, StartError> {
+fn start(dir: Dir, options: Options) -> io::Result<Supervisor> {
     let own = Identity::own().ok_or(io::Error::from(io::ErrorKind::NotFound))?;
     dir.set_shim(&own)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -130,7 +101,7 @@ fn start(dir: Dir, options: Options) -> Result<Supervisor, StartError> {
                     message: message.clone(),
                 },
             );
-            return Err(StartError::Init(message));
+            return Err(io::Error::other(message));
         }
     };
     Ok(Supervisor {

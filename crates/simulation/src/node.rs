@@ -1,13 +1,9 @@
 //! What a simulated node writes about itself: its Node object, its status, its Lease and its events. The
 //! [`fleet`](crate::fleet) decides when.
 
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1;
 use kennel_client::write::{Call, Content, Failure, Writer};
 use kennel_client::{api, clock};
 use kennel_types::{ConditionStatus, ConditionType, Node, NodeStatus};
-use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
 use super::{Simulation, address};
@@ -18,15 +14,6 @@ const LEASE_SECONDS: u32 = 40;
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 const LEASE_GROUP: &str = "coordination.k8s.io/v1";
 const NODES: &str = "/api/v1/nodes";
-
-pub(super) fn nodes(client: &Client) -> Api<DynamicObject> {
-    Api::all_with(client.clone(), &ApiResource::erase::<v1::Node>(&()))
-}
-
-pub(super) fn leases(client: &Client) -> Api<DynamicObject> {
-    let kind = ApiResource::erase::<Lease>(&());
-    Api::namespaced_with(client.clone(), LEASE_NAMESPACE, &kind)
-}
 
 /// Creates the Node object or, if it exists, updates its labels and status. Returns its uid. Only a node that has
 /// just booted replaces the boot id of an existing object.

@@ -11,7 +11,7 @@ use kennel_client::clock;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Writer};
 use kennel_node::agent::identity::join;
-use kennel_node::agent::machine;
+use kennel_node::agent::{ApiAddress, machine};
 use kube::Config;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn ca_hash(config: &Config) -> anyhow::Result<String> {
 /// The server's URL for other machines: replaces a loopback address by this machine's, if the server listens there.
 async fn reachable_url(url: &str) -> String {
     let url = url.trim_end_matches('/').to_owned();
-    let Some((host, port)) = join::host_and_port(&url) else {
+    let Some(ApiAddress { host, port }) = join::api_address(&url) else {
         return url;
     };
     let host: Option<std::net::IpAddr> = host.parse().ok();

@@ -15,7 +15,6 @@ pub mod machine;
 pub mod node;
 mod node_events;
 mod register;
-pub mod runtime_choice;
 mod serving;
 pub mod settings;
 pub mod start;

@@ -14,20 +14,16 @@ pub(super) fn limits(kind: &Kind, limits: &Limits) -> Vec<(&'static str, String)
         memory,
     } = *limits;
     let period = if cpu_period == 0 { 100_000 } else { cpu_period };
-    let has = |controller: &str| match kind {
-        Kind::V1(controllers) => controllers.iter().any(|its| its == controller),
-        Kind::V2 => true,
-    };
     let v2 = *kind == Kind::V2;
     let mut files = Vec::new();
-    if cpu_shares > 0 && has("cpu") {
+    if cpu_shares > 0 && kind.has("cpu") {
         files.push(if v2 {
             ("cpu.weight", weight(cpu_shares).to_string())
         } else {
             ("cpu.shares", cpu_shares.to_string())
         });
     }
-    if cpu_quota > 0 && has("cpu") {
+    if cpu_quota > 0 && kind.has("cpu") {
         if v2 {
             files.push(("cpu.max", format!("{cpu_quota} {period}")));
         } else {
@@ -35,7 +31,7 @@ pub(super) fn limits(kind: &Kind, limits: &Limits) -> Vec<(&'static str, String)
             files.push(("cpu.cfs_quota_us", cpu_quota.to_string()));
         }
     }
-    if memory > 0 && has("memory") {
+    if memory > 0 && kind.has("memory") {
         if v2 {
             files.push(("memory.max", memory.to_string()));
             files.push(("memory.swap.max", "0".to_owned()));

@@ -4,7 +4,6 @@
 
 mod files;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -38,24 +37,6 @@ pub struct Usage {
     pub cpu: u64,
 }
 
-/// Why no groups can be used.
-#[derive(Debug)]
-pub enum Unavailable {
-    NotMounted,
-    CannotCreate(io::Error),
-}
-
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotMounted => f.write_str("no cgroups are mounted"),
-            Self::CannotCreate(error) => write!(f, "cannot create cgroups: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Unavailable {}
-
 /// The mounted hierarchies that we use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroups(Vec<Hierarchy>);
@@ -87,15 +68,15 @@ impl Cgroups {
     }
 
     /// Checks that we may create groups.
-    pub fn probe(&self) -> Result<(), Unavailable> {
+    pub fn probe(&self) -> io::Result<()> {
         if self.0.is_empty() {
-            return Err(Unavailable::NotMounted);
+            return Err(io::Error::other("no cgroups are mounted"));
         }
         // A new name: an existing group may belong to another process.
         let trial = self.group(&format!("{ROOT}/trial-{}", own()));
         let created = trial.create(&Limits::default());
         trial.remove_if_empty();
-        created.map_err(Unavailable::CannotCreate)
+        created.map_err(|error| io::Error::other(format!("cannot create cgroups: {error}")))
     }
 
     pub fn group(&self, path: &str) -> Group {
@@ -137,11 +118,13 @@ impl Hierarchy {
         };
         Some(Self { mount_point, kind })
     }
+}
 
+impl Kind {
     fn has(&self, controller: &str) -> bool {
-        match &self.kind {
-            Kind::V1(controllers) => controllers.iter().any(|its| its == controller),
-            Kind::V2 => true,
+        match self {
+            Self::V1(controllers) => controllers.iter().any(|its| its == controller),
+            Self::V2 => true,
         }
     }
 }
@@ -167,10 +150,8 @@ impl Group {
 
     /// Moves the calling process into the group.
     pub fn join(&self) -> io::Result<()> {
-        for (_, dir) in self.dirs() {
-            std::fs::write(dir.join("cgroup.procs"), "0")?;
-        }
-        Ok(())
+        // The kernel takes 0 for the writing process.
+        self.add(0)
     }
 
     /// Moves another process into the group.
@@ -211,7 +192,7 @@ impl Group {
         let dirs: Vec<_> = self.dirs().collect();
         let freezers = dirs
             .iter()
-            .filter(|(its, _)| its.kind != Kind::V2 && its.has("freezer"));
+            .filter(|(its, _)| its.kind != Kind::V2 && its.kind.has("freezer"));
         let freezers: Vec<_> = freezers.map(|(_, dir)| dir.join("freezer.state")).collect();
         for (hierarchy, dir) in &dirs {
             if hierarchy.kind == Kind::V2 {

@@ -16,6 +16,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use super::certificate;
 use super::client::{self, Credentials};
 use super::{Certificate, CertificateRequest, CsrClient, IdentityError};
+use crate::agent::ApiAddress;
 use crate::unverified_tls;
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -211,7 +212,7 @@ async fn fetch_chain(server: &str) -> Result<Vec<CertificateDer<'static>>, Ident
         server: server.to_owned(),
         why,
     };
-    let (host, port) = host_and_port(server)
+    let ApiAddress { host, port } = api_address(server)
         .ok_or_else(|| unreachable("it is not a URL such as https://host:6443".to_owned()))?;
     let name = ServerName::try_from(host.clone());
     let name = name.map_err(|error| unreachable(error.to_string()))?;
@@ -227,10 +228,11 @@ async fn fetch_chain(server: &str) -> Result<Vec<CertificateDer<'static>>, Ident
 }
 
 /// Of an `https` URL.
-pub fn host_and_port(server: &str) -> Option<(String, u16)> {
+pub fn api_address(server: &str) -> Option<ApiAddress> {
     let url: http::Uri = server.parse().ok()?;
     let host = url.host()?.trim_matches(['[', ']']).to_owned();
-    (url.scheme_str() == Some("https")).then(|| (host, url.port_u16().unwrap_or(443)))
+    let port = url.port_u16().unwrap_or(443);
+    (url.scheme_str() == Some("https")).then_some(ApiAddress { host, port })
 }
 
 #[cfg(test)]
@@ -240,8 +242,9 @@ mod tests {
     #[test]
     fn urls_are_parsed() {
         let check = |url: &str, expected: Option<(&str, u16)>| {
+            let found = api_address(url).map(|api| (api.host, api.port));
             let expected = expected.map(|(host, port)| (host.to_owned(), port));
-            assert_eq!(host_and_port(url), expected, "{url}");
+            assert_eq!(found, expected, "{url}");
         };
         check("https://10.0.0.1:6443", Some(("10.0.0.1", 6443)));
         check("https://[fd00::1]:6443/", Some(("fd00::1", 6443)));

@@ -22,7 +22,7 @@ pub(super) use self::upgrade::{StreamUse, Upgrade};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use hyper::upgrade::OnUpgrade;
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 
 use self::spdy::{Connection, Role};
@@ -39,11 +39,8 @@ pub(super) async fn serve_session(
     streams: Attachment,
     session: SessionFuture,
 ) {
-    let io = match upgraded.await {
-        Ok(io) => TokioIo::new(io),
-        Err(error) => {
-            return tracing::debug!(%error, "the client closed the connection before the upgrade");
-        }
+    let Some(io) = upgraded_io(upgraded).await else {
+        return;
     };
     match upgrade.wire {
         Wire::Spdy => {
@@ -70,15 +67,19 @@ pub(super) async fn serve_port_forward(
     upgrade: Upgrade,
     forwarder: PortForwarder,
 ) {
-    let io = match upgraded.await {
-        Ok(io) => TokioIo::new(io),
-        Err(error) => {
-            return tracing::debug!(%error, "the client closed the connection before the upgrade");
-        }
+    let Some(io) = upgraded_io(upgraded).await else {
+        return;
     };
     let connection = match upgrade.wire {
         Wire::Spdy => Connection::new(io, Role::Server),
         Wire::WebSocket => Connection::new(tunnel::Tunnel::new(io).await, Role::Server),
     };
     port_forward::serve(connection, forwarder).await;
+}
+
+async fn upgraded_io(upgraded: OnUpgrade) -> Option<TokioIo<Upgraded>> {
+    let log = |error: &hyper::Error| {
+        tracing::debug!(%error, "the client closed the connection before the upgrade");
+    };
+    upgraded.await.inspect_err(log).ok().map(TokioIo::new)
 }

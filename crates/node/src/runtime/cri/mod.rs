@@ -213,7 +213,7 @@ impl Runtime for Cri {
             stdout: streams.stdout,
             stderr: streams.stderr,
         };
-        streams::exec(&self.stream_url(call).await?, streams).await
+        streams::session(&self.stream_url(call).await?, streams).await
     }
 
     async fn attach(&self, id: &str, attachment: Attachment) -> Result<Session> {
@@ -225,7 +225,7 @@ impl Runtime for Cri {
             stdout: streams.stdout,
             stderr: streams.stderr,
         };
-        streams::attach(&self.stream_url(call).await?, streams).await
+        streams::session(&self.stream_url(call).await?, streams).await
     }
 
     async fn connect(&self, sandbox: &str, port: u16) -> Result<Box<dyn Duplex>> {

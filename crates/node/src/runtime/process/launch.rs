@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use super::privileges::Privileges;
 use super::spec::Spec;
 use super::store::Store;
-use super::terminal::registered;
 use super::{io, stop};
 use crate::runtime::{Error, Result};
+use crate::sync::registered;
 
 /// Limits the setup of a container, not the startup of its command.
 const START_TIMEOUT: Duration = Duration::from_mins(2);

@@ -6,14 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use kennel_shim::stdio;
 use rustix::io::Errno;
-use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::runtime::Size;
+use crate::sync::registered;
 
 /// Clones refer to the same terminal.
 #[derive(Clone)]
@@ -21,33 +20,13 @@ pub(super) struct Terminal(Arc<AsyncFd<OwnedFd>>);
 
 /// Opens a terminal; the file descriptor is the end for the command.
 pub(super) fn open() -> io::Result<(Terminal, OwnedFd)> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let controller = openpt(flags)?;
-    grantpt(&controller)?;
-    unlockpt(&controller)?;
-    let terminal = ioctl_tiocgptpeer(&controller, flags)?;
-    fcntl_setfl(&controller, fcntl_getfl(&controller)? | OFlags::NONBLOCK)?;
+    let (controller, terminal) = stdio::open_terminal()?;
     Ok((Terminal(Arc::new(registered(controller)?)), terminal))
-}
-
-/// Registers a file descriptor with tokio.
-#[expect(
-    deprecated,
-    reason = "the safe variant; the owned descriptor stays open as long as it is registered"
-)]
-pub(super) fn registered(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::new(handle)
 }
 
 impl Terminal {
     pub(super) fn resize(&self, size: Size) {
-        let size = Winsize {
-            ws_row: size.height,
-            ws_col: size.width,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let _closed = tcsetwinsize(self.0.get_ref(), size);
+        stdio::resize_terminal(self.0.get_ref(), size.width, size.height);
     }
 }
 

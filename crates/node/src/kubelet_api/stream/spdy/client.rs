@@ -27,15 +27,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest error response.
 const ERROR_BYTES_MAX: usize = 4 * 1024;
 
-/// Opens the streams of a prepared exec request.
-pub async fn exec(url: &str, streams: Attachment) -> Result<Session> {
+/// Opens the streams of a prepared exec or attach request.
+pub async fn session(url: &str, streams: Attachment) -> Result<Session> {
     let connection = connect(url, SESSION_PROTOCOL).await?;
     session::open(connection, streams)
-}
-
-/// Opens the streams of a prepared attach request.
-pub async fn attach(url: &str, streams: Attachment) -> Result<Session> {
-    exec(url, streams).await
 }
 
 pub async fn port_forward(url: &str, port: u16) -> Result<PortForward> {

@@ -2,21 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-/// containerd's default socket.
-pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+use crate::args::RuntimeKind;
 
-/// The value of `--runtime`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuntimeFlag {
-    /// CRI if there is a socket, else processes.
-    Auto,
-    Cri,
-    Process,
-    Simulated,
-}
+/// containerd's default socket.
+const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SelectedRuntime {
+pub(crate) enum SelectedRuntime {
     /// A container runtime at this socket.
     Cri(PathBuf),
     Process,
@@ -24,39 +16,43 @@ pub enum SelectedRuntime {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
-    pub kind: SelectedRuntime,
+pub(crate) struct Choice {
+    pub(crate) kind: SelectedRuntime,
     /// For the log.
-    pub reason: String,
+    pub(crate) reason: String,
 }
 
 /// `socket` is the value of `--cri-socket`.
-pub fn choose(flag: RuntimeFlag, socket: Option<&str>, exists: impl Fn(&Path) -> bool) -> Choice {
+pub(crate) fn choose(
+    flag: RuntimeKind,
+    socket: Option<&str>,
+    exists: impl Fn(&Path) -> bool,
+) -> Choice {
     let given = socket.map(|text| PathBuf::from(text.strip_prefix("unix://").unwrap_or(text)));
     let path = given
         .clone()
         .unwrap_or_else(|| PathBuf::from(CONTAINERD_SOCKET));
     let shown = path.display().to_string();
     let (kind, reason) = match flag {
-        RuntimeFlag::Simulated => (
+        RuntimeKind::Simulated => (
             SelectedRuntime::Simulated,
             "--runtime selects it".to_owned(),
         ),
-        RuntimeFlag::Process => (SelectedRuntime::Process, "--runtime selects it".to_owned()),
-        RuntimeFlag::Cri => (
+        RuntimeKind::Process => (SelectedRuntime::Process, "--runtime selects it".to_owned()),
+        RuntimeKind::Cri => (
             SelectedRuntime::Cri(path),
             format!("--runtime selects it, at {shown}"),
         ),
         // A socket that was given is used even if it does not exist yet.
-        RuntimeFlag::Auto if given.is_some() => (
+        RuntimeKind::Auto if given.is_some() => (
             SelectedRuntime::Cri(path),
             format!("--cri-socket is {shown}"),
         ),
-        RuntimeFlag::Auto if exists(&path) => (
+        RuntimeKind::Auto if exists(&path) => (
             SelectedRuntime::Cri(path),
             format!("a container runtime's socket was found at {shown}"),
         ),
-        RuntimeFlag::Auto => (
+        RuntimeKind::Auto => (
             SelectedRuntime::Process,
             format!("no container runtime's socket was found at {shown}"),
         ),
@@ -79,36 +75,36 @@ mod tests {
         let usual = || SelectedRuntime::Cri(PathBuf::from(CONTAINERD_SOCKET));
         let own = || SelectedRuntime::Cri(PathBuf::from("/x.sock"));
         check(
-            RuntimeFlag::Auto,
+            RuntimeKind::Auto,
             None,
             true,
             usual(),
             "found at /run/containerd",
         );
         check(
-            RuntimeFlag::Auto,
+            RuntimeKind::Auto,
             None,
             false,
             SelectedRuntime::Process,
             "no container",
         );
         check(
-            RuntimeFlag::Auto,
+            RuntimeKind::Auto,
             Some("/x.sock"),
             false,
             own(),
             "--cri-socket is",
         );
         check(
-            RuntimeFlag::Auto,
+            RuntimeKind::Auto,
             Some("unix:///x.sock"),
             true,
             own(),
             "--cri-socket is",
         );
-        check(RuntimeFlag::Cri, None, false, usual(), "--runtime");
+        check(RuntimeKind::Cri, None, false, usual(), "--runtime");
         check(
-            RuntimeFlag::Process,
+            RuntimeKind::Process,
             None,
             true,
             SelectedRuntime::Process,
