@@ -51,11 +51,3 @@ pub(super) async fn get(client: &Client, path: &str, name: &str) -> Result<Value
         .map_err(Error::BuildRequest)?;
     client.request(request).await
 }
-
-pub(super) fn is_forbidden(error: &Error) -> bool {
-    matches!(error, Error::Api(status) if status.code == 403)
-}
-
-pub(super) fn is_not_found(error: &Error) -> bool {
-    matches!(error, Error::Api(status) if status.code == 404)
-}

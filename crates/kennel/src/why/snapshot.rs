@@ -4,6 +4,7 @@
 //! nodes where a first explanation finds a problem.
 
 use anyhow::Context as _;
+use kennel_client::api;
 use kennel_control::{informers, scheduler, view};
 use kennel_core::daemonset::DaemonSetView;
 use kennel_core::schedule::NodeInfo;
@@ -16,7 +17,7 @@ use kube::{Client, Error};
 use serde::de::{Deserialize as _, DeserializeOwned};
 use serde_json::Value;
 
-use super::lists::{get, is_forbidden, is_not_found, list};
+use super::lists::{get, list};
 
 /// Full nodes whose pods are read.
 const FULL_NODES_MAX: usize = 20;
@@ -44,7 +45,7 @@ async fn daemon_set(client: &Client, namespace: &str, name: &str) -> anyhow::Res
     let path = format!("/apis/apps/v1/namespaces/{namespace}/daemonsets");
     let object = match get(client, &path, name).await {
         Ok(object) => object,
-        Err(error) if is_not_found(&error) => {
+        Err(error) if api::code(&error) == Some(404) => {
             let hint = other_namespaces(client, name).await;
             anyhow::bail!("there is no DaemonSet {name} in namespace {namespace}{hint}");
         }
@@ -208,7 +209,7 @@ fn permitted<T>(
 ) -> anyhow::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if is_forbidden(&error) => {
+        Err(error) if api::code(&error) == Some(403) => {
             let text = format!("you may not list {what}: {without}");
             if !unread.contains(&text) {
                 unread.push(text);

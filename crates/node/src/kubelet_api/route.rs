@@ -109,12 +109,8 @@ pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(super) fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        let pairs = pairs.map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(key), decode(value))
-        });
-        Self(pairs.collect())
+        let pairs = form_urlencoded::parse(text.as_bytes());
+        Self(pairs.into_owned().collect())
     }
 
     /// The first non-empty value of this name.
@@ -135,28 +131,6 @@ impl Query {
         let mut values = keys.iter().filter_map(|key| self.get(key));
         values.any(|value| matches!(value, "1" | "true" | "True" | "TRUE" | "t" | "T"))
     }
-}
-
-/// Decodes percent-encoding. Invalid sequences stay as they are.
-fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, others @ ..] = rest {
-        rest = others;
-        let hex = others.get(..2).and_then(|hex| {
-            let hex = std::str::from_utf8(hex).ok()?;
-            u8::from_str_radix(hex, 16).ok()
-        });
-        bytes.push(match (first, hex) {
-            (b'%', Some(byte)) => {
-                rest = &others[2..];
-                byte
-            }
-            (b'+', _) => b' ',
-            (other, _) => *other,
-        });
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

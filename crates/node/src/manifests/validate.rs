@@ -45,33 +45,13 @@ fn volume(volume: &Value) -> Option<&'static str> {
     known(volume, &VOLUMES).or_else(|| sources.find_map(|source| known(source, &PROJECTED)))
 }
 
-/// A field error in the API server's words. `field` is a path.
+/// A mistake in a manifest, in the words of the API server.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InvalidPod {
-    #[error("{field}: Required value")]
-    Required { field: String },
-    #[error("{field}: Invalid value: {value:?}: {reason}")]
-    Invalid {
-        field: String,
-        value: String,
-        reason: String,
-    },
-    #[error("{field}: Duplicate value: {value:?}")]
-    Duplicate { field: String, value: String },
-    #[error("{field}: Not found: {value:?}")]
-    NotFound { field: String, value: String },
-    #[error(
-        "spec.restartPolicy: Unsupported value: {0}: supported values: \"Always\", \"OnFailure\", \"Never\""
-    )]
-    RestartPolicy(Value),
-    #[error("spec.ephemeralContainers: Forbidden: cannot be set on create")]
-    EphemeralContainers,
-}
+#[error("{0}")]
+pub(super) struct InvalidPod(String);
 
-fn required(field: impl Into<String>) -> InvalidPod {
-    InvalidPod::Required {
-        field: field.into(),
-    }
+fn required(field: &str) -> InvalidPod {
+    InvalidPod(format!("{field}: Required value"))
 }
 
 pub(super) fn check(pod: &Value) -> Result<(), InvalidPod> {
@@ -84,13 +64,16 @@ pub(super) fn check(pod: &Value) -> Result<(), InvalidPod> {
     )?;
     let policy = &spec["restartPolicy"];
     if !["Always", "OnFailure", "Never"].iter().any(|p| policy == p) {
-        return Err(InvalidPod::RestartPolicy(policy.clone()));
+        return Err(InvalidPod(format!(
+            "spec.restartPolicy: Unsupported value: {policy}: supported values: \"Always\", \"OnFailure\", \"Never\""
+        )));
     }
     if list(spec, "containers").is_empty() {
         return Err(required("spec.containers"));
     }
     if !list(spec, "ephemeralContainers").is_empty() {
-        return Err(InvalidPod::EphemeralContainers);
+        let why = "spec.ephemeralContainers: Forbidden: cannot be set on create";
+        return Err(InvalidPod(why.to_owned()));
     }
     let mut volumes = BTreeSet::new();
     for (index, volume) in list(spec, "volumes").iter().enumerate() {
@@ -114,19 +97,16 @@ fn check_container(
     let name = format!("{at}.name");
     check_name(&name, &container["name"], names::dns1123_label)?;
     if text(container, "image").is_empty() {
-        return Err(required(format!("{at}.image")));
+        return Err(required(&format!("{at}.image")));
     }
     for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
         let at = format!("{at}.volumeMounts[{index}]");
         let name = text(mount, "name");
         if !volumes.contains(name) {
-            return Err(InvalidPod::NotFound {
-                field: format!("{at}.name"),
-                value: name.to_owned(),
-            });
+            return Err(InvalidPod(format!("{at}.name: Not found: {name:?}")));
         }
         if text(mount, "mountPath").is_empty() {
-            return Err(required(format!("{at}.mountPath")));
+            return Err(required(&format!("{at}.mountPath")));
         }
     }
     Ok(())
@@ -138,11 +118,9 @@ fn check_name(field: &str, name: &Value, rule: fn(&str) -> Vec<String>) -> Resul
         return Err(required(field));
     }
     match rule(name).into_iter().next() {
-        Some(reason) => Err(InvalidPod::Invalid {
-            field: field.to_owned(),
-            value: name.to_owned(),
-            reason,
-        }),
+        Some(reason) => Err(InvalidPod(format!(
+            "{field}: Invalid value: {name:?}: {reason}"
+        ))),
         None => Ok(()),
     }
 }
@@ -156,10 +134,7 @@ fn check_unique<'a>(
     if known.insert(name) {
         Ok(())
     } else {
-        Err(InvalidPod::Duplicate {
-            field: field.to_owned(),
-            value: name.to_owned(),
-        })
+        Err(InvalidPod(format!("{field}: Duplicate value: {name:?}")))
     }
 }
 
