@@ -98,12 +98,13 @@ impl Cluster {
             });
         }
         if plan.simulated > 0 {
-            let scenario = Scenario::parse(tour::SCENARIO)?;
-            let mut simulation = Simulation::new(plan.simulated)
-                .prefix(NODE_NAME_PREFIX)
-                .first(plan.real + 1)
-                .scenario(scenario, 0);
-            simulation.control_plane = plan.real == 0;
+            let simulation = Simulation {
+                first: plan.real + 1,
+                prefix: NODE_NAME_PREFIX.to_owned(),
+                scenario: Scenario::parse(tour::SCENARIO)?,
+                control_plane: plan.real == 0,
+                ..Simulation::new(plan.simulated)
+            };
             controller_manager::simulate_nodes(supervisor, &simulation, &server.api);
         }
         controller_manager::mark_control_plane(supervisor, node_name(1), &server.api);

@@ -83,36 +83,6 @@ impl Simulation {
         }
     }
 
-    #[must_use]
-    pub fn heartbeat(mut self, every: Duration) -> Self {
-        self.heartbeat = every;
-        self
-    }
-
-    #[must_use]
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    #[must_use]
-    pub fn first(mut self, first: u32) -> Self {
-        self.first = first;
-        self
-    }
-
-    #[must_use]
-    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.labels.insert(key.into(), value.into());
-        self
-    }
-
-    #[must_use]
-    pub fn scenario(mut self, scenario: Scenario, seed: u64) -> Self {
-        (self.scenario, self.seed) = (scenario, seed);
-        self
-    }
-
     fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
         self.first..self.first.saturating_add(self.count)
     }

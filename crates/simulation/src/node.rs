@@ -167,9 +167,7 @@ pub(super) fn object(simulation: &Simulation, number: u32, boot_id: &str, now: &
         for (key, amount) in &rule.capacity {
             resources[key] = amount.0.as_str().into();
         }
-        taints.extend(rule.taints.iter().map(
-            |taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect.as_str()}),
-        ));
+        taints.extend(rule.taints.iter().map(|taint| json!(taint)));
     }
     let mut node = json!({
         "apiVersion": "v1",

@@ -95,10 +95,12 @@ async fn measure(client: &Client, args: &BenchArgs, processes: Vec<Process>) -> 
     progress(format_args!("registering {} nodes", args.nodes));
     let started_at = Instant::now();
     let (key, value) = manifest::NODE_LABEL;
-    let simulation = Simulation::new(args.nodes)
-        .prefix(manifest::NODE_PREFIX)
-        .heartbeat(heartbeat_interval(args.nodes))
-        .label(key, value);
+    let simulation = Simulation {
+        prefix: manifest::NODE_PREFIX.to_owned(),
+        heartbeat: heartbeat_interval(args.nodes),
+        labels: [(key.to_owned(), value.to_owned())].into(),
+        ..Simulation::new(args.nodes)
+    };
     let mut nodes = Handle::start(Clients::shared(client.clone()), simulation);
     let registered = async {
         nodes

@@ -26,10 +26,13 @@ async fn simulate(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()
         first,
         scenario,
     } = args.simulated;
-    let simulation = Simulation::new(count)
-        .first(first)
-        .prefix(node_prefix)
-        .scenario(read_scenario(&scenario)?, scenario.seed);
+    let simulation = Simulation {
+        first,
+        prefix: node_prefix,
+        scenario: read_scenario(&scenario)?,
+        seed: scenario.seed,
+        ..Simulation::new(count)
+    };
     let client = cluster::client(args.kubeconfig.as_deref()).await?;
     notify::ready(&format!("Simulating {count} nodes"));
     Ok(kennel_simulation::run(Clients::shared(client), simulation, stop).await?)

@@ -38,9 +38,12 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let lifecycle = args.eviction.settings();
     controller_manager::start(&mut supervisor, &args.controllers, lifecycle, &server)?;
     let simulated = args.simulate.unwrap_or(0);
-    let simulation = Simulation::new(simulated);
-    let mut simulation = simulation.scenario(scenario, args.scenario.seed);
-    simulation.control_plane = args.taint_control_plane;
+    let simulation = Simulation {
+        scenario,
+        seed: args.scenario.seed,
+        control_plane: args.taint_control_plane,
+        ..Simulation::new(simulated)
+    };
     if simulated > 0 {
         controller_manager::simulate_nodes(&mut supervisor, &simulation, &server.api);
     }

@@ -1,5 +1,6 @@
 //! Node objects and conditions, as tables.
 
+use k8s_openapi::api::core::v1;
 use kube::ResourceExt as _;
 
 use super::*;
@@ -9,7 +10,8 @@ const NOW: &str = "2026-01-02T03:04:05Z";
 
 #[test]
 fn a_node_can_be_found_by_its_labels_and_is_ready() {
-    let simulation = Simulation::new(3).label("rack", "a");
+    let mut simulation = Simulation::new(3);
+    simulation.labels.insert("rack".to_owned(), "a".to_owned());
     let made = object(&simulation, 3, "boot", NOW);
     let typed: v1::Node = serde_json::from_value(made.clone()).unwrap();
     assert_eq!(typed.labels()["kubernetes.io/hostname"], "sim-3");

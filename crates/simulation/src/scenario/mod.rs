@@ -10,7 +10,7 @@ mod parse;
 use std::collections::BTreeMap;
 
 use kennel_core::names;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::seeded_random::SeededRandom;
 use crate::stages::{Exit, PodBehaviour};
@@ -52,7 +52,7 @@ pub struct NodeRule {
     pub reboot: Option<Outage>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Taint {
     pub key: String,
@@ -61,21 +61,11 @@ pub struct Taint {
     pub effect: TaintEffect,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum TaintEffect {
     NoSchedule,
     PreferNoSchedule,
     NoExecute,
-}
-
-impl TaintEffect {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoSchedule => "NoSchedule",
-            Self::PreferNoSchedule => "PreferNoSchedule",
-            Self::NoExecute => "NoExecute",
-        }
-    }
 }
 
 /// Behaviour of the pods that match.

@@ -141,7 +141,11 @@ async fn step() {
 
 async fn play(server: &Server, count: u32, scenario: &str, seed: u64) -> Handle {
     let scenario = Scenario::parse(scenario).unwrap();
-    let simulation = Simulation::new(count).scenario(scenario, seed);
+    let simulation = Simulation {
+        scenario,
+        seed,
+        ..Simulation::new(count)
+    };
     let mut nodes = Handle::start(Clients::shared(server.client("nodes")), simulation);
     nodes.registered().await.unwrap();
     nodes
