@@ -50,10 +50,7 @@ impl Heartbeat {
             let _ignored = registered.send(true);
             self.report_loop().await;
         };
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = work => {}
-        }
+        stop.run_until_cancelled(work).await;
     }
 
     fn name(&self) -> &str {

@@ -207,10 +207,7 @@ impl Handlers {
     fn spawn_until_stopped(&self, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         self.streams.spawn(async move {
-            tokio::select! {
-                () = task => {}
-                () = stop.cancelled() => {}
-            }
+            stop.run_until_cancelled(task).await;
         });
     }
 }

@@ -63,10 +63,8 @@ pub async fn serve(
         stop: stop.clone(),
     });
     let connections = TaskTracker::new();
-    tokio::select! {
-        () = accept_all(&listener, &shared, &connections) => {}
-        () = stop.cancelled() => {}
-    }
+    let accepting = accept_all(&listener, &shared, &connections);
+    stop.run_until_cancelled(accepting).await;
     drop(listener);
     connections.close();
     let ended = async {

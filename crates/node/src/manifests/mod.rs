@@ -88,10 +88,7 @@ impl Observed for Metrics {
 
 /// Follows the directory until `stop`.
 pub async fn run(manifests: Manifests, stop: CancellationToken) {
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = manifests.run() => {}
-    }
+    stop.run_until_cancelled(manifests.run()).await;
 }
 
 impl Manifests {

@@ -103,11 +103,6 @@ pub async fn run(
             }
         }
     };
-    let manage_until_stopped = async {
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = manage => {}
-        }
-    };
+    let manage_until_stopped = stop.run_until_cancelled(manage);
     tokio::join!(manage_until_stopped, write_statuses, write_events);
 }

@@ -43,10 +43,7 @@ pub async fn api(
             }
         }
     };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = forward_all => {}
-    }
+    stop.run_until_cancelled(forward_all).await;
 }
 
 /// Returns false once the receiver of pods is gone.

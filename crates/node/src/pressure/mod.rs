@@ -105,10 +105,7 @@ pub async fn run(pressure: Pressure, stop: CancellationToken) {
         evicted: BTreeSet::new(),
         short: BTreeSet::new(),
     };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = manager.run() => {}
-    }
+    stop.run_until_cancelled(manager.run()).await;
 }
 
 struct EvictionManager {

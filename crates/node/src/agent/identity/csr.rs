@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kennel_client::backoff::{Backoff, Policy};
@@ -15,6 +16,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::certificate::{self, Certificate};
+use super::rotate::Certifier;
 use super::{CertificateRequest, IdentityError, unusable};
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -37,30 +39,6 @@ impl CsrClient {
             writer: Writer::new(client, Fence::open()),
             dir: dir.to_owned(),
         }
-    }
-
-    /// Waits for the certificate without a timeout, and stores it in `file`.
-    pub async fn obtain(
-        &self,
-        request: &CertificateRequest,
-        file: &Path,
-    ) -> Result<Certificate, IdentityError> {
-        let purpose = request.purpose.as_str();
-        let pending = self.dir.join(format!("{purpose}.pending.key"));
-        let key = pending_key(&pending)?;
-        let chain = match self.request(request, &key).await {
-            // The next attempt uses another key, and so another request.
-            Err(error @ IdentityError::RequestDenied { .. }) => {
-                certificate::remove(&pending);
-                return Err(error);
-            }
-            result => result?,
-        };
-        let new = Certificate::new(&chain, &key.serialize_pem());
-        let new = new.inspect_err(|_| certificate::remove(&pending))?;
-        new.write(file)?;
-        certificate::remove(&pending);
-        Ok(new)
     }
 
     /// Returns the certificate chain as PEM.
@@ -121,6 +99,33 @@ impl CsrClient {
             }
             poll.sleep().await;
         }
+    }
+}
+
+#[async_trait]
+impl Certifier for CsrClient {
+    /// Waits for the certificate without a timeout, and stores it in `file`.
+    async fn obtain(
+        &self,
+        request: &CertificateRequest,
+        file: &Path,
+    ) -> Result<Certificate, IdentityError> {
+        let purpose = request.purpose.as_str();
+        let pending = self.dir.join(format!("{purpose}.pending.key"));
+        let key = pending_key(&pending)?;
+        let chain = match self.request(request, &key).await {
+            // The next attempt uses another key, and so another request.
+            Err(error @ IdentityError::RequestDenied { .. }) => {
+                certificate::remove(&pending);
+                return Err(error);
+            }
+            result => result?,
+        };
+        let new = Certificate::new(&chain, &key.serialize_pem());
+        let new = new.inspect_err(|_| certificate::remove(&pending))?;
+        new.write(file)?;
+        certificate::remove(&pending);
+        Ok(new)
     }
 }
 

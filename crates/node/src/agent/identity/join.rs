@@ -15,6 +15,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::certificate;
 use super::client::{self, Credentials};
+use super::rotate::Certifier as _;
 use super::{Certificate, CertificateRequest, CsrClient, IdentityError};
 use crate::agent::ApiAddress;
 use crate::unverified_tls;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::clock;
 
-use super::{Certificate, CertificateRequest, CsrClient, IdentityError};
+use super::{Certificate, CertificateRequest, IdentityError};
 
 /// Check the wall clock at least this often: it may jump.
 const MAX_SLEEP: Duration = Duration::from_mins(30);
@@ -23,17 +23,6 @@ pub trait Certifier: Send + Sync + 'static {
         request: &CertificateRequest,
         file: &Path,
     ) -> Result<Certificate, IdentityError>;
-}
-
-#[async_trait]
-impl Certifier for CsrClient {
-    async fn obtain(
-        &self,
-        request: &CertificateRequest,
-        file: &Path,
-    ) -> Result<Certificate, IdentityError> {
-        Self::obtain(self, request, file).await
-    }
 }
 
 /// Renews the certificate whenever it is due; never returns. Without a current one, requests one at once. `install`

@@ -45,10 +45,8 @@ pub async fn run(mirror: Mirror, stop: CancellationToken) {
         reconciler: Reconciler::default(),
         retries: BTreeMap::new(),
     };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = manager.run(mirror.static_pods, mirror.mirror_pods) => {}
-    }
+    let running = manager.run(mirror.static_pods, mirror.mirror_pods);
+    stop.run_until_cancelled(running).await;
 }
 
 struct MirrorManager {
