@@ -9,6 +9,7 @@ use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::thread::UnshareFlags;
 
 use crate::Options;
 use crate::reaper::{ChildExit, Reaper};
@@ -34,7 +35,8 @@ pub(crate) fn start(
         .custom_flags(flags)
         .open(READY)?;
     if options.own_pid_namespace {
-        unshare_pid_namespace()?;
+        // Children of this process start in it.
+        crate::unshare(UnshareFlags::NEWPID)?;
     }
     let child = Command::new(&options.init)
         .args(["shim", "run"])
@@ -48,16 +50,6 @@ pub(crate) fn start(
     let outcome = wait(&ready, reaper, pid)?;
     let _gone = std::fs::remove_file(Path::new(READY));
     Ok(outcome)
-}
-
-/// Children of this process start in a new PID namespace.
-#[expect(
-    deprecated,
-    reason = "the safe variant; only unsharing the file descriptor table would be unsafe"
-)]
-fn unshare_pid_namespace() -> io::Result<()> {
-    rustix::thread::unshare(rustix::thread::UnshareFlags::NEWPID)?;
-    Ok(())
 }
 
 fn wait(ready: &std::fs::File, reaper: &Reaper, pid: i32) -> io::Result<Outcome> {

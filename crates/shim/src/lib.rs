@@ -31,6 +31,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use options::Options;
+use rustix::thread::UnshareFlags;
 
 /// Runs the shim in the container's directory. Writes the result of the start to stdout.
 pub fn run(args: Vec<OsString>) -> ExitCode {
@@ -38,4 +39,13 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
         Some(options) => supervisor::run(options),
         None => ExitCode::from(2),
     }
+}
+
+/// Moves the calling thread into new namespaces.
+#[expect(
+    deprecated,
+    reason = "the safe variant; only unsharing the file descriptor table would be unsafe"
+)]
+pub fn unshare(namespaces: UnshareFlags) -> rustix::io::Result<()> {
+    rustix::thread::unshare(namespaces)
 }

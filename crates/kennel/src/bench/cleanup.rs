@@ -83,12 +83,16 @@ impl BenchObjects {
         }
         let removals = stream::iter(&self.nodes).map(|name| remove_node(client, name));
         let removals = removals.buffer_unordered(CONCURRENCY);
-        let failures: Vec<RemoveError> = removals
+        let failures: Vec<kube::Error> = removals
             .filter_map(async |failed| failed.err())
             .collect()
             .await;
         if let Some(first) = failures.first() {
-            bail!("cannot remove {} nodes: {first}", failures.len());
+            bail!(
+                "cannot remove {} nodes: {}",
+                failures.len(),
+                api::explain(first)
+            );
         }
         Ok(())
     }
@@ -108,24 +112,16 @@ async fn remove_namespace(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Why a node or its lease could not be deleted.
-#[derive(Debug, thiserror::Error)]
-enum RemoveError {
-    #[error(transparent)]
-    Request(#[from] kube::core::request::Error),
-    #[error("{}", api::explain(.0))]
-    Api(#[from] kube::Error),
-}
-
 /// Deletes the node and its lease, since not every cluster runs a garbage collector.
-async fn remove_node(client: &Client, name: &str) -> Result<(), RemoveError> {
+async fn remove_node(client: &Client, name: &str) -> kube::Result<()> {
     use kube::api::Request;
     use serde::de::IgnoredAny;
     let leases = api::group_path("coordination.k8s.io/v1", "kube-node-lease", "leases");
     for path in [api::cluster_path("nodes"), leases] {
-        let request = Request::new(path).delete(name, &DeleteParams::default())?;
+        let request = Request::new(path).delete(name, &DeleteParams::default());
+        let request = request.map_err(kube::Error::BuildRequest)?;
         match client.request::<IgnoredAny>(request).await {
-            Err(error) if !api::already_gone(&error) => return Err(error.into()),
+            Err(error) if !api::already_gone(&error) => return Err(error),
             _ => {}
         }
     }

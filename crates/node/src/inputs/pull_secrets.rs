@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::objects::{Contents, Key, Kind};
 use super::Shared;
+use super::objects::{Contents, Key, Kind};
 use crate::json::{list, text};
 use crate::pods::Pod;
 use crate::runtime::RegistryLogin;

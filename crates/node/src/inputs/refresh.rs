@@ -6,10 +6,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::Shared;
 use super::tokens::RETRY_DELAY;
 use super::volumes::{self, Kind};
 use super::write_lock::WriteLock;
-use super::Shared;
 use crate::json::list;
 use crate::pods::Pod;
 use crate::sync::sleep_until;

@@ -26,8 +26,8 @@ use kennel_core::pod::Observed;
 use tokio::sync::mpsc;
 
 pub use self::config::{
-    Capabilities, ContainerConfig, Device, Dns, Limits, Mount, PodId, PortMapping,
-    Propagation, SandboxConfig, Seccomp, Security,
+    Capabilities, ContainerConfig, Device, Dns, Limits, Mount, PodId, PortMapping, Propagation,
+    SandboxConfig, Seccomp, Security,
 };
 pub use self::error::{Error, Result};
 pub use self::instrumented::{InstrumentedRuntime, METRICS};

@@ -174,7 +174,9 @@ fn result(name: &str, request: &Value) -> Result<Option<String>, IdentityError> 
     let pem = STANDARD.decode(text).ok();
     let pem = pem.and_then(|bytes| String::from_utf8(bytes).ok());
     let what = format!("the certificate of request {name}");
-    pem.map(Some).ok_or("it is not PEM").map_err(unusable(&what))
+    pem.map(Some)
+        .ok_or("it is not PEM")
+        .map_err(unusable(&what))
 }
 
 #[cfg(test)]

@@ -18,7 +18,10 @@ impl CertificateResolver {
     pub fn set(&self, certificate: &Certificate) -> Result<(), IdentityError> {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let key = provider.key_provider.load_private_key(certificate.key()?);
-        let certified = CertifiedKey::new(certificate.chain(), key.map_err(unusable("the serving certificate"))?);
+        let certified = CertifiedKey::new(
+            certificate.chain(),
+            key.map_err(unusable("the serving certificate"))?,
+        );
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
         Ok(())
     }

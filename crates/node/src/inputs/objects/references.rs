@@ -1,4 +1,4 @@
-//! The ConfigMaps and Secrets that a pod references.
+//! The `ConfigMap`s and `Secret`s that a pod references.
 
 use std::collections::BTreeSet;
 

@@ -13,8 +13,8 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::inputs::Inputs;
 use crate::agent::{ApiAddress, Settings};
+use crate::inputs::Inputs;
 use crate::pods::{Origin, Pod};
 use crate::runtime::About;
 
@@ -185,7 +185,10 @@ pub(in crate::inputs) fn root() -> bool {
 }
 
 /// An API that issues the tokens `t1`, `t2`, … for 1000 seconds each, unless it is `unavailable`.
-pub(in crate::inputs) fn token_api(issued: Arc<AtomicU32>, unavailable: Arc<AtomicBool>) -> kube::Client {
+pub(in crate::inputs) fn token_api(
+    issued: Arc<AtomicU32>,
+    unavailable: Arc<AtomicBool>,
+) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<Body>| {
         let path = request.uri().path().to_owned();
         assert_eq!(

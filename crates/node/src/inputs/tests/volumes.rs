@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::inputs::Inputs;
 use super::fixture::{Fixture, about, pod, root, settings, token_api};
+use crate::inputs::Inputs;
 use crate::pods::{Origin, Pod, PodInputs as _};
 
 fn mode(fixture: &Fixture, path: &str) -> u32 {

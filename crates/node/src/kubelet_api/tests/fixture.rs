@@ -24,8 +24,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::stub_runtime::StubRuntime;
 use super::super::{ServerContext, serve};
+use super::stub_runtime::StubRuntime;
 use crate::agent::{Paths, Settings};
 use crate::pods::{CachedPod, Origin, Pod, PodCache};
 

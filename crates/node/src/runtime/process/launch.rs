@@ -25,28 +25,14 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// See the [module](self).
 pub(super) struct Launcher {
-    shim: PathBuf,
+    pub(super) shim: PathBuf,
     /// Our own binary.
     pub(super) init: PathBuf,
-    privileges: Privileges,
-    changes: mpsc::Sender<String>,
+    pub(super) privileges: Privileges,
+    pub(super) changes: mpsc::Sender<String>,
 }
 
 impl Launcher {
-    pub(super) fn new(
-        shim: PathBuf,
-        init: PathBuf,
-        privileges: Privileges,
-        changes: mpsc::Sender<String>,
-    ) -> Self {
-        Self {
-            shim,
-            init,
-            privileges,
-            changes,
-        }
-    }
-
     /// Starts a container; returns when its command runs.
     pub(super) async fn start(&self, uid: String, dir: Dir) -> Result<()> {
         match dir.status() {

@@ -73,8 +73,12 @@ impl Process {
         let shim = embedded_shim::install(&root.join("bin"))?;
         let privileges = Privileges::detect(options.data.clone());
         let (sender, changes) = mpsc::channel(CHANGES);
-        let launcher = Launcher::new(shim, options.shim, privileges.clone(), sender);
-        let launcher = Arc::new(launcher);
+        let launcher = Arc::new(Launcher {
+            shim,
+            init: options.shim,
+            privileges: privileges.clone(),
+            changes: sender,
+        });
         for (uid, dir) in store.containers() {
             launcher.watch(uid, dir);
         }

@@ -14,6 +14,7 @@ use rustix::mount::{
     mount_bind, mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 use rustix::process::pivot_root;
+use rustix::thread::UnshareFlags;
 
 use super::super::spec::Spec;
 use super::mount_points::MountPoints;
@@ -38,7 +39,7 @@ const MASKED: [&str; 9] = [
 
 /// Creates and enters the mount namespace. `dir` is the container's directory and the working directory.
 pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
-    unshare_mounts()?;
+    kennel_shim::unshare(UnshareFlags::NEWNS).map_err(failed("mount namespace"))?;
     // Cloned before the propagation changes: mounts below a bidirectional volume must propagate to the host.
     let sources: Vec<(OwnedFd, &Mount)> = spec
         .mounts
@@ -71,14 +72,6 @@ pub(super) fn enter(dir: &Path, spec: &Spec) -> Result {
         make_read_only_except(&spec.mounts)?;
     }
     unmount_host_root(spec.read_only_root)
-}
-
-#[expect(
-    deprecated,
-    reason = "the safe variant; only unsharing the file descriptor table would be unsafe"
-)]
-fn unshare_mounts() -> Result {
-    rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS).map_err(failed("mount namespace"))
 }
 
 /// Clones a mount of the host with all below it, to attach it elsewhere.

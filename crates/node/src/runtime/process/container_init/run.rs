@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use kennel_shim::cgroup::Cgroups;
 use kennel_shim::identity::Identity;
 use kennel_shim::state::{self, Dir, Start};
+use rustix::thread::UnshareFlags;
 
 use super::super::spec::Spec;
 use super::{InitError, Result, execute, failed, mounts, security};
@@ -79,15 +80,11 @@ fn apply_limits(spec: &Spec) -> Result {
     Ok(())
 }
 
-#[expect(
-    deprecated,
-    reason = "the safe variant; only unsharing the file descriptor table would be unsafe"
-)]
 fn set_hostname(name: &str) -> Result {
     if rustix::system::uname().nodename().to_bytes() == name.as_bytes() {
         return Ok(());
     }
-    rustix::thread::unshare(rustix::thread::UnshareFlags::NEWUTS).map_err(failed("host name"))?;
+    kennel_shim::unshare(UnshareFlags::NEWUTS).map_err(failed("host name"))?;
     rustix::system::sethostname(name.as_bytes()).map_err(failed("host name"))
 }
 
