@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::json;
 
 /// The path of a field: `spec.containers[0].ports[1].hostPort`.
 ///
@@ -185,8 +186,8 @@ impl FieldError {
     }
 
     /// Shows the value as JSON.
-    pub fn invalid(path: &Path, value: &Value, detail: &str) -> Self {
-        Self::new(Mistake::Invalid, path, Some(value.to_string()), detail)
+    pub fn invalid(path: &Path, value: impl Serialize, detail: &str) -> Self {
+        Self::invalid_shown(path, json!(value).to_string(), detail)
     }
 
     /// Like [`Self::invalid`], for values that upstream does not print as JSON.
@@ -195,8 +196,8 @@ impl FieldError {
     }
 
     /// Lists the supported values in the given order.
-    pub fn not_supported(path: &Path, value: &Value, supported: &[&str]) -> Self {
-        Self::not_supported_shown(path, value.to_string(), supported)
+    pub fn not_supported(path: &Path, value: impl Serialize, supported: &[&str]) -> Self {
+        Self::not_supported_shown(path, json!(value).to_string(), supported)
     }
 
     /// Like [`Self::not_supported`], for values that upstream does not print as JSON.
@@ -214,12 +215,17 @@ impl FieldError {
         Self::new(Mistake::Forbidden, path, None, detail)
     }
 
-    pub fn duplicate(path: &Path, value: &Value) -> Self {
-        Self::new(Mistake::Duplicate, path, Some(value.to_string()), "")
+    pub fn duplicate(path: &Path, value: impl Serialize) -> Self {
+        Self::duplicate_shown(path, json!(value).to_string(), "")
     }
 
-    pub fn not_found(path: &Path, value: &Value) -> Self {
-        Self::new(Mistake::NotFound, path, Some(value.to_string()), "")
+    /// Like [`Self::duplicate`], for values that upstream does not print as JSON. The detail may be empty.
+    pub fn duplicate_shown(path: &Path, shown: String, detail: &str) -> Self {
+        Self::new(Mistake::Duplicate, path, Some(shown), detail)
+    }
+
+    pub fn not_found(path: &Path, value: impl Serialize) -> Self {
+        Self::new(Mistake::NotFound, path, Some(json!(value).to_string()), "")
     }
 
     /// `max` is in bytes.
@@ -231,6 +237,63 @@ impl FieldError {
     pub fn too_many(path: &Path, actual: usize, max: usize) -> Self {
         let detail = format!("must have at most {max} items");
         Self::new(Mistake::TooMany, path, Some(actual.to_string()), &detail)
+    }
+}
+
+/// The errors of an object, in the order in which they are found.
+pub type Errors = Vec<FieldError>;
+
+/// Adds one error to a list, as the constructor of [`FieldError`] with the same name makes it.
+pub trait ErrorList {
+    fn add(&mut self, error: FieldError);
+
+    fn required(&mut self, path: &Path, detail: &str) {
+        self.add(FieldError::required(path, detail));
+    }
+
+    fn invalid(&mut self, path: &Path, value: impl Serialize, detail: &str) {
+        self.add(FieldError::invalid(path, value, detail));
+    }
+
+    fn invalid_shown(&mut self, path: &Path, shown: String, detail: &str) {
+        self.add(FieldError::invalid_shown(path, shown, detail));
+    }
+
+    /// One error per mistake.
+    fn invalid_each(&mut self, path: &Path, value: impl Serialize, mistakes: Vec<String>) {
+        for mistake in mistakes {
+            self.invalid(path, &value, &mistake);
+        }
+    }
+
+    fn not_supported(&mut self, path: &Path, value: impl Serialize, supported: &[&str]) {
+        self.add(FieldError::not_supported(path, value, supported));
+    }
+
+    fn forbidden(&mut self, path: &Path, detail: &str) {
+        self.add(FieldError::forbidden(path, detail));
+    }
+
+    fn duplicate(&mut self, path: &Path, value: impl Serialize) {
+        self.add(FieldError::duplicate(path, value));
+    }
+
+    fn not_found(&mut self, path: &Path, value: impl Serialize) {
+        self.add(FieldError::not_found(path, value));
+    }
+
+    fn too_long(&mut self, path: &Path, max: usize) {
+        self.add(FieldError::too_long(path, max));
+    }
+
+    fn too_many(&mut self, path: &Path, actual: usize, max: usize) {
+        self.add(FieldError::too_many(path, actual, max));
+    }
+}
+
+impl ErrorList for Errors {
+    fn add(&mut self, error: FieldError) {
+        self.push(error);
     }
 }
 

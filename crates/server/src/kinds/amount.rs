@@ -1,9 +1,10 @@
 //! Validates maps of quantities, such as a node's capacity.
 
 use kennel_core::quantity::Quantity;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::field::{FieldError, Path};
+use super::check::{NOT_NEGATIVE, POSITIVE};
+use crate::field::{ErrorList as _, Errors, Path};
 
 /// Resources whose quantities must be integers.
 const WHOLE: [&str; 10] = [
@@ -28,27 +29,24 @@ pub fn quantity(value: &Value) -> Option<Quantity> {
 }
 
 /// Validates the amount of the resource `name`.
-pub fn resource_errors(name: &str, value: &Value, path: &Path) -> Vec<FieldError> {
+pub fn check_amount(errors: &mut Errors, name: &str, value: &Value, path: &Path) {
     let Some(amount) = quantity(value) else {
-        return Vec::new();
+        return;
     };
-    let shown = json!(amount.to_string());
-    let mut errors = Vec::new();
     if amount.sign() < 0 {
-        let words = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(path, &shown, words));
+        errors.invalid(path, amount.to_string(), NOT_NEGATIVE);
     }
     if is_counted(name) && !amount.is_whole() {
-        errors.push(FieldError::invalid(path, &shown, "must be an integer"));
+        errors.invalid(path, amount.to_string(), "must be an integer");
     }
-    errors
 }
 
-/// The error for a quantity that is not positive.
-pub fn positive_error(value: &Value, path: &Path) -> Option<FieldError> {
-    let amount = quantity(value)?;
-    let words = "must be greater than zero";
-    (amount.sign() <= 0).then(|| FieldError::invalid(path, &json!(amount.to_string()), words))
+/// The same, for an amount that must be positive.
+pub fn check_positive(errors: &mut Errors, name: &str, value: &Value, path: &Path) {
+    check_amount(errors, name, value, path);
+    if let Some(amount) = quantity(value).filter(|amount| amount.sign() <= 0) {
+        errors.invalid(path, amount.to_string(), POSITIVE);
+    }
 }
 
 /// Includes extended resources, which device plugins provide.

@@ -2,12 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Strategy;
-use super::meta::invalid_each;
 use super::show::whole_object;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
 use crate::tree::{at, flag, map, same};
 
@@ -20,29 +19,29 @@ const SEALED: &str = "field is immutable when `immutable` is set";
 pub struct ConfigMap;
 
 impl Strategy for ConfigMap {
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
         let path = Path::new("data");
         for key in map(object, "data").keys() {
-            errors.extend(key_errors(key, &path));
+            check_key(&mut errors, key, &path);
             if map(object, "binaryData").contains_key(key) {
                 let words = "duplicate of key present in binaryData";
-                errors.push(FieldError::invalid(&path.key(key), &json!(key), words));
+                errors.invalid(&path.key(key), key, words);
             }
         }
         let path = Path::new("binaryData");
         for key in map(object, "binaryData").keys() {
-            errors.extend(key_errors(key, &path));
+            check_key(&mut errors, key, &path);
         }
         let text_size: usize = map(object, "data").values().map(text_length).sum();
         let binary_size: usize = map(object, "binaryData").values().map(decoded_length).sum();
         if text_size + binary_size > DATA_SIZE_MAX {
-            errors.push(FieldError::too_long(&whole_object(), DATA_SIZE_MAX));
+            errors.too_long(&whole_object(), DATA_SIZE_MAX);
         }
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = sealed_errors(new, old, &["data", "binaryData"]);
         errors.extend(self.validate_create(new));
         errors
@@ -50,22 +49,22 @@ impl Strategy for ConfigMap {
 }
 
 /// Validates a key of a ConfigMap or Secret.
-pub fn key_errors(key: &str, path: &Path) -> Vec<FieldError> {
-    invalid_each(&path.key(key), &json!(key), names::config_map_key(key))
+pub fn check_key(errors: &mut Errors, key: &str, path: &Path) {
+    errors.invalid_each(&path.key(key), key, names::config_map_key(key));
 }
 
 /// The changes that `immutable` forbids. It cannot be unset.
-pub fn sealed_errors(new: &Value, old: &Value, fields: &[&'static str]) -> Vec<FieldError> {
+pub fn sealed_errors(new: &Value, old: &Value, fields: &[&'static str]) -> Errors {
     if !flag(old, "immutable") {
         return Vec::new();
     }
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     if !flag(new, "immutable") {
-        errors.push(FieldError::forbidden(&Path::new("immutable"), SEALED));
+        errors.forbidden(&Path::new("immutable"), SEALED);
     }
     for field in fields {
         if !same(at(new, field), at(old, field)) {
-            errors.push(FieldError::forbidden(&Path::new(*field), SEALED));
+            errors.forbidden(&Path::new(*field), SEALED);
         }
     }
     errors

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::pod::check::{Errors, not_negative};
+use super::check::not_negative;
 use super::{Strategy, meta};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::tree;
 use crate::tree::number;
 
@@ -18,36 +18,31 @@ impl Strategy for ControllerRevision {
         }
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, object: &Value) -> Errors {
         let mut errors = Errors::new();
         let at = Path::new("data");
         match tree::at(object, "data") {
-            Value::Null => errors.push(FieldError::required(&at, "data is mandatory")),
+            Value::Null => errors.required(&at, "data is mandatory"),
             Value::Object(_) => {}
             other => {
-                let why = "data must be a valid JSON object";
-                errors.push(FieldError::invalid(&at, other, why));
+                errors.invalid(&at, other, "data must be a valid JSON object");
             }
         }
         revision(&mut errors, object);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
         revision(&mut errors, new);
-        errors.extend(meta::immutable(new, old, "data", &Path::new("data")));
+        meta::immutable(&mut errors, new, old, "data");
         errors
     }
 }
 
 fn revision(errors: &mut Errors, object: &Value) {
-    not_negative(
-        errors,
-        &Path::default(),
-        "revision",
-        number(object, "revision"),
-    );
+    let number = number(object, "revision");
+    not_negative(errors, &Path::default(), "revision", number);
 }
 
 #[cfg(test)]

@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::meta::{first_generation, immutable, invalid_each, next_generation};
-use crate::field::{FieldError, Path};
+use super::check::{NOT_NEGATIVE, check_token_seconds, each, one_of, require};
+use super::meta::{IMMUTABLE, first_generation, immutable, immutable_at, next_generation};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
-use crate::tree::{at, default_to, has, int, list, number, remove, same, set, text, texts};
+use crate::tree::{default_to, int, list, remove, same, set, text, texts};
 
 const DRIVER_NAME_LENGTH_MAX: usize = 63;
 const NODE_ID_LENGTH_MAX: usize = 192;
-const TOKEN_SECONDS_MIN: i64 = 600;
-const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 const UPDATE_PERIOD_SECONDS_MIN: i64 = 10;
 const FS_GROUP_POLICIES: [&str; 3] = ["ReadWriteOnceWithFSType", "File", "None"];
 const LIFECYCLE_MODES: [&str; 2] = ["Persistent", "Ephemeral"];
@@ -22,30 +21,27 @@ const LIFECYCLE_MODES: [&str; 2] = ["Persistent", "Ephemeral"];
 pub struct CsiNode;
 
 impl Strategy for CsiNode {
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let path = Path::new("spec").child("drivers");
+    fn validate_create(&self, object: &Value) -> Errors {
         let mut seen = BTreeSet::new();
-        let mut errors = Vec::new();
-        for (i, driver) in list(object, "spec.drivers").iter().enumerate() {
-            let path = path.index(i);
-            errors.extend(node_driver_errors(driver, &path));
+        let mut errors = Errors::new();
+        for (driver, path) in each(object, &Path::default(), "spec.drivers") {
+            check_node_driver(&mut errors, driver, &path);
             let name = text(driver, "name");
             if !seen.insert(name) {
-                errors.push(FieldError::duplicate(&path.child("name"), &json!(name)));
+                errors.duplicate(&path.child("name"), name);
             }
         }
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = self.validate_create(new);
         for before in list(old, "spec.drivers") {
             let after = list(new, "spec.drivers")
                 .iter()
                 .find(|driver| text(driver, "name") == text(before, "name"));
             if let Some(after) = after.filter(|after| !same_driver(before, after)) {
-                let path = Path::new("CSINodeDriver");
-                errors.push(FieldError::invalid(&path, after, super::meta::IMMUTABLE));
+                errors.invalid(&Path::new("CSINodeDriver"), after, IMMUTABLE);
             }
         }
         errors
@@ -62,44 +58,37 @@ fn same_driver(before: &Value, after: &Value) -> bool {
     same(&fixed(before), &fixed(after))
 }
 
-fn node_driver_errors(driver: &Value, path: &Path) -> Vec<FieldError> {
-    let mut errors = driver_name_errors(text(driver, "name"), &path.child("name"));
+fn check_node_driver(errors: &mut Errors, driver: &Value, path: &Path) {
+    check_driver_name(errors, text(driver, "name"), &path.child("name"));
     let id = text(driver, "nodeID");
-    let at_id = path.child("nodeID");
     if id.is_empty() {
-        errors.push(FieldError::required(&at_id, ""));
+        require(errors, path, "nodeID");
     } else if id.len() > NODE_ID_LENGTH_MAX {
         let words = format!("must be {NODE_ID_LENGTH_MAX} characters or less");
-        errors.push(FieldError::invalid(&at_id, &json!(id), &words));
+        errors.invalid(&path.child("nodeID"), id, &words);
     }
     if let Some(count) = int(driver, "allocatable.count").filter(|count| *count < 0) {
-        let path = path.child("allocatable").child("count");
-        let words = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(&path, &json!(count), words));
+        errors.invalid(&path.child("allocatable.count"), count, NOT_NEGATIVE);
     }
     let mut seen = BTreeSet::new();
     for key in texts(driver, "topologyKeys") {
         let path = path.child("topologyKeys");
         if !seen.insert(key) {
-            errors.push(FieldError::duplicate(&path, &json!(key)));
+            errors.duplicate(&path, key);
         }
-        errors.extend(invalid_each(&path, &json!(key), names::qualified_name(key)));
+        errors.invalid_each(&path, key, names::qualified_name(key));
     }
-    errors
 }
 
-/// Validates the name of a driver.
-pub fn driver_name_errors(name: &str, path: &Path) -> Vec<FieldError> {
+fn check_driver_name(errors: &mut Errors, name: &str, path: &Path) {
     if name.is_empty() {
-        return vec![FieldError::required(path, "")];
+        return errors.required(path, "");
     }
-    let mut errors = Vec::new();
     if name.len() > DRIVER_NAME_LENGTH_MAX {
-        errors.push(FieldError::too_long(path, DRIVER_NAME_LENGTH_MAX));
+        errors.too_long(path, DRIVER_NAME_LENGTH_MAX);
     }
     let wrong = names::dns1123_subdomain(&name.to_lowercase());
-    errors.extend(invalid_each(path, &json!(name), wrong));
-    errors
+    errors.invalid_each(path, name, wrong);
 }
 
 #[derive(Debug)]
@@ -127,85 +116,48 @@ impl Strategy for CsiDriver {
         next_generation(new, old, &["spec"]);
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let at_name = Path::new("metadata").child("name");
-        let mut errors = driver_name_errors(text(object, "metadata.name"), &at_name);
-        errors.extend(driver_spec_errors(object));
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
+        let at_name = Path::new("metadata.name");
+        check_driver_name(&mut errors, text(object, "metadata.name"), &at_name);
+        check_driver_spec(&mut errors, object);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
-        let spec = Path::new("spec");
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = self.validate_create(new);
         // Upstream misspells this one.
-        let path = spec.child("attachedRequired");
-        errors.extend(immutable(new, old, "spec.attachRequired", &path));
-        let path = spec.child("volumeLifecycleModes");
-        errors.extend(immutable(new, old, "spec.volumeLifecycleModes", &path));
+        let path = Path::new("spec.attachedRequired");
+        errors.extend(immutable_at(new, old, "spec.attachRequired", &path));
+        immutable(&mut errors, new, old, "spec.volumeLifecycleModes");
         errors
     }
 }
 
-fn driver_spec_errors(object: &Value) -> Vec<FieldError> {
-    let spec = Path::new("spec");
-    let mut errors = Vec::new();
+fn check_driver_spec(errors: &mut Errors, object: &Value) {
     let policy = text(object, "spec.fsGroupPolicy");
-    if !FS_GROUP_POLICIES.contains(&policy) {
-        let path = spec.child("fsGroupPolicy");
-        errors.push(FieldError::not_supported(
-            &path,
-            &json!(policy),
-            &FS_GROUP_POLICIES,
-        ));
-    }
-    errors.extend(token_errors(object, &spec.child("tokenRequests")));
-    for (i, mode) in texts(object, "spec.volumeLifecycleModes").enumerate() {
-        if !LIFECYCLE_MODES.contains(&mode) {
-            let path = spec.child("volumeLifecycleModes").index(i);
-            errors.push(FieldError::not_supported(
-                &path,
-                &json!(mode),
-                &LIFECYCLE_MODES,
-            ));
-        }
-    }
-    let period = int(object, "spec.nodeAllocatableUpdatePeriodSeconds");
-    if let Some(period) = period.filter(|period| *period < UPDATE_PERIOD_SECONDS_MIN) {
-        let path = spec.child("nodeAllocatableUpdatePeriodSeconds");
-        let words = format!("must be greater than or equal to {UPDATE_PERIOD_SECONDS_MIN} seconds");
-        errors.push(FieldError::invalid(&path, &json!(period), &words));
-    }
-    errors
-}
-
-fn token_errors(object: &Value, path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let path = Path::new("spec.fsGroupPolicy");
+    one_of(errors, &path, policy, &FS_GROUP_POLICIES);
     let mut seen = BTreeSet::new();
-    for (i, request) in list(object, "spec.tokenRequests").iter().enumerate() {
-        let path = path.index(i);
+    for (request, path) in each(object, &Path::default(), "spec.tokenRequests") {
         let audience = text(request, "audience");
         if !seen.insert(audience) {
-            errors.push(FieldError::duplicate(
-                &path.child("audience"),
-                &json!(audience),
-            ));
+            errors.duplicate(&path.child("audience"), audience);
         }
-        if !has(request, "expirationSeconds") {
-            continue;
-        }
-        let value = at(request, "expirationSeconds");
-        let seconds = number(request, "expirationSeconds");
-        let path = path.child("expirationSeconds");
-        if seconds < TOKEN_SECONDS_MIN {
-            let words = "may not specify a duration less than 10 minutes";
-            errors.push(FieldError::invalid(&path, value, words));
-        }
-        if seconds > TOKEN_SECONDS_MAX {
-            let words = "may not specify a duration larger than 2^32 seconds";
-            errors.push(FieldError::invalid(&path, value, words));
+        if let Some(seconds) = int(request, "expirationSeconds") {
+            check_token_seconds(errors, &path.child("expirationSeconds"), seconds);
         }
     }
-    errors
+    for (i, mode) in texts(object, "spec.volumeLifecycleModes").enumerate() {
+        let path = Path::new("spec.volumeLifecycleModes").index(i);
+        one_of(errors, &path, mode, &LIFECYCLE_MODES);
+    }
+    let field = "spec.nodeAllocatableUpdatePeriodSeconds";
+    let period = int(object, field);
+    if let Some(period) = period.filter(|period| *period < UPDATE_PERIOD_SECONDS_MIN) {
+        let words = format!("must be greater than or equal to {UPDATE_PERIOD_SECONDS_MIN} seconds");
+        errors.invalid(&Path::new(field), period, &words);
+    }
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use x509_parser::prelude::{FromDer as _, X509CertificationRequest};
+use x509_parser::prelude::{FromDer as _, X509CertificationRequest, X509Name};
 
-use self::conditions::{condition_errors, decision_errors, keep_conditions, removal_errors};
+use self::conditions::{check_conditions, check_decisions, check_removals, keep_conditions};
 use super::Strategy;
-use super::meta::invalid_each;
-use crate::field::{FieldError, Path};
+use super::check::one_of;
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
 use crate::request::User;
 use crate::tree::{at, copy_from_old, int, list, remove, set, text, texts};
@@ -62,7 +62,7 @@ impl Strategy for CertificateSigningRequest {
         stamp_conditions(new, old, now);
     }
 
-    fn validate_subresource_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_subresource_update(&self, new: &Value, old: &Value) -> Errors {
         validate_approval_update(new, old)
     }
 
@@ -85,17 +85,18 @@ impl Strategy for CertificateSigningRequest {
         keep_conditions(new, old, "Denied");
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = spec_errors(object);
-        errors.extend(condition_errors(object));
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
+        check_spec(&mut errors, object);
+        check_conditions(&mut errors, object);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         update_errors(new, old, Allowed::Nothing)
     }
 
-    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Errors {
         update_errors(new, old, Allowed::Certificate)
     }
 }
@@ -130,127 +131,98 @@ pub fn prepare_approval_update(new: &mut Value, old: &Value) {
 }
 
 /// Validates a write to the `approval` subresource.
-pub fn validate_approval_update(new: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_approval_update(new: &Value, old: &Value) -> Errors {
     update_errors(new, old, Allowed::Decision)
 }
 
-fn update_errors(new: &Value, old: &Value, allowed: Allowed) -> Vec<FieldError> {
-    let mut errors = spec_errors(new);
-    errors.extend(condition_errors(new));
-    errors.extend(removal_errors(new, old));
+fn update_errors(new: &Value, old: &Value, allowed: Allowed) -> Errors {
+    let mut errors = CertificateSigningRequest.validate_create(new);
+    check_removals(&mut errors, new, old);
     if allowed != Allowed::Decision {
-        errors.extend(decision_errors(new, old));
+        check_decisions(&mut errors, new, old);
     }
-    let (after, before) = (
-        text(new, "status.certificate"),
-        text(old, "status.certificate"),
-    );
+    let field = "status.certificate";
+    let (after, before) = (text(new, field), text(old, field));
     if after == before {
         return errors;
     }
-    let path = Path::new("status").child("certificate");
+    let path = Path::new(field);
     if allowed != Allowed::Certificate {
-        let words = "updates may not set certificate content";
-        errors.push(FieldError::forbidden(&path, words));
+        errors.forbidden(&path, "updates may not set certificate content");
     } else if !before.is_empty() {
-        let words = "updates may not modify existing certificate content";
-        errors.push(FieldError::forbidden(&path, words));
+        errors.forbidden(&path, "updates may not modify existing certificate content");
     }
     if let Some(words) = certificate_words(after) {
-        errors.push(FieldError::invalid(
-            &path,
-            &json!("<certificate data>"),
-            &words,
-        ));
+        errors.invalid(&path, "<certificate data>", &words);
     }
     errors
 }
 
-fn spec_errors(object: &Value) -> Vec<FieldError> {
-    let spec = Path::new("spec");
-    let mut errors = Vec::new();
-    if let Some(words) = request_words(text(object, "spec.request")) {
-        let shown = json!(text(object, "spec.request"));
-        errors.push(FieldError::invalid(&spec.child("request"), &shown, words));
+fn check_spec(errors: &mut Errors, object: &Value) {
+    let request = text(object, "spec.request");
+    if let Some(words) = request_words(request) {
+        errors.invalid(&Path::new("spec.request"), request, words);
     }
-    errors.extend(usage_errors(object, &spec.child("usages")));
-    errors.extend(signer_errors(
-        text(object, "spec.signerName"),
-        &spec.child("signerName"),
-    ));
+    check_usages(errors, object, &Path::new("spec.usages"));
+    let signer = text(object, "spec.signerName");
+    check_signer(errors, signer, &Path::new("spec.signerName"));
     let seconds = int(object, "spec.expirationSeconds");
     if let Some(seconds) = seconds.filter(|seconds| *seconds < EXPIRATION_SECONDS_MIN) {
         let words = "may not specify a duration less than 600 seconds (10 minutes)";
-        let path = spec.child("expirationSeconds");
-        errors.push(FieldError::invalid(&path, &json!(seconds), words));
+        errors.invalid(&Path::new("spec.expirationSeconds"), seconds, words);
     }
-    errors
 }
 
-fn usage_errors(object: &Value, path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_usages(errors: &mut Errors, object: &Value, path: &Path) {
     if list(object, "spec.usages").is_empty() {
-        errors.push(FieldError::required(path, ""));
+        errors.required(path, "");
     }
     for (i, usage) in texts(object, "spec.usages").enumerate() {
-        if !USAGES.contains(&usage) {
-            errors.push(FieldError::not_supported(
-                &path.index(i),
-                &json!(usage),
-                &USAGES,
-            ));
-        }
+        one_of(errors, &path.index(i), usage, &USAGES);
     }
     let mut seen = BTreeSet::new();
     for (i, usage) in texts(object, "spec.usages").enumerate() {
         if !seen.insert(usage) {
-            errors.push(FieldError::duplicate(&path.index(i), &json!(usage)));
+            errors.duplicate(&path.index(i), usage);
         }
     }
-    errors
 }
 
 /// A signer is a domain and a path: `example.com/signer-name`.
-fn signer_errors(signer: &str, path: &Path) -> Vec<FieldError> {
+fn check_signer(errors: &mut Errors, signer: &str, path: &Path) {
     if signer.is_empty() {
-        return vec![FieldError::required(path, "")];
+        return errors.required(path, "");
     }
     if signer == "kubernetes.io/legacy-unknown" {
         let words = "the legacy signerName is not allowed via this API version";
-        return vec![FieldError::invalid(path, &json!(signer), words)];
+        return errors.invalid(path, signer, words);
     }
     let segments: Vec<&str> = signer.split('/').collect();
     let [domain, rest] = segments[..] else {
         let words =
             "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        return vec![FieldError::invalid(path, &json!(signer), words)];
+        return errors.invalid(path, signer, words);
     };
-    let mut errors = Vec::new();
     if domain.len() > names::SUBDOMAIN_LENGTH_MAX {
-        errors.push(FieldError::too_long(path, names::SUBDOMAIN_LENGTH_MAX));
+        errors.too_long(path, names::SUBDOMAIN_LENGTH_MAX);
     }
-    errors.extend(segment_errors(domain, names::dns1123_label, path));
+    check_segments(errors, domain, names::dns1123_label, path);
     if !domain.contains('.') {
         let words = "should be a domain with at least two segments separated by dots";
-        errors.push(FieldError::invalid(path, &json!(domain), words));
+        errors.invalid(path, domain, words);
     }
-    errors.extend(segment_errors(rest, names::dns1123_subdomain, path));
+    check_segments(errors, rest, names::dns1123_subdomain, path);
     if rest.len() > SIGNER_PATH_LENGTH_MAX {
-        errors.push(FieldError::too_long(path, SIGNER_PATH_LENGTH_MAX));
+        errors.too_long(path, SIGNER_PATH_LENGTH_MAX);
     }
-    errors
 }
 
-fn segment_errors(text: &str, rule: fn(&str) -> Vec<String>, path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_segments(errors: &mut Errors, text: &str, rule: fn(&str) -> Vec<String>, path: &Path) {
     for label in text.split('.') {
-        let wrong = rule(label)
-            .iter()
-            .map(|words| format!("validating label {label:?}: {words}"))
-            .collect();
-        errors.extend(invalid_each(path, &json!(text), wrong));
+        for words in rule(label) {
+            errors.invalid(path, text, &format!("validating label {label:?}: {words}"));
+        }
     }
-    errors
 }
 
 /// The type and content of the first PEM block in a base64 field.
@@ -287,26 +259,31 @@ fn request_words(encoded: &str) -> Option<&'static str> {
     }
 }
 
-/// The one common name that the request's subject has.
-pub fn common_name(object: &Value) -> Option<String> {
+/// Reads the names in the subject of a request.
+fn read_subject<T>(object: &Value, read: impl FnOnce(&X509Name<'_>) -> Option<T>) -> Option<T> {
     let (_, der) = only_block(text(object, "spec.request"))?;
     let (_, request) = X509CertificationRequest::from_der(&der).ok()?;
-    let subject = &request.certification_request_info.subject;
-    let mut names = subject.iter_common_name();
-    let name = names.next()?.as_str().ok()?.to_owned();
-    // Parsers differ in which of several they take.
-    names.next().is_none().then_some(name)
+    read(&request.certification_request_info.subject)
+}
+
+/// The one common name that the request's subject has.
+pub fn common_name(object: &Value) -> Option<String> {
+    read_subject(object, |subject| {
+        let mut names = subject.iter_common_name();
+        let name = names.next()?.as_str().ok()?.to_owned();
+        // Parsers differ in which of several they take.
+        names.next().is_none().then_some(name)
+    })
 }
 
 /// The organisations of the request's subject, which become groups. `None` if one cannot be parsed: a signer's
 /// parser might be able to.
 pub fn organisations(object: &Value) -> Option<Vec<String>> {
-    let (_, der) = only_block(text(object, "spec.request"))?;
-    let (_, request) = X509CertificationRequest::from_der(&der).ok()?;
-    let subject = &request.certification_request_info.subject;
-    let named = subject.iter_organization();
-    let read = named.map(|name| name.as_str().ok().map(str::to_owned));
-    read.collect()
+    read_subject(object, |subject| {
+        let named = subject.iter_organization();
+        let read = named.map(|name| name.as_str().ok().map(str::to_owned));
+        read.collect()
+    })
 }
 
 /// Why an issued certificate is invalid.

@@ -10,10 +10,10 @@ mod tests;
 
 use serde_json::Value;
 
-use super::pod::check::{Errors, forbid, not_negative};
+use super::check::{forbid, not_negative};
 use super::pod::{defaults, template, warnings};
 use super::{Strategy, selector};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::schema::semantic_eq;
 use crate::tree;
 use crate::tree::{flag, int, list, number, text};
@@ -47,14 +47,14 @@ impl Strategy for DaemonSet {
         prepare::status(new, old);
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, object: &Value) -> Errors {
         let mut errors = Errors::new();
         prepare::validate_template_generation(&mut errors, object);
         spec(&mut errors, object, None);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
         spec(&mut errors, new, Some(old));
         let at = Path::new("spec").child("selector");
@@ -63,12 +63,12 @@ impl Strategy for DaemonSet {
             tree::at(old, "spec.selector"),
         );
         if !semantic_eq(wanted, before) {
-            errors.push(FieldError::invalid(&at, wanted, "field is immutable"));
+            errors.invalid(&at, wanted, "field is immutable");
         }
         errors
     }
 
-    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Errors {
         status(new, old)
     }
 
@@ -99,12 +99,7 @@ fn spec(errors: &mut Errors, object: &Value, old: Option<&Value>) {
     read_only_disks(errors, pod, old_template, &pod_at);
     let policy = text(pod, "restartPolicy");
     if policy != "Always" {
-        let at = pod_at.child("restartPolicy");
-        errors.push(FieldError::not_supported(
-            &at,
-            &Value::from(policy),
-            &["Always"],
-        ));
+        errors.not_supported(&pod_at.child("restartPolicy"), policy, &["Always"]);
     }
     if pod.get("activeDeadlineSeconds").is_some() {
         let why = "activeDeadlineSeconds in DaemonSet is not Supported";
@@ -142,14 +137,13 @@ fn selected(errors: &mut Errors, spec: &Value, old: Option<&Value>, at: &Path) {
     let labels = tree::at(spec, "template.metadata.labels");
     if well_formed && !selector::matches(wanted, Some(labels)) {
         let at = at.child("template").child("metadata").child("labels");
-        let why = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(&at, labels, why));
+        errors.invalid(&at, labels, "`selector` does not match template `labels`");
     }
     if let Some(wanted) = wanted
         && selector::is_empty(wanted)
     {
         let why = "empty selector is invalid for daemonset";
-        errors.push(FieldError::invalid(&at_selector, wanted, why));
+        errors.invalid(&at_selector, wanted, why);
     }
 }
 
@@ -167,11 +161,7 @@ fn read_only_disks(errors: &mut Errors, pod: &Value, old: Option<&Value>, at: &P
         if writable(volume) {
             let at = at.child("volumes").index(i).child("gcePersistentDisk");
             let why = "must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only";
-            errors.push(FieldError::invalid(
-                &at.child("readOnly"),
-                &Value::from(false),
-                why,
-            ));
+            errors.invalid(&at.child("readOnly"), false, why);
         }
     }
 }
@@ -199,13 +189,8 @@ fn status(new: &Value, old: &Value) -> Errors {
     let before = int(old, "status.collisionCount");
     let after = int(status, "collisionCount");
     if before.is_some_and(|before| after.is_none_or(|after| after < before)) {
-        let given = Value::from(after.unwrap_or(0));
         let why = "cannot be decremented";
-        errors.push(FieldError::invalid(
-            &at.child("collisionCount"),
-            &given,
-            why,
-        ));
+        errors.invalid(&at.child("collisionCount"), after.unwrap_or(0), why);
     }
     errors
 }

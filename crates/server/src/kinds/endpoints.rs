@@ -1,15 +1,12 @@
 //! The strategy of Endpoints.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Strategy;
-use super::meta::{invalid_each, label_name};
-use crate::field::{FieldError, Path};
+use super::check::{PROTOCOLS, choice, each, given_form, label_name, optional_form, required_form};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
 use crate::tree::{at, default_to, has, list, list_mut, number, same, text};
-
-/// The protocols of ports, in the order upstream lists them.
-pub const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 #[derive(Debug)]
 pub struct Endpoints;
@@ -23,18 +20,17 @@ impl Strategy for Endpoints {
         }
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let path = Path::new("subsets");
-        list(object, "subsets")
-            .iter()
-            .enumerate()
-            .flat_map(|(i, subset)| subset_errors(subset, &path.index(i)))
-            .collect()
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
+        for (subset, path) in each(object, &Path::default(), "subsets") {
+            check_subset(&mut errors, subset, &path);
+        }
+        errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         if same(at(new, "subsets"), at(old, "subsets")) {
-            return Vec::new();
+            return Errors::new();
         }
         self.validate_create(new)
     }
@@ -44,88 +40,60 @@ impl Strategy for Endpoints {
     }
 }
 
-fn subset_errors(subset: &Value, path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_subset(errors: &mut Errors, subset: &Value, path: &Path) {
     if list(subset, "addresses").is_empty() && list(subset, "notReadyAddresses").is_empty() {
-        let words = "must specify `addresses` or `notReadyAddresses`";
-        errors.push(FieldError::required(path, words));
+        errors.required(path, "must specify `addresses` or `notReadyAddresses`");
     }
     for field in ["addresses", "notReadyAddresses"] {
-        for (i, address) in list(subset, field).iter().enumerate() {
-            errors.extend(address_errors(address, &path.child(field).index(i)));
+        for (address, path) in each(subset, path, field) {
+            check_address(errors, address, &path);
         }
     }
-    let ports = list(subset, "ports");
-    for (i, port) in ports.iter().enumerate() {
-        errors.extend(port_errors(
-            port,
-            ports.len() > 1,
-            &path.child("ports").index(i),
-        ));
+    let name_required = list(subset, "ports").len() > 1;
+    for (port, path) in each(subset, path, "ports") {
+        check_port(errors, port, name_required, &path);
     }
-    errors
 }
 
-fn address_errors(address: &Value, path: &Path) -> Vec<FieldError> {
-    let ip = text(address, "ip");
-    let mut errors = invalid_each(&path.child("ip"), &json!(ip), names::ip(ip));
-    let hostname = text(address, "hostname");
-    if !hostname.is_empty() {
-        let wrong = names::dns1123_label(hostname);
-        errors.extend(invalid_each(
-            &path.child("hostname"),
-            &json!(hostname),
-            wrong,
-        ));
+fn check_address(errors: &mut Errors, address: &Value, path: &Path) {
+    let before = errors.len();
+    let (ip, at_ip) = (text(address, "ip"), path.child("ip"));
+    errors.invalid_each(&at_ip, ip, names::ip(ip));
+    optional_form(errors, address, path, "hostname", names::dns1123_label);
+    check_node_name(errors, address, path);
+    if errors.len() == before {
+        errors.invalid_each(&at_ip, ip, names::special_ip(ip));
     }
-    if has(address, "nodeName") {
-        let node = text(address, "nodeName");
-        let wrong = names::dns1123_subdomain(node);
-        errors.extend(invalid_each(&path.child("nodeName"), &json!(node), wrong));
-    }
-    if errors.is_empty() {
-        errors = invalid_each(&path.child("ip"), &json!(ip), names::special_ip(ip));
-    }
-    errors
 }
 
-fn port_errors(port: &Value, name_required: bool, path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let name = text(port, "name");
-    if name.is_empty() && name_required {
-        errors.push(FieldError::required(&path.child("name"), ""));
-    } else if !name.is_empty() {
-        let wrong = names::dns1123_label(name);
-        errors.extend(invalid_each(&path.child("name"), &json!(name), wrong));
-    }
+/// Validates the `nodeName` of an endpoint.
+pub(super) fn check_node_name(errors: &mut Errors, endpoint: &Value, path: &Path) {
+    given_form(errors, endpoint, path, "nodeName", names::dns1123_subdomain);
+}
+
+fn check_port(errors: &mut Errors, port: &Value, name_required: bool, path: &Path) {
+    let check_name = if name_required {
+        required_form
+    } else {
+        optional_form
+    };
+    check_name(errors, port, path, "name", names::dns1123_label);
+    check_port_number(errors, port, path);
+    choice(errors, port, path, "protocol", &PROTOCOLS);
+    check_app_protocol(errors, port, path);
+}
+
+/// Validates the `port` of a port.
+pub(super) fn check_port_number(errors: &mut Errors, port: &Value, path: &Path) {
     let value = number(port, "port");
-    let wrong = names::is_valid_port_num(value);
-    errors.extend(invalid_each(&path.child("port"), &json!(value), wrong));
-    errors.extend(protocol_error(port, path));
-    errors.extend(app_protocol_errors(port, path));
-    errors
-}
-
-/// Validates the `protocol` of a port.
-pub fn protocol_error(port: &Value, path: &Path) -> Option<FieldError> {
-    let path = path.child("protocol");
-    match text(port, "protocol") {
-        "" => Some(FieldError::required(&path, "")),
-        protocol if PROTOCOLS.contains(&protocol) => None,
-        protocol => Some(FieldError::not_supported(
-            &path,
-            &json!(protocol),
-            &PROTOCOLS,
-        )),
-    }
+    errors.invalid_each(&path.child("port"), value, names::is_valid_port_num(value));
 }
 
 /// Validates the `appProtocol` of a port.
-pub fn app_protocol_errors(port: &Value, path: &Path) -> Vec<FieldError> {
-    if !has(port, "appProtocol") {
-        return Vec::new();
+pub(super) fn check_app_protocol(errors: &mut Errors, port: &Value, path: &Path) {
+    if has(port, "appProtocol") {
+        label_name(errors, path, "appProtocol", text(port, "appProtocol"));
     }
-    label_name(text(port, "appProtocol"), &path.child("appProtocol"))
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Strategy;
-use super::endpoints::{app_protocol_errors, protocol_error};
-use super::meta::{first_generation, immutable, invalid_each, labels, next_generation};
-use crate::field::{FieldError, Path};
+use super::check::{PROTOCOLS, choice, each, given_form, labels, optional_form};
+use super::endpoints::{check_app_protocol, check_node_name};
+use super::meta::{first_generation, immutable, next_generation};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
-use crate::tree::{at, default_to, has, list, list_mut, map, text, texts};
+use crate::tree::{default_to, list, list_mut, map, text, texts};
 
 const ADDRESS_TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
 const ENDPOINTS_MAX: usize = 1000;
@@ -38,17 +39,17 @@ impl Strategy for EndpointSlice {
         next_generation(new, old, &counted);
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors: Vec<FieldError> = address_type_error(object).into_iter().collect();
-        errors.extend(endpoint_list_errors(object));
-        errors.extend(port_list_errors(object));
+    fn validate_create(&self, object: &Value) -> Errors {
+        let (mut errors, root) = (Errors::new(), Path::default());
+        choice(&mut errors, object, &root, "addressType", &ADDRESS_TYPES);
+        check_endpoints(&mut errors, object);
+        check_ports(&mut errors, object);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = self.validate_create(new);
-        let path = Path::new("addressType");
-        errors.extend(immutable(new, old, "addressType", &path));
+        immutable(&mut errors, new, old, "addressType");
         errors
     }
 
@@ -60,69 +61,46 @@ impl Strategy for EndpointSlice {
     }
 }
 
-fn address_type_error(object: &Value) -> Option<FieldError> {
-    let path = Path::new("addressType");
-    match text(object, "addressType") {
-        "" => Some(FieldError::required(&path, "")),
-        known if ADDRESS_TYPES.contains(&known) => None,
-        other => Some(FieldError::not_supported(
-            &path,
-            &json!(other),
-            &ADDRESS_TYPES,
-        )),
+/// Whether a list has no more than `max` elements. Reports one that has.
+fn fits(errors: &mut Errors, owner: &Value, path: &Path, name: &'static str, max: usize) -> bool {
+    let count = list(owner, name).len();
+    if count > max {
+        errors.too_many(&path.child(name), count, max);
     }
+    count <= max
 }
 
-fn endpoint_list_errors(object: &Value) -> Vec<FieldError> {
-    let path = Path::new("endpoints");
-    let endpoints = list(object, "endpoints");
-    if endpoints.len() > ENDPOINTS_MAX {
-        return vec![FieldError::too_many(&path, endpoints.len(), ENDPOINTS_MAX)];
+fn check_endpoints(errors: &mut Errors, object: &Value) {
+    let root = Path::default();
+    if !fits(errors, object, &root, "endpoints", ENDPOINTS_MAX) {
+        return;
     }
     let family = text(object, "addressType");
-    endpoints
-        .iter()
-        .enumerate()
-        .flat_map(|(i, endpoint)| endpoint_errors(endpoint, family, &path.index(i)))
-        .collect()
+    for (endpoint, path) in each(object, &root, "endpoints") {
+        check_endpoint(errors, endpoint, family, &path);
+    }
 }
 
-fn endpoint_errors(endpoint: &Value, family: &str, path: &Path) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let addresses: Vec<&str> = texts(endpoint, "addresses").collect();
+fn check_endpoint(errors: &mut Errors, endpoint: &Value, family: &str, path: &Path) {
     let at_addresses = path.child("addresses");
-    if addresses.is_empty() {
-        let words = "must contain at least 1 address";
-        errors.push(FieldError::required(&at_addresses, words));
-    } else if addresses.len() > ADDRESSES_MAX {
-        errors.push(FieldError::too_many(
-            &at_addresses,
-            addresses.len(),
-            ADDRESSES_MAX,
-        ));
+    if list(endpoint, "addresses").is_empty() {
+        errors.required(&at_addresses, "must contain at least 1 address");
     }
-    for (i, address) in addresses.iter().enumerate() {
+    fits(errors, endpoint, path, "addresses", ADDRESSES_MAX);
+    for (i, address) in texts(endpoint, "addresses").enumerate() {
         let wrong = address_words(address, family);
-        errors.extend(invalid_each(&at_addresses.index(i), &json!(address), wrong));
+        errors.invalid_each(&at_addresses.index(i), address, wrong);
     }
-    if has(endpoint, "nodeName") {
-        let node = text(endpoint, "nodeName");
-        let wrong = names::dns1123_subdomain(node);
-        errors.extend(invalid_each(&path.child("nodeName"), &json!(node), wrong));
+    check_node_name(errors, endpoint, path);
+    let topology = map(endpoint, "deprecatedTopology").len();
+    if topology > TOPOLOGY_LABELS_MAX {
+        let path = path.child("deprecatedTopology");
+        errors.too_many(&path, topology, TOPOLOGY_LABELS_MAX);
     }
-    errors.extend(topology_errors(endpoint, path));
-    if has(endpoint, "hostname") {
-        let hostname = text(endpoint, "hostname");
-        let wrong = names::dns1123_label(hostname);
-        errors.extend(invalid_each(
-            &path.child("hostname"),
-            &json!(hostname),
-            wrong,
-        ));
-    }
-    errors.extend(hint_errors(endpoint, "forZones", &path.child("hints")));
-    errors.extend(hint_errors(endpoint, "forNodes", &path.child("hints")));
-    errors
+    labels(errors, path, "deprecatedTopology", endpoint);
+    given_form(errors, endpoint, path, "hostname", names::dns1123_label);
+    check_hints(errors, endpoint, "hints.forZones", path);
+    check_hints(errors, endpoint, "hints.forNodes", path);
 }
 
 fn address_words(address: &str, family: &str) -> Vec<String> {
@@ -136,69 +114,42 @@ fn address_words(address: &str, family: &str) -> Vec<String> {
     wrong
 }
 
-fn topology_errors(endpoint: &Value, path: &Path) -> Vec<FieldError> {
-    let path = path.child("deprecatedTopology");
-    let count = map(endpoint, "deprecatedTopology").len();
-    let mut errors = Vec::new();
-    if count > TOPOLOGY_LABELS_MAX {
-        errors.push(FieldError::too_many(&path, count, TOPOLOGY_LABELS_MAX));
-    }
-    errors.extend(labels(at(endpoint, "deprecatedTopology"), &path));
-    errors
-}
-
 /// A hint names a zone or node; no more than eight, and each once.
-fn hint_errors(endpoint: &Value, field: &'static str, path: &Path) -> Vec<FieldError> {
-    let path = path.child(field);
-    let hints = list(endpoint, &format!("hints.{field}"));
-    let mut errors = Vec::new();
-    if hints.len() > HINTS_MAX {
-        errors.push(FieldError::too_many(&path, hints.len(), HINTS_MAX));
-        return errors;
+fn check_hints(errors: &mut Errors, endpoint: &Value, field: &'static str, path: &Path) {
+    if !fits(errors, endpoint, path, field, HINTS_MAX) {
+        return;
     }
     let mut seen = BTreeSet::new();
-    for (i, hint) in hints.iter().enumerate() {
+    for (hint, path) in each(endpoint, path, field) {
         let name = text(hint, "name");
-        let path = path.index(i).child("name");
+        let path = path.child("name");
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(&path, &json!(name)));
+            errors.duplicate(&path, name);
         }
-        let wrong = if field == "forZones" {
+        let wrong = if field == "hints.forZones" {
             names::label_value(name)
         } else {
             names::dns1123_subdomain(name)
         };
-        errors.extend(invalid_each(&path, &json!(name), wrong));
+        errors.invalid_each(&path, name, wrong);
     }
-    errors
 }
 
-fn port_list_errors(object: &Value) -> Vec<FieldError> {
-    let path = Path::new("ports");
-    let ports = list(object, "ports");
-    if ports.len() > PORTS_MAX {
-        return vec![FieldError::too_many(&path, ports.len(), PORTS_MAX)];
+fn check_ports(errors: &mut Errors, object: &Value) {
+    let root = Path::default();
+    if !fits(errors, object, &root, "ports", PORTS_MAX) {
+        return;
     }
-    let mut errors = Vec::new();
     let mut seen = BTreeSet::new();
-    for (i, port) in ports.iter().enumerate() {
-        let path = path.index(i);
+    for (port, path) in each(object, &root, "ports") {
+        optional_form(errors, port, &path, "name", names::dns1123_label);
         let name = text(port, "name");
-        let at_name = path.child("name");
-        if !name.is_empty() {
-            errors.extend(invalid_each(
-                &at_name,
-                &json!(name),
-                names::dns1123_label(name),
-            ));
-        }
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(&at_name, &json!(name)));
+            errors.duplicate(&path.child("name"), name);
         }
-        errors.extend(protocol_error(port, &path));
-        errors.extend(app_protocol_errors(port, &path));
+        choice(errors, port, &path, "protocol", &PROTOCOLS);
+        check_app_protocol(errors, port, &path);
     }
-    errors
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::meta::{immutable, invalid_each};
-use crate::field::{FieldError, Path};
+use super::meta::{immutable, immutable_at};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::names;
 use crate::tree::{at, has, number, same, set, text};
 
@@ -35,11 +35,11 @@ const MESSAGE_LENGTH_MAX: usize = 1024;
 pub struct CoreEvent;
 
 impl Strategy for CoreEvent {
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, object: &Value) -> Errors {
         lenient_errors(&core_form(object), "reportingComponent")
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, _old: &Value) -> Errors {
         self.validate_create(new)
     }
 }
@@ -48,50 +48,50 @@ impl Strategy for CoreEvent {
 pub struct Event;
 
 impl Strategy for Event {
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, object: &Value) -> Errors {
         let event = core_form(object);
         let mut errors = lenient_errors(&event, "reportingController");
-        errors.extend(series_errors(&event));
+        check_series(&mut errors, &event);
         if !has(&event, "eventTime") {
-            errors.push(FieldError::required(&Path::new("eventTime"), ""));
+            errors.required(&Path::new("eventTime"), "");
         }
         let kind = text(&event, "type");
         if !matches!(kind, "Normal" | "Warning") {
             let words = format!("has invalid value: {kind}");
-            errors.push(FieldError::invalid(&Path::new("type"), &json!(""), &words));
+            errors.invalid(&Path::new("type"), "", &words);
         }
         for field in ["firstTimestamp", "lastTimestamp", "count", "source"] {
             if is_given(&event, field) {
-                let path = Path::new(field);
-                errors.push(FieldError::invalid(&path, &json!(""), "needs to be unset"));
+                errors.invalid(&Path::new(field), "", "needs to be unset");
             }
         }
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let (new, old) = (core_form(new), core_form(old));
         let mut errors = lenient_errors(&new, "reportingController");
         if !same(at(&new, "series"), at(&old, "series")) {
-            errors.extend(series_errors(&new));
+            check_series(&mut errors, &new);
         }
-        for (field, shown) in [
-            ("involvedObject", "involvedObject"),
-            ("reason", "reason"),
-            ("message", "message"),
-            ("source", "source"),
-            ("firstTimestamp", "firstTimestamp"),
-            ("lastTimestamp", "lastTimestamp"),
-            ("count", "count"),
-            ("type", "type"),
-            ("eventTime", "eventTime"),
-            ("action", "action"),
-            ("related", "related"),
-            ("reportingComponent", "reportingController"),
-            ("reportingInstance", "reportingInstance"),
+        for field in [
+            "involvedObject",
+            "reason",
+            "message",
+            "source",
+            "firstTimestamp",
+            "lastTimestamp",
+            "count",
+            "type",
+            "eventTime",
+            "action",
+            "related",
         ] {
-            errors.extend(immutable(&new, &old, field, &Path::new(shown)));
+            immutable(&mut errors, &new, &old, field);
         }
+        let path = Path::new("reportingController");
+        errors.extend(immutable_at(&new, &old, "reportingComponent", &path));
+        immutable(&mut errors, &new, &old, "reportingInstance");
         errors
     }
 }
@@ -139,31 +139,21 @@ fn is_given(event: &Value, field: &str) -> bool {
     }
 }
 
-fn series_errors(event: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_series(errors: &mut Errors, event: &Value) {
     if !has(event, "series") {
-        return errors;
+        return;
     }
     if number(event, "series.count") < 2 {
-        let path = Path::new("series.count");
-        errors.push(FieldError::invalid(
-            &path,
-            &json!(""),
-            "should be at least 2",
-        ));
+        errors.invalid(&Path::new("series.count"), "", "should be at least 2");
     }
     if !has(event, "series.lastObservedTime") {
-        errors.push(FieldError::required(
-            &Path::new("series.lastObservedTime"),
-            "",
-        ));
+        errors.required(&Path::new("series.lastObservedTime"), "");
     }
-    errors
 }
 
 /// The rules of both forms.
-fn lenient_errors(event: &Value, reporter: &'static str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn lenient_errors(event: &Value, reporter: &'static str) -> Errors {
+    let mut errors = Errors::new();
     let namespace = text(event, "metadata.namespace");
     let about = text(event, "involvedObject.namespace");
     let new_style = has(event, "eventTime");
@@ -174,44 +164,36 @@ fn lenient_errors(event: &Value, reporter: &'static str) -> Vec<FieldError> {
         (true, _) => true,
     };
     if !fits {
-        let path = Path::new("involvedObject").child("namespace");
-        let words = "does not match event.namespace";
-        errors.push(FieldError::invalid(&path, &json!(about), words));
+        let path = Path::new("involvedObject.namespace");
+        errors.invalid(&path, about, "does not match event.namespace");
     }
     if new_style {
-        errors.extend(new_style_errors(event, reporter));
+        check_new_style(&mut errors, event, reporter);
     }
     let wrong = names::dns1123_subdomain(namespace);
-    errors.extend(invalid_each(
-        &Path::new("namespace"),
-        &json!(namespace),
-        wrong,
-    ));
+    errors.invalid_each(&Path::new("namespace"), namespace, wrong);
     errors
 }
 
 /// An event with an `eventTime` must say who reports what.
-fn new_style_errors(event: &Value, reporter: &'static str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_new_style(errors: &mut Errors, event: &Value, reporter: &'static str) {
     let by = text(event, "reportingComponent");
     let path = Path::new(reporter);
     if by.is_empty() {
-        errors.push(FieldError::required(&path, ""));
+        errors.required(&path, "");
     }
-    errors.extend(invalid_each(&path, &json!(by), names::qualified_name(by)));
+    errors.invalid_each(&path, by, names::qualified_name(by));
     let too_long = |field: &'static str, max: usize| {
         let words = format!("can have at most {max} characters");
-        (text(event, field).len() > max)
-            .then(|| FieldError::invalid(&Path::new(field), &json!(""), &words))
+        (text(event, field).len() > max).then(|| FieldError::invalid(&Path::new(field), "", &words))
     };
     for field in ["reportingInstance", "action", "reason"] {
         if text(event, field).is_empty() {
-            errors.push(FieldError::required(&Path::new(field), ""));
+            errors.required(&Path::new(field), "");
         }
         errors.extend(too_long(field, NAME_LENGTH_MAX));
     }
     errors.extend(too_long("message", MESSAGE_LENGTH_MAX));
-    errors
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 //! `spec.renewTime`; [`is_renewal`] recognises these writes.
 
 use kennel_store::Durability;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Strategy;
-use super::meta::invalid_each;
-use crate::field::{FieldError, Path};
+use super::check::{NOT_NEGATIVE, one_of};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
 use crate::tree::{at, has, int, remove, same, text};
 
@@ -26,51 +26,37 @@ impl Strategy for Lease {
         }
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let path = Path::new("spec");
-        let mut errors = Vec::new();
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
         let mut at_least = |field: &'static str, least: i64, words: &str| {
-            let value = at(object, "spec").get(field).and_then(Value::as_i64);
-            if let Some(value) = value.filter(|value| *value < least) {
-                errors.push(FieldError::invalid(
-                    &path.child(field),
-                    &json!(value),
-                    words,
-                ));
+            if let Some(value) = int(object, field).filter(|value| *value < least) {
+                errors.invalid(&Path::new(field), value, words);
             }
         };
-        at_least("leaseDurationSeconds", 1, "must be greater than 0");
-        at_least("leaseTransitions", 0, "must be greater than or equal to 0");
-        errors.extend(strategy_errors(object, &path));
+        at_least("spec.leaseDurationSeconds", 1, "must be greater than 0");
+        at_least("spec.leaseTransitions", 0, NOT_NEGATIVE);
+        check_strategy(&mut errors, object);
         errors
     }
 
-    fn validate_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, _old: &Value) -> Errors {
         self.validate_create(new)
     }
 }
 
-fn strategy_errors(object: &Value, path: &Path) -> Vec<FieldError> {
+fn check_strategy(errors: &mut Errors, object: &Value) {
     let strategy = text(object, "spec.strategy");
     // Upstream repeats the last segment.
-    let twice = path.child("strategy").child("strategy");
-    let mut errors = Vec::new();
-    if has(object, "spec.strategy") {
-        if strategy.contains('/') {
-            errors = invalid_each(&twice, &json!(strategy), names::qualified_name(strategy));
-        } else if !STRATEGIES.contains(&strategy) {
-            errors.push(FieldError::not_supported(
-                &twice,
-                &json!(strategy),
-                &STRATEGIES,
-            ));
-        }
+    let twice = Path::new("spec.strategy.strategy");
+    if strategy.contains('/') {
+        errors.invalid_each(&twice, strategy, names::qualified_name(strategy));
+    } else if has(object, "spec.strategy") {
+        one_of(errors, &twice, strategy, &STRATEGIES);
     }
     if strategy.is_empty() && !text(object, "spec.preferredHolder").is_empty() {
         let words = "may only be specified if `strategy` is defined";
-        errors.push(FieldError::forbidden(&path.child("preferredHolder"), words));
+        errors.forbidden(&Path::new("spec.preferredHolder"), words);
     }
-    errors
 }
 
 /// Whether only `spec.renewTime` changed.

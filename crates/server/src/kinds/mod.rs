@@ -5,6 +5,7 @@
 //! Strategies read neither the store nor a clock; rules that need them are in `admit` and `verbs`.
 
 pub mod amount;
+pub(crate) mod check;
 pub mod configmap;
 pub mod controllerrevision;
 pub mod csi;
@@ -34,7 +35,7 @@ pub(crate) mod testing;
 use kennel_store::Durability;
 use serde_json::Value;
 
-use crate::field::FieldError;
+use crate::field::Errors;
 
 /// The rules of one kind. The default of every method is to do nothing.
 ///
@@ -57,17 +58,17 @@ pub trait Strategy: Sync {
     fn prepare_status_update(&self, _new: &mut Value, _old: &Value) {}
 
     /// Validates a new object.
-    fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, _object: &Value) -> Errors {
         Vec::new()
     }
 
     /// Validates the update from `old` to `new`.
-    fn validate_update(&self, _new: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, _new: &Value, _old: &Value) -> Errors {
         Vec::new()
     }
 
     /// Validates a write of the status over `old`.
-    fn validate_status_update(&self, _new: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(&self, _new: &Value, _old: &Value) -> Errors {
         Vec::new()
     }
 
@@ -81,7 +82,7 @@ pub trait Strategy: Sync {
     fn prepare_subresource_update(&self, _new: &mut Value, _old: &Value, _now: &str) {}
 
     /// What is wrong with `new` as the result of such a write over `old`.
-    fn validate_subresource_update(&self, _new: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_subresource_update(&self, _new: &Value, _old: &Value) -> Errors {
         Vec::new()
     }
 

@@ -7,8 +7,8 @@
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::meta::finalizer_name;
-use crate::field::{FieldError, Path};
+use super::meta::check_finalizer;
+use crate::field::{Errors, FieldError, Path};
 use crate::tree::{copy_from_old, default_to, has, list, map, set, text, texts};
 
 /// Label with the namespace's own name, for selectors.
@@ -48,23 +48,26 @@ impl Strategy for Namespace {
         copy_from_old(new, old, "spec");
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let path = Path::new("spec").child("finalizers");
-        texts(object, "spec.finalizers")
-            .flat_map(|name| finalizer_name(name, &path))
-            .collect()
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
+        let path = Path::new("spec.finalizers");
+        for name in texts(object, "spec.finalizers") {
+            check_finalizer(&mut errors, name, &path);
+        }
+        errors
     }
 
     fn prepare_subresource_update(&self, new: &mut Value, old: &Value, _now: &str) {
         copy_from_old(new, old, "status");
     }
 
-    fn validate_subresource_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
-        let path = Path::new("spec").child("finalizers");
-        texts(new, "spec.finalizers")
-            .enumerate()
-            .flat_map(|(i, name)| finalizer_name(name, &path.index(i)))
-            .collect()
+    fn validate_subresource_update(&self, new: &Value, _old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        let path = Path::new("spec.finalizers");
+        for (i, name) in texts(new, "spec.finalizers").enumerate() {
+            check_finalizer(&mut errors, name, &path.index(i));
+        }
+        errors
     }
 
     fn begin_deletion(&self, object: &mut Value) {
@@ -75,7 +78,7 @@ impl Strategy for Namespace {
         !list(object, "spec.finalizers").is_empty()
     }
 
-    fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> Errors {
         let (phase, words) = if has(new, "metadata.deletionTimestamp") {
             (
                 "Terminating",
@@ -92,7 +95,7 @@ impl Strategy for Namespace {
             return Vec::new();
         }
         let path = Path::new("status").child("Phase");
-        vec![FieldError::invalid(&path, &json!(shown), words)]
+        vec![FieldError::invalid(&path, shown, words)]
     }
 }
 

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::amount::resource_errors;
-use super::meta::{invalid_each, label_name};
-use super::show::{duplicate_shown, go_struct, whole_object};
-use crate::field::{FieldError, Path};
+use super::amount::check_amount;
+use super::check::{choice, form_each, label_name};
+use super::show::{go_struct, whole_object};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::names;
 use crate::tree;
 use crate::tree::{at, copy_from_old, default_to, has, list, map, remove, same, set, text, texts};
@@ -39,26 +39,28 @@ impl Strategy for Node {
         copy_from_old(new, old, "spec");
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = taint_errors(object);
-        errors.extend(amount_errors(object));
-        errors.extend(pod_cidr_errors(object));
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
+        check_taints(&mut errors, object);
+        check_amounts(&mut errors, object);
+        check_pod_cidrs(&mut errors, object);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = amount_errors(new);
-        errors.extend(address_errors(new));
-        errors.extend(assigned_once(new, old));
-        errors.extend(taint_errors(new));
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        check_amounts(&mut errors, new);
+        check_addresses(&mut errors, new);
+        check_assigned_once(&mut errors, new, old);
+        check_taints(&mut errors, new);
         if !same(&protected(new), &protected(old)) {
             let words = "node updates may only change labels, taints, or capacity";
-            errors.push(FieldError::forbidden(&whole_object(), words));
+            errors.forbidden(&whole_object(), words);
         }
         errors
     }
 
-    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Errors {
         self.validate_update(new, old)
     }
 }
@@ -75,75 +77,63 @@ fn sync_pod_cidrs(object: &mut Value) {
     }
 }
 
-fn pod_cidr_errors(object: &Value) -> Vec<FieldError> {
-    let path = Path::new("spec").child("podCIDRs");
+fn check_pod_cidrs(errors: &mut Errors, object: &Value) {
+    let before = errors.len();
+    form_each(
+        errors,
+        object,
+        &Path::default(),
+        "spec.podCIDRs",
+        names::cidr,
+    );
     let blocks: Vec<&str> = texts(object, "spec.podCIDRs").collect();
-    let mut errors = Vec::new();
-    for (i, block) in blocks.iter().enumerate() {
-        errors.extend(invalid_each(
-            &path.index(i),
-            &json!(block),
-            names::cidr(block),
-        ));
-    }
     let families: BTreeSet<bool> = blocks
         .iter()
         .filter_map(|block| names::parse_cidr(block))
         .map(|(address, _)| address.is_ipv4())
         .collect();
-    if errors.is_empty() && families.len() < blocks.len() {
+    if errors.len() == before && families.len() < blocks.len() {
         let words = "may specify no more than one CIDR for each IP family";
-        errors.push(FieldError::invalid(
-            &path,
-            at(object, "spec.podCIDRs"),
-            words,
-        ));
+        errors.invalid(&Path::new("spec.podCIDRs"), blocks, words);
     }
-    errors
 }
 
-fn amount_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for field in ["capacity", "allocatable"] {
-        let path = Path::new("status").child(field);
-        for (name, value) in map(object, &format!("status.{field}")) {
-            errors.extend(resource_errors(name, value, &path.child(name.clone())));
+fn check_amounts(errors: &mut Errors, object: &Value) {
+    for field in ["status.capacity", "status.allocatable"] {
+        let path = Path::new(field);
+        for (name, value) in map(object, field) {
+            check_amount(errors, name, value, &path.child(name.clone()));
         }
     }
-    errors
 }
 
-fn address_errors(object: &Value) -> Vec<FieldError> {
-    let path = Path::new("status").child("addresses");
+fn check_addresses(errors: &mut Errors, object: &Value) {
     let addresses = list(object, "status.addresses");
-    let mut errors = Vec::new();
     for (i, address) in addresses.iter().enumerate() {
         if addresses[..i].contains(address) {
             let shown = go_struct(&[
                 ("Type", at(address, "type")),
                 ("Address", at(address, "address")),
             ]);
-            errors.push(duplicate_shown(&path.index(i), &shown, ""));
+            let path = Path::new("status.addresses").index(i);
+            errors.push(FieldError::duplicate_shown(&path, shown, ""));
         }
     }
-    errors
 }
 
 /// `podCIDRs` and `providerID` can be set once.
-fn assigned_once(new: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_assigned_once(errors: &mut Errors, new: &Value, old: &Value) {
     let spec = Path::new("spec");
     let blocks: Vec<&str> = texts(old, "spec.podCIDRs").collect();
     if !blocks.is_empty() && !blocks.iter().copied().eq(texts(new, "spec.podCIDRs")) {
         let words = "node updates may not change podCIDR except from \"\" to valid";
-        errors.push(FieldError::forbidden(&spec.child("podCIDRs"), words));
+        errors.forbidden(&spec.child("podCIDRs"), words);
     }
     let id = text(old, "spec.providerID");
     if !id.is_empty() && id != text(new, "spec.providerID") {
         let words = "node updates may not change providerID except from \"\" to valid";
-        errors.push(FieldError::forbidden(&spec.child("providerID"), words));
+        errors.forbidden(&spec.child("providerID"), words);
     }
-    errors
 }
 
 /// The spec without its mutable fields.
@@ -161,41 +151,30 @@ fn protected(object: &Value) -> Value {
     spec
 }
 
-fn taint_errors(object: &Value) -> Vec<FieldError> {
-    let path = Path::new("metadata").child("taints");
+fn check_taints(errors: &mut Errors, object: &Value) {
+    let path = Path::new("metadata.taints");
     let taints = list(object, "spec.taints");
-    let mut errors = Vec::new();
     for (i, taint) in taints.iter().enumerate() {
         let path = path.index(i);
-        let value = text(taint, "value");
-        errors.extend(label_name(text(taint, "key"), &path.child("key")));
+        let (key, value) = (text(taint, "key"), text(taint, "value"));
+        label_name(errors, &path, "key", key);
         let wrong = names::label_value(value).join(";");
         if !wrong.is_empty() {
-            errors.push(FieldError::invalid(
-                &path.child("value"),
-                &json!(value),
-                &wrong,
-            ));
+            errors.invalid(&path.child("value"), value, &wrong);
         }
-        errors.extend(effect_error(text(taint, "effect"), &path.child("effect")));
+        choice(errors, taint, &path, "effect", &TAINT_EFFECTS);
         let twin = |other: &Value| {
-            text(other, "key") == text(taint, "key")
-                && text(other, "effect") == text(taint, "effect")
+            text(other, "key") == key && text(other, "effect") == text(taint, "effect")
         };
         if taints[..i].iter().any(twin) {
             let words = "taints must be unique by key and effect pair";
-            errors.push(duplicate_shown(&path, &shown_taint(taint), words));
+            errors.push(FieldError::duplicate_shown(
+                &path,
+                shown_taint(taint),
+                words,
+            ));
         }
     }
-    errors
-}
-
-fn effect_error(effect: &str, path: &Path) -> Option<FieldError> {
-    if effect.is_empty() {
-        return Some(FieldError::required(path, ""));
-    }
-    (!TAINT_EFFECTS.contains(&effect))
-        .then(|| FieldError::not_supported(path, &json!(effect), &TAINT_EFFECTS))
 }
 
 fn shown_taint(taint: &Value) -> String {

@@ -5,23 +5,22 @@
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::amount::{positive_error, resource_errors};
-use super::meta::{immutable, invalid_each};
-use crate::field::{FieldError, Path};
+use super::amount::check_positive;
+use super::check::{forbid, one_of, optional_form, require, require_text};
+use super::meta::immutable;
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
-use crate::tree::{
-    at, copy_from_old, default_to, has, is_empty, list, map, same, set, text, texts,
-};
+use crate::tree::{at, copy_from_old, default_to, has, list, map, same, set, text, texts};
 
 /// The ways volumes can be mounted, in the order upstream lists them.
-const ACCESS_MODES: [&str; 4] = [
+pub(super) const ACCESS_MODES: [&str; 4] = [
     "ReadOnlyMany",
     "ReadWriteMany",
     "ReadWriteOnce",
     "ReadWriteOncePod",
 ];
 const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
-const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
+pub(super) const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 /// The volume sources; exactly one must be set.
 const SOURCES: [&str; 22] = [
     "hostPath",
@@ -73,113 +72,85 @@ impl Strategy for PersistentVolume {
         copy_from_old(new, old, "spec");
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let spec = Path::new("spec");
-        let mut errors = Vec::new();
-        if list(object, "spec.accessModes").is_empty() {
-            errors.push(FieldError::required(&spec.child("accessModes"), ""));
+    fn validate_create(&self, object: &Value) -> Errors {
+        let (spec, path) = (at(object, "spec"), Path::new("spec"));
+        let mut errors = Errors::new();
+        if list(spec, "accessModes").is_empty() {
+            require(&mut errors, &path, "accessModes");
         }
-        errors.extend(access_mode_errors(object, &spec));
-        errors.extend(capacity_errors(object, &spec.child("capacity")));
-        let policy = text(object, "spec.persistentVolumeReclaimPolicy");
-        if !RECLAIM_POLICIES.contains(&policy) {
-            let path = spec.child("persistentVolumeReclaimPolicy");
-            let shown = json!(policy);
-            errors.push(FieldError::not_supported(&path, &shown, &RECLAIM_POLICIES));
-        }
-        errors.extend(source_errors(object, &spec));
-        errors.extend(class_errors(object, &spec));
-        errors.extend(volume_mode_error(object, &spec));
+        check_access_modes(&mut errors, spec, &path);
+        check_capacity(&mut errors, spec, &path.child("capacity"));
+        let policy = text(spec, "persistentVolumeReclaimPolicy");
+        let at_policy = path.child("persistentVolumeReclaimPolicy");
+        one_of(&mut errors, &at_policy, policy, &RECLAIM_POLICIES);
+        check_sources(&mut errors, spec, &path);
+        check_class_and_mode(&mut errors, spec, &path);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = self.validate_create(new);
-        let spec = Path::new("spec");
         let moved = SOURCES
             .iter()
             .any(|source| !same(at(at(new, "spec"), source), at(at(old, "spec"), source)));
         if moved {
             let words = "spec.persistentvolumesource is immutable after creation";
-            let path = spec.child("persistentvolumesource");
-            errors.push(FieldError::forbidden(&path, words));
+            errors.forbidden(&Path::new("spec.persistentvolumesource"), words);
         }
-        let path = spec.child("volumeMode");
-        errors.extend(immutable(new, old, "spec.volumeMode", &path));
+        immutable(&mut errors, new, old, "spec.volumeMode");
         errors
     }
 }
 
 /// Validates the access modes of a volume or claim.
-pub(super) fn access_mode_errors(object: &Value, spec: &Path) -> Vec<FieldError> {
-    let path = spec.child("accessModes");
-    let modes: Vec<&str> = texts(object, "spec.accessModes").collect();
-    let mut errors = Vec::new();
+pub(super) fn check_access_modes(errors: &mut Errors, spec: &Value, path: &Path) {
+    let path = path.child("accessModes");
+    let modes: Vec<&str> = texts(spec, "accessModes").collect();
     for mode in &modes {
-        if !ACCESS_MODES.contains(mode) {
-            errors.push(FieldError::not_supported(
-                &path,
-                &json!(mode),
-                &ACCESS_MODES,
-            ));
-        }
+        one_of(errors, &path, mode, &ACCESS_MODES);
     }
     let alone = modes.iter().all(|mode| *mode == "ReadWriteOncePod");
     if modes.contains(&"ReadWriteOncePod") && !alone {
-        let words = "may not use ReadWriteOncePod with other access modes";
-        errors.push(FieldError::forbidden(&path, words));
+        errors.forbidden(
+            &path,
+            "may not use ReadWriteOncePod with other access modes",
+        );
     }
-    errors
 }
 
-/// Validates the storage class of a volume or claim.
-pub(super) fn class_errors(object: &Value, spec: &Path) -> Vec<FieldError> {
-    let class = text(object, "spec.storageClassName");
-    if class.is_empty() {
-        return Vec::new();
-    }
-    let path = spec.child("storageClassName");
-    invalid_each(&path, &json!(class), names::dns1123_subdomain(class))
+/// Validates the storage class and the volume mode of a volume or claim.
+pub(super) fn check_class_and_mode(errors: &mut Errors, spec: &Value, path: &Path) {
+    let rule = names::dns1123_subdomain;
+    optional_form(errors, spec, path, "storageClassName", rule);
+    let mode = text(spec, "volumeMode");
+    one_of(errors, &path.child("volumeMode"), mode, &VOLUME_MODES);
 }
 
-/// Validates the mode of a volume or claim.
-pub(super) fn volume_mode_error(object: &Value, spec: &Path) -> Option<FieldError> {
-    let mode = text(object, "spec.volumeMode");
-    let path = spec.child("volumeMode");
-    (!VOLUME_MODES.contains(&mode))
-        .then(|| FieldError::not_supported(&path, &json!(mode), &VOLUME_MODES))
-}
-
-fn capacity_errors(object: &Value, path: &Path) -> Vec<FieldError> {
-    let capacity = map(object, "spec.capacity");
+fn check_capacity(errors: &mut Errors, spec: &Value, path: &Path) {
+    let capacity = map(spec, "capacity");
     if capacity.is_empty() {
-        return vec![FieldError::required(path, "")];
+        return errors.required(path, "");
     }
-    let mut errors = Vec::new();
     if !capacity.contains_key("storage") || capacity.len() > 1 {
-        let shown = at(object, "spec.capacity");
-        errors.push(FieldError::not_supported(path, shown, &["storage"]));
+        errors.not_supported(path, capacity, &["storage"]);
     }
     for (name, value) in capacity {
-        let path = path.key(name);
-        errors.extend(resource_errors(name, value, &path));
-        errors.extend(positive_error(value, &path));
+        check_positive(errors, name, value, &path.key(name));
     }
-    errors
 }
 
-fn source_errors(object: &Value, spec: &Path) -> Vec<FieldError> {
-    let given: Vec<&'static str> = SOURCES
-        .into_iter()
-        .filter(|source| has(at(object, "spec"), source))
-        .collect();
-    if given.is_empty() {
-        return vec![FieldError::required(spec, "must specify a volume type")];
-    }
-    let mut errors = Vec::new();
-    for source in &given[1..] {
-        let words = "may not specify more than 1 volume type";
-        errors.push(FieldError::forbidden(&spec.child(*source), words));
+fn check_sources(errors: &mut Errors, spec: &Value, path: &Path) {
+    let mut given = SOURCES.into_iter().filter(|source| has(spec, source));
+    let Some(first) = given.next() else {
+        return errors.required(path, "must specify a volume type");
+    };
+    for source in given {
+        forbid(
+            errors,
+            path,
+            source,
+            "may not specify more than 1 volume type",
+        );
     }
     for (source, field) in [
         ("hostPath", "path"),
@@ -189,11 +160,10 @@ fn source_errors(object: &Value, spec: &Path) -> Vec<FieldError> {
         ("csi", "driver"),
         ("csi", "volumeHandle"),
     ] {
-        if given[0] == source && is_empty(at(at(at(object, "spec"), source), field)) {
-            errors.push(FieldError::required(&spec.child(source).child(field), ""));
+        if first == source {
+            require_text(errors, at(spec, source), &path.child(source), field);
         }
     }
-    errors
 }
 
 #[cfg(test)]

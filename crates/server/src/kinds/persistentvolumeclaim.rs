@@ -5,10 +5,11 @@
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::amount::{positive_error, quantity, resource_errors};
+use super::amount::{check_positive, quantity};
 use super::meta::immutable;
-use super::persistentvolume::{access_mode_errors, class_errors, volume_mode_error};
-use crate::field::{FieldError, Path};
+use super::persistentvolume::{check_access_modes, check_class_and_mode};
+use super::selector;
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::tree::{at, copy_from_old, default_to, has, list, same, set, text};
 
 const SIZE: &str = "spec.resources.requests.storage";
@@ -34,42 +35,34 @@ impl Strategy for PersistentVolumeClaim {
         copy_from_old(new, old, "spec");
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let spec = Path::new("spec");
-        let mut errors = Vec::new();
-        if list(object, "spec.accessModes").is_empty() {
+    fn validate_create(&self, object: &Value) -> Errors {
+        let (spec, path) = (at(object, "spec"), Path::new("spec"));
+        let mut errors = Errors::new();
+        if list(spec, "accessModes").is_empty() {
             let words = "at least 1 access mode is required";
-            errors.push(FieldError::required(&spec.child("accessModes"), words));
+            errors.required(&path.child("accessModes"), words);
         }
-        let selector = at(object, "spec.selector");
-        errors.extend(super::selector::validate(
-            selector,
-            &spec.child("selector"),
-            false,
-        ));
-        errors.extend(access_mode_errors(object, &spec));
-        let path = spec.child("resources").key("storage");
-        if has(object, SIZE) {
-            errors.extend(resource_errors("storage", at(object, SIZE), &path));
-            errors.extend(positive_error(at(object, SIZE), &path));
-        } else {
-            errors.push(FieldError::required(&path, ""));
+        let selector = at(spec, "selector");
+        selector::collect(&mut errors, selector, &path.child("selector"), false);
+        check_access_modes(&mut errors, spec, &path);
+        let at_size = path.child("resources").key("storage");
+        match at(object, SIZE) {
+            Value::Null => errors.required(&at_size, ""),
+            size => check_positive(&mut errors, "storage", size, &at_size),
         }
-        errors.extend(class_errors(object, &spec));
-        errors.extend(volume_mode_error(object, &spec));
+        check_class_and_mode(&mut errors, spec, &path);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = self.validate_create(new);
         if !same(&fixed(new, old), &fixed(old, old)) {
             let words = "spec is immutable after creation except resources.requests and \
                          volumeAttributesClassName for bound claims";
-            errors.push(FieldError::forbidden(&Path::new("spec"), words));
+            errors.forbidden(&Path::new("spec"), words);
         }
         errors.extend(shrink_error(new, old));
-        let path = Path::new("spec").child("volumeMode");
-        errors.extend(immutable(new, old, "spec.volumeMode", &path));
+        immutable(&mut errors, new, old, "spec.volumeMode");
         errors
     }
 }
@@ -99,10 +92,7 @@ fn fixed(claim: &Value, old: &Value) -> Value {
 fn shrink_error(new: &Value, old: &Value) -> Option<FieldError> {
     let (after, before) = (quantity(at(new, SIZE))?, quantity(at(old, SIZE))?);
     let given = quantity(at(old, "status.capacity.storage")).unwrap_or(before);
-    let path = Path::new("spec")
-        .child("resources")
-        .child("requests")
-        .child("storage");
+    let path = Path::new(SIZE);
     let words = "field can not be less than status.capacity";
     (after < before && after < given).then(|| FieldError::forbidden(&path, words))
 }

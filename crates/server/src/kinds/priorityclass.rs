@@ -2,11 +2,12 @@
 //!
 //! `admit` checks that at most one class is the global default, since that depends on other objects.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Strategy;
+use super::check::choice;
 use super::meta::{first_generation, immutable};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::tree::{copy_from_old, default_to, flag, has, int, number, text};
 
 /// The highest value of classes of users.
@@ -38,32 +39,26 @@ impl Strategy for PriorityClass {
         copy_from_old(new, old, "metadata.generation");
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
         if text(object, "metadata.name").starts_with(SYSTEM_PREFIX) {
             errors.extend(system_error(object));
         } else if number(object, "value") > USER_VALUE_MAX {
             let words =
                 format!("maximum allowed value of a user defined priority is {USER_VALUE_MAX}");
-            errors.push(FieldError::forbidden(&Path::new("value"), &words));
+            errors.forbidden(&Path::new("value"), &words);
         }
-        let path = Path::new("preemptionPolicy");
-        match text(object, "preemptionPolicy") {
-            "" => errors.push(FieldError::required(&path, "")),
-            policy if POLICIES.contains(&policy) => {}
-            policy => errors.push(FieldError::not_supported(&path, &json!(policy), &POLICIES)),
-        }
+        let root = Path::default();
+        choice(&mut errors, object, &root, "preemptionPolicy", &POLICIES);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
         if number(new, "value") != number(old, "value") {
-            let words = "may not be changed in an update.";
-            errors.push(FieldError::forbidden(&Path::new("value"), words));
+            errors.forbidden(&Path::new("value"), "may not be changed in an update.");
         }
-        let path = Path::new("preemptionPolicy");
-        errors.extend(immutable(new, old, "preemptionPolicy", &path));
+        immutable(&mut errors, new, old, "preemptionPolicy");
         errors
     }
 }

@@ -1,36 +1,45 @@
 //! The strategy of `RuntimeClass`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Strategy;
-use super::amount::resource_errors;
-use super::meta::{immutable, invalid_each, labels};
-use crate::field::{FieldError, Path};
+use super::amount::check_amount;
+use super::check::labels;
+use super::meta::immutable;
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
-use crate::tree::{at, map, text};
+use crate::tree::{map, text};
 
 #[derive(Debug)]
 pub struct RuntimeClass;
 
 impl Strategy for RuntimeClass {
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, object: &Value) -> Errors {
         let handler = text(object, "handler");
-        let wrong = names::dns1123_label(handler);
-        let mut errors = invalid_each(&Path::new("handler"), &json!(handler), wrong);
+        let mut errors = Errors::new();
+        errors.invalid_each(
+            &Path::new("handler"),
+            handler,
+            names::dns1123_label(handler),
+        );
         // As upstream, validates an overhead like limits, and reports it so.
         let path = Path::new("overhead").child("limits");
         for (name, value) in map(object, "overhead.podFixed") {
-            errors.extend(resource_errors(name, value, &path.key(name)));
+            check_amount(&mut errors, name, value, &path.key(name));
         }
-        let path = Path::new("scheduling").child("nodeSelector");
-        errors.extend(labels(at(object, "scheduling.nodeSelector"), &path));
+        labels(
+            &mut errors,
+            &Path::default(),
+            "scheduling.nodeSelector",
+            object,
+        );
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
-        immutable(new, old, "handler", &Path::new("handler"))
-            .into_iter()
-            .collect()
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        immutable(&mut errors, new, old, "handler");
+        errors
     }
 }
 

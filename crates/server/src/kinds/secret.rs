@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::configmap::{DATA_SIZE_MAX, decoded_length, key_errors, sealed_errors};
+use super::configmap::{DATA_SIZE_MAX, check_key, decoded_length, sealed_errors};
 use super::meta::{entry, immutable};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::tree::{default_to, map, remove, set, text};
 
 /// Annotation: the ServiceAccount of a token secret.
@@ -34,22 +34,23 @@ impl Strategy for Secret {
         }
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, object: &Value) -> Errors {
         let path = Path::new("data");
         let data = map(object, "data");
-        let mut errors: Vec<FieldError> =
-            data.keys().flat_map(|key| key_errors(key, &path)).collect();
+        let mut errors = Errors::new();
+        for key in data.keys() {
+            check_key(&mut errors, key, &path);
+        }
         if data.values().map(decoded_length).sum::<usize>() > DATA_SIZE_MAX {
-            errors.push(FieldError::too_long(&path, DATA_SIZE_MAX));
+            errors.too_long(&path, DATA_SIZE_MAX);
         }
         errors.extend(type_errors(object));
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors: Vec<FieldError> = immutable(new, old, "type", &Path::new("type"))
-            .into_iter()
-            .collect();
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        immutable(&mut errors, new, old, "type");
         errors.extend(sealed_errors(new, old, &["data"]));
         errors.extend(self.validate_create(new));
         errors
@@ -57,10 +58,10 @@ impl Strategy for Secret {
 }
 
 /// Checks the keys that the secret's type requires.
-fn type_errors(object: &Value) -> Vec<FieldError> {
+fn type_errors(object: &Value) -> Errors {
     let data = map(object, "data");
     let path = Path::new("data");
-    let missing = |keys: &[&str]| -> Vec<FieldError> {
+    let missing = |keys: &[&str]| -> Errors {
         keys.iter()
             .filter(|key| !data.contains_key(**key))
             .map(|key| FieldError::required(&path.key(key), ""))
@@ -95,7 +96,7 @@ fn type_errors(object: &Value) -> Vec<FieldError> {
 }
 
 /// The value of `key` must be a JSON object.
-fn json_errors(object: &Value, key: &str) -> Vec<FieldError> {
+fn json_errors(object: &Value, key: &str) -> Errors {
     let path = Path::new("data").key(key);
     let Some(encoded) = map(object, "data").get(key).and_then(Value::as_str) else {
         return vec![FieldError::required(&path, "")];

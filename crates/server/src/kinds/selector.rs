@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::pod::check::{Errors, form, form_at, label_name};
-use crate::field::{FieldError, Path};
+use super::check::{form, form_each, label_name};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
 use crate::tree::{list, map, text, text_entries, texts};
 
@@ -32,31 +32,26 @@ fn expression(errors: &mut Errors, requirement: &Value, at: &Path, any_values: b
     let operator = text(requirement, "operator");
     let values = list(requirement, "values");
     match operator {
-        "In" | "NotIn" if values.is_empty() => errors.push(FieldError::required(
+        "In" | "NotIn" if values.is_empty() => errors.required(
             &at.child("values"),
             "must be specified when `operator` is 'In' or 'NotIn'",
-        )),
-        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(FieldError::forbidden(
+        ),
+        "Exists" | "DoesNotExist" if !values.is_empty() => errors.forbidden(
             &at.child("values"),
             "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-        )),
+        ),
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        other => errors.push(FieldError::invalid(
+        other => errors.invalid(
             &at.child("operator"),
-            &Value::from(other),
+            other,
             "not a valid selector operator",
-        )),
+        ),
     }
     label_name(errors, at, "key", text(requirement, "key"));
     if any_values {
         return;
     }
-    for (i, value) in texts(requirement, "values").enumerate() {
-        let mistakes = names::label_value(value);
-        if !mistakes.is_empty() {
-            form_at(errors, &at.child("values").index(i), value, mistakes);
-        }
-    }
+    form_each(errors, requirement, at, "values", names::label_value);
 }
 
 /// Whether a selector has neither labels nor expressions.

@@ -11,7 +11,7 @@ mod validate;
 use serde_json::{Value, json};
 
 use super::Strategy;
-use crate::field::FieldError;
+use crate::field::Errors;
 use crate::tree::{
     at, copy_from_old, default_to, flag, has, int, list, list_mut, map, remove, set, text,
 };
@@ -67,21 +67,22 @@ impl Strategy for Service {
         copy_from_old(new, old, "spec");
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = validate::service(object);
-        errors.extend(addresses::single_stack(object));
+    fn validate_create(&self, object: &Value) -> Errors {
+        let mut errors = Errors::new();
+        validate::service(&mut errors, object);
+        addresses::single_stack(&mut errors, object);
         errors
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = transition::cluster_ip_errors(new, old);
-        errors.extend(transition::family_errors(new, old));
-        errors.extend(transition::class_error(new, old));
-        errors.extend(validate::service(new));
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        transition::check_addresses(&mut errors, new, old);
+        transition::check_class(&mut errors, new, old);
+        validate::service(&mut errors, new);
         errors
     }
 
-    fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> Errors {
         validate::load_balancer_status(new)
     }
 }

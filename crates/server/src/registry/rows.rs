@@ -459,7 +459,7 @@ pub static RESOURCES: &[Resource] = &[
         name_rule: NameRule::PathSegment,
         schema: "rbac.v1.RoleBinding",
         create_on_update: true,
-        strategy: &kinds::rbac::RoleBinding,
+        strategy: &kinds::rbac::ROLE_BINDING,
         admission: &admit::escalation::BindingAdmission,
         printer: &printers::ROLE_BINDING,
         ..DEFAULTS
@@ -489,7 +489,7 @@ pub static RESOURCES: &[Resource] = &[
         name_rule: NameRule::PathSegment,
         schema: "rbac.v1.ClusterRoleBinding",
         create_on_update: true,
-        strategy: &kinds::rbac::ClusterRoleBinding,
+        strategy: &kinds::rbac::CLUSTER_ROLE_BINDING,
         admission: &admit::escalation::BindingAdmission,
         printer: &printers::ROLE_BINDING,
         ..DEFAULTS

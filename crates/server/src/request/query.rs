@@ -114,7 +114,7 @@ impl Query {
                 kind,
                 FieldError::not_supported(
                     &Path::new("fieldValidation"),
-                    &Value::from(other),
+                    other,
                     &["", "Ignore", "Strict", "Warn"],
                 ),
             )),
@@ -137,7 +137,7 @@ impl Query {
             Some("Exact") => Ok(Some(VersionMatch::Exact)),
             Some(other) => Err(list_option(FieldError::not_supported(
                 &Path::new("resourceVersionMatch"),
-                &Value::from(other),
+                other,
                 &["Exact", "NotOlderThan", ""],
             ))),
         }

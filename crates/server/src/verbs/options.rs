@@ -99,7 +99,7 @@ fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Option<Prop
             "DeleteOptions",
             FieldError::invalid(
                 &path,
-                &Value::from(policy),
+                policy,
                 "orphanDependents and deletionPropagation cannot be both set",
             ),
         )),
@@ -111,11 +111,7 @@ fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Option<Prop
         (Some("Foreground"), None) => Ok(Some(Propagation::Foreground)),
         (Some(other), None) => Err(invalid_option(
             "DeleteOptions",
-            FieldError::not_supported(
-                &path,
-                &Value::from(other),
-                &["Foreground", "Background", "Orphan", "nil"],
-            ),
+            FieldError::not_supported(&path, other, &["Foreground", "Background", "Orphan", "nil"]),
         )),
     }
 }

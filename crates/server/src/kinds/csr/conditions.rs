@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{choice, each};
 use crate::tree::{has, list, list_mut, same, set, text};
 
+const CONDITIONS: &str = "status.conditions";
 const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 /// Conditions whose status can only be `True`.
 const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
-
-fn path() -> Path {
-    Path::new("status").child("conditions")
-}
 
 fn of_type<'a>(object: &'a Value, kind: &str) -> Vec<&'a Value> {
     list(object, "status.conditions")
@@ -24,17 +22,20 @@ fn of_type<'a>(object: &'a Value, kind: &str) -> Vec<&'a Value> {
 }
 
 /// Validates the conditions by themselves.
-pub(super) fn condition_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn check_conditions(errors: &mut Errors, object: &Value) {
     let mut seen = BTreeSet::new();
-    for (i, condition) in list(object, "status.conditions").iter().enumerate() {
-        let path = path().index(i);
+    for (condition, path) in each(object, &Path::default(), CONDITIONS) {
         let kind = text(condition, "type");
         let at_type = path.child("type");
         if kind.is_empty() {
-            errors.push(FieldError::required(&at_type, ""));
+            errors.required(&at_type, "");
         }
-        errors.extend(status_error(condition, kind, &path.child("status")));
+        let allowed: &[&str] = if FINAL.contains(&kind) {
+            &["True"]
+        } else {
+            &STATUSES
+        };
+        choice(errors, condition, &path, "status", allowed);
         let other = match kind {
             "Approved" => "Denied",
             "Denied" => "Approved",
@@ -42,43 +43,26 @@ pub(super) fn condition_errors(object: &Value) -> Vec<FieldError> {
         };
         if !other.is_empty() && seen.contains(other) {
             let words = "Approved and Denied conditions are mutually exclusive";
-            errors.push(FieldError::invalid(&at_type, &json!(kind), words));
+            errors.invalid(&at_type, kind, words);
         }
         if !seen.insert(kind) {
-            errors.push(FieldError::duplicate(&at_type, &json!(kind)));
+            errors.duplicate(&at_type, kind);
         }
-    }
-    errors
-}
-
-fn status_error(condition: &Value, kind: &str, path: &Path) -> Option<FieldError> {
-    let allowed: &[&str] = if FINAL.contains(&kind) {
-        &["True"]
-    } else {
-        &STATUSES
-    };
-    match text(condition, "status") {
-        "" => Some(FieldError::required(path, "")),
-        status if allowed.contains(&status) => None,
-        status => Some(FieldError::not_supported(path, &json!(status), allowed)),
     }
 }
 
 /// A decision cannot be removed.
-pub(super) fn removal_errors(new: &Value, old: &Value) -> Vec<FieldError> {
-    FINAL
-        .iter()
-        .filter(|kind| of_type(new, kind).len() < of_type(old, kind).len())
-        .map(|kind| {
+pub(super) fn check_removals(errors: &mut Errors, new: &Value, old: &Value) {
+    for kind in FINAL {
+        if of_type(new, kind).len() < of_type(old, kind).len() {
             let words = format!("updates may not remove a condition of type {kind:?}");
-            FieldError::forbidden(&path(), &words)
-        })
-        .collect()
+            errors.forbidden(&Path::new(CONDITIONS), &words);
+        }
+    }
 }
 
 /// Only the `approval` subresource may add a decision.
-pub(super) fn decision_errors(new: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn check_decisions(errors: &mut Errors, new: &Value, old: &Value) {
     for kind in DECISIONS {
         let (after, before) = (of_type(new, kind), of_type(old, kind));
         let verb = if after.len() > before.len() {
@@ -90,9 +74,8 @@ pub(super) fn decision_errors(new: &Value, old: &Value) -> Vec<FieldError> {
             continue;
         };
         let words = format!("updates may not {verb} a condition of type {kind:?}");
-        errors.push(FieldError::forbidden(&path(), &words));
+        errors.forbidden(&Path::new(CONDITIONS), &words);
     }
-    errors
 }
 
 /// Copies the conditions of type `kind` from `old` if none was added or removed.

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::meta;
-use crate::kinds::pod::check::Errors;
 use crate::schema::semantic_eq;
 use crate::tree;
 
@@ -84,6 +83,6 @@ pub(super) fn validate_template_generation(errors: &mut Errors, object: &Value) 
             .key(TEMPLATE_GENERATION);
         let shown = Value::from(given);
         let why = format!("strconv.ParseInt: parsing {shown}: invalid syntax");
-        errors.push(FieldError::invalid(&at, &shown, &why));
+        errors.invalid(&at, &shown, &why);
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::field::{FieldError, Path};
-use crate::kinds::pod::check::{Errors, NOT_NEGATIVE};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
+use crate::kinds::check::NOT_NEGATIVE;
 use crate::kinds::pod::defaults::{fields, fill, fill_text};
 use crate::names;
 use crate::tree::text;
@@ -37,7 +37,7 @@ pub(super) fn validate(errors: &mut Errors, spec: &Value, at: &Path) {
         "OnDelete" => {}
         "RollingUpdate" => match strategy.get("rollingUpdate") {
             Some(rolling) => rolling_update(errors, rolling, &at.child("rollingUpdate")),
-            None => errors.push(FieldError::required(&at.child("rollingUpdate"), "")),
+            None => errors.required(&at.child("rollingUpdate"), ""),
         },
         other => {
             let shown = spelled(other, strategy.get("rollingUpdate"));
@@ -74,18 +74,17 @@ fn rolling_update(errors: &mut Errors, rolling: &Value, at: &Path) {
     }
     for (name, value) in members {
         if percent(value).is_some_and(|percent| percent > 100) {
-            let why = "must not be greater than 100%";
-            errors.push(FieldError::invalid(&at.child(name), value, why));
+            errors.invalid(&at.child(name), value, "must not be greater than 100%");
         }
     }
     match (is_some(unavailable), is_some(surge)) {
         (true, true) => {
             let why = "may not be set when maxUnavailable is non-zero";
-            errors.push(FieldError::invalid(&at.child("maxSurge"), surge, why));
+            errors.invalid(&at.child("maxSurge"), surge, why);
         }
         (false, false) => {
             let why = "cannot be 0 when maxSurge is 0";
-            errors.push(FieldError::required(&at.child("maxUnavailable"), why));
+            errors.required(&at.child("maxUnavailable"), why);
         }
         _ => {}
     }
@@ -93,11 +92,9 @@ fn rolling_update(errors: &mut Errors, rolling: &Value, at: &Path) {
 
 fn count_or_percent(errors: &mut Errors, value: &Value, at: &Path) {
     if let Some(text) = value.as_str() {
-        for mistake in names::percent(text) {
-            errors.push(FieldError::invalid(at, value, &mistake));
-        }
+        errors.invalid_each(at, value, names::percent(text));
     } else if value.as_i64().is_some_and(|count| count < 0) {
-        errors.push(FieldError::invalid(at, value, NOT_NEGATIVE));
+        errors.invalid(at, value, NOT_NEGATIVE);
     }
 }
 

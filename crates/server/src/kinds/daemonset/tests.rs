@@ -400,7 +400,7 @@ fn recorded_answers_are_given_word_for_word() {
     assert_eq!(compared, 37, "examples about these kinds");
 }
 
-fn metadata_errors(object: &Value) -> Vec<FieldError> {
+fn metadata_errors(object: &Value) -> Errors {
     let at = Path::new("metadata");
     meta::validate_create(&object["metadata"], true, NameRule::Subdomain, &at)
 }

@@ -1,9 +1,9 @@
 //! Preparation and validation of updates of metadata.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{immutable, shared_errors};
-use crate::field::{FieldError, Path};
+use super::{check_shared, immutable_at};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::tree::{copy_from_old, has, number, text, texts};
 
 /// Copies what an update may omit: identity, timestamps and generation.
@@ -28,25 +28,23 @@ pub fn copy_omitted(new_meta: &mut Value, old_meta: &Value) {
 ///
 /// Expects [`copy_omitted`] to have run, and the resource version of an unconditional update to be
 /// set: a missing one is an error here.
-pub fn validate_update(new_meta: &Value, old_meta: &Value) -> Vec<FieldError> {
+pub fn validate_update(new_meta: &Value, old_meta: &Value) -> Errors {
     let path = Path::new("metadata");
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     if has(old_meta, "deletionTimestamp") {
         errors.extend(no_new_finalizers(new_meta, old_meta, &path));
     }
     if text(new_meta, "resourceVersion").is_empty() {
         let words = "must be specified for an update";
-        let path = path.child("resourceVersion");
-        errors.push(FieldError::invalid(&path, &json!(""), words));
+        errors.invalid(&path.child("resourceVersion"), "", words);
     }
-    if number(new_meta, "generation") < number(old_meta, "generation") {
-        let shown = json!(number(new_meta, "generation"));
-        let words = "must not be decremented";
-        errors.push(FieldError::invalid(
+    let generation = number(new_meta, "generation");
+    if generation < number(old_meta, "generation") {
+        errors.invalid(
             &path.child("generation"),
-            &shown,
-            words,
-        ));
+            generation,
+            "must not be decremented",
+        );
     }
     for field in [
         "name",
@@ -56,9 +54,9 @@ pub fn validate_update(new_meta: &Value, old_meta: &Value) -> Vec<FieldError> {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
     ] {
-        errors.extend(immutable(new_meta, old_meta, field, &path.child(field)));
+        errors.extend(immutable_at(new_meta, old_meta, field, &path.child(field)));
     }
-    errors.extend(shared_errors(new_meta, &path));
+    check_shared(&mut errors, new_meta, &path);
     errors
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, form_at, label_name};
 use super::leniency::Leniency;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{form, form_each, label_name};
 use crate::kinds::selector;
 use crate::names;
 use crate::tree::{at, has, list, list_mut, map, number, text, texts};
@@ -47,8 +47,7 @@ pub(crate) fn node_selector(errors: &mut Errors, selector: &Value, at: &Path, an
     let terms = list(selector, "nodeSelectorTerms");
     let at = at.child("nodeSelectorTerms");
     if terms.is_empty() {
-        let why = "must have at least one node selector term";
-        errors.push(FieldError::required(&at, why));
+        errors.required(&at, "must have at least one node selector term");
     }
     for (i, term) in terms.iter().enumerate() {
         node_term(errors, term, &at.index(i), any_values);
@@ -67,25 +66,24 @@ fn node_term(errors: &mut Errors, term: &Value, at: &Path, any_values: bool) {
 
 fn bad_operator(errors: &mut Errors, at: &Path, operator: &str) {
     let why = "not a valid selector operator";
-    let at = at.child("operator");
-    errors.push(FieldError::invalid(&at, &Value::from(operator), why));
+    errors.invalid(&at.child("operator"), operator, why);
 }
 
 fn label_requirement(errors: &mut Errors, requirement: &Value, at: &Path, any_values: bool) {
     let count = list(requirement, "values").len();
     match text(requirement, "operator") {
-        "In" | "NotIn" if count == 0 => errors.push(FieldError::required(
+        "In" | "NotIn" if count == 0 => errors.required(
             &at.child("values"),
             "must be specified when `operator` is 'In' or 'NotIn'",
-        )),
-        "Exists" | "DoesNotExist" if count > 0 => errors.push(FieldError::forbidden(
+        ),
+        "Exists" | "DoesNotExist" if count > 0 => errors.forbidden(
             &at.child("values"),
             "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-        )),
-        "Gt" | "Lt" if count != 1 => errors.push(FieldError::required(
+        ),
+        "Gt" | "Lt" if count != 1 => errors.required(
             &at.child("values"),
             "must be specified single value when `operator` is 'Lt' or 'Gt'",
-        )),
+        ),
         "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
         other => bad_operator(errors, at, other),
     }
@@ -93,12 +91,7 @@ fn label_requirement(errors: &mut Errors, requirement: &Value, at: &Path, any_va
     if any_values {
         return;
     }
-    for (i, value) in texts(requirement, "values").enumerate() {
-        let mistakes = names::label_value(value);
-        if !mistakes.is_empty() {
-            form_at(errors, &at.child("values").index(i), value, mistakes);
-        }
-    }
+    form_each(errors, requirement, at, "values", names::label_value);
 }
 
 fn field_requirement(errors: &mut Errors, requirement: &Value, at: &Path) {
@@ -106,30 +99,22 @@ fn field_requirement(errors: &mut Errors, requirement: &Value, at: &Path) {
         "In" | "NotIn" => {
             if list(requirement, "values").len() != 1 {
                 let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-                errors.push(FieldError::required(&at.child("values"), why));
+                errors.required(&at.child("values"), why);
             }
         }
         other => bad_operator(errors, at, other),
     }
     let key = text(requirement, "key");
     if key != "metadata.name" {
-        let why = vec!["not a valid field selector key".to_owned()];
-        return form_at(errors, &at.child("key"), key, why);
+        return errors.invalid(&at.child("key"), key, "not a valid field selector key");
     }
-    for (i, value) in texts(requirement, "values").enumerate() {
-        let mistakes = names::dns1123_subdomain(value);
-        if !mistakes.is_empty() {
-            form_at(errors, &at.child("values").index(i), value, mistakes);
-        }
-    }
+    form_each(errors, requirement, at, "values", names::dns1123_subdomain);
 }
 
 fn weight(errors: &mut Errors, term: &Value, at: &Path) {
     let weight = number(term, "weight");
     if !(1..=100).contains(&weight) {
-        let why = "must be in the range 1-100";
-        let at = at.child("weight");
-        errors.push(FieldError::invalid(&at, &Value::from(weight), why));
+        errors.invalid(&at.child("weight"), weight, "must be in the range 1-100");
     }
 }
 
@@ -154,15 +139,12 @@ fn pod_term(errors: &mut Errors, term: &Value, at: &Path, any_values: bool) {
     }
     for namespace in texts(term, "namespaces") {
         let mistakes = names::dns1123_label(namespace);
-        if !mistakes.is_empty() {
-            form_at(errors, &at.child("namespace"), namespace, mistakes);
-        }
+        form(errors, at, "namespace", namespace, mistakes);
     }
     label_keys(errors, term, at);
     let key = text(term, "topologyKey");
     if key.is_empty() {
-        let at = at.child("topologyKey");
-        errors.push(FieldError::required(&at, "can not be empty"));
+        errors.required(&at.child("topologyKey"), "can not be empty");
     }
     label_name(errors, at, "topologyKey", key);
 }
@@ -173,24 +155,18 @@ fn label_keys(errors: &mut Errors, term: &Value, at: &Path) {
     for name in ["matchLabelKeys", "mismatchLabelKeys"] {
         if labels.is_none() && !list(term, name).is_empty() {
             let why = "must not be specified when labelSelector is not set";
-            errors.push(FieldError::forbidden(&at.child(name), why));
+            errors.forbidden(&at.child(name), why);
             continue;
         }
-        for (i, key) in texts(term, name).enumerate() {
-            let at = || at.child(name).index(i);
-            let mistakes = names::qualified_name(key);
-            if !mistakes.is_empty() {
-                form_at(errors, &at(), key, mistakes);
-            }
-        }
+        form_each(errors, term, at, name, names::qualified_name);
     }
     if let Some(labels) = labels {
         duplicate_selector_keys(errors, term, labels, at);
     }
     for (i, key) in texts(term, "matchLabelKeys").enumerate() {
         if texts(term, "mismatchLabelKeys").any(|other| other == key) {
-            let why = vec!["exists in both matchLabelKeys and mismatchLabelKeys".to_owned()];
-            form_at(errors, &at.child("matchLabelKeys").index(i), key, why);
+            let why = "exists in both matchLabelKeys and mismatchLabelKeys";
+            errors.invalid(&at.child("matchLabelKeys").index(i), key, why);
         }
     }
 }
@@ -206,8 +182,8 @@ fn duplicate_selector_keys(errors: &mut Errors, term: &Value, labels: &Value, at
         if let Some(i) = listed
             && seen.contains(&key)
         {
-            let why = vec!["exists in both matchLabelKeys and labelSelector".to_owned()];
-            form_at(errors, &at.index(i), key, why);
+            let why = "exists in both matchLabelKeys and labelSelector";
+            errors.invalid(&at.index(i), key, why);
         }
         seen.push(key);
     }

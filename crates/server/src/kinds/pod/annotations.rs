@@ -3,9 +3,9 @@
 use kennel_types::pod::MIRROR_ANNOTATION;
 use serde_json::Value;
 
-use super::check::{Errors, descending_path};
 use super::containers::each_container;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::descending_path;
 use crate::tree::{text, text_entries};
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -30,16 +30,13 @@ pub(super) fn validate(
         && text(spec, "nodeName").is_empty()
     {
         let why = "must set spec.nodeName if mirror pod annotation is set";
-        let at = at.key(MIRROR_ANNOTATION);
-        errors.push(FieldError::invalid(&at, &Value::from(value), why));
+        errors.invalid(&at.key(MIRROR_ANNOTATION), value, why);
     }
     if let Some(cost) = annotation(metadata, DELETION_COST)
         && !any_cost
         && !is_cost(cost)
     {
-        let why = "must be a 32bit integer";
-        let at = at.key(DELETION_COST);
-        errors.push(FieldError::invalid(&at, &Value::from(cost), why));
+        errors.invalid(&at.key(DELETION_COST), cost, "must be a 32bit integer");
     }
     for (key, value) in text_entries(metadata, "annotations") {
         if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
@@ -68,8 +65,7 @@ fn seccomp_profile(errors: &mut Errors, profile: &str, at: &Path) {
     if let Some(path) = profile.strip_prefix("localhost/") {
         descending_path(errors, at, path);
     } else {
-        let why = "must be a valid seccomp profile";
-        errors.push(FieldError::invalid(at, &Value::from(profile), why));
+        errors.invalid(at, profile, "must be a valid seccomp profile");
     }
 }
 
@@ -79,13 +75,12 @@ fn app_armor_profile(errors: &mut Errors, name: &str, profile: &str, spec: &Valu
         found |= text(container, "name") == name;
     });
     if !found {
-        let given = Value::from(name);
-        errors.push(FieldError::invalid(at, &given, "container not found"));
+        errors.invalid(at, name, "container not found");
     }
     let known = ["", "runtime/default", "unconfined"].contains(&profile);
     if !known && !profile.starts_with("localhost/") {
         let why = format!("invalid AppArmor profile name: {}", Value::from(profile));
-        errors.push(FieldError::invalid(at, &Value::from(profile), &why));
+        errors.invalid(at, profile, &why);
     }
 }
 
@@ -152,8 +147,7 @@ fn agree(errors: &mut Errors, what: &str, annotation: &str, profile: &Value, at:
             Some(path) => {
                 if path != text(profile, "localhostProfile") {
                     let why = format!("{what} profile in annotation and field must match");
-                    let at = at.child("localhostProfile");
-                    errors.push(FieldError::forbidden(&at, &why));
+                    errors.forbidden(&at.child("localhostProfile"), &why);
                 }
                 true
             }
@@ -163,7 +157,7 @@ fn agree(errors: &mut Errors, what: &str, annotation: &str, profile: &Value, at:
     };
     if !same_type {
         let why = format!("{what} type in annotation and field must match");
-        errors.push(FieldError::forbidden(&at.child("type"), &why));
+        errors.forbidden(&at.child("type"), &why);
     }
 }
 
@@ -174,16 +168,14 @@ pub(super) fn changes(errors: &mut Errors, new: &Value, old: &Value, at: &Path) 
             continue;
         }
         if let Some(what) = guarded(key) {
-            let why = format!("may not remove or update {what}");
-            errors.push(FieldError::forbidden(&at.key(key), &why));
+            errors.forbidden(&at.key(key), &format!("may not remove or update {what}"));
         }
     }
     for (key, _) in text_entries(new, "annotations") {
         if annotation(old, key).is_none()
             && let Some(what) = guarded(key)
         {
-            let why = format!("may not add {what}");
-            errors.push(FieldError::forbidden(&at.key(key), &why));
+            errors.forbidden(&at.key(key), &format!("may not add {what}"));
         }
     }
 }

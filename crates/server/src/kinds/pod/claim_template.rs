@@ -3,18 +3,14 @@
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::check::{Errors, POSITIVE, annotations, form, labels, one_of, require};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{
+    POSITIVE, annotations, labels, one_of, optional_choice, optional_form, require,
+};
+use crate::kinds::persistentvolume::{ACCESS_MODES, VOLUME_MODES};
 use crate::kinds::selector;
 use crate::names;
-use crate::tree::{list, map, opt_text, texts};
-
-const ACCESS_MODES: [&str; 4] = [
-    "ReadOnlyMany",
-    "ReadWriteMany",
-    "ReadWriteOnce",
-    "ReadWriteOncePod",
-];
+use crate::tree::{list, map, texts};
 
 /// Checks an ephemeral volume.
 pub(super) fn ephemeral(errors: &mut Errors, source: &Value, at: &Path) {
@@ -28,23 +24,17 @@ pub(super) fn ephemeral(errors: &mut Errors, source: &Value, at: &Path) {
         labels(errors, &at, "labels", metadata);
         for key in metadata.as_object().into_iter().flat_map(|map| map.keys()) {
             if key != "annotations" && key != "labels" {
-                let at = at.child(key.clone());
-                errors.push(FieldError::forbidden(&at, "cannot be set"));
+                errors.forbidden(&at.child(key.clone()), "cannot be set");
             }
         }
     }
-    let empty = Value::Null;
-    spec(
-        errors,
-        template.get("spec").unwrap_or(&empty),
-        &at.child("spec"),
-    );
+    spec(errors, &template["spec"], &at.child("spec"));
 }
 
 fn spec(errors: &mut Errors, spec: &Value, at: &Path) {
     if list(spec, "accessModes").is_empty() {
         let why = "at least 1 access mode is required";
-        errors.push(FieldError::required(&at.child("accessModes"), why));
+        errors.required(&at.child("accessModes"), why);
     }
     if let Some(labels) = spec.get("selector") {
         selector::collect(errors, labels, &at.child("selector"), false);
@@ -53,23 +43,15 @@ fn spec(errors: &mut Errors, spec: &Value, at: &Path) {
     let storage = map(spec, "resources.requests").get("storage");
     let storage_at = || at.child("resources").key("storage");
     match storage.map(Quantity::read) {
-        None => errors.push(FieldError::required(&storage_at(), "")),
+        None => errors.required(&storage_at(), ""),
         Some(amount) if amount.sign() <= 0 => {
-            let shown = Value::from(amount.to_string());
-            errors.push(FieldError::invalid(&storage_at(), &shown, POSITIVE));
+            errors.invalid(&storage_at(), amount.to_string(), POSITIVE);
         }
         Some(_) => {}
     }
-    if let Some(class) = opt_text(spec, "storageClassName")
-        && !class.is_empty()
-    {
-        let mistakes = names::dns1123_subdomain(class);
-        form(errors, at, "storageClassName", class, mistakes);
-    }
-    if let Some(mode) = opt_text(spec, "volumeMode") {
-        let modes = ["Block", "Filesystem"];
-        one_of(errors, &at.child("volumeMode"), mode, &modes);
-    }
+    let rule = names::dns1123_subdomain;
+    optional_form(errors, spec, at, "storageClassName", rule);
+    optional_choice(errors, spec, at, "volumeMode", &VOLUME_MODES);
 }
 
 fn access_modes(errors: &mut Errors, spec: &Value, at: &Path) {
@@ -81,7 +63,6 @@ fn access_modes(errors: &mut Errors, spec: &Value, at: &Path) {
         shared |= mode != "ReadWriteOncePod" && ACCESS_MODES.contains(&mode);
     }
     if exclusive && shared {
-        let why = "may not use ReadWriteOncePod with other access modes";
-        errors.push(FieldError::forbidden(&at, why));
+        errors.forbidden(&at, "may not use ReadWriteOncePod with other access modes");
     }
 }

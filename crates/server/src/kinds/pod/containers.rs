@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::aggregate::is_sidecar;
-use super::check::{Errors, choice, forbid, form, one_of, require, require_text};
 use super::mounts::Volumes;
 use super::resources::{Claims, Scope, requirements};
 use super::volumes::PULL_POLICIES;
 use super::{env, mounts, ports, probes, security};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{choice, forbid, form, one_of, require_text, required_form};
 use crate::names;
 use crate::tree::{list, opt_text, text};
 
@@ -60,7 +60,7 @@ pub(super) fn regular(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surrou
     let containers = list(spec, "containers");
     let at = at.child("containers");
     if containers.is_empty() {
-        errors.push(FieldError::required(&at, ""));
+        errors.required(&at, "");
         return;
     }
     let mut seen = BTreeSet::new();
@@ -128,8 +128,7 @@ pub(super) fn ephemeral(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surr
         unique_name(errors, text(container, "name"), &at, &mut seen);
         let target = text(container, "targetContainerName");
         if !target.is_empty() && !others.contains(target) {
-            let at = at.child("targetContainerName");
-            errors.push(FieldError::not_found(&at, &Value::from(target)));
+            errors.not_found(&at.child("targetContainerName"), target);
         }
         for key in NOT_EPHEMERAL {
             if container.get(key).is_some_and(|value| !is_empty(value)) {
@@ -156,31 +155,20 @@ fn is_empty(value: &Value) -> bool {
 
 fn unique_name<'a>(errors: &mut Errors, name: &'a str, at: &Path, seen: &mut BTreeSet<&'a str>) {
     if !seen.insert(name) {
-        errors.push(FieldError::duplicate(&at.child("name"), &Value::from(name)));
+        errors.duplicate(&at.child("name"), name);
     }
 }
 
 /// The rules of all types of containers.
 fn common(errors: &mut Errors, container: &Value, at: &Path, pod: &Surroundings<'_>) {
-    let name = text(container, "name");
-    if name.is_empty() {
-        require(errors, at, "name");
-    } else {
-        form(errors, at, "name", name, names::dns1123_label(name));
-    }
+    required_form(errors, container, at, "name", names::dns1123_label);
     require_text(errors, container, at, "image");
-    let policy = text(container, "terminationMessagePolicy");
-    if !MESSAGE_POLICIES.contains(&policy) {
-        let at = at.child("terminationMessagePolicy");
-        choice(errors, &at, policy, &MESSAGE_POLICIES);
-    }
+    let (policy, known) = ("terminationMessagePolicy", &MESSAGE_POLICIES);
+    choice(errors, container, at, policy, known);
     ports::container(errors, container, at);
     env::container(errors, container, at);
     mounts::container(errors, container, at, &pod.volumes);
-    let policy = text(container, "imagePullPolicy");
-    if !PULL_POLICIES.contains(&policy) {
-        choice(errors, &at.child("imagePullPolicy"), policy, &PULL_POLICIES);
-    }
+    choice(errors, container, at, "imagePullPolicy", &PULL_POLICIES);
     if let Some(resources) = container.get("resources")
         && !is_empty(resources)
     {
@@ -189,6 +177,15 @@ fn common(errors: &mut Errors, container: &Value, at: &Path, pod: &Surroundings<
     }
     resize_policy(errors, container, at, pod.restart_policy);
     security::container(errors, container, at, pod.host_users);
+}
+
+/// As upstream, errors of a resize policy have the path of the list.
+fn choice_at(errors: &mut Errors, at: &Path, value: &str, supported: &[&str]) {
+    if value.is_empty() {
+        errors.required(at, "");
+    } else {
+        one_of(errors, at, value, supported);
+    }
 }
 
 fn resize_policy(errors: &mut Errors, container: &Value, at: &Path, restart_policy: &str) {
@@ -201,13 +198,13 @@ fn resize_policy(errors: &mut Errors, container: &Value, at: &Path, restart_poli
     for (i, policy) in policies.iter().enumerate() {
         let (resource, restart) = (text(policy, "resourceName"), text(policy, "restartPolicy"));
         if !seen.insert(resource) {
-            errors.push(FieldError::duplicate(&at.index(i), &Value::from(resource)));
+            errors.duplicate(&at.index(i), resource);
         }
-        choice(errors, &at, resource, &["cpu", "memory"]);
-        choice(errors, &at, restart, &["NotRequired", "RestartContainer"]);
+        choice_at(errors, &at, resource, &["cpu", "memory"]);
+        choice_at(errors, &at, restart, &["NotRequired", "RestartContainer"]);
         if restart_policy == "Never" && restart != "NotRequired" {
             let why = "must be 'NotRequired' when `restartPolicy` is 'Never'";
-            errors.push(FieldError::invalid(&at, &Value::from(restart), why));
+            errors.invalid(&at, restart, why);
         }
     }
 }
@@ -215,50 +212,34 @@ fn resize_policy(errors: &mut Errors, container: &Value, at: &Path, restart_poli
 /// Checks the container's own restart policy and restart rules.
 fn restart_policy(errors: &mut Errors, container: &Value, at: &Path) {
     let rules = list(container, "restartPolicyRules");
+    let policy_at = at.child("restartPolicy");
     match opt_text(container, "restartPolicy") {
-        Some(policy) => one_of(
-            errors,
-            &at.child("restartPolicy"),
-            policy,
-            &RESTART_POLICIES,
-        ),
+        Some(policy) => one_of(errors, &policy_at, policy, &RESTART_POLICIES),
         None if rules.is_empty() => return,
         None => {
             let why = "must specify restartPolicy when restart rules are used";
-            errors.push(FieldError::required(&at.child("restartPolicy"), why));
+            errors.required(&policy_at, why);
         }
     }
     let at = at.child("restartPolicyRules");
     if rules.len() > RESTART_RULES_MAX {
-        errors.push(FieldError::too_many(&at, rules.len(), RESTART_RULES_MAX));
+        errors.too_many(&at, rules.len(), RESTART_RULES_MAX);
     }
     for (i, rule) in rules.iter().enumerate() {
         let at = at.index(i);
-        one_of(
-            errors,
-            &at.child("action"),
-            text(rule, "action"),
-            &RESTART_ACTIONS,
-        );
+        let action = text(rule, "action");
+        one_of(errors, &at.child("action"), action, &RESTART_ACTIONS);
         let Some(codes) = rule.get("exitCodes") else {
             let why = "must be specified";
-            errors.push(FieldError::required(&at.child("exitCodes"), why));
+            errors.required(&at.child("exitCodes"), why);
             continue;
         };
         let at = at.child("exitCodes");
-        one_of(
-            errors,
-            &at.child("operator"),
-            text(codes, "operator"),
-            &["In", "NotIn"],
-        );
+        let operator = text(codes, "operator");
+        one_of(errors, &at.child("operator"), operator, &["In", "NotIn"]);
         let count = list(codes, "values").len();
         if count > EXIT_CODES_MAX {
-            errors.push(FieldError::too_many(
-                &at.child("values"),
-                count,
-                EXIT_CODES_MAX,
-            ));
+            errors.too_many(&at.child("values"), count, EXIT_CODES_MAX);
         }
     }
 }

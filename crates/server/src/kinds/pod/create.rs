@@ -3,10 +3,9 @@
 use kennel_core::pod::qos;
 use serde_json::{Value, json};
 
-use super::check::Errors;
 use super::leniency::Leniency;
 use super::{affinity, annotations, containers, spec};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::meta;
 use crate::tree;
 use crate::tree::{list, text};
@@ -36,12 +35,11 @@ pub(super) fn validate(pod: &Value) -> Errors {
     let at = Path::new("spec");
     metadata_and_spec(&mut errors, pod, Leniency::default(), false);
     if !list(spec, "ephemeralContainers").is_empty() {
-        let at = at.child("ephemeralContainers");
-        errors.push(FieldError::forbidden(&at, "cannot be set on create"));
+        errors.forbidden(&at.child("ephemeralContainers"), "cannot be set on create");
     }
     if !text(spec, "nodeName").is_empty() && !list(spec, "schedulingGates").is_empty() {
         let why = "cannot be set until all schedulingGates have been cleared";
-        errors.push(FieldError::forbidden(&at.child("nodeName"), why));
+        errors.forbidden(&at.child("nodeName"), why);
     }
     annotations::agree_with_fields(&mut errors, metadata, spec, &at);
     errors
@@ -78,7 +76,7 @@ fn tokens_need_an_account(errors: &mut Errors, spec: &Value, at: &Path) {
                 let at = at.child("volumes").index(v).child("projected");
                 let at = at.child("sources").index(s).child("serviceAccountToken");
                 let why = "must not be specified when serviceAccountName is not set";
-                errors.push(FieldError::forbidden(&at, why));
+                errors.forbidden(&at, why);
             }
         }
     }

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, form, one_of, require, require_text};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{
+    descending_path, form, one_of, optional_choice, optional_form, require, require_text,
+    required_form,
+};
 use crate::names;
 use crate::tree::{flag, int, list, map, number, opt_text, text};
 
@@ -52,7 +55,7 @@ pub(super) fn source(errors: &mut Errors, key: &'static str, source: &Value, par
         }
         "gitRepo" => {
             let at = at.child("directory");
-            super::check::descending_path(errors, &at, text(source, "directory"));
+            descending_path(errors, &at, text(source, "directory"));
         }
         "rbd" | "cephfs" => monitors(errors, key, source, at),
         "cinder" => secret_name(errors, source, at),
@@ -72,8 +75,7 @@ fn partition(errors: &mut Errors, source: &Value, at: &Path) {
     let partition = number(source, "partition");
     if !(0..=PARTITION_MAX).contains(&partition) {
         let why = names::range_error(1, PARTITION_MAX);
-        let at = at.child("partition");
-        errors.push(FieldError::invalid(&at, &Value::from(partition), &why));
+        errors.invalid(&at.child("partition"), partition, &why);
     }
 }
 
@@ -94,20 +96,13 @@ fn secret_name(errors: &mut Errors, source: &Value, at: &Path) {
 
 fn lun(errors: &mut Errors, lun: i64, at: &Path) {
     if !(0..=255).contains(&lun) {
-        let why = names::range_error(0, 255);
-        let at = at.child("lun");
-        errors.push(FieldError::invalid(&at, &Value::from(lun), &why));
+        errors.invalid(&at.child("lun"), lun, &names::range_error(0, 255));
     }
 }
 
 fn iscsi(errors: &mut Errors, source: &Value, at: &Path) {
     require_text(errors, source, at, "targetPortal");
-    let name = text(source, "iqn");
-    if name.is_empty() {
-        require(errors, at, "iqn");
-    } else {
-        form(errors, at, "iqn", name, initiator_mistakes(name));
-    }
+    required_form(errors, source, at, "iqn", initiator_mistakes);
     lun(errors, number(source, "lun"), at);
     let authenticated = flag(source, "chapAuthDiscovery") || flag(source, "chapAuthSession");
     if authenticated && source.get("secretRef").is_none() {
@@ -177,19 +172,18 @@ fn fibre_channel(errors: &mut Errors, source: &Value, at: &Path) {
     let ids = !list(source, "wwids").is_empty();
     if !targets && !ids {
         let why = "must specify either targetWWNs or wwids, but not both";
-        errors.push(FieldError::required(&at.child("targetWWNs"), why));
+        errors.required(&at.child("targetWWNs"), why);
     }
     if targets && ids {
         let why = "targetWWNs and wwids can not be specified simultaneously";
-        let given = source["targetWWNs"].clone();
-        errors.push(FieldError::invalid(&at.child("targetWWNs"), &given, why));
+        errors.invalid(&at.child("targetWWNs"), &source["targetWWNs"].clone(), why);
     }
     if targets {
         if let Some(number) = int(source, "lun") {
             lun(errors, number, at);
         } else {
             let why = "lun is required if targetWWNs is specified";
-            errors.push(FieldError::required(&at.child("lun"), why));
+            errors.required(&at.child("lun"), why);
         }
     }
 }
@@ -197,12 +191,11 @@ fn fibre_channel(errors: &mut Errors, source: &Value, at: &Path) {
 fn flocker(errors: &mut Errors, source: &Value, at: &Path) {
     let (name, uuid) = (text(source, "datasetName"), text(source, "datasetUUID"));
     if name.is_empty() && uuid.is_empty() {
-        let why = "one of datasetName and datasetUUID is required";
-        errors.push(FieldError::required(at, why));
+        errors.required(at, "one of datasetName and datasetUUID is required");
     }
     if !name.is_empty() && !uuid.is_empty() {
         let why = "datasetName and datasetUUID can not be specified simultaneously";
-        errors.push(FieldError::invalid(at, &Value::from("resource"), why));
+        errors.invalid(at, "resource", why);
     }
     if name.contains('/') {
         let why = vec!["must not contain '/'".to_owned()];
@@ -213,11 +206,10 @@ fn flocker(errors: &mut Errors, source: &Value, at: &Path) {
 fn quobyte(errors: &mut Errors, source: &Value, at: &Path) {
     let registry = text(source, "registry");
     if registry.is_empty() {
-        let at = at.child("registry");
-        errors.push(FieldError::required(&at, HOST_PORT_PAIRS));
+        errors.required(&at.child("registry"), HOST_PORT_PAIRS);
     } else if text(source, "tenant").len() > TENANT_LENGTH_MAX {
         let why = "must be a UUID and may not exceed a length of 64 characters";
-        errors.push(FieldError::required(&at.child("tenant"), why));
+        errors.required(&at.child("tenant"), why);
     } else {
         for _ in registry.split(',').filter(|pair| !pair.contains(':')) {
             let why = vec![HOST_PORT_PAIRS.to_owned()];
@@ -234,27 +226,20 @@ fn flex_options(errors: &mut Errors, source: &Value, at: &Path) {
             .map_or(key.as_str(), |(namespace, _)| namespace);
         let namespace = format!(".{}", namespace.to_lowercase());
         if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
-            let at = at.child("options").key(key);
             let why = "kubernetes.io and k8s.io namespaces are reserved";
-            errors.push(FieldError::invalid(&at, &Value::from(key.as_str()), why));
+            errors.invalid(&at.child("options").key(key), key.as_str(), why);
         }
     }
 }
 
 fn azure_disk(errors: &mut Errors, source: &Value, at: &Path) {
-    if let Some(mode) = opt_text(source, "cachingMode") {
-        let modes = ["None", "ReadOnly", "ReadWrite"];
-        one_of(errors, &at.child("cachingMode"), mode, &modes);
-    }
+    let modes = ["None", "ReadOnly", "ReadWrite"];
+    optional_choice(errors, source, at, "cachingMode", &modes);
     let Some(kind) = opt_text(source, "kind") else {
         return;
     };
-    one_of(
-        errors,
-        &at.child("kind"),
-        kind,
-        &["Dedicated", "Managed", "Shared"],
-    );
+    let kinds = ["Dedicated", "Managed", "Shared"];
+    one_of(errors, &at.child("kind"), kind, &kinds);
     let (prefix, shape) = if kind == "Managed" {
         (
             "/subscriptions/",
@@ -268,23 +253,13 @@ fn azure_disk(errors: &mut Errors, source: &Value, at: &Path) {
     };
     let uri = text(source, "diskURI");
     if !uri.starts_with(prefix) {
-        let at = at.child("diskURI");
-        errors.push(FieldError::not_supported(&at, &Value::from(uri), &[shape]));
+        errors.not_supported(&at.child("diskURI"), uri, &[shape]);
     }
 }
 
 fn storage_os(errors: &mut Errors, source: &Value, at: &Path) {
-    let name = text(source, "volumeName");
-    if name.is_empty() {
-        require(errors, at, "volumeName");
-    } else {
-        form(errors, at, "volumeName", name, names::dns1123_label(name));
-    }
-    let namespace = text(source, "volumeNamespace");
-    if !namespace.is_empty() {
-        let mistakes = names::dns1123_label(namespace);
-        form(errors, at, "volumeNamespace", namespace, mistakes);
-    }
+    required_form(errors, source, at, "volumeName", names::dns1123_label);
+    optional_form(errors, source, at, "volumeNamespace", names::dns1123_label);
     secret_name(errors, source, at);
 }
 
@@ -294,7 +269,7 @@ fn csi(errors: &mut Errors, source: &Value, at: &Path) {
         require(errors, at, "driver");
     }
     if driver.len() > DRIVER_LENGTH_MAX {
-        errors.push(FieldError::too_long(&at.child("driver"), DRIVER_LENGTH_MAX));
+        errors.too_long(&at.child("driver"), DRIVER_LENGTH_MAX);
     }
     let mistakes = names::dns1123_subdomain(&driver.to_lowercase());
     form(errors, at, "driver", driver, mistakes);

@@ -3,8 +3,8 @@
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::check::{Errors, form_at, one_of, require};
-use crate::field::Path;
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{one_of, require};
 use crate::names;
 use crate::tree::text;
 
@@ -50,14 +50,14 @@ pub(super) fn field_ref(errors: &mut Errors, reference: &Value, at: &Path, allow
     }
     if let Some(why) = unsupported_field(version, path) {
         let detail = format!("error converting fieldPath: {why}");
-        return form_at(errors, &at.child("fieldPath"), path, vec![detail]);
+        return errors.invalid(&at.child("fieldPath"), path, &detail);
     }
     match subscript(path) {
         Some(("metadata.annotations", key)) => {
             let key = key.to_lowercase();
-            form_at(errors, at, &key, names::qualified_name(&key));
+            errors.invalid_each(at, &key, names::qualified_name(&key));
         }
-        Some((_, key)) => form_at(errors, at, key, names::qualified_name(key)),
+        Some((_, key)) => errors.invalid_each(at, key, names::qualified_name(key)),
         None if path == "spec.host" => {}
         None => one_of(errors, &at.child("fieldPath"), path, allowed),
     }
@@ -121,5 +121,5 @@ fn divisor(errors: &mut Errors, reference: &Value, resource: &str, huge: bool, a
         allowed.join(", ")
     };
     let detail = format!("only divisor's values {list} are supported with the {of} resource");
-    form_at(errors, &at.child("divisor"), resource, vec![detail]);
+    errors.invalid(&at.child("divisor"), resource, &detail);
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, form, require, require_text, unreserved_path};
 use super::downward::{field_ref, resource_ref};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{form, require, require_text, required_form, unreserved_path};
 use crate::names;
 use crate::tree::{list, text};
 
@@ -82,27 +82,17 @@ fn value_from(errors: &mut Errors, source: &Value, has_value: bool, at: &Path) {
         1 => return,
         _ => TOO_MANY_SOURCES,
     };
-    errors.push(FieldError::invalid(at, &Value::from(""), detail));
+    errors.invalid(at, "", detail);
 }
 
 fn key_ref(errors: &mut Errors, reference: &Value, at: &Path) {
     let name = text(reference, "name");
     form(errors, at, "name", name, names::dns1123_subdomain(name));
-    let key = text(reference, "key");
-    if key.is_empty() {
-        require(errors, at, "key");
-    } else {
-        form(errors, at, "key", key, names::config_map_key(key));
-    }
+    required_form(errors, reference, at, "key", names::config_map_key);
 }
 
 fn file_ref(errors: &mut Errors, reference: &Value, at: &Path) {
-    let key = text(reference, "key");
-    if key.is_empty() {
-        require(errors, at, "key");
-    } else {
-        form(errors, at, "key", key, names::env_var_name(key));
-    }
+    required_form(errors, reference, at, "key", names::env_var_name);
     require_text(errors, reference, at, "volumeName");
     let path = text(reference, "path");
     if path.is_empty() {
@@ -140,7 +130,7 @@ fn env_from(errors: &mut Errors, source: &Value, list: &Path, i: usize) {
         1 => return,
         _ => TOO_MANY_SOURCES,
     };
-    errors.push(FieldError::invalid(list, &Value::from(""), detail));
+    errors.invalid(list, "", detail);
 }
 
 #[cfg(test)]

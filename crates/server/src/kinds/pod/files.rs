@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::check::{Errors, mode, require, require_text, unreserved_path};
 use super::downward::{field_ref, resource_ref};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{check_token_seconds, mode, require, require_text, unreserved_path};
 use crate::kinds::selector;
 use crate::tree::{int, list, number, opt_text, text};
 
-const TOKEN_SECONDS_MIN: i64 = 600;
-const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 const VOLUME_FIELDS: [&str; 5] = [
     "metadata.annotations",
     "metadata.labels",
@@ -62,15 +60,14 @@ fn downward_file(errors: &mut Errors, file: &Value, at: &Path) {
             field_ref(errors, field, &at.child("fieldRef"), &VOLUME_FIELDS);
             if resource.is_some() {
                 let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
-                errors.push(FieldError::invalid(at, &Value::from("resource"), why));
+                errors.invalid(at, "resource", why);
             }
         }
         (None, Some(resource)) => {
             resource_ref(errors, resource, &at.child("resourceFieldRef"), true);
         }
         (None, None) => {
-            let why = "one of fieldRef and resourceFieldRef is required";
-            errors.push(FieldError::required(at, why));
+            errors.required(at, "one of fieldRef and resourceFieldRef is required");
         }
     }
     mode(errors, at, "mode", int(file, "mode"));
@@ -105,7 +102,7 @@ pub(super) fn projected(errors: &mut Errors, volume: &Value, at: &Path, any_toke
         }
         if source.as_object().is_some_and(|source| source.len() > 1) {
             let why = "may not specify more than 1 volume type per source";
-            errors.push(FieldError::forbidden(&source_at, why));
+            errors.forbidden(&source_at, why);
         }
     }
 }
@@ -117,8 +114,7 @@ struct Paths<'a>(BTreeSet<&'a str>);
 impl<'a> Paths<'a> {
     fn take(&mut self, errors: &mut Errors, path: &'a str, shown: &str, at: &Path) {
         if !path.is_empty() && !self.0.insert(path) {
-            let why = "conflicting duplicate paths";
-            errors.push(FieldError::invalid(at, &Value::from(shown), why));
+            errors.invalid(at, shown, "conflicting duplicate paths");
         }
     }
 }
@@ -140,16 +136,7 @@ fn keys<'a>(
 /// As upstream, errors of a token have the volume's path.
 fn token(errors: &mut Errors, projection: &Value, at: &Path, volume: &Path, any_path: bool) {
     let seconds = number(projection, "expirationSeconds");
-    let mut wrong = |why: &str| {
-        let at = at.child("expirationSeconds");
-        errors.push(FieldError::invalid(&at, &Value::from(seconds), why));
-    };
-    if seconds < TOKEN_SECONDS_MIN {
-        wrong("may not specify a duration less than 10 minutes");
-    }
-    if seconds > TOKEN_SECONDS_MAX {
-        wrong("may not specify a duration larger than 2^32 seconds");
-    }
+    check_token_seconds(errors, &at.child("expirationSeconds"), seconds);
     let path = text(projection, "path");
     if path.is_empty() {
         require(errors, volume, "path");
@@ -164,30 +151,27 @@ fn trust_bundle(errors: &mut Errors, projection: &Value, at: &Path) {
     match (name, signer) {
         (Some(_), Some(_)) => {
             let why = "only one of name and signerName may be used";
-            errors.push(FieldError::invalid(at, projection, why));
+            errors.invalid(at, projection, why);
         }
         (Some(name), None) => {
             if name.is_empty() {
-                let why = "must be a valid object name";
-                errors.push(FieldError::required(&at.child("name"), why));
+                errors.required(&at.child("name"), "must be a valid object name");
             }
             if let Some(labels) = projection.get("labelSelector") {
                 let why = "labelSelector must be unset if name is specified";
-                errors.push(FieldError::invalid(&at.child("labelSelector"), labels, why));
+                errors.invalid(&at.child("labelSelector"), labels, why);
             }
         }
         (None, Some(signer)) => {
             if signer.is_empty() {
-                let why = "must be a valid signer name";
-                errors.push(FieldError::required(&at.child("signerName"), why));
+                errors.required(&at.child("signerName"), "must be a valid signer name");
             }
             if let Some(labels) = projection.get("labelSelector") {
                 selector::collect(errors, labels, &at.child("labelSelector"), false);
             }
         }
         (None, None) => {
-            let why = "either name or signerName must be specified";
-            errors.push(FieldError::required(at, why));
+            errors.required(at, "either name or signerName must be specified");
         }
     }
     require_text(errors, projection, at, "path");

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::check::Errors;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::schema::semantic_eq as same;
 use crate::tree;
 use crate::tree::{list, map};
@@ -20,7 +19,7 @@ pub(super) fn narrow(errors: &mut Errors, spec: &mut Value, old: &Value, at: &Pa
     {
         let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
         let shown = Value::Object(after.clone());
-        errors.push(FieldError::invalid(&at.child("nodeSelector"), &shown, why));
+        errors.invalid(&at.child("nodeSelector"), &shown, why);
     }
     tree::copy_from_old(spec, old, "nodeSelector");
     let affinity = "affinity.nodeAffinity";
@@ -47,13 +46,13 @@ fn affinity_only_narrowed(errors: &mut Errors, new: &Value, old: &Value, at: &Pa
     }
     if before.len() != after.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.push(FieldError::invalid(at, &Value::Array(after), why));
+        errors.invalid(at, &Value::Array(after), why);
         return;
     }
     for (i, (before, after)) in before.iter().zip(&after).enumerate() {
         if !only_narrowed(after, before) {
             let why = "only additions are allowed (no mutations or deletions)";
-            errors.push(FieldError::invalid(&at.index(i), after, why));
+            errors.invalid(&at.index(i), after, why);
         }
     }
 }

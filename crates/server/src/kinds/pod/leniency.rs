@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::check::Errors;
 use super::{affinity, files, spread};
-use crate::field::Path;
+use crate::field::{Errors, Path};
 use crate::tree::list;
 
 /// The rules that the stored object violates, which its updates may violate, too.

@@ -13,7 +13,6 @@ mod affinity;
 mod aggregate;
 mod annotations;
 mod bind;
-pub(crate) mod check;
 mod claim_template;
 mod containers;
 mod create;
@@ -55,7 +54,7 @@ pub use bind::{BindError, bind};
 pub(crate) use kennel_core::pod::defaults;
 
 use super::Strategy;
-use crate::field::{FieldError, Path};
+use crate::field::{Errors, Path};
 use crate::names;
 use crate::tree;
 
@@ -86,15 +85,15 @@ impl Strategy for Pod {
         status::prepare(new, old);
     }
 
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, object: &Value) -> Errors {
         create::validate(object)
     }
 
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         update::validate(new, old)
     }
 
-    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Errors {
         status::validate(new, old)
     }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::check::{Errors, descending_path, forbid, one_of, require};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{descending_path, forbid, one_of, require};
 use crate::tree::{flag, list, opt_text, text};
 
 const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
@@ -38,11 +38,7 @@ pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path, volum
 }
 
 fn wrong(errors: &mut Errors, at: &Path, name: &'static str, value: &str, why: &str) {
-    errors.push(FieldError::invalid(
-        &at.child(name),
-        &Value::from(value),
-        why,
-    ));
+    errors.invalid(&at.child(name), value, why);
 }
 
 fn names_and_paths<'a>(
@@ -58,7 +54,7 @@ fn names_and_paths<'a>(
         require(errors, at, "name");
     }
     if !volumes.contains_key(name) {
-        errors.push(FieldError::not_found(&at.child("name"), &Value::from(name)));
+        errors.not_found(&at.child("name"), name);
     }
     if path.is_empty() {
         require(errors, at, "mountPath");
@@ -106,7 +102,7 @@ fn propagation(errors: &mut Errors, mount: &Value, container: &Value, at: &Path)
         .is_some_and(|context| flag(context, "privileged"));
     if mode == "Bidirectional" && !privileged {
         let why = "Bidirectional mount propagation is available only to privileged containers";
-        errors.push(FieldError::forbidden(&at, why));
+        errors.forbidden(&at, why);
     }
 }
 
@@ -161,7 +157,7 @@ fn device<'a>(
                 wrong(errors, at, "name", name, why);
             }
         }
-        None => errors.push(FieldError::not_found(&at.child("name"), &Value::from(name))),
+        None => errors.not_found(&at.child("name"), name),
     }
     if path.is_empty() {
         require(errors, at, "devicePath");

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::check::{Errors, choice, form, form_at};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{choice, each, form, form_each, label_name, optional_form};
 use crate::names;
 use crate::tree::{flag, list, opt_text, text, texts};
 
@@ -17,10 +17,7 @@ const HOSTNAME_OVERRIDE_MAX: usize = 64;
 
 /// Checks `dnsPolicy`.
 pub(super) fn dns_policy(errors: &mut Errors, spec: &Value, at: &Path) {
-    let policy = text(spec, "dnsPolicy");
-    if !DNS_POLICIES.contains(&policy) {
-        choice(errors, &at.child("dnsPolicy"), policy, &DNS_POLICIES);
-    }
+    choice(errors, spec, at, "dnsPolicy", &DNS_POLICIES);
 }
 
 /// Checks `dnsConfig`, which the policy `None` requires.
@@ -30,35 +27,30 @@ pub(super) fn dns_config(errors: &mut Errors, spec: &Value, at: &Path) {
     let at = at.child("dnsConfig");
     let Some(config) = config else {
         if none {
-            let why = "must provide `dnsConfig` when `dnsPolicy` is None";
-            errors.push(FieldError::required(&at, why));
+            errors.required(&at, "must provide `dnsConfig` when `dnsPolicy` is None");
         }
         return;
     };
     if none && list(config, "nameservers").is_empty() {
         let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-        errors.push(FieldError::required(&at.child("nameservers"), why));
+        errors.required(&at.child("nameservers"), why);
         return;
     }
     nameservers(errors, config, &at);
     searches(errors, config, &at);
     for (i, option) in list(config, "options").iter().enumerate() {
         if text(option, "name").is_empty() {
-            let at = at.child("options").index(i);
-            errors.push(FieldError::required(&at, "must not be empty"));
+            errors.required(&at.child("options").index(i), "must not be empty");
         }
     }
 }
 
 fn nameservers(errors: &mut Errors, config: &Value, at: &Path) {
-    let at = at.child("nameservers");
     if list(config, "nameservers").len() > NAMESERVERS_MAX {
         let why = format!("must not have more than {NAMESERVERS_MAX} nameservers");
-        errors.push(FieldError::invalid(&at, &config["nameservers"], &why));
+        errors.invalid(&at.child("nameservers"), &config["nameservers"], &why);
     }
-    for (i, server) in texts(config, "nameservers").enumerate() {
-        form_at(errors, &at.index(i), server, names::ip(server));
-    }
+    form_each(errors, config, at, "nameservers", names::ip);
 }
 
 fn searches(errors: &mut Errors, config: &Value, at: &Path) {
@@ -66,19 +58,19 @@ fn searches(errors: &mut Errors, config: &Value, at: &Path) {
     let count = list(config, "searches").len();
     if count > SEARCHES_MAX {
         let why = format!("must not have more than {SEARCHES_MAX} search paths");
-        errors.push(FieldError::invalid(&at, &config["searches"], &why));
+        errors.invalid(&at, &config["searches"], &why);
     }
     let chars = texts(config, "searches").map(str::len).sum::<usize>() + count.saturating_sub(1);
     if chars > SEARCH_CHARS_MAX {
         let why = format!(
             "must not have more than {SEARCH_CHARS_MAX} characters (including spaces) in the search list"
         );
-        errors.push(FieldError::invalid(&at, &config["searches"], &why));
+        errors.invalid(&at, &config["searches"], &why);
     }
     for (i, search) in texts(config, "searches").enumerate() {
         if search != "." {
             let search = search.strip_suffix('.').unwrap_or(search);
-            form_at(errors, &at.index(i), search, search_mistakes(search));
+            errors.invalid_each(&at.index(i), search, search_mistakes(search));
         }
     }
 }
@@ -106,24 +98,17 @@ fn search_mistakes(search: &str) -> Vec<String> {
 
 /// Checks `hostAliases`.
 pub(super) fn host_aliases(errors: &mut Errors, spec: &Value, at: &Path) {
-    for (i, alias) in list(spec, "hostAliases").iter().enumerate() {
-        let at = at.child("hostAliases").index(i);
+    for (alias, at) in each(spec, at, "hostAliases") {
         let ip = text(alias, "ip");
         form(errors, &at, "ip", ip, names::ip(ip));
-        for (h, hostname) in texts(alias, "hostnames").enumerate() {
-            let at = at.child("hostnames").index(h);
-            form_at(errors, &at, hostname, names::dns1123_subdomain(hostname));
-        }
+        form_each(errors, alias, &at, "hostnames", names::dns1123_subdomain);
     }
 }
 
 /// Checks `hostname` and `subdomain`.
 pub(super) fn hostname(errors: &mut Errors, spec: &Value, at: &Path) {
     for name in ["hostname", "subdomain"] {
-        let value = text(spec, name);
-        if !value.is_empty() {
-            form(errors, at, name, value, names::dns1123_label(value));
-        }
+        optional_form(errors, spec, at, name, names::dns1123_label);
     }
 }
 
@@ -133,44 +118,34 @@ pub(super) fn hostname_override(errors: &mut Errors, spec: &Value, at: &Path) {
         return;
     };
     if name.len() > HOSTNAME_OVERRIDE_MAX {
-        let at = at.child("hostnameOverride");
-        errors.push(FieldError::too_long(&at, HOSTNAME_OVERRIDE_MAX));
+        errors.too_long(&at.child("hostnameOverride"), HOSTNAME_OVERRIDE_MAX);
     }
-    form(
-        errors,
-        at,
-        "hostnameOverride",
-        name,
-        names::dns1123_subdomain(name),
-    );
+    let mistakes = names::dns1123_subdomain(name);
+    form(errors, at, "hostnameOverride", name, mistakes);
     let why = "may not be specified when `hostnameOverride` is set";
     if flag(spec, "setHostnameAsFQDN") {
-        errors.push(FieldError::forbidden(&at.child("setHostnameAsFQDN"), why));
+        errors.forbidden(&at.child("setHostnameAsFQDN"), why);
     }
     if flag(spec, "hostNetwork") {
-        errors.push(FieldError::forbidden(&at.child("hostNetwork"), why));
+        errors.forbidden(&at.child("hostNetwork"), why);
     }
 }
 
 /// Checks `readinessGates`.
 pub(super) fn readiness_gates(errors: &mut Errors, spec: &Value, at: &Path) {
-    for (i, gate) in list(spec, "readinessGates").iter().enumerate() {
-        let kind = text(gate, "conditionType");
-        let mistakes = names::qualified_name(kind);
-        let at = at.child("readinessGates").index(i);
-        form(errors, &at, "conditionType", kind, mistakes);
+    for (gate, at) in each(spec, at, "readinessGates") {
+        label_name(errors, &at, "conditionType", text(gate, "conditionType"));
     }
 }
 
 /// Checks `schedulingGates`.
 pub(super) fn scheduling_gates(errors: &mut Errors, spec: &Value, at: &Path) {
     let mut seen = BTreeSet::new();
-    for (i, gate) in list(spec, "schedulingGates").iter().enumerate() {
-        let at = at.child("schedulingGates").index(i);
+    for (gate, at) in each(spec, at, "schedulingGates") {
         let name = text(gate, "name");
-        form_at(errors, &at, name, names::qualified_name(name));
+        errors.invalid_each(&at, name, names::qualified_name(name));
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(&at, &Value::from(name)));
+            errors.duplicate(&at, name);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, forbid};
 use super::containers::each_container;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::forbid;
 use crate::tree::{flag, list, text};
 
 const NO_WINDOWS: &str = "cannot be set for a windows pod";
@@ -44,16 +44,11 @@ pub(super) fn os(errors: &mut Errors, spec: &Value, at: &Path) {
     let Some(os) = spec.get("os") else { return };
     match text(os, "name") {
         "" => {
-            let at = at.child("os").child("name");
-            errors.push(FieldError::required(&at, "cannot be empty"));
+            errors.required(&at.child("os").child("name"), "cannot be empty");
         }
         "linux" => linux(errors, spec, at),
         "windows" => windows(errors, spec, at),
-        other => errors.push(FieldError::not_supported(
-            &at.child("os"),
-            &Value::from(other),
-            &["linux", "windows"],
-        )),
+        other => errors.not_supported(&at.child("os"), other, &["linux", "windows"]),
     }
 }
 

@@ -4,23 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::check::{Errors, choice, form, require};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{PROTOCOLS, choice, each, form, require};
 use crate::names;
 use crate::tree::{flag, list, number, text};
 
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-
 /// Checks the ports of one container.
 pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path) {
-    let ports = list(container, "ports");
-    if ports.is_empty() {
-        return;
-    }
-    let at = at.child("ports");
     let mut seen = BTreeSet::new();
-    for (i, port) in ports.iter().enumerate() {
-        let at = at.index(i);
+    for (port, at) in each(container, at, "ports") {
         name(errors, text(port, "name"), &at, &mut seen);
         let own = number(port, "containerPort");
         if own == 0 {
@@ -32,10 +24,7 @@ pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path) {
         if host != 0 {
             port_number(errors, &at, "hostPort", host);
         }
-        let protocol = text(port, "protocol");
-        if !PROTOCOLS.contains(&protocol) {
-            choice(errors, &at.child("protocol"), protocol, &PROTOCOLS);
-        }
+        choice(errors, port, &at, "protocol", &PROTOCOLS);
     }
 }
 
@@ -47,16 +36,12 @@ fn name<'a>(errors: &mut Errors, name: &'a str, at: &Path, seen: &mut BTreeSet<&
     if !mistakes.is_empty() {
         form(errors, at, "name", name, mistakes);
     } else if !seen.insert(name) {
-        let at = at.child("name");
-        errors.push(FieldError::duplicate(&at, &Value::from(name)));
+        errors.duplicate(&at.child("name"), name);
     }
 }
 
 fn port_number(errors: &mut Errors, at: &Path, name: &'static str, port: i64) {
-    for mistake in names::is_valid_port_num(port) {
-        let at = at.child(name);
-        errors.push(FieldError::invalid(&at, &Value::from(port), &mistake));
-    }
+    errors.invalid_each(&at.child(name), port, names::is_valid_port_num(port));
 }
 
 /// Checks that no two of these containers have the same host port. `at` is the path of the
@@ -72,8 +57,7 @@ pub(super) fn host_conflicts(errors: &mut Errors, containers: &[Value], at: &Pat
             let (protocol, ip) = (text(port, "protocol"), text(port, "hostIP"));
             let key = format!("{protocol}/{ip}/{number}");
             if taken.contains(&key) {
-                let at = at.index(c).child("ports").index(p).child("hostPort");
-                errors.push(FieldError::duplicate(&at, &Value::from(key)));
+                errors.duplicate(&at.index(c).child("ports").index(p).child("hostPort"), key);
             } else {
                 taken.insert(key);
             }
@@ -92,11 +76,11 @@ pub(super) fn host_network(errors: &mut Errors, spec: &Value, at: &Path, is_pod:
             let (own, host) = (number(port, "containerPort"), number(port, "hostPort"));
             if (is_pod || host != 0) && host != own {
                 let at = at.child("containers").index(c).child("ports").index(p);
-                errors.push(FieldError::invalid(
+                errors.invalid(
                     &at.child("hostPort"),
-                    &Value::from(host),
+                    host,
                     "must match `containerPort` when `hostNetwork` is true",
-                ));
+                );
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, form, not_negative, one_of, port_or_name, require, require_text};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
+use crate::kinds::check::{form, not_negative, one_of, port_or_name, require, require_text};
 use crate::names;
 use crate::tree::{int, list, number, text};
 
@@ -48,7 +48,7 @@ fn probe(errors: &mut Errors, name: &str, probe: &Value, at: &Path, grace_second
     let own_grace = int(probe, "terminationGracePeriodSeconds");
     let wrong_grace = |why: &str, seconds: i64| {
         let at = at.child("terminationGracePeriodSeconds");
-        FieldError::invalid(&at, &Value::from(seconds), why)
+        FieldError::invalid(&at, seconds, why)
     };
     if let Some(seconds) = own_grace
         && seconds <= 0
@@ -60,9 +60,8 @@ fn probe(errors: &mut Errors, name: &str, probe: &Value, at: &Path, grace_second
             errors.push(wrong_grace("must not be set for readinessProbes", seconds));
         }
     } else if number(probe, "successThreshold") != 1 {
-        let at = at.child("successThreshold");
         let given = Value::from(number(probe, "successThreshold"));
-        errors.push(FieldError::invalid(&at, &given, "must be 1"));
+        errors.invalid(&at.child("successThreshold"), &given, "must be 1");
     }
 }
 
@@ -75,7 +74,7 @@ fn handler(errors: &mut Errors, handler: &Value, at: &Path, grace_seconds: Optio
         let at = at.child(name);
         if found {
             let why = "may not specify more than 1 handler type";
-            errors.push(FieldError::forbidden(&at, why));
+            errors.forbidden(&at, why);
             continue;
         }
         found = true;
@@ -88,7 +87,7 @@ fn handler(errors: &mut Errors, handler: &Value, at: &Path, grace_seconds: Optio
         }
     }
     if !found {
-        errors.push(FieldError::required(at, "must specify a handler type"));
+        errors.required(at, "must specify a handler type");
     }
 }
 
@@ -127,7 +126,7 @@ fn sleep(errors: &mut Errors, action: &Value, at: &Path, grace_seconds: Option<i
     if seconds < 0 || seconds > grace {
         let detail =
             format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
-        errors.push(FieldError::invalid(at, &Value::from(seconds), &detail));
+        errors.invalid(at, seconds, &detail);
     }
 }
 

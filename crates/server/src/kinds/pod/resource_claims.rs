@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::check::{Errors, form, require};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{form, require};
 use crate::names;
 use crate::tree::{list, opt_text, text};
 
@@ -21,7 +21,7 @@ pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path) {
             let mistakes = names::dns1123_label(name);
             form(errors, &at, "name", name, mistakes);
         } else {
-            errors.push(FieldError::duplicate(&at.child("name"), &Value::from(name)));
+            errors.duplicate(&at.child("name"), name);
         }
         claim_source(errors, claim, &at);
     }
@@ -42,10 +42,10 @@ fn claim_source(errors: &mut Errors, claim: &Value, at: &Path) {
     if given > 1 {
         let why =
             "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
-        errors.push(FieldError::invalid_shown(at, shown(), why));
+        errors.invalid_shown(at, shown(), why);
     } else if given == 0 {
         let why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
-        errors.push(FieldError::invalid_shown(at, shown(), why));
+        errors.invalid_shown(at, shown(), why);
     }
     for key in KEYS {
         if let Some(name) = opt_text(claim, key) {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::check::{Errors, NOT_NEGATIVE, form, form_at};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
+use crate::kinds::check::{NOT_NEGATIVE, form};
 use crate::names;
 use crate::tree::{list, map, text};
 
@@ -108,7 +108,7 @@ pub(super) fn requirements(
         }
     }
     if huge && !computes {
-        errors.push(FieldError::forbidden(at, "HugePages require cpu or memory"));
+        errors.forbidden(at, "HugePages require cpu or memory");
     }
     claim_names(errors, resources, at, claims);
 }
@@ -119,25 +119,24 @@ fn resource_name(errors: &mut Errors, name: &str, at: &dyn Fn() -> Path, scope: 
     }
     let at = at();
     let before = errors.len();
-    form_at(errors, &at, name, names::qualified_name(name));
+    errors.invalid_each(&at, name, names::qualified_name(name));
     let unqualified = !name.contains('/');
     let shown = Value::from(name);
     if errors.len() == before && unqualified && !STANDARD.contains(&name) && !is_huge_page(name) {
         let detail = "must be a standard resource type or fully qualified";
-        errors.push(FieldError::invalid(&at, &shown, detail));
+        errors.invalid(&at, &shown, detail);
     }
     match scope {
         Scope::Pod if errors.len() == before => {
-            errors.push(FieldError::not_supported(&at, &shown, &POD_RESOURCES));
+            errors.not_supported(&at, &shown, &POD_RESOURCES);
         }
         Scope::Pod => {}
         Scope::Container if unqualified => {
-            let detail = "must be a standard resource for containers";
-            errors.push(FieldError::invalid(&at, &shown, detail));
+            errors.invalid(&at, &shown, "must be a standard resource for containers");
         }
         Scope::Container if !is_native(name) && !is_extended(name) => {
             let detail = "doesn't follow extended resource name standard";
-            errors.push(FieldError::invalid(&at, &shown, detail));
+            errors.invalid(&at, &shown, detail);
         }
         Scope::Container => {}
     }
@@ -155,10 +154,10 @@ fn is_known(name: &str, scope: Scope) -> bool {
 fn resource_amount(errors: &mut Errors, name: &str, amount: Quantity, at: &dyn Fn() -> Path) {
     let shown = || Value::from(amount.to_string());
     if amount < Quantity::ZERO {
-        errors.push(FieldError::invalid(&at(), &shown(), NOT_NEGATIVE));
+        errors.invalid(&at(), &shown(), NOT_NEGATIVE);
     }
     if !is_native(name) && is_extended(name) && amount.milli_value() % 1000 != 0 {
-        errors.push(FieldError::invalid(&at(), &shown(), "must be an integer"));
+        errors.invalid(&at(), &shown(), "must be an integer");
     }
 }
 
@@ -166,7 +165,7 @@ fn within_limit(errors: &mut Errors, resources: &Value, name: &str, request: Qua
     let Some(limit) = map(resources, "limits").get(name).map(Quantity::read) else {
         if !is_overcommittable(name) {
             let detail = "Limit must be set for non overcommitable resources";
-            errors.push(FieldError::required(&at.child("limits"), detail));
+            errors.required(&at.child("limits"), detail);
         }
         return;
     };
@@ -178,8 +177,7 @@ fn within_limit(errors: &mut Errors, resources: &Value, name: &str, request: Qua
         return;
     };
     let detail = format!("{relation} {name} limit of {limit}");
-    let shown = Value::from(request.to_string());
-    errors.push(FieldError::invalid(&at.child("requests"), &shown, &detail));
+    errors.invalid(&at.child("requests"), request.to_string(), &detail);
 }
 
 fn whole_pages(errors: &mut Errors, name: &str, amount: Quantity, at: &dyn Fn() -> Path) {
@@ -188,8 +186,7 @@ fn whole_pages(errors: &mut Errors, name: &str, amount: Quantity, at: &dyn Fn() 
         return;
     }
     let detail = format!("{amount} is not positive integer multiple of {name}");
-    let shown = Value::from(amount.to_string());
-    errors.push(FieldError::invalid(&at(), &shown, &detail));
+    errors.invalid(&at(), amount.to_string(), &detail);
 }
 
 fn claim_names(errors: &mut Errors, resources: &Value, at: &Path, claims: &Claims<'_>) {
@@ -198,7 +195,7 @@ fn claim_names(errors: &mut Errors, resources: &Value, at: &Path, claims: &Claim
         let at = at.child("claims").index(i);
         let (name, request) = (text(claim, "name"), text(claim, "request"));
         if name.is_empty() {
-            errors.push(FieldError::required(&at, ""));
+            errors.required(&at, "");
             continue;
         }
         let mut key = name.to_owned();
@@ -216,7 +213,7 @@ fn claim_names(errors: &mut Errors, resources: &Value, at: &Path, claims: &Claim
             || seen.contains(&key)
             || request.is_empty() && seen.iter().any(|k| k.starts_with(&format!("{name}/")));
         if overlaps {
-            errors.push(FieldError::duplicate(&at, &Value::from(key.as_str())));
+            errors.duplicate(&at, key.as_str());
         }
         seen.insert(key);
         if !claims.0.contains(name) {
@@ -226,7 +223,7 @@ fn claim_names(errors: &mut Errors, resources: &Value, at: &Path, claims: &Claim
 }
 
 fn unknown_claim(at: &Path, name: &str, claims: &Claims<'_>) -> FieldError {
-    let mut error = FieldError::not_found(at, &Value::from(name));
+    let mut error = FieldError::not_found(at, name);
     error
         .message
         .push_str(": must be one of the names in pod.spec.resourceClaims");

@@ -4,9 +4,8 @@ use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
 use super::aggregate::container_requests;
-use super::check::Errors;
 use super::resources::{Claims, Scope, requirements};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::tree::{list, map};
 
 pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &Claims<'_>) {
@@ -16,7 +15,7 @@ pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &C
     let at = at.child("resources");
     if resources.get("claims").is_some() {
         let detail = "claims cannot be set for Resources at pod-level";
-        errors.push(FieldError::forbidden(&at.child("claims"), detail));
+        errors.forbidden(&at.child("claims"), detail);
     }
     requirements(errors, resources, &at, Scope::Pod, claims);
     for (name, total) in container_requests(spec) {
@@ -25,9 +24,7 @@ pub(super) fn pod_level(errors: &mut Errors, spec: &Value, at: &Path, claims: &C
         if total > pod {
             let detail =
                 format!("must be greater than or equal to aggregate container requests of {total}");
-            let shown = Value::from(pod.to_string());
-            let at = at.child("requests").key(&name);
-            errors.push(FieldError::invalid(&at, &shown, &detail));
+            errors.invalid(&at.child("requests").key(&name), pod.to_string(), &detail);
         }
     }
     container_limits(errors, spec, resources, &at);
@@ -43,8 +40,7 @@ fn container_limits(errors: &mut Errors, spec: &Value, resources: &Value, at: &P
             if limit > pod {
                 let at = at.child("containers").index(i).key(name).child("limits");
                 let detail = format!("must be less than or equal to pod limits of {pod}");
-                let shown = Value::from(limit.to_string());
-                errors.push(FieldError::invalid(&at, &shown, &detail));
+                errors.invalid(&at, limit.to_string(), &detail);
             }
         }
     }

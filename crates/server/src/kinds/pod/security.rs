@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::check::{Errors, descending_path, id, one_of};
 use super::windows::windows_options;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{descending_path, id, one_of, optional_choice};
 use crate::tree::{flag, int, list, opt_flag, opt_text, text, texts};
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
@@ -46,8 +46,7 @@ pub(super) fn container(errors: &mut Errors, container: &Value, at: &Path, host_
         let at = at.child("procMount");
         one_of(errors, &at, mount, &["Default", "Unmasked"]);
         if host_users && mount == "Unmasked" {
-            let why = "`hostUsers` must be false to use `Unmasked`";
-            errors.push(FieldError::invalid(&at, &Value::from(mount), why));
+            errors.invalid(&at, mount, "`hostUsers` must be false to use `Unmasked`");
         }
     }
     seccomp(errors, context, &at);
@@ -62,7 +61,7 @@ fn escalation(errors: &mut Errors, context: &Value, at: &Path) {
     }
     if flag(context, "privileged") {
         let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        errors.push(FieldError::invalid_shown(at, spelled(context), why));
+        errors.invalid_shown(at, spelled(context), why);
     }
     let Some(capabilities) = context.get("capabilities") else {
         return;
@@ -70,7 +69,7 @@ fn escalation(errors: &mut Errors, context: &Value, at: &Path) {
     for _ in texts(capabilities, "add").filter(|capability| *capability == "CAP_SYS_ADMIN") {
         let why =
             "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-        errors.push(FieldError::invalid_shown(at, spelled(context), why));
+        errors.invalid_shown(at, spelled(context), why);
     }
 }
 
@@ -109,41 +108,19 @@ pub(super) fn pod(errors: &mut Errors, spec: &Value, at: &Path) {
         id(errors, || at.child("supplementalGroups").index(i), group);
     }
     if flag(spec, "shareProcessNamespace") && flag(spec, "hostPID") {
-        let at = at.child("shareProcessNamespace");
         let why = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.push(FieldError::invalid(&at, &Value::from(true), why));
+        errors.invalid(&at.child("shareProcessNamespace"), true, why);
     }
     sysctls(errors, context, spec, &at);
-    policy(
-        errors,
-        context,
-        &at,
-        "fsGroupChangePolicy",
-        &["Always", "OnRootMismatch"],
-    );
+    let policies = ["Always", "OnRootMismatch"];
+    optional_choice(errors, context, &at, "fsGroupChangePolicy", &policies);
     seccomp(errors, context, &at);
     windows_options(errors, context, &at);
     app_armor(errors, context, &at);
-    policy(
-        errors,
-        context,
-        &at,
-        "supplementalGroupsPolicy",
-        &["Merge", "Strict"],
-    );
-    policy(
-        errors,
-        context,
-        &at,
-        "seLinuxChangePolicy",
-        &["MountOption", "Recursive"],
-    );
-}
-
-fn policy(errors: &mut Errors, context: &Value, at: &Path, name: &'static str, supported: &[&str]) {
-    if let Some(value) = opt_text(context, name) {
-        one_of(errors, &at.child(name), value, supported);
-    }
+    let policies = ["Merge", "Strict"];
+    optional_choice(errors, context, &at, "supplementalGroupsPolicy", &policies);
+    let policies = ["MountOption", "Recursive"];
+    optional_choice(errors, context, &at, "seLinuxChangePolicy", &policies);
 }
 
 fn sysctls(errors: &mut Errors, context: &Value, spec: &Value, at: &Path) {
@@ -152,18 +129,18 @@ fn sysctls(errors: &mut Errors, context: &Value, spec: &Value, at: &Path) {
         let name = text(sysctl, "name");
         let at = || at.child("sysctls").index(i).child("name");
         if name.is_empty() {
-            errors.push(FieldError::required(&at(), ""));
+            errors.required(&at(), "");
         } else if !is_sysctl(name) {
             let why = format!(
                 "must have at most {SYSCTL_LENGTH_MAX} characters and match regex {SYSCTL_FORM}"
             );
-            errors.push(FieldError::invalid(&at(), &Value::from(name), &why));
+            errors.invalid(&at(), name, &why);
         } else if seen.contains(name) {
-            errors.push(FieldError::duplicate(&at(), &Value::from(name)));
+            errors.duplicate(&at(), name);
         }
         seen.insert(name);
         if let Some(why) = shared_with_host(name, spec) {
-            errors.push(FieldError::invalid(&at(), &Value::from(name), why));
+            errors.invalid(&at(), name, why);
         }
     }
 }
@@ -203,7 +180,7 @@ fn seccomp(errors: &mut Errors, context: &Value, at: &Path) {
     let kind = text(profile, "type");
     if kind.is_empty() {
         let why = "type is required when seccompProfile is set";
-        errors.push(FieldError::required(&at.child("type"), why));
+        errors.required(&at.child("type"), why);
     } else {
         one_of(errors, &at.child("type"), kind, &PROFILES);
     }
@@ -211,8 +188,7 @@ fn seccomp(errors: &mut Errors, context: &Value, at: &Path) {
     let at = at.child("localhostProfile");
     match (kind, local) {
         ("Localhost", None) => {
-            let why = "must be set when seccomp type is Localhost";
-            errors.push(FieldError::required(&at, why));
+            errors.required(&at, "must be set when seccomp type is Localhost");
         }
         ("Localhost", Some(path)) => descending_path(errors, &at, path),
         (_, Some(path)) => {
@@ -222,7 +198,7 @@ fn seccomp(errors: &mut Errors, context: &Value, at: &Path) {
                 Value::from(kind),
                 Value::from(path)
             );
-            errors.push(FieldError::invalid_shown(&at, shown, why));
+            errors.invalid_shown(&at, shown, why);
         }
         (_, None) => {}
     }
@@ -238,14 +214,13 @@ fn app_armor(errors: &mut Errors, context: &Value, at: &Path) {
         "Localhost" => local_profile(errors, local.unwrap_or(""), &at.child("localhostProfile")),
         "RuntimeDefault" | "Unconfined" => {
             if let Some(path) = local {
-                let at = at.child("localhostProfile");
                 let why = "can only be set when AppArmor type is Localhost";
-                errors.push(FieldError::invalid(&at, &Value::from(path), why));
+                errors.invalid(&at.child("localhostProfile"), path, why);
             }
         }
         "" => {
             let why = "type is required when appArmorProfile is set";
-            errors.push(FieldError::required(&at.child("type"), why));
+            errors.required(&at.child("type"), why);
         }
         other => one_of(errors, &at.child("type"), other, &PROFILES),
     }
@@ -253,14 +228,12 @@ fn app_armor(errors: &mut Errors, context: &Value, at: &Path) {
 
 fn local_profile(errors: &mut Errors, path: &str, at: &Path) {
     if path.trim() != path {
-        let why = "must not be padded with whitespace";
-        errors.push(FieldError::invalid(at, &Value::from(path), why));
+        errors.invalid(at, path, "must not be padded with whitespace");
     } else if path.is_empty() {
-        let why = "must be set when AppArmor type is Localhost";
-        errors.push(FieldError::required(at, why));
+        errors.required(at, "must be set when AppArmor type is Localhost");
     }
     if path.len() > PROFILE_PATH_MAX {
-        errors.push(FieldError::too_long(at, PROFILE_PATH_MAX));
+        errors.too_long(at, PROFILE_PATH_MAX);
     }
 }
 
@@ -275,8 +248,7 @@ pub(super) fn host_users(errors: &mut Errors, spec: &Value, at: &Path) {
         ("hostIPC", "HostIPC"),
     ] {
         if flag(spec, key) {
-            let why = "when `pod.Spec.HostUsers` is false";
-            errors.push(FieldError::forbidden(&at.child(shown), why));
+            errors.forbidden(&at.child(shown), "when `pod.Spec.HostUsers` is false");
         }
     }
 }

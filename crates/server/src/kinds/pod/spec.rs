@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, choice, form, labels, require};
 use super::containers::{self, Surroundings};
 use super::leniency::Leniency;
 use super::resources::{Claims, Scope, requirements};
@@ -11,9 +10,10 @@ use super::volumes::{self, Owner};
 use super::{
     affinity, network, os, ports, resource_claims, security, spread, tolerations, windows,
 };
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{choice, given_form, labels, optional_form, require};
 use crate::names;
-use crate::tree::{int, opt_flag, opt_text, text};
+use crate::tree::{int, opt_flag, text};
 
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const PREEMPTION_POLICIES: [&str; 2] = ["PreemptLowerPriority", "Never"];
@@ -49,15 +49,7 @@ pub(super) fn validate(
     containers::ephemeral(errors, spec, at, &pod);
     pod_level(errors, spec, at, &pod.claims);
     ports::host_network(errors, spec, at, owner.is_pod);
-    let policy = pod.restart_policy;
-    if !RESTART_POLICIES.contains(&policy) {
-        choice(
-            errors,
-            &at.child("restartPolicy"),
-            policy,
-            &RESTART_POLICIES,
-        );
-    }
+    choice(errors, spec, at, "restartPolicy", &RESTART_POLICIES);
     placement(errors, spec, at, leniency);
     identity(errors, spec, at);
     os::os(errors, spec, at);
@@ -77,53 +69,30 @@ fn placement(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
 }
 
 fn identity(errors: &mut Errors, spec: &Value, at: &Path) {
-    named(errors, spec, at, "serviceAccountName");
-    named(errors, spec, at, "nodeName");
+    let rule = names::dns1123_subdomain;
+    optional_form(errors, spec, at, "serviceAccountName", rule);
+    optional_form(errors, spec, at, "nodeName", rule);
     active_deadline(errors, spec, at);
     network::hostname(errors, spec, at);
     tolerations::all(errors, spec, at);
     network::host_aliases(errors, spec, at);
-    named(errors, spec, at, "priorityClassName");
-    if let Some(name) = opt_text(spec, "runtimeClassName") {
-        form(
-            errors,
-            at,
-            "runtimeClassName",
-            name,
-            names::dns1123_subdomain(name),
-        );
-    }
-    if let Some(policy) = opt_text(spec, "preemptionPolicy") {
-        let at = at.child("preemptionPolicy");
-        choice(errors, &at, policy, &PREEMPTION_POLICIES);
+    optional_form(errors, spec, at, "priorityClassName", rule);
+    given_form(errors, spec, at, "runtimeClassName", rule);
+    if spec.get("preemptionPolicy").is_some() {
+        choice(errors, spec, at, "preemptionPolicy", &PREEMPTION_POLICIES);
     }
     if let Some(overhead) = spec.get("overhead") {
         let limits = serde_json::json!({"limits": overhead});
-        let none = Claims::default();
-        requirements(
-            errors,
-            &limits,
-            &at.child("overhead"),
-            Scope::Container,
-            &none,
-        );
+        let (at, none) = (at.child("overhead"), Claims::default());
+        requirements(errors, &limits, &at, Scope::Container, &none);
     }
     network::hostname_override(errors, spec, at);
-}
-
-fn named(errors: &mut Errors, spec: &Value, at: &Path, field: &'static str) {
-    let name = text(spec, field);
-    if !name.is_empty() {
-        form(errors, at, field, name, names::dns1123_subdomain(name));
-    }
 }
 
 fn active_deadline(errors: &mut Errors, spec: &Value, at: &Path) {
     let Some(seconds) = int(spec, "activeDeadlineSeconds") else {
         return;
     };
-    for mistake in names::in_range(seconds, 1, i64::from(i32::MAX)) {
-        let at = at.child("activeDeadlineSeconds");
-        errors.push(FieldError::invalid(&at, &Value::from(seconds), &mistake));
-    }
+    let mistakes = names::in_range(seconds, 1, i64::from(i32::MAX));
+    errors.invalid_each(&at.child("activeDeadlineSeconds"), seconds, mistakes);
 }

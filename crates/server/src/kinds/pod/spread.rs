@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, POSITIVE, form_at, one_of};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{POSITIVE, one_of, optional_choice};
 use crate::kinds::selector;
 use crate::names;
-use crate::tree::{int, list, number, opt_text, text, texts};
+use crate::tree::{int, list, number, text, texts};
 
 const ACTIONS: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
 
@@ -18,21 +18,17 @@ pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, any_selector: bo
         let at = at.child("topologySpreadConstraints").index(i);
         let skew = number(constraint, "maxSkew");
         if skew <= 0 {
-            let given = Value::from(skew);
-            errors.push(FieldError::invalid(&at.child("maxSkew"), &given, POSITIVE));
+            errors.invalid(&at.child("maxSkew"), skew, POSITIVE);
         }
         if text(constraint, "topologyKey").is_empty() {
-            let why = "can not be empty";
-            errors.push(FieldError::required(&at.child("topologyKey"), why));
+            errors.required(&at.child("topologyKey"), "can not be empty");
         }
         let action = text(constraint, "whenUnsatisfiable");
         one_of(errors, &at.child("whenUnsatisfiable"), action, &ACTIONS);
         repeated(errors, constraint, &constraints[i + 1..], &at);
         min_domains(errors, constraint, action, &at);
         for name in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
-            if let Some(policy) = opt_text(constraint, name) {
-                one_of(errors, &at.child(name), policy, &["Honor", "Ignore"]);
-            }
+            optional_choice(errors, constraint, &at, name, &["Honor", "Ignore"]);
         }
         label_keys(errors, constraint, &at);
         if let Some(labels) = constraint.get("labelSelector")
@@ -50,8 +46,7 @@ fn repeated(errors: &mut Errors, constraint: &Value, rest: &[Value], at: &Path) 
     };
     let own = pair(constraint);
     if rest.iter().any(|other| pair(other) == own) {
-        let at = at.child("{topologyKey, whenUnsatisfiable}");
-        errors.push(FieldError::duplicate(&at, &Value::from(own)));
+        errors.duplicate(&at.child("{topologyKey, whenUnsatisfiable}"), own);
     }
 }
 
@@ -61,12 +56,12 @@ fn min_domains(errors: &mut Errors, constraint: &Value, action: &str, at: &Path)
     };
     let at = at.child("minDomains");
     if domains <= 0 {
-        errors.push(FieldError::invalid(&at, &Value::from(domains), POSITIVE));
+        errors.invalid(&at, domains, POSITIVE);
     }
     if action != "DoNotSchedule" {
         let why =
             format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
-        errors.push(FieldError::invalid(&at, &Value::from(domains), &why));
+        errors.invalid(&at, domains, &why);
     }
 }
 
@@ -77,14 +72,13 @@ fn label_keys(errors: &mut Errors, constraint: &Value, at: &Path) {
     let at = at.child("matchLabelKeys");
     let labels = constraint.get("labelSelector");
     if labels.is_none() {
-        let why = "must not be specified when labelSelector is not set";
-        errors.push(FieldError::forbidden(&at, why));
+        errors.forbidden(&at, "must not be specified when labelSelector is not set");
     }
     for (i, key) in texts(constraint, "matchLabelKeys").enumerate() {
-        form_at(errors, &at.index(i), key, names::qualified_name(key));
+        errors.invalid_each(&at.index(i), key, names::qualified_name(key));
         if labels.is_some_and(|labels| selects_by(labels, key)) {
-            let why = vec!["exists in both matchLabelKeys and labelSelector".to_owned()];
-            form_at(errors, &at.index(i), key, why);
+            let why = "exists in both matchLabelKeys and labelSelector";
+            errors.invalid(&at.index(i), key, why);
         }
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::aggregate::is_sidecar;
 use super::annotations;
-use super::check::{Errors, form, form_at, id};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
+use crate::kinds::check::{form, id};
 use crate::names;
 use crate::tree;
 use crate::tree::{list, number, text};
@@ -114,8 +114,7 @@ fn transitions(errors: &mut Errors, new: &Value, old: &Value, spec: &Value, at: 
             let back = |after: &&Value| text(after, "name") == name && !is_over(after);
             for _ in list(new, field).iter().filter(back) {
                 let why = "may not be transitioned to non-terminated state";
-                let at = at.child(field).index(i).child("state");
-                errors.push(FieldError::forbidden(&at, why));
+                errors.forbidden(&at.child(field).index(i).child("state"), why);
             }
         }
     }
@@ -151,7 +150,7 @@ fn ips(errors: &mut Errors, status: &Value, field: &'static str, at: &Path) {
         .map(|ip| text(ip, "ip"))
         .collect();
     for (i, address) in addresses.iter().enumerate() {
-        form_at(errors, &at.index(i), address, names::ip(address));
+        errors.invalid_each(&at.index(i), address, names::ip(address));
     }
     if addresses.len() < 2 {
         return;
@@ -160,11 +159,7 @@ fn ips(errors: &mut Errors, status: &Value, field: &'static str, at: &Path) {
     if !is_dual_stack(&addresses) {
         let all: Vec<String> = addresses.iter().map(|address| shown(address)).collect();
         let why = "may specify no more than one IP for each IP family";
-        errors.push(FieldError::invalid_shown(
-            &at,
-            format!("[{}]", all.join(",")),
-            why,
-        ));
+        errors.invalid_shown(&at, format!("[{}]", all.join(",")), why);
     }
     let mut seen = BTreeSet::new();
     for (i, address) in addresses.iter().enumerate() {
@@ -193,9 +188,8 @@ fn host_ips(errors: &mut Errors, status: &Value, at: &Path) {
     };
     let first = text(first, "ip");
     if first != text(status, "hostIP") {
-        let at = at.child("hostIPs").index(0);
         let why = vec!["must be equal to `hostIP`".to_owned()];
-        form(errors, &at, "ip", first, why);
+        form(errors, &at.child("hostIPs").index(0), "ip", first, why);
     }
     ips(errors, status, "hostIPs", at);
 }

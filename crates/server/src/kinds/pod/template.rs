@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, annotations, labels};
 use super::leniency::Leniency;
 use super::{annotations as pod_annotations, spec};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{annotations, labels};
 use crate::tree::list;
 
 /// As upstream, the paths of labels and annotations omit `metadata`.
@@ -28,9 +28,6 @@ pub(crate) fn validate(errors: &mut Errors, template: &Value, old: Option<&Value
     pod_annotations::agree_with_fields(errors, metadata, pod_spec, &spec_at);
     if !list(pod_spec, "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";
-        errors.push(FieldError::forbidden(
-            &spec_at.child("ephemeralContainers"),
-            why,
-        ));
+        errors.forbidden(&spec_at.child("ephemeralContainers"), why);
     }
 }

@@ -2,22 +2,16 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, form, label_name, one_of};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{choice, each, form, label_name, one_of};
+use crate::kinds::node::TAINT_EFFECTS;
 use crate::names;
 use crate::tree::{list, text};
 
-const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-
 /// Checks the tolerations of a pod.
 pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path) {
-    let tolerations = list(spec, "tolerations");
-    if tolerations.is_empty() {
-        return;
-    }
-    let at = at.child("tolerations");
-    for (i, toleration) in tolerations.iter().enumerate() {
-        one(errors, toleration, &at.index(i));
+    for (toleration, at) in each(spec, at, "tolerations") {
+        one(errors, toleration, &at);
     }
 }
 
@@ -40,8 +34,7 @@ fn one(errors: &mut Errors, toleration: &Value, at: &Path) {
         "Equal" | "" => {
             let mistakes = names::label_value(value);
             if !mistakes.is_empty() {
-                let why = vec![mistakes.join(";")];
-                form(errors, at, "operator", value, why);
+                form(errors, at, "operator", value, vec![mistakes.join(";")]);
             }
         }
         "Exists" => {
@@ -52,8 +45,8 @@ fn one(errors: &mut Errors, toleration: &Value, at: &Path) {
         }
         other => one_of(errors, &at.child("operator"), other, &["Equal", "Exists"]),
     }
-    if !effect.is_empty() && !EFFECTS.contains(&effect) {
-        one_of(errors, &at.child("effect"), effect, &EFFECTS);
+    if !effect.is_empty() {
+        choice(errors, toleration, at, "effect", &TAINT_EFFECTS);
     }
 }
 
@@ -71,7 +64,7 @@ pub(super) fn only_added(errors: &mut Errors, new: &Value, old: &Value, at: &Pat
         return all(errors, new, at);
     }
     let why = "existing toleration can not be modified except its tolerationSeconds";
-    errors.push(FieldError::forbidden(&at.child("tolerations"), why));
+    errors.forbidden(&at.child("tolerations"), why);
 }
 
 #[cfg(test)]

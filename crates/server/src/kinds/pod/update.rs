@@ -5,16 +5,14 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::annotations;
-use super::check::Errors;
 use super::create::metadata_and_spec;
 use super::gated;
 use super::leniency::Leniency;
 use super::tolerations::only_added;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
 use crate::schema::semantic_eq as same;
 use crate::tree;
-use crate::tree::{int, list, text};
 
 const UPDATABLE: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,\
@@ -62,7 +60,7 @@ fn spec_changes(errors: &mut Errors, new: &Value, old: &Value) {
     for kind in ["containers", "initContainers"] {
         if list(new, kind).len() != list(old, kind).len() {
             let why = "pod updates may not add or remove containers";
-            errors.push(FieldError::forbidden(&at.child(kind), why));
+            errors.forbidden(&at.child(kind), why);
             return;
         }
     }
@@ -82,7 +80,7 @@ fn spec_changes(errors: &mut Errors, new: &Value, old: &Value) {
     if !same(&munged, old) {
         let mut why = format!("{UPDATABLE}\n");
         difference(&mut why, "spec", old, &munged);
-        errors.push(FieldError::forbidden(&at, &why));
+        errors.forbidden(&at, &why);
     }
 }
 
@@ -94,18 +92,18 @@ fn active_deadline(errors: &mut Errors, new: &Value, old: &Value, at: &Path) -> 
         Some(seconds) => {
             let mistakes = names::in_range(seconds, 0, i64::from(i32::MAX));
             if let Some(mistake) = mistakes.first() {
-                errors.push(FieldError::invalid(&at, &Value::from(seconds), mistake));
+                errors.invalid(&at, seconds, mistake);
                 return false;
             }
             if before.is_some_and(|before| before < seconds) {
                 let why = "must be less than or equal to previous value";
-                errors.push(FieldError::invalid(&at, &Value::from(seconds), why));
+                errors.invalid(&at, seconds, why);
                 return false;
             }
         }
         None if before.is_some() => {
             let why = "must not update from a positive integer to nil value";
-            errors.push(FieldError::invalid(&at, &Value::from("null"), why));
+            errors.invalid(&at, "null", why);
         }
         None => {}
     }
@@ -118,8 +116,7 @@ fn gates_only_removed(errors: &mut Errors, new: &Value, old: &Value, at: &Path) 
         let name = text(gate, "name");
         if !before.iter().any(|gate| text(gate, "name") == name) {
             let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            let at = at.child("schedulingGates").index(i).child("name");
-            errors.push(FieldError::forbidden(&at, &why));
+            errors.forbidden(&at.child("schedulingGates").index(i).child("name"), &why);
         }
     }
 }

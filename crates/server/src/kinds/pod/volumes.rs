@@ -3,12 +3,12 @@
 use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
-use super::check::{Errors, form, no_backsteps, one_of, require};
 use super::mounts::Volumes;
 use super::{claim_template, disks, files};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::{choice, form, no_backsteps, optional_choice, require, required_form};
 use crate::names;
-use crate::tree::{list, opt_text, text};
+use crate::tree::{list, text};
 
 const HOST_PATH_TYPES: [&str; 8] = [
     "",
@@ -86,13 +86,9 @@ pub(super) fn all<'a>(
         let before = errors.len();
         let name = text(volume, "name");
         source(errors, volume, &at, owner);
-        if name.is_empty() {
-            require(errors, &at, "name");
-        } else {
-            form(errors, &at, "name", name, names::dns1123_label(name));
-        }
+        required_form(errors, volume, &at, "name", names::dns1123_label);
         if good.contains_key(name) {
-            errors.push(FieldError::duplicate(&at.child("name"), &Value::from(name)));
+            errors.duplicate(&at.child("name"), name);
         }
         if errors.len() == before {
             good.insert(name, volume);
@@ -102,7 +98,7 @@ pub(super) fn all<'a>(
         if created.iter().any(|created| created == claim) {
             let at = at.child("persistentVolumeClaim").child("claimName");
             let why = "must not reference a PVC that gets created for an ephemeral volume";
-            errors.push(FieldError::invalid(&at, &Value::from(claim), why));
+            errors.invalid(&at, claim, why);
         }
     }
     good
@@ -123,7 +119,7 @@ fn source(errors: &mut Errors, volume: &Value, at: &Path, owner: Owner<'_>) {
     for (i, ((key, second), source)) in given.iter().copied().enumerate() {
         if i > 0 {
             let why = "may not specify more than 1 volume type";
-            errors.push(FieldError::forbidden(&at.child(*second), why));
+            errors.forbidden(&at.child(*second), why);
         } else {
             one_source(errors, key, source, volume, at, owner);
         }
@@ -132,7 +128,7 @@ fn source(errors: &mut Errors, volume: &Value, at: &Path, owner: Owner<'_>) {
         }
     }
     if given.is_empty() {
-        errors.push(FieldError::required(at, "must specify a volume type"));
+        errors.required(at, "must specify a volume type");
     }
 }
 
@@ -177,7 +173,7 @@ fn empty_dir(errors: &mut Errors, source: &Value, at: &Path) {
     let limit = source.get("sizeLimit").map(Quantity::read);
     if limit.is_some_and(|limit| limit.sign() < 0) {
         let why = "SizeLimit field must be a valid resource quantity";
-        errors.push(FieldError::forbidden(&at.child("sizeLimit"), why));
+        errors.forbidden(&at.child("sizeLimit"), why);
     }
 }
 
@@ -187,17 +183,14 @@ fn host_path(errors: &mut Errors, source: &Value, at: &Path) {
         return require(errors, at, "path");
     }
     no_backsteps(errors, &at.child("path"), path);
-    if let Some(kind) = opt_text(source, "type") {
-        one_of(errors, &at.child("type"), kind, &HOST_PATH_TYPES);
-    }
+    optional_choice(errors, source, at, "type", &HOST_PATH_TYPES);
 }
 
 fn image(errors: &mut Errors, source: &Value, at: &Path, owner: Owner<'_>) {
     if owner.is_pod && text(source, "reference").is_empty() {
         require(errors, at, "reference");
     }
-    let policy = text(source, "pullPolicy");
-    super::check::choice(errors, &at.child("pullPolicy"), policy, &PULL_POLICIES);
+    choice(errors, source, at, "pullPolicy", &PULL_POLICIES);
 }
 
 /// The claim of an ephemeral volume is named after pod and volume; that must be a valid name.

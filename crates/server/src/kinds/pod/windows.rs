@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, form};
 use super::containers::each_container;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::kinds::check::form;
 use crate::names;
 use crate::tree::{flag, opt_flag, opt_text};
 
@@ -30,8 +30,7 @@ pub(super) fn host_process(errors: &mut Errors, spec: &Value, at: &Path) {
             let at = at.child("securityContext").child("windowsOptions");
             let why =
                 format!("pod hostProcess value must be identical if both are specified, was {pod}");
-            let given = Value::from(own);
-            errors.push(FieldError::invalid(&at.child("hostProcess"), &given, &why));
+            errors.invalid(&at.child("hostProcess"), own, &why);
         }
         if own.or(pod) == Some(true) {
             host += 1;
@@ -42,12 +41,11 @@ pub(super) fn host_process(errors: &mut Errors, spec: &Value, at: &Path) {
     }
     if host != all {
         let why = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
-        errors.push(FieldError::invalid(at, &Value::from(""), why));
+        errors.invalid(at, "", why);
     }
     if !flag(spec, "hostNetwork") {
         let why = "hostNetwork must be true if pod contains any hostProcess containers";
-        let at = at.child("hostNetwork");
-        errors.push(FieldError::invalid(&at, &Value::from(false), why));
+        errors.invalid(&at.child("hostNetwork"), false, why);
     }
 }
 

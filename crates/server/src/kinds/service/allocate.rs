@@ -11,7 +11,8 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 
 use super::{HEADLESS, needs_cluster_ip, needs_health_check_port, needs_node_ports, node_port};
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
+use crate::kinds::check::each;
 use crate::names;
 use crate::tree::{at, int, list, list_mut, number, set, text, texts};
 
@@ -108,12 +109,12 @@ pub fn allocate(
     old: Option<&Value>,
     taken: &Taken,
     ranges: &Ranges,
-) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+) -> Errors {
+    let mut errors = Errors::new();
     errors.extend(allocate_address(service, old, taken, ranges));
     if needs_node_ports(service) {
-        errors.extend(asked_port_errors(service, old, taken, ranges));
-        errors.extend(allocate_ports(service, taken, ranges));
+        check_asked_ports(&mut errors, service, old, taken, ranges);
+        allocate_ports(&mut errors, service, taken, ranges);
     }
     if needs_health_check_port(service) {
         errors.extend(allocate_health_check_port(service, taken, ranges));
@@ -139,7 +140,7 @@ fn allocate_address(
             .find(|address| !taken.addresses.contains(address));
         let Some(address) = free else {
             let words = "failed to allocate a serviceIP: range is full";
-            return Some(FieldError::invalid(&path, &json!([]), words));
+            return Some(FieldError::invalid(&path, json!([]), words));
         };
         set(service, "spec.clusterIP", json!(address.to_string()));
         set(service, "spec.clusterIPs", json!([address.to_string()]));
@@ -151,22 +152,19 @@ fn allocate_address(
         _ => "the provided network does not match the current range",
     };
     let words = format!("failed to allocate IP {asked}: {why}");
-    Some(FieldError::invalid(
-        &path,
-        at(service, "spec.clusterIPs"),
-        &words,
-    ))
+    let shown = at(service, "spec.clusterIPs");
+    Some(FieldError::invalid(&path, shown, &words))
 }
 
-fn asked_port_errors(
+fn check_asked_ports(
+    errors: &mut Errors,
     service: &Value,
     old: Option<&Value>,
     taken: &Taken,
     ranges: &Ranges,
-) -> Vec<FieldError> {
+) {
     let kept = old.map(ports_of).unwrap_or_default();
-    let mut errors = Vec::new();
-    for (i, port) in list(service, "spec.ports").iter().enumerate() {
+    for (port, path) in each(service, &Path::default(), "spec.ports") {
         let Some(asked) = node_port(port) else {
             continue;
         };
@@ -182,17 +180,14 @@ fn asked_port_errors(
                 ranges.node_ports.end()
             ),
         };
-        let path = Path::new("spec").child("ports").index(i).child("nodePort");
-        errors.push(FieldError::invalid(&path, &json!(asked), &words));
+        errors.invalid(&path.child("nodePort"), asked, &words);
     }
-    errors
 }
 
 /// One port number with two protocols, as for DNS, gets one node port.
-fn allocate_ports(service: &mut Value, taken: &Taken, ranges: &Ranges) -> Vec<FieldError> {
+fn allocate_ports(errors: &mut Errors, service: &mut Value, taken: &Taken, ranges: &Ranges) {
     let mut own = ports_of(service);
     let mut by_number: Vec<(i64, String, i64)> = Vec::new();
-    let mut errors = Vec::new();
     for port in list(service, "spec.ports") {
         if let Some(given) = node_port(port) {
             let number = number(port, "port");
@@ -217,14 +212,13 @@ fn allocate_ports(service: &mut Value, taken: &Taken, ranges: &Ranges) -> Vec<Fi
         let Some(given) = shared.or_else(|| free().map(i64::from)) else {
             let path = Path::new("spec").child("ports").index(i).child("nodePort");
             let words = "failed to allocate a nodePort: range is full";
-            errors.push(FieldError::invalid(&path, &json!(0), words));
+            errors.invalid(&path, 0, words);
             continue;
         };
         own.extend(u16::try_from(given));
         set(port, "nodePort", json!(given));
         by_number.push((wanted, protocol, given));
     }
-    errors
 }
 
 fn allocate_health_check_port(
@@ -242,7 +236,7 @@ fn allocate_health_check_port(
     let Some(port) = free else {
         let path = Path::new("spec").child("healthCheckNodePort");
         let words = "failed to allocate a HealthCheck NodePort: range is full";
-        return Some(FieldError::invalid(&path, &json!(0), words));
+        return Some(FieldError::invalid(&path, 0, words));
     };
     set(service, "spec.healthCheckNodePort", json!(port));
     None

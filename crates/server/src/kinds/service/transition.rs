@@ -8,9 +8,9 @@ use super::{
     is_external, is_headless, is_load_balancer, needs_cluster_ip, needs_health_check_port,
     needs_node_ports, node_port,
 };
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::tree::{
-    at, copy_from_old, has, is_empty, list, list_mut, number, remove, same, set, text, texts,
+    at, copy_from_old, is_empty, list, list_mut, number, remove, same, set, text, texts,
 };
 
 const CHANGED: &str = "may not change once set";
@@ -124,19 +124,17 @@ fn both_keep_addresses(new: &Value, old: &Value) -> bool {
     !external_name(new) && !external_name(old) && !stays_headless
 }
 
-/// The primary cluster IP is immutable; a secondary one may be added and removed.
-pub(super) fn cluster_ip_errors(new: &Value, old: &Value) -> Vec<FieldError> {
+/// The primary cluster IP is immutable; a secondary one may be added and removed. The primary IP family is
+/// immutable, too.
+pub(super) fn check_addresses(errors: &mut Errors, new: &Value, old: &Value) {
     if !both_keep_addresses(new, old) {
-        return Vec::new();
+        return;
     }
-    let path = Path::new("spec").child("clusterIPs");
-    let shown = json!(list(new, "spec.clusterIPs"));
+    let path = Path::new("spec.clusterIPs");
     let after: Vec<&str> = texts(new, "spec.clusterIPs").collect();
     let before: Vec<&str> = texts(old, "spec.clusterIPs").collect();
-    let mut errors = Vec::new();
     if after.is_empty() && !before.is_empty() {
-        let words = "primary clusterIP can not be unset";
-        errors.push(FieldError::invalid(&path.index(0), &shown, words));
+        errors.invalid(&path.index(0), &after, "primary clusterIP can not be unset");
     }
     let compared = if after.len() == before.len() {
         before.len()
@@ -145,51 +143,29 @@ pub(super) fn cluster_ip_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     };
     for (i, (a, b)) in after.iter().zip(&before).take(compared).enumerate() {
         if a != b {
-            errors.push(FieldError::invalid(&path.index(i), &shown, CHANGED));
+            errors.invalid(&path.index(i), &after, CHANGED);
         }
     }
     let released = before.len() > after.len() && after.len() == 1;
     if released && text(new, "spec.ipFamilyPolicy") != "SingleStack" {
-        let path = Path::new("spec").child("ipFamilyPolicy");
+        let path = Path::new("spec.ipFamilyPolicy");
         let words = "must be set to 'SingleStack' when releasing the secondary clusterIP";
-        errors.push(FieldError::invalid(
-            &path,
-            at(new, "spec.ipFamilyPolicy"),
-            words,
-        ));
+        errors.invalid(&path, at(new, "spec.ipFamilyPolicy"), words);
     }
-    errors
-}
-
-/// The primary IP family is immutable, too.
-pub(super) fn family_errors(new: &Value, old: &Value) -> Vec<FieldError> {
-    if !both_keep_addresses(new, old) {
-        return Vec::new();
-    }
-    let mut after = texts(new, "spec.ipFamilies");
-    let mut before = texts(old, "spec.ipFamilies");
-    match (after.next(), before.next()) {
-        (Some(a), Some(b)) if a != b => {
-            let path = Path::new("spec").child("ipFamilies").index(0);
-            let shown = at(new, "spec.ipFamilies");
-            vec![FieldError::invalid(&path, shown, CHANGED)]
-        }
-        _ => Vec::new(),
+    let primary = |service| texts(service, "spec.ipFamilies").next();
+    if let (Some(after), Some(before)) = (primary(new), primary(old))
+        && after != before
+    {
+        let path = Path::new("spec.ipFamilies").index(0);
+        errors.invalid(&path, at(new, "spec.ipFamilies"), CHANGED);
     }
 }
 
 /// The load balancer class is immutable.
-pub(super) fn class_error(new: &Value, old: &Value) -> Option<FieldError> {
+pub(super) fn check_class(errors: &mut Errors, new: &Value, old: &Value) {
     let field = "spec.loadBalancerClass";
     let both = is_load_balancer(new) && is_load_balancer(old);
-    if !both || same(at(new, field), at(old, field)) {
-        return None;
+    if both && !same(at(new, field), at(old, field)) {
+        errors.invalid(&Path::new(field), at(new, field), CHANGED);
     }
-    let path = Path::new("spec").child("loadBalancerClass");
-    let shown = if has(new, field) {
-        at(new, field)
-    } else {
-        &Value::Null
-    };
-    Some(FieldError::invalid(&path, shown, CHANGED))
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::addresses::cluster_ip_errors;
+use super::addresses::check_addresses;
 use super::{
     is_external, is_headless, is_load_balancer, needs_cluster_ip, needs_health_check_port,
     node_port,
 };
-use crate::field::{FieldError, Path};
-use crate::kinds::endpoints::{app_protocol_errors, protocol_error};
-use crate::kinds::meta::{invalid_each, labels};
-use crate::kinds::show::{duplicate_shown, go_struct};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
+use crate::kinds::check::{PROTOCOLS, choice, each, labels, optional_form, port_or_name, require};
+use crate::kinds::endpoints::{check_app_protocol, check_port_number};
+use crate::kinds::show::go_struct;
 use crate::names;
 use crate::tree::{at, has, int, list, number, text, texts};
 
@@ -28,78 +28,61 @@ pub(super) fn spec(field: &'static str) -> Path {
     Path::new("spec").child(field)
 }
 
-pub(super) fn one_of(object: &Value, field: &'static str, known: &[&str]) -> Option<FieldError> {
-    let value = text(at(object, "spec"), field);
-    match value {
-        "" => Some(FieldError::required(&spec(field), "")),
-        _ if known.contains(&value) => None,
-        _ => Some(FieldError::not_supported(
-            &spec(field),
-            &json!(value),
-            known,
-        )),
-    }
+/// Checks a text of the spec, which must be one of `known`.
+fn check_choice(errors: &mut Errors, object: &Value, field: &'static str, known: &[&str]) {
+    choice(errors, at(object, "spec"), &Path::new("spec"), field, known);
 }
 
 /// Validates a service, whether new or changed.
-pub(super) fn service(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn service(errors: &mut Errors, object: &Value) {
     let no_ports = list(object, "spec.ports").is_empty();
     if no_ports && !is_headless(object) && text(object, "spec.type") != "ExternalName" {
-        errors.push(FieldError::required(&spec("ports"), ""));
+        errors.required(&spec("ports"), "");
     }
-    errors.extend(type_errors(object));
-    errors.extend(port_errors(object));
-    errors.extend(labels(at(object, "spec.selector"), &spec("selector")));
-    errors.extend(affinity_errors(object));
-    errors.extend(cluster_ip_errors(object));
+    check_type(errors, object);
+    check_ports(errors, object);
+    labels(errors, &Path::default(), "spec.selector", object);
+    check_affinity(errors, object);
+    check_addresses(errors, object);
     for (i, ip) in texts(object, "spec.externalIPs").enumerate() {
         let mut wrong = names::ip(ip);
         if wrong.is_empty() {
             wrong = names::special_ip(ip);
         }
-        let path = spec("externalIPs").index(i);
-        errors.extend(invalid_each(&path, &json!(ip), wrong));
+        errors.invalid_each(&spec("externalIPs").index(i), ip, wrong);
     }
-    errors.extend(one_of(object, "type", &TYPES));
-    errors.extend(node_port_errors(object));
-    errors.extend(repeated_port_errors(object));
-    errors.extend(balancer_errors(object));
-    errors.extend(traffic_errors(object));
-    errors
+    check_choice(errors, object, "type", &TYPES);
+    check_node_ports(errors, object);
+    check_repeated_ports(errors, object);
+    check_balancer(errors, object);
+    check_traffic(errors, object);
 }
 
-fn type_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_type(errors: &mut Errors, object: &Value) {
     let kind = text(object, "spec.type");
     if kind == "LoadBalancer" {
-        for (i, port) in list(object, "spec.ports").iter().enumerate() {
+        for (port, path) in each(object, &Path::default(), "spec.ports") {
             if int(port, "port") == Some(KUBELET_PORT) {
                 let words = format!(
                     "may not expose port {KUBELET_PORT} externally since it is used by kubelet"
                 );
-                let path = spec("ports").index(i);
-                errors.push(FieldError::invalid(&path, &json!(KUBELET_PORT), &words));
+                errors.invalid(&path, KUBELET_PORT, &words);
             }
         }
     }
     if matches!(kind, "LoadBalancer" | "NodePort") && is_headless(object) {
         let words = format!("may not be set to 'None' for {kind} services");
-        let path = spec("clusterIPs").index(0);
-        errors.push(FieldError::invalid(&path, &json!("None"), &words));
+        errors.invalid(&spec("clusterIPs").index(0), "None", &words);
     }
     if kind == "ExternalName" {
-        errors.extend(external_name_errors(object));
+        check_external_name(errors, object);
     }
-    errors
 }
 
-fn external_name_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_external_name(errors: &mut Errors, object: &Value) {
     for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         if has(at(object, "spec"), field) {
-            let words = "may not be set for ExternalName services";
-            errors.push(FieldError::forbidden(&spec(field), words));
+            errors.forbidden(&spec(field), "may not be set for ExternalName services");
         }
     }
     let name = text(object, "spec.externalName");
@@ -107,105 +90,73 @@ fn external_name_errors(object: &Value) -> Vec<FieldError> {
     let name = name.strip_suffix('.').unwrap_or(name);
     let path = spec("externalName");
     if name.is_empty() {
-        errors.push(FieldError::required(&path, ""));
+        errors.required(&path, "");
     } else {
-        errors.extend(invalid_each(
-            &path,
-            &json!(name),
-            names::dns1123_subdomain(name),
-        ));
+        errors.invalid_each(&path, name, names::dns1123_subdomain(name));
     }
-    errors
 }
 
-fn port_errors(object: &Value) -> Vec<FieldError> {
-    let ports = list(object, "spec.ports");
+fn check_ports(errors: &mut Errors, object: &Value) {
+    let is_only = list(object, "spec.ports").len() < 2;
     let mut seen = BTreeSet::new();
-    let mut errors = Vec::new();
-    for (i, port) in ports.iter().enumerate() {
-        let path = spec("ports").index(i);
+    for (port, path) in each(object, &Path::default(), "spec.ports") {
         let name = text(port, "name");
-        let at_name = path.child("name");
-        if !name.is_empty() {
-            errors.extend(invalid_each(
-                &at_name,
-                &json!(name),
-                names::dns1123_label(name),
-            ));
-            if !seen.insert(name) {
-                errors.push(FieldError::duplicate(&at_name, &json!(name)));
-            }
-        } else if ports.len() > 1 {
-            errors.push(FieldError::required(&at_name, ""));
+        optional_form(errors, port, &path, "name", names::dns1123_label);
+        if name.is_empty() && !is_only {
+            require(errors, &path, "name");
+        } else if !name.is_empty() && !seen.insert(name) {
+            errors.duplicate(&path.child("name"), name);
         }
-        let value = number(port, "port");
-        let wrong = names::is_valid_port_num(value);
-        errors.extend(invalid_each(&path.child("port"), &json!(value), wrong));
-        errors.extend(protocol_error(port, &path));
-        errors.extend(target_errors(
-            at(port, "targetPort"),
-            &path.child("targetPort"),
-        ));
-        errors.extend(app_protocol_errors(port, &path));
+        check_port_number(errors, port, &path);
+        choice(errors, port, &path, "protocol", &PROTOCOLS);
+        let target = match at(port, "targetPort") {
+            Value::Null => &json!(0),
+            target => target,
+        };
+        port_or_name(errors, &path.child("targetPort"), target);
+        check_app_protocol(errors, port, &path);
     }
-    errors
 }
 
-fn target_errors(target: &Value, path: &Path) -> Vec<FieldError> {
-    if let Value::String(name) = target {
-        return invalid_each(path, target, names::port_name(name));
-    }
-    let value = target.as_i64().unwrap_or(0);
-    invalid_each(path, &json!(value), names::is_valid_port_num(value))
-}
-
-fn affinity_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors: Vec<FieldError> = one_of(object, "sessionAffinity", &AFFINITIES)
-        .into_iter()
-        .collect();
+fn check_affinity(errors: &mut Errors, object: &Value) {
+    check_choice(errors, object, "sessionAffinity", &AFFINITIES);
     let path = spec("sessionAffinityConfig");
     let config = at(object, "spec.sessionAffinityConfig");
     match text(object, "spec.sessionAffinity") {
         "None" if !config.is_null() => {
-            let words = "must not be set when session affinity is None";
-            errors.push(FieldError::forbidden(&path, words));
+            errors.forbidden(&path, "must not be set when session affinity is None");
         }
         "ClientIP" => {
             let path = path.child("clientIP").child("timeoutSeconds");
             let seconds = number(config, "clientIP.timeoutSeconds");
             if !(1..=AFFINITY_SECONDS_MAX).contains(&seconds) {
                 let words = format!("must be greater than 0 and less than {AFFINITY_SECONDS_MAX}");
-                errors.push(FieldError::invalid(&path, &json!(seconds), &words));
+                errors.invalid(&path, seconds, &words);
             }
         }
         _ => {}
     }
-    errors
 }
 
-fn node_port_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_node_ports(errors: &mut Errors, object: &Value) {
     let mut seen = BTreeSet::new();
-    for (i, port) in list(object, "spec.ports").iter().enumerate() {
+    for (port, path) in each(object, &Path::default(), "spec.ports") {
         let Some(value) = node_port(port) else {
             continue;
         };
-        let path = spec("ports").index(i).child("nodePort");
+        let path = path.child("nodePort");
         if text(object, "spec.type") == "ClusterIP" {
-            let words = "may not be used when `type` is 'ClusterIP'";
-            errors.push(FieldError::forbidden(&path, words));
+            errors.forbidden(&path, "may not be used when `type` is 'ClusterIP'");
         }
         if !seen.insert((text(port, "protocol"), value)) {
-            errors.push(FieldError::duplicate(&path, &json!(value)));
+            errors.duplicate(&path, value);
         }
     }
-    errors
 }
 
-fn repeated_port_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_repeated_ports(errors: &mut Errors, object: &Value) {
     let mut seen = BTreeSet::new();
-    for (i, port) in list(object, "spec.ports").iter().enumerate() {
+    for (port, path) in each(object, &Path::default(), "spec.ports") {
         let (protocol, value) = (text(port, "protocol"), number(port, "port"));
         if !seen.insert((protocol, value)) {
             let shown = go_struct(&[
@@ -216,105 +167,76 @@ fn repeated_port_errors(object: &Value) -> Vec<FieldError> {
                 ("TargetPort", &json!(0)),
                 ("NodePort", &json!(0)),
             ]);
-            errors.push(duplicate_shown(&spec("ports").index(i), &shown, ""));
+            errors.push(FieldError::duplicate_shown(&path, shown, ""));
         }
     }
-    errors
 }
 
 /// Fields that only load balancers have.
-fn balancer_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_balancer(errors: &mut Errors, object: &Value) {
     let balancer = is_load_balancer(object);
     let path = spec("LoadBalancerSourceRanges");
     let sources: Vec<&str> = texts(object, "spec.loadBalancerSourceRanges").collect();
     if !sources.is_empty() && !balancer {
-        errors.push(FieldError::forbidden(&path, BALANCER_ONLY));
+        errors.forbidden(&path, BALANCER_ONLY);
     }
     for (i, source) in sources.iter().enumerate() {
         let source = source.trim();
-        errors.extend(invalid_each(
-            &path.index(i),
-            &json!(source),
-            names::cidr(source),
-        ));
+        errors.invalid_each(&path.index(i), source, names::cidr(source));
     }
     if has(object, "spec.allocateLoadBalancerNodePorts") && !balancer {
-        let path = spec("allocateLoadBalancerNodePorts");
-        errors.push(FieldError::forbidden(&path, BALANCER_ONLY));
+        errors.forbidden(&spec("allocateLoadBalancerNodePorts"), BALANCER_ONLY);
     }
     if has(object, "spec.loadBalancerClass") {
         let class = text(object, "spec.loadBalancerClass");
         let path = spec("loadBalancerClass");
         if balancer {
-            errors.extend(invalid_each(
-                &path,
-                &json!(class),
-                names::qualified_name(class),
-            ));
+            errors.invalid_each(&path, class, names::qualified_name(class));
         } else {
-            errors.push(FieldError::forbidden(&path, BALANCER_ONLY));
+            errors.forbidden(&path, BALANCER_ONLY);
         }
     }
-    errors
 }
 
-fn traffic_errors(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_traffic(errors: &mut Errors, object: &Value) {
     let external = text(object, "spec.externalTrafficPolicy");
     if is_external(object) {
-        errors.extend(one_of(object, "externalTrafficPolicy", &TRAFFIC_POLICIES));
+        check_choice(errors, object, "externalTrafficPolicy", &TRAFFIC_POLICIES);
     } else if !external.is_empty() {
         let words = "may only be set for externally-accessible services";
-        let path = spec("externalTrafficPolicy");
-        errors.push(FieldError::invalid(&path, &json!(external), words));
+        errors.invalid(&spec("externalTrafficPolicy"), external, words);
     }
     let health = int(object, "spec.healthCheckNodePort").filter(|port| *port != 0);
     if let Some(port) = health {
         let path = spec("healthCheckNodePort");
         if needs_health_check_port(object) {
-            let wrong = names::is_valid_port_num(port);
-            errors.extend(invalid_each(&path, &json!(port), wrong));
+            errors.invalid_each(&path, port, names::is_valid_port_num(port));
         } else {
             let words = "may only be set when `type` is 'LoadBalancer' and \
                          `externalTrafficPolicy` is 'Local'";
-            errors.push(FieldError::invalid(&path, &json!(port), words));
+            errors.invalid(&path, port, words);
         }
     }
     if has(object, "spec.internalTrafficPolicy") || needs_cluster_ip(object) {
-        errors.extend(one_of(object, "internalTrafficPolicy", &TRAFFIC_POLICIES));
+        check_choice(errors, object, "internalTrafficPolicy", &TRAFFIC_POLICIES);
     }
     if has(object, "spec.trafficDistribution") {
-        errors.extend(one_of(object, "trafficDistribution", &DISTRIBUTIONS));
+        check_choice(errors, object, "trafficDistribution", &DISTRIBUTIONS);
     }
-    errors
 }
 
 /// Validates the addresses a load balancer reported.
-pub(super) fn load_balancer_status(object: &Value) -> Vec<FieldError> {
-    let path = Path::new("status").child("loadBalancer").child("ingress");
-    let mut errors = Vec::new();
-    for (i, ingress) in list(object, "status.loadBalancer.ingress")
-        .iter()
-        .enumerate()
-    {
-        let path = path.index(i);
-        let (ip, host) = (text(ingress, "ip"), text(ingress, "hostname"));
-        if !ip.is_empty() {
-            errors.extend(invalid_each(&path.child("ip"), &json!(ip), names::ip(ip)));
-        }
-        if host.is_empty() {
-            continue;
-        }
-        let path = path.child("hostname");
-        errors.extend(invalid_each(
-            &path,
-            &json!(host),
-            names::dns1123_subdomain(host),
-        ));
+pub(super) fn load_balancer_status(object: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let field = "status.loadBalancer.ingress";
+    for (ingress, path) in each(object, &Path::default(), field) {
+        optional_form(&mut errors, ingress, &path, "ip", names::ip);
+        let rule = names::dns1123_subdomain;
+        optional_form(&mut errors, ingress, &path, "hostname", rule);
+        let host = text(ingress, "hostname");
         if names::ip_address(host).is_some() {
             let words = "must be a DNS name, not an IP address";
-            errors.push(FieldError::invalid(&path, &json!(host), words));
+            errors.invalid(&path.child("hostname"), host, words);
         }
     }
     errors

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{ConnectRequest, forward, location};
 use crate::agent_client::Agent;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::limits;
 use crate::request::query::Query;
 use crate::response::{Body, Reply};
@@ -78,7 +78,7 @@ pub(super) fn target(path: &str, parameters: &str) -> String {
 /// The options, checked, as the agent takes them.
 fn options(query: &Query, name: &str) -> Result<String> {
     let mut parameters = Serializer::new(String::new());
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     for flag in FLAGS {
         if query.flag(flag)? {
             parameters.append_pair(flag, "true");
@@ -94,18 +94,14 @@ fn options(query: &Query, name: &str) -> Result<String> {
             } else {
                 "must be greater than 0"
             };
-            errors.push(FieldError::invalid(
-                &Path::new(option),
-                &json!(number),
-                words,
-            ));
+            errors.invalid(&Path::new(option), number, words);
         }
         parameters.append_pair(option, &number.to_string());
     }
     if let Some(since) = since_time(query)? {
         if query.get("sinceSeconds").is_some() {
             let words = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-            errors.push(FieldError::forbidden(&Path::new(""), words));
+            errors.forbidden(&Path::new(""), words);
         }
         parameters.append_pair("sinceTime", &since);
     }
@@ -122,7 +118,7 @@ fn options(query: &Query, name: &str) -> Result<String> {
 fn stream_error(stream: &str, query: &Query) -> Option<FieldError> {
     if !STREAMS.contains(&stream) {
         let path = Path::new("stream");
-        return Some(FieldError::not_supported(&path, &json!(stream), &STREAMS));
+        return Some(FieldError::not_supported(&path, stream, &STREAMS));
     }
     if stream == "All" || query.get("tailLines").is_none() {
         return None;

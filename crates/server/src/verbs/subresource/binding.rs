@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds;
 use crate::registry::{self, Part};
 use crate::request::path::Place;
@@ -80,18 +80,14 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
 fn target(binding: &Value) -> Result<String> {
     let path = Path::new("target");
     let kind = binding["target"]["kind"].as_str().unwrap_or_default();
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     if !matches!(kind, "" | "Node") {
         let kind_path = path.child("kind");
-        errors.push(FieldError::not_supported(
-            &kind_path,
-            &Value::from(kind),
-            &["Node", "<empty>"],
-        ));
+        errors.not_supported(&kind_path, kind, &["Node", "<empty>"]);
     }
     let name = binding["target"]["name"].as_str().unwrap_or_default();
     if name.is_empty() {
-        errors.push(FieldError::required(&path.child("name"), ""));
+        errors.required(&path.child("name"), "");
     }
     if errors.is_empty() {
         return Ok(name.to_owned());

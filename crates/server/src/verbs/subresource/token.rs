@@ -84,7 +84,7 @@ fn check_names(at: &At<'_>, request: &Value) -> Result<()> {
         let said = meta::text(request, field);
         if !said.is_empty() && said != expected {
             let words = format!("must match the service account {field} if specified");
-            let error = FieldError::invalid(&metadata.child(field), &said.into(), &words);
+            let error = FieldError::invalid(&metadata.child(field), said, &words);
             return Err(invalid(at.name, error));
         }
     }
@@ -101,10 +101,7 @@ fn check_seconds(seconds: i64) -> Result<()> {
         "may not specify a duration larger than 2^32 seconds"
     };
     let path = Path::new("spec").child("expirationSeconds");
-    Err(invalid(
-        "",
-        FieldError::invalid(&path, &seconds.into(), words),
-    ))
+    Err(invalid("", FieldError::invalid(&path, seconds, words)))
 }
 
 fn invalid(name: &str, error: FieldError) -> ApiError {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::field::{FieldError, Path};
+use crate::field::{ErrorList as _, Errors, FieldError, Path};
 use crate::registry::Subject;
 use crate::tree::{at, has, is_empty, list, map, text};
 
-pub(super) fn review(subject: Subject, review: &Value) -> Vec<FieldError> {
+pub(super) fn review(subject: Subject, review: &Value) -> Errors {
     let spec = at(review, "spec");
     let mut errors = Vec::from_iter(spec_error(spec));
     if subject != Subject::Caller {
@@ -54,7 +54,7 @@ fn subject_error(spec: &Value) -> Option<FieldError> {
     }
     let words = "at least one of user or group must be specified";
     let path = Path::new("spec").child("user");
-    Some(FieldError::invalid(&path, &"".into(), words))
+    Some(FieldError::invalid(&path, "", words))
 }
 
 /// A review is not stored, so it has no metadata.
@@ -73,31 +73,23 @@ fn metadata_error(subject: Subject, review: &Value) -> Option<FieldError> {
     given.then(|| FieldError::invalid(&Path::new("metadata"), metadata, words))
 }
 
-fn local_errors(spec: &Value, namespace: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn local_errors(spec: &Value, namespace: &str) -> Errors {
+    let mut errors = Errors::new();
     let asked = text(spec, "resourceAttributes.namespace");
     if has(spec, "resourceAttributes") && asked != namespace {
         let path = Path::new("spec.resourceAttributes.namespace");
-        errors.push(FieldError::invalid(
-            &path,
-            &asked.into(),
-            "must match metadata.namespace",
-        ));
+        errors.invalid(&path, asked, "must match metadata.namespace");
     }
     if has(spec, "nonResourceAttributes") {
         let path = Path::new("spec.nonResourceAttributes");
         let words = "disallowed on this kind of request";
-        errors.push(FieldError::invalid(
-            &path,
-            at(spec, "nonResourceAttributes"),
-            words,
-        ));
+        errors.invalid(&path, at(spec, "nonResourceAttributes"), words);
     }
     errors
 }
 
-fn selector_errors(asked: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn selector_errors(asked: &Value) -> Errors {
+    let mut errors = Errors::new();
     for field in ["fieldSelector", "labelSelector"] {
         let selector = at(asked, field);
         if selector.is_null() {
@@ -110,16 +102,12 @@ fn selector_errors(asked: &Value) -> Vec<FieldError> {
         );
         if !raw.is_empty() && !requirements.is_empty() {
             let words = "may not specified at the same time as requirements";
-            errors.push(FieldError::invalid(
-                &path.child("rawSelector"),
-                &raw.into(),
-                words,
-            ));
+            errors.invalid(&path.child("rawSelector"), raw, words);
         }
         if raw.is_empty() && requirements.is_empty() {
             let words =
                 format!("when {path} is specified, requirements or rawSelector is required");
-            errors.push(FieldError::required(&path.child("requirements"), &words));
+            errors.required(&path.child("requirements"), &words);
         }
     }
     errors
