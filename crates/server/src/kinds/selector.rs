@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::check::{form, form_each, label_name};
+use super::check::{each, form, form_each, label_name};
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
 use crate::tree::{list, map, text, text_entries, texts};
@@ -22,8 +22,7 @@ pub(crate) fn collect(errors: &mut Errors, selector: &Value, at: &Path, any_valu
             form(errors, at, "matchLabels", value, names::label_value(value));
         }
     }
-    for (i, requirement) in list(selector, "matchExpressions").iter().enumerate() {
-        let at = at.child("matchExpressions").index(i);
+    for (requirement, at) in each(selector, at, "matchExpressions") {
         expression(errors, requirement, &at, any_values);
     }
 }

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::leniency::Leniency;
 use crate::field::{ErrorList as _, Errors, Path};
-use crate::kinds::check::{form, form_each, label_name};
+use crate::kinds::check::{each, form, form_each, label_name};
 use crate::kinds::selector;
 use crate::names;
 use crate::tree::{at, has, list, list_mut, map, number, text, texts};
 
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+pub(super) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+pub(super) const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Checks `spec.affinity`.
 pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path, leniency: Leniency) {
@@ -33,8 +33,7 @@ fn node_affinity(errors: &mut Errors, affinity: &Value, at: &Path, leniency: Len
         let at = at.child(REQUIRED);
         node_selector(errors, required, &at, leniency.node_affinity_values);
     }
-    for (i, term) in list(affinity, PREFERRED).iter().enumerate() {
-        let at = at.child(PREFERRED).index(i);
+    for (term, at) in each(affinity, at, PREFERRED) {
         weight(errors, term, &at);
         if let Some(preference) = term.get("preference") {
             node_term(errors, preference, &at.child("preference"), true);
@@ -44,23 +43,21 @@ fn node_affinity(errors: &mut Errors, affinity: &Value, at: &Path, leniency: Len
 
 /// Checks a node selector: terms of which one must match.
 pub(crate) fn node_selector(errors: &mut Errors, selector: &Value, at: &Path, any_values: bool) {
-    let terms = list(selector, "nodeSelectorTerms");
-    let at = at.child("nodeSelectorTerms");
-    if terms.is_empty() {
-        errors.required(&at, "must have at least one node selector term");
+    if list(selector, "nodeSelectorTerms").is_empty() {
+        let why = "must have at least one node selector term";
+        errors.required(&at.child("nodeSelectorTerms"), why);
     }
-    for (i, term) in terms.iter().enumerate() {
-        node_term(errors, term, &at.index(i), any_values);
+    for (term, at) in each(selector, at, "nodeSelectorTerms") {
+        node_term(errors, term, &at, any_values);
     }
 }
 
 fn node_term(errors: &mut Errors, term: &Value, at: &Path, any_values: bool) {
-    for (i, requirement) in list(term, "matchExpressions").iter().enumerate() {
-        let at = at.child("matchExpressions").index(i);
+    for (requirement, at) in each(term, at, "matchExpressions") {
         label_requirement(errors, requirement, &at, any_values);
     }
-    for (i, requirement) in list(term, "matchFields").iter().enumerate() {
-        field_requirement(errors, requirement, &at.child("matchFields").index(i));
+    for (requirement, at) in each(term, at, "matchFields") {
+        field_requirement(errors, requirement, &at);
     }
 }
 
@@ -119,15 +116,13 @@ fn weight(errors: &mut Errors, term: &Value, at: &Path) {
 }
 
 fn pod_affinity(errors: &mut Errors, affinity: &Value, at: &Path, any_values: bool) {
-    for (i, term) in list(affinity, REQUIRED).iter().enumerate() {
-        pod_term(errors, term, &at.child(REQUIRED).index(i), any_values);
-    }
-    for (i, term) in list(affinity, PREFERRED).iter().enumerate() {
-        let at = at.child(PREFERRED).index(i);
-        weight(errors, term, &at);
-        let at = at.child("podAffinityTerm");
-        let term = term.get("podAffinityTerm").unwrap_or(&Value::Null);
+    for (term, at) in each(affinity, at, REQUIRED) {
         pod_term(errors, term, &at, any_values);
+    }
+    for (term, at) in each(affinity, at, PREFERRED) {
+        weight(errors, term, &at);
+        let inner = "podAffinityTerm";
+        pod_term(errors, &term[inner], &at.child(inner), any_values);
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::containers::each_container;
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::check::descending_path;
-use crate::tree::{text, text_entries};
+use crate::tree::{self, text, text_entries};
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -86,54 +86,31 @@ fn app_armor_profile(errors: &mut Errors, name: &str, profile: &str, spec: &Valu
 
 /// Where a profile is given both by annotation and by field, the two must agree.
 pub(super) fn agree_with_fields(errors: &mut Errors, metadata: &Value, spec: &Value, at: &Path) {
-    let profile_of = |owner: &Value, field: &str| -> Option<Value> {
-        owner.get("securityContext")?.get(field).cloned()
+    const SECCOMP: &str = "securityContext.seccompProfile";
+    const ARMOR: &str = "securityContext.appArmorProfile";
+    let mut check = |what: &str, key: &dyn Fn() -> String, profile: &Value, at: &Path, field| {
+        if !profile.is_null()
+            && let Some(annotation) = annotation(metadata, &key())
+        {
+            agree(errors, what, annotation, profile, &at.child(field));
+        }
     };
-    if let Some(profile) = profile_of(spec, "seccompProfile")
-        && let Some(annotation) = annotation(metadata, SECCOMP_POD)
-    {
-        agree(
-            errors,
-            "seccomp",
-            annotation,
-            &profile,
-            &at.child("securityContext").child("seccompProfile"),
-        );
-    }
+    let key = || SECCOMP_POD.to_owned();
+    check("seccomp", &key, tree::at(spec, SECCOMP), at, SECCOMP);
     each_container(spec, at, |container, at| {
         let key = || format!("{SECCOMP_CONTAINER}{}", text(container, "name"));
-        if let Some(profile) = profile_of(container, "seccompProfile")
-            && let Some(annotation) = annotation(metadata, &key())
-        {
-            agree(
-                errors,
-                "seccomp",
-                annotation,
-                &profile,
-                &at.child("securityContext").child("seccompProfile"),
-            );
-        }
+        check("seccomp", &key, tree::at(container, SECCOMP), at, SECCOMP);
     });
-    if spec
-        .get("os")
-        .is_some_and(|os| text(os, "name") == "windows")
-    {
+    if text(spec, "os.name") == "windows" {
         return;
     }
-    let pod = profile_of(spec, "appArmorProfile");
     each_container(spec, at, |container, at| {
         let key = || format!("{APP_ARMOR}{}", text(container, "name"));
-        if let Some(profile) = profile_of(container, "appArmorProfile").or_else(|| pod.clone())
-            && let Some(annotation) = annotation(metadata, &key())
-        {
-            agree(
-                errors,
-                "apparmor",
-                annotation,
-                &profile,
-                &at.child("securityContext").child("appArmorProfile"),
-            );
-        }
+        let profile = match tree::at(container, ARMOR) {
+            Value::Null => tree::at(spec, ARMOR),
+            own => own,
+        };
+        check("apparmor", &key, profile, at, ARMOR);
     });
 }
 

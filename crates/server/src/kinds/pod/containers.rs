@@ -10,7 +10,7 @@ use super::resources::{Claims, Scope, requirements};
 use super::volumes::PULL_POLICIES;
 use super::{env, mounts, ports, probes, security};
 use crate::field::{ErrorList as _, Errors, Path};
-use crate::kinds::check::{choice, forbid, form, one_of, require_text, required_form};
+use crate::kinds::check::{choice, each, forbid, form, one_of, require_text, required_form};
 use crate::names;
 use crate::tree::{list, opt_text, text};
 
@@ -45,13 +45,8 @@ pub(super) struct Surroundings<'a> {
 /// Visits all containers of a pod with their paths, in upstream's order.
 pub(crate) fn each_container(spec: &Value, at: &Path, mut visit: impl FnMut(&Value, &Path)) {
     for kind in ["initContainers", "containers", "ephemeralContainers"] {
-        let containers = list(spec, kind);
-        if containers.is_empty() {
-            continue;
-        }
-        let at = at.child(kind);
-        for (i, container) in containers.iter().enumerate() {
-            visit(container, &at.index(i));
+        for (container, at) in each(spec, at, kind) {
+            visit(container, &at);
         }
     }
 }
@@ -112,8 +107,7 @@ pub(super) fn init(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundi
 }
 
 pub(super) fn ephemeral(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surroundings<'_>) {
-    let containers = list(spec, "ephemeralContainers");
-    if containers.is_empty() {
+    if list(spec, "ephemeralContainers").is_empty() {
         return;
     }
     let others = list(spec, "containers")
@@ -121,8 +115,7 @@ pub(super) fn ephemeral(errors: &mut Errors, spec: &Value, at: &Path, pod: &Surr
         .chain(list(spec, "initContainers"));
     let others: BTreeSet<&str> = others.map(|container| text(container, "name")).collect();
     let mut seen = others.clone();
-    for (i, container) in containers.iter().enumerate() {
-        let at = at.child("ephemeralContainers").index(i);
+    for (container, at) in each(spec, at, "ephemeralContainers") {
         common(errors, container, &at, pod);
         untrimmed_image(errors, container, &at);
         unique_name(errors, text(container, "name"), &at, &mut seen);
@@ -221,12 +214,11 @@ fn restart_policy(errors: &mut Errors, container: &Value, at: &Path) {
             errors.required(&policy_at, why);
         }
     }
-    let at = at.child("restartPolicyRules");
     if rules.len() > RESTART_RULES_MAX {
+        let at = at.child("restartPolicyRules");
         errors.too_many(&at, rules.len(), RESTART_RULES_MAX);
     }
-    for (i, rule) in rules.iter().enumerate() {
-        let at = at.index(i);
+    for (rule, at) in each(container, at, "restartPolicyRules") {
         let action = text(rule, "action");
         one_of(errors, &at.child("action"), action, &RESTART_ACTIONS);
         let Some(codes) = rule.get("exitCodes") else {
@@ -258,7 +250,7 @@ pub(super) fn untrimmed_images(errors: &mut Errors, spec: &Value, at: &Path) {
 fn untrimmed_image(errors: &mut Errors, container: &Value, at: &Path) {
     let image = text(container, "image");
     if image.trim() != image {
-        let why = vec!["must not have leading or trailing whitespace".to_owned()];
-        form(errors, at, "image", image, why);
+        let why = "must not have leading or trailing whitespace";
+        errors.invalid(&at.child("image"), image, why);
     }
 }

@@ -50,8 +50,8 @@ pub(super) fn source(errors: &mut Errors, key: &'static str, source: &Value, par
     match key {
         "gcePersistentDisk" | "awsElasticBlockStore" => partition(errors, source, at),
         "nfs" if !text(source, "path").starts_with('/') => {
-            let why = vec!["must be an absolute path".to_owned()];
-            form(errors, at, "path", text(source, "path"), why);
+            let why = "must be an absolute path";
+            errors.invalid(&at.child("path"), text(source, "path"), why);
         }
         "gitRepo" => {
             let at = at.child("directory");
@@ -118,7 +118,7 @@ pub(super) fn iscsi_name(errors: &mut Errors, source: &Value, volume: &str, at: 
     let length = volume.len() + 1 + text(source, "targetPortal").len();
     if source.get("initiatorName").is_some() && length > ISCSI_NAME_LENGTH_MAX {
         let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-        form(errors, at, "name", volume, vec![why.to_owned()]);
+        errors.invalid(&at.child("name"), volume, why);
     }
 }
 
@@ -198,8 +198,8 @@ fn flocker(errors: &mut Errors, source: &Value, at: &Path) {
         errors.invalid(at, "resource", why);
     }
     if name.contains('/') {
-        let why = vec!["must not contain '/'".to_owned()];
-        form(errors, at, "datasetName", name, why);
+        let why = "must not contain '/'";
+        errors.invalid(&at.child("datasetName"), name, why);
     }
 }
 
@@ -212,8 +212,8 @@ fn quobyte(errors: &mut Errors, source: &Value, at: &Path) {
         errors.required(&at.child("tenant"), why);
     } else {
         for _ in registry.split(',').filter(|pair| !pair.contains(':')) {
-            let why = vec![HOST_PORT_PAIRS.to_owned()];
-            form(errors, at, "registry", registry, why);
+            let why = HOST_PORT_PAIRS;
+            errors.invalid(&at.child("registry"), registry, why);
         }
     }
     require_text(errors, source, at, "volume");

@@ -2,12 +2,11 @@
 
 use serde_json::Value;
 
+use super::affinity::REQUIRED;
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::schema::semantic_eq as same;
 use crate::tree;
 use crate::tree::{list, map};
-
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Checks the changes, and reverts them in `spec` so that the caller can compare the rest with `old`.
 pub(super) fn narrow(errors: &mut Errors, spec: &mut Value, old: &Value, at: &Path) {

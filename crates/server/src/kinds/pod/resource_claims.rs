@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::field::{ErrorList as _, Errors, Path};
-use crate::kinds::check::{form, require};
+use crate::kinds::check::{each, form, require};
 use crate::names;
 use crate::tree::{list, opt_text, text};
 
 /// Each claim has a unique name and exactly one source.
 pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path) {
     let mut seen = BTreeSet::new();
-    for (i, claim) in list(spec, "resourceClaims").iter().enumerate() {
-        let at = at.child("resourceClaims").index(i);
+    for (claim, at) in each(spec, at, "resourceClaims") {
         let name = text(claim, "name");
         if name.is_empty() {
             require(errors, &at, "name");

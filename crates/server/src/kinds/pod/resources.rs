@@ -6,7 +6,7 @@ use kennel_core::quantity::Quantity;
 use serde_json::Value;
 
 use crate::field::{ErrorList as _, Errors, FieldError, Path};
-use crate::kinds::check::{NOT_NEGATIVE, form};
+use crate::kinds::check::{NOT_NEGATIVE, each, form};
 use crate::names;
 use crate::tree::{list, map, text};
 
@@ -191,8 +191,7 @@ fn whole_pages(errors: &mut Errors, name: &str, amount: Quantity, at: &dyn Fn() 
 
 fn claim_names(errors: &mut Errors, resources: &Value, at: &Path, claims: &Claims<'_>) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
-    for (i, claim) in list(resources, "claims").iter().enumerate() {
-        let at = at.child("claims").index(i);
+    for (claim, at) in each(resources, at, "claims") {
         let (name, request) = (text(claim, "name"), text(claim, "request"));
         if name.is_empty() {
             errors.required(&at, "");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::aggregate::is_sidecar;
 use super::annotations;
 use crate::field::{ErrorList as _, Errors, FieldError, Path};
-use crate::kinds::check::{form, id};
+use crate::kinds::check::{form, id, label_name};
 use crate::names;
 use crate::tree;
 use crate::tree::{list, number, text};
@@ -49,33 +49,30 @@ fn keep_condition_generations(new: &mut Value, old: &Value) {
 /// Validates the status of `new` after that of `old`.
 pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    let nothing = Value::Null;
-    let part = |pod: &'_ Value, key: &str| pod.get(key).cloned().unwrap_or(Value::Null);
-    let (status, old_status) = (part(new, "status"), part(old, "status"));
-    let spec = part(old, "spec");
+    let (status, old_status) = (tree::at(new, "status"), tree::at(old, "status"));
+    let spec = tree::at(old, "spec");
     let metadata = Path::new("metadata");
     let annotations_at = metadata.child("annotations");
-    let new_metadata = new.get("metadata").unwrap_or(&nothing);
-    let old_metadata = old.get("metadata").unwrap_or(&nothing);
+    let (new_metadata, old_metadata) = (tree::at(new, "metadata"), tree::at(old, "metadata"));
     annotations::changes(&mut errors, new_metadata, old_metadata, &annotations_at);
     let any_cost = annotations::has_bad_cost(old_metadata);
-    annotations::validate(&mut errors, new_metadata, &spec, &annotations_at, any_cost);
-    conditions(&mut errors, &status, &metadata);
+    annotations::validate(&mut errors, new_metadata, spec, &annotations_at, any_cost);
+    conditions(&mut errors, status, &metadata);
     let at = Path::new("status");
-    let node = text(&status, "nominatedNodeName");
-    if !node.is_empty() && node != text(&old_status, "nominatedNodeName") {
+    let node = text(status, "nominatedNodeName");
+    if !node.is_empty() && node != text(old_status, "nominatedNodeName") {
         let mistakes = names::dns1123_subdomain(node);
         form(&mut errors, &at, "nominatedNodeName", node, mistakes);
     }
-    let class = text(&status, "qosClass");
-    if class != text(&old_status, "qosClass") {
-        let why = vec!["field is immutable".to_owned()];
-        form(&mut errors, &at, "qosClass", class, why);
+    let class = text(status, "qosClass");
+    if class != text(old_status, "qosClass") {
+        let why = "field is immutable";
+        errors.invalid(&at.child("qosClass"), class, why);
     }
-    transitions(&mut errors, &status, &old_status, &spec, &at);
-    ips(&mut errors, &status, "podIPs", &at);
-    host_ips(&mut errors, &status, &at);
-    users(&mut errors, &status, &at);
+    transitions(&mut errors, status, old_status, spec, &at);
+    ips(&mut errors, status, "podIPs", &at);
+    host_ips(&mut errors, status, &at);
+    users(&mut errors, status, &at);
     errors
 }
 
@@ -86,14 +83,7 @@ fn conditions(errors: &mut Errors, status: &Value, at: &Path) {
         if ["PodScheduled", "Ready", "Initialized"].contains(&kind) {
             continue;
         }
-        let mistakes = names::qualified_name(kind);
-        form(
-            errors,
-            &at.child("conditions").index(i),
-            "Type",
-            kind,
-            mistakes,
-        );
+        label_name(errors, &at.child("conditions").index(i), "Type", kind);
     }
 }
 
@@ -164,9 +154,8 @@ fn ips(errors: &mut Errors, status: &Value, field: &'static str, at: &Path) {
     let mut seen = BTreeSet::new();
     for (i, address) in addresses.iter().enumerate() {
         if !seen.insert(address) {
-            let mut error = FieldError::duplicate(&at.index(i), &Value::Null);
-            error.message = format!("Duplicate value: {}", shown(address));
-            errors.push(error);
+            let shown = shown(address);
+            errors.push(FieldError::duplicate_shown(&at.index(i), shown, ""));
         }
     }
 }

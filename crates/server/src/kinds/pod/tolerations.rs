@@ -24,11 +24,11 @@ fn one(errors: &mut Errors, toleration: &Value, at: &Path) {
         label_name(errors, at, "key", key);
     } else if operator != "Exists" {
         let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        form(errors, at, "operator", operator, vec![why.to_owned()]);
+        errors.invalid(&at.child("operator"), operator, why);
     }
     if toleration.get("tolerationSeconds").is_some() && effect != "NoExecute" {
         let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        form(errors, at, "effect", effect, vec![why.to_owned()]);
+        errors.invalid(&at.child("effect"), effect, why);
     }
     match operator {
         "Equal" | "" => {
@@ -40,7 +40,7 @@ fn one(errors: &mut Errors, toleration: &Value, at: &Path) {
         "Exists" => {
             if !value.is_empty() {
                 let why = "value must be empty when `operator` is 'Exists'";
-                form(errors, at, "operator", value, vec![why.to_owned()]);
+                errors.invalid(&at.child("operator"), value, why);
             }
         }
         other => one_of(errors, &at.child("operator"), other, &["Equal", "Exists"]),

@@ -31,27 +31,21 @@ pub(super) fn prepare(new: &mut Value, old: &Value) {
 pub(super) fn count_changes(new: &mut Value, old: &Value) {
     let before = tree::number(old, "metadata.generation");
     let changed = !same(tree::at(new, "spec"), tree::at(old, "spec"));
-    tree::set(
-        new,
-        "metadata.generation",
-        Value::from(before + i64::from(changed)),
-    );
+    let generation = before + i64::from(changed);
+    tree::set(new, "metadata.generation", generation.into());
 }
 
 /// Validates the update from `old` to `new`.
 pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    let nothing = Value::Null;
-    let part = |pod: &'_ Value, key: &str| pod.get(key).cloned().unwrap_or(Value::Null);
-    let (new_spec, old_spec) = (part(new, "spec"), part(old, "spec"));
-    let old_metadata = old.get("metadata").unwrap_or(&nothing);
-    let new_metadata = new.get("metadata").unwrap_or(&nothing);
-    let leniency = Leniency::towards(&old_spec);
+    let (new_spec, old_spec) = (tree::at(new, "spec"), tree::at(old, "spec"));
+    let (new_metadata, old_metadata) = (tree::at(new, "metadata"), tree::at(old, "metadata"));
+    let leniency = Leniency::towards(old_spec);
     let any_cost = annotations::has_bad_cost(old_metadata);
     metadata_and_spec(&mut errors, new, leniency, any_cost);
     let annotations_at = Path::new("metadata").child("annotations");
     annotations::changes(&mut errors, new_metadata, old_metadata, &annotations_at);
-    spec_changes(&mut errors, &new_spec, &old_spec);
+    spec_changes(&mut errors, new_spec, old_spec);
     errors
 }
 
@@ -148,15 +142,8 @@ fn difference(out: &mut String, path: &str, old: &Value, new: &Value) {
             keys.sort();
             keys.dedup();
             for key in keys {
-                let of = |fields: &serde_json::Map<String, Value>| fields.get(key).cloned();
-                let (before, after) = (of(before), of(after));
                 let path = format!("{path}.{key}");
-                difference(
-                    out,
-                    &path,
-                    &before.unwrap_or(Value::Null),
-                    &after.unwrap_or(Value::Null),
-                );
+                difference(out, &path, &old[key], &new[key]);
             }
         }
         (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
+use super::affinity::{PREFERRED, REQUIRED};
 use super::warnings::keys;
 use crate::field::Path;
+use crate::kinds::check::each;
 use crate::names;
-use crate::tree::{list, text, texts};
+use crate::tree::{has, list, text, texts};
 
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const MATCHES_NOTHING: &str = "a null labelSelector results in matching no pod";
 
 /// Deprecated node labels and their replacements.
@@ -40,24 +40,15 @@ pub(super) fn node_labels(found: &mut Vec<String>, spec: &Value, at: &Path) {
     }
     if let Some(affinity) = spec.get("affinity").and_then(|a| a.get("nodeAffinity")) {
         let at = at.child("affinity").child("nodeAffinity");
-        if let Some(required) = affinity.get(REQUIRED) {
-            let at = at.child(REQUIRED).child("nodeSelectorTerms");
-            for (i, term) in list(required, "nodeSelectorTerms").iter().enumerate() {
-                node_term(found, term, &at.index(i), false);
-            }
+        let required = at.child(REQUIRED);
+        for (term, at) in each(&affinity[REQUIRED], &required, "nodeSelectorTerms") {
+            node_term(found, term, &at, false);
         }
-        for (i, term) in list(affinity, PREFERRED).iter().enumerate() {
-            let at = at.child(PREFERRED).index(i).child("preference");
-            node_term(
-                found,
-                term.get("preference").unwrap_or(&Value::Null),
-                &at,
-                true,
-            );
+        for (term, at) in each(affinity, &at, PREFERRED) {
+            node_term(found, &term["preference"], &at.child("preference"), true);
         }
     }
-    for (i, constraint) in list(spec, "topologySpreadConstraints").iter().enumerate() {
-        let at = at.child("topologySpreadConstraints").index(i);
+    for (constraint, at) in each(spec, at, "topologySpreadConstraints") {
         let key = text(constraint, "topologyKey");
         if let Some(why) = deprecated(key) {
             found.push(format!("{}: {key} is {why}", at.child("topologyKey")));
@@ -70,8 +61,7 @@ pub(super) fn node_labels(found: &mut Vec<String>, spec: &Value, at: &Path) {
 
 /// Values of preferred terms are not validated, so invalid ones get a warning.
 fn node_term(found: &mut Vec<String>, term: &Value, at: &Path, check_values: bool) {
-    for (i, expression) in list(term, "matchExpressions").iter().enumerate() {
-        let at = at.child("matchExpressions").index(i);
+    for (expression, at) in each(term, at, "matchExpressions") {
         let key = text(expression, "key");
         if let Some(why) = deprecated(key) {
             found.push(format!("{}: {key} is {why}", at.child("key")));
@@ -98,17 +88,14 @@ pub(super) fn pod_affinity(found: &mut Vec<String>, spec: &Value, at: &Path) {
             continue;
         };
         let at = at.child("affinity").child(name);
-        for (i, term) in list(terms, REQUIRED).iter().enumerate() {
-            if term.get("labelSelector").is_none() {
-                let at = at.child(REQUIRED).index(i).child("labelSelector");
-                found.push(format!("{at}: {MATCHES_NOTHING}"));
-            }
-        }
-        for (i, term) in list(terms, PREFERRED).iter().enumerate() {
-            let inner = term.get("podAffinityTerm");
-            if inner.is_none_or(|term| term.get("labelSelector").is_none()) {
-                let at = at.child(PREFERRED).index(i).child("podAffinityTerm");
-                found.push(format!("{}: {MATCHES_NOTHING}", at.child("labelSelector")));
+        for (list, selector) in [
+            (REQUIRED, "labelSelector"),
+            (PREFERRED, "podAffinityTerm.labelSelector"),
+        ] {
+            for (term, at) in each(terms, &at, list) {
+                if !has(term, selector) {
+                    found.push(format!("{}: {MATCHES_NOTHING}", at.child(selector)));
+                }
             }
         }
     }

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::containers::each_container;
 use crate::field::Path;
+use crate::kinds::check::each;
 use crate::tree::{list, number, text};
 
 /// Ports of any container that overlap, and host addresses without a host port.
 pub(super) fn overlapping(found: &mut Vec<String>, spec: &Value, at: &Path) {
     let mut seen: BTreeMap<String, Vec<(Path, Value)>> = BTreeMap::new();
     each_container(spec, at, |container, at| {
-        for (i, port) in list(container, "ports").iter().enumerate() {
-            let at = at.child("ports").index(i);
+        for (port, at) in each(container, at, "ports") {
             if !text(port, "hostIP").is_empty() && number(port, "hostPort") == 0 {
                 found.push(format!(
                     "{at}: hostIP set without hostPort: {}",
