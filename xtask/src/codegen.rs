@@ -32,11 +32,8 @@ fn generate() -> Result<String> {
     for (name, ty) in &facts {
         write_type(&mut out, &facts, name, ty).with_context(|| name.clone())?;
     }
-    out.push_str("/// Every type, sorted by name.\npub(super) static TYPES: &[&Type] = &[\n");
-    for name in facts.keys() {
-        writeln!(out, "    &{},", constant(name))?;
-    }
-    out.push_str("];\n\n");
+    out.truncate(out.trim_end().len());
+    out.push_str("\n}\n\n");
     out.push_str("/// Names of fields that are maps in every type, sorted.\n");
     out.push_str("pub(super) static MAP_NAMES: &[&str] = &[\n");
     for name in map_names(&facts)? {
@@ -67,6 +64,17 @@ const HEADER: &str = "\
 
 use super::types::{Kind, ListType, Type, f, ty};
 
+/// A static for each type, and the list of all.
+macro_rules! types {
+    ($($name:ident = $type:expr;)*) => {
+        $(static $name: Type = $type;)*
+
+        /// Every type, sorted by name.
+        pub(super) static TYPES: &[&Type] = &[$(&$name),*];
+    };
+}
+
+types! {
 ";
 
 fn write_type(out: &mut String, facts: &Facts, name: &str, ty: &Value) -> Result<()> {
@@ -91,7 +99,7 @@ fn write_type(out: &mut String, facts: &Facts, name: &str, ty: &Value) -> Result
             members.insert(text(&field["name"])?, describe(field, within)?);
         }
     }
-    writeln!(out, "static {}: Type = ty(\"{name}\", &[", constant(name))?;
+    writeln!(out, "{} = ty(\"{name}\", &[", constant(name))?;
     for member in members.values() {
         writeln!(out, "    {member},")?;
     }

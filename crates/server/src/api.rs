@@ -14,7 +14,9 @@ use crate::authenticate::{Authenticator, Credentials};
 use crate::authorize::Authorizer;
 use crate::fairness::Fairness;
 use crate::metrics::{self, Metrics};
-use crate::object::Head;
+use crate::object::{self, Head, Stored};
+use crate::registry::Resource;
+use crate::status::{ApiError, Result};
 use crate::watch::Hubs;
 
 /// The settings of a server that requests depend on.
@@ -66,6 +68,17 @@ impl Api {
             authenticator,
             services: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// The stored object of this name.
+    pub(crate) fn stored(
+        &self,
+        row: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Stored> {
+        let found = self.store.get(&object::key(row, namespace, name));
+        found.ok_or_else(|| ApiError::not_found(row, name))
     }
 
     /// Appends the metrics of other components of this process to `/metrics`.

@@ -6,7 +6,7 @@ use kennel_types::{Reason, Verb};
 use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
-use crate::registry::{EmptyCollection, Resource};
+use crate::registry::{EmptyCollection, Resource, qualified};
 
 /// An error that is sent as a `Status`.
 #[derive(Clone, Debug)]
@@ -41,9 +41,13 @@ impl ApiError {
         }
     }
 
-    fn about(mut self, row: &Resource, name: &str) -> Self {
-        self.details = details(row.group, row.plural, name);
+    fn with_details(mut self, details: Value) -> Self {
+        self.details = details;
         self
+    }
+
+    fn about(self, row: &Resource, name: &str) -> Self {
+        self.with_details(details(row.group, row.plural, name))
     }
 
     /// 400.
@@ -63,28 +67,18 @@ impl ApiError {
 
     /// 403 for a resource that need not be served.
     pub fn forbidden_resource(group: &str, plural: &str, name: &str, why: &str) -> Self {
-        let mut what = plural.to_owned();
-        if !group.is_empty() {
-            what = format!("{what}.{group}");
-        }
+        let mut what = qualified(plural, group);
         if !name.is_empty() {
             what = format!("{what} \"{name}\"");
         }
-        let mut error = Self::new(
-            403,
-            Reason::Forbidden,
-            format!("{what} is forbidden: {why}"),
-        );
-        error.details = details(group, plural, name);
-        error
+        let message = format!("{what} is forbidden: {why}");
+        Self::new(403, Reason::Forbidden, message).with_details(details(group, plural, name))
     }
 
     /// 403 for a path outside the resource API. `why` is appended to the message.
     pub fn forbidden_path(user: &str, verb: Verb<'_>, path: &str, why: &str) -> Self {
         let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"{why}");
-        let mut error = Self::new(403, Reason::Forbidden, message);
-        error.details = json!({});
-        error
+        Self::new(403, Reason::Forbidden, message).with_details(json!({}))
     }
 
     /// 404 for an object.
@@ -95,39 +89,24 @@ impl ApiError {
 
     /// 404 for an object in a collection that is always empty.
     pub fn not_found_in(collection: &EmptyCollection, name: &str) -> Self {
-        let kind = collection.plural;
-        let message = if collection.group.is_empty() {
-            format!("{kind} \"{name}\" not found")
-        } else {
-            format!("{kind}.{} \"{name}\" not found", collection.group)
-        };
-        let mut error = Self::new(404, Reason::NotFound, message);
-        error.details = json!({"name": name, "group": collection.group, "kind": kind});
-        error
+        let EmptyCollection { group, plural, .. } = collection;
+        let message = format!("{} \"{name}\" not found", qualified(plural, group));
+        let details = json!({"name": name, "group": group, "kind": plural});
+        Self::new(404, Reason::NotFound, message).with_details(details)
     }
 
     /// 404 for a path that is not served.
     pub fn no_such_resource() -> Self {
-        let mut error = Self::new(
-            404,
-            Reason::NotFound,
-            "the server could not find the requested resource",
-        );
-        error.details = json!({});
-        error
+        let message = "the server could not find the requested resource";
+        Self::new(404, Reason::NotFound, message).with_details(json!({}))
     }
 
     /// 405.
     pub fn method_not_allowed(group: &str, resource: &str, verb: impl std::fmt::Display) -> Self {
-        let dot = if group.is_empty() { "" } else { "." };
-        let kind = format!("{resource}{dot}{group}");
+        let kind = qualified(resource, group);
         let message = format!("{verb} is not supported on resources of kind \"{kind}\"");
-        let mut error = Self::new(405, Reason::MethodNotAllowed, message);
-        error.details = json!({"kind": resource});
-        if !group.is_empty() {
-            error.details["group"] = group.into();
-        }
-        error
+        let details = details(group, resource, "");
+        Self::new(405, Reason::MethodNotAllowed, message).with_details(details)
     }
 
     /// 406.
@@ -200,11 +179,7 @@ impl ApiError {
 
     /// 422 for a kind that has no row, such as `DeleteOptions`.
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let qualified = if group.is_empty() {
-            kind.to_owned()
-        } else {
-            format!("{kind}.{group}")
-        };
+        let qualified = qualified(kind, group);
         let listed: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let words = if let [one] = &listed[..] {
             one.clone()
@@ -223,9 +198,7 @@ impl ApiError {
             }
         }
         details.insert("causes".into(), causes.into());
-        let mut error = Self::new(422, Reason::Invalid, message);
-        error.details = Value::Object(details);
-        error
+        Self::new(422, Reason::Invalid, message).with_details(details.into())
     }
 
     /// 422 without a field: a patch that does not apply.
@@ -245,13 +218,9 @@ impl ApiError {
 
     /// 500.
     pub fn internal(message: impl std::fmt::Display) -> Self {
-        let mut error = Self::new(
-            500,
-            Reason::InternalError,
-            format!("Internal error occurred: {message}"),
-        );
-        error.details = json!({"causes": [{"message": message.to_string()}]});
-        error
+        let details = json!({"causes": [{"message": message.to_string()}]});
+        let message = format!("Internal error occurred: {message}");
+        Self::new(500, Reason::InternalError, message).with_details(details)
     }
 
     /// 500 without a reason: upstream's answer when an agent cannot be reached.
@@ -280,9 +249,8 @@ impl ApiError {
             _ => (Reason::Unknown, "the server could not be made to answer"),
         };
         let message = format!("{said} ( {resource} {name})");
-        let mut error = Self::new(code, reason, message);
-        error.details = json!({"name": name, "kind": resource});
-        error
+        let details = json!({"name": name, "kind": resource});
+        Self::new(code, reason, message).with_details(details)
     }
 
     /// 503.

@@ -10,7 +10,7 @@ use super::{Admission, Write};
 use crate::api::Api;
 use crate::authorize::rbac::{Rule, cover};
 use crate::authorize::{Attributes, ResourceAttributes};
-use crate::kinds::rbac::GROUP;
+use crate::kinds::rbac::{CLUSTER_ROLE, GROUP, ROLE};
 use crate::registry::{self, Resource};
 use crate::request::{MASTERS, User};
 use crate::status::{ApiError, Result};
@@ -109,8 +109,8 @@ impl Author<'_> {
 
     fn write_binding(&self, binding: &Value) -> Result<()> {
         let (plural, namespace) = match text(binding, "roleRef.kind") {
-            "ClusterRole" => ("clusterroles", ""),
-            "Role" => ("roles", self.namespace),
+            CLUSTER_ROLE => ("clusterroles", ""),
+            ROLE => ("roles", self.namespace),
             // Validation refuses it.
             _ => return Ok(()),
         };

@@ -18,8 +18,8 @@ use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::api::Api;
-use crate::object::Stored;
-use crate::registry::{Part, Resource};
+use crate::object::{self, Stored};
+use crate::registry::{self, Part, Resource};
 use crate::request::User;
 use crate::status::Result;
 
@@ -91,6 +91,22 @@ pub(crate) fn create(write: Write<'_>, object: &mut Value) -> Result<()> {
 pub(crate) fn delete(user: &User, row: &'static Resource, stored: &Stored) -> Result<()> {
     node_restriction::delete(user, row, stored)?;
     row.admission.delete(row, stored)
+}
+
+/// A stored object, if it is there.
+fn lookup(
+    api: &Api,
+    group: &str,
+    plural: &str,
+    namespace: Option<&str>,
+    name: &str,
+) -> Option<Stored> {
+    let row = registry::find(group, "v1", plural)?;
+    api.store.get(&object::key(row, namespace, name))
+}
+
+fn read(stored: &Stored) -> Value {
+    serde_json::from_slice(&stored.value).unwrap_or_default()
 }
 
 /// Appends to a list, which is created if it is absent.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Admission;
 use crate::api::Api;
-use crate::object::{self, Stored};
+use crate::object::Stored;
 use crate::registry::{self, Resource};
 use crate::status::{ApiError, Result};
 
@@ -13,10 +13,8 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Refuses to create an object in a namespace that does not exist or is being deleted.
 pub(super) fn check_open(api: &Api, row: &Resource, namespace: &str, tree: &Value) -> Result<()> {
-    let namespaces =
-        registry::find("", "v1", "namespaces").ok_or_else(ApiError::no_such_resource)?;
-    let found = api.store.get(&object::key(namespaces, None, namespace));
-    let stored = found.ok_or_else(|| ApiError::not_found(namespaces, namespace))?;
+    let namespaces = registry::core("namespaces");
+    let stored = api.stored(namespaces, None, namespace)?;
     if stored.head.field(namespaces, "status.phase") != Some("Terminating") {
         return Ok(());
     }

@@ -5,12 +5,13 @@ use kennel_types::pod::MIRROR_ANNOTATION;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Admission, Write, append};
+use super::{Admission, Write, append, lookup, read};
 use crate::api::Api;
 use crate::names;
 use crate::object::{self, Stored};
 use crate::registry::{self, Resource};
 use crate::status::{ApiError, Result};
+use crate::tree::{list, list_mut, opt_flag, text};
 
 /// The path of the service account token in containers.
 const TOKEN_MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -34,10 +35,7 @@ impl Admission for PodAdmission {
 }
 
 fn admit(api: &Api, row: &Resource, namespace: &str, pod: &mut Value) -> Result<()> {
-    let name = pod["metadata"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let name = text(pod, "metadata.name").to_owned();
     let refuse = |why: Refusal| ApiError::forbidden(row, &name, &why.to_string());
     service_account(api, namespace, pod).map_err(refuse)?;
     priority(api, pod).map_err(refuse)?;
@@ -67,21 +65,6 @@ enum Refusal {
         "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
     )]
     NoServiceAccount { namespace: String, name: String },
-}
-
-fn lookup(
-    api: &Api,
-    group: &str,
-    plural: &str,
-    namespace: Option<&str>,
-    name: &str,
-) -> Option<Stored> {
-    let row = registry::find(group, "v1", plural)?;
-    api.store.get(&object::key(row, namespace, name))
-}
-
-fn read(stored: &Stored) -> Value {
-    serde_json::from_slice(&stored.value).unwrap_or_default()
 }
 
 /// Sets the priority and preemption policy of the pod's priority class.
@@ -139,12 +122,10 @@ fn default_class(api: &Api) -> Option<Stored> {
 }
 
 fn runtime_class(api: &Api, pod: &mut Value) -> Result<(), Refusal> {
-    let Some(name) = pod["spec"]["runtimeClassName"]
-        .as_str()
-        .filter(|n| !n.is_empty())
-    else {
+    let name = text(pod, "spec.runtimeClassName");
+    if name.is_empty() {
         return Ok(());
-    };
+    }
     let found = lookup(api, "node.k8s.io", "runtimeclasses", None, name);
     let class = found
         .as_ref()
@@ -163,8 +144,8 @@ fn tolerations(pod: &mut Value) {
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
     ] {
-        let given = pod["spec"]["tolerations"].as_array();
-        if given.is_some_and(|list| list.iter().any(|t| tolerates_eviction(t, key))) {
+        let mut given = list(pod, "spec.tolerations").iter();
+        if given.any(|toleration| tolerates_eviction(toleration, key)) {
             continue;
         }
         let toleration = json!({
@@ -176,9 +157,8 @@ fn tolerations(pod: &mut Value) {
 }
 
 fn tolerates_eviction(toleration: &Value, key: &str) -> bool {
-    let text = |field: &str| toleration[field].as_str().unwrap_or_default();
-    (text("key").is_empty() || text("key") == key)
-        && (text("effect").is_empty() || text("effect") == "NoExecute")
+    let (given, effect) = (text(toleration, "key"), text(toleration, "effect"));
+    (given.is_empty() || given == key) && matches!(effect, "" | "NoExecute")
 }
 
 /// The fields of a service account that admission reads, for every new pod.
@@ -201,39 +181,25 @@ fn service_account(api: &Api, namespace: &str, pod: &mut Value) -> Result<(), Re
         return Ok(());
     }
     let spec = &mut pod["spec"];
-    if spec["serviceAccountName"]
-        .as_str()
-        .unwrap_or_default()
-        .is_empty()
-    {
+    if text(spec, "serviceAccountName").is_empty() {
         spec["serviceAccountName"] = "default".into();
         spec["serviceAccount"] = "default".into();
     }
-    let name = spec["serviceAccountName"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let name = text(spec, "serviceAccountName").to_owned();
     let found = lookup(api, "", "serviceaccounts", Some(namespace), &name);
     let account = found.as_ref().map(Account::read);
     let account = account.ok_or_else(|| Refusal::NoServiceAccount {
         namespace: namespace.to_owned(),
         name,
     })?;
-    let has_none = |list: Option<&Value>| {
-        let list = list.and_then(Value::as_array);
-        list.is_none_or(Vec::is_empty)
-    };
-    if has_none(spec.get("imagePullSecrets"))
+    if list(spec, "imagePullSecrets").is_empty()
         && let Some(secrets) = account.image_pull_secrets
     {
         spec["imagePullSecrets"] = secrets.into();
     }
-    let automount = spec.get("automountServiceAccountToken");
-    let automount = automount
-        .and_then(Value::as_bool)
-        .or(account.automount_service_account_token)
-        .unwrap_or(true);
-    if automount {
+    let automount =
+        opt_flag(spec, "automountServiceAccountToken").or(account.automount_service_account_token);
+    if automount.unwrap_or(true) {
         mount_token(spec);
     }
     Ok(())
@@ -243,20 +209,18 @@ fn mount_token(spec: &mut Value) {
     let volume = token_volume_name(spec);
     let mount = json!({"name": volume, "readOnly": true, "mountPath": TOKEN_MOUNT});
     let mut mounted = false;
-    for list in ["initContainers", "containers"] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
-            let mounts = container["volumeMounts"].as_array();
-            if mounts.is_some_and(|list| list.iter().any(|m| m["mountPath"] == TOKEN_MOUNT)) {
+    for kind in ["initContainers", "containers"] {
+        for container in list_mut(spec, kind) {
+            let mut mounts = list(container, "volumeMounts").iter();
+            if mounts.any(|mount| mount["mountPath"] == TOKEN_MOUNT) {
                 continue;
             }
             append(&mut container["volumeMounts"], mount.clone());
             mounted = true;
         }
     }
-    let volumes = spec["volumes"].as_array();
-    let there = volumes.is_some_and(|list| list.iter().any(|v| v["name"] == volume.as_str()));
-    if mounted && !there {
+    let mut volumes = list(spec, "volumes").iter();
+    if mounted && !volumes.any(|other| other["name"] == volume.as_str()) {
         append(&mut spec["volumes"], token_volume(&volume));
     }
 }
@@ -264,8 +228,9 @@ fn mount_token(spec: &mut Value) {
 /// The name of the token's volume: that of an existing one, or a generated one.
 fn token_volume_name(spec: &Value) -> String {
     let prefix = "kube-api-access-";
-    let volumes = spec["volumes"].as_array().into_iter().flatten();
-    let mut names = volumes.filter_map(|v| v["name"].as_str());
+    let mut names = list(spec, "volumes")
+        .iter()
+        .map(|volume| text(volume, "name"));
     match names.find(|name| name.starts_with(prefix)) {
         Some(name) => name.to_owned(),
         None => names::generate_name(prefix, |bound| fastrand::usize(..bound)),

@@ -104,50 +104,41 @@ impl ResourceAttributes<'_> {
 
 /// The attributes of a route, if it is one of the resource API.
 fn resource(route: &Route) -> Option<ResourceAttributes<'_>> {
-    let (group, version, resource, namespace, name, subresource) = match route {
-        Route::Objects(place) => (
-            place.row.group,
-            place.row.version,
-            place.row.plural,
-            place.namespace.as_deref(),
-            place.name.as_deref(),
-            place.subresource.as_deref(),
-        ),
-        Route::Empty(vacant) => (
-            vacant.collection.group,
-            vacant.collection.version,
-            vacant.collection.plural,
-            vacant.namespace.as_deref(),
-            vacant.name.as_deref(),
-            None,
-        ),
-        Route::Posted(row, namespace) => {
-            let namespace = namespace.as_deref();
-            (row.group, row.version, row.plural, namespace, None, None)
-        }
-        Route::Unserved(unserved) => {
-            return Some(ResourceAttributes {
-                verb: Verb::default(),
-                group: &unserved.group,
-                version: &unserved.version,
-                resource: &unserved.resource,
-                namespace: &unserved.namespace,
-                name: &unserved.name,
-                subresource: &unserved.subresource,
-                fields: None,
-            });
-        }
+    Some(match route {
+        Route::Objects(place) => ResourceAttributes {
+            group: place.row.group,
+            version: place.row.version,
+            resource: place.row.plural,
+            subresource: place.subresource.as_deref().unwrap_or_default(),
+            namespace: place.namespace.as_deref().unwrap_or_default(),
+            name: place.name.as_deref().unwrap_or_default(),
+            ..ResourceAttributes::default()
+        },
+        Route::Empty(vacant) => ResourceAttributes {
+            group: vacant.collection.group,
+            version: vacant.collection.version,
+            resource: vacant.collection.plural,
+            namespace: vacant.namespace.as_deref().unwrap_or_default(),
+            name: vacant.name.as_deref().unwrap_or_default(),
+            ..ResourceAttributes::default()
+        },
+        Route::Posted(row, namespace) => ResourceAttributes {
+            group: row.group,
+            version: row.version,
+            resource: row.plural,
+            namespace: namespace.as_deref().unwrap_or_default(),
+            ..ResourceAttributes::default()
+        },
+        Route::Unserved(unserved) => ResourceAttributes {
+            group: &unserved.group,
+            version: &unserved.version,
+            resource: &unserved.resource,
+            subresource: &unserved.subresource,
+            namespace: &unserved.namespace,
+            name: &unserved.name,
+            ..ResourceAttributes::default()
+        },
         _ => return None,
-    };
-    Some(ResourceAttributes {
-        verb: Verb::default(),
-        group,
-        version,
-        resource,
-        subresource: subresource.unwrap_or_default(),
-        namespace: namespace.unwrap_or_default(),
-        name: name.unwrap_or_default(),
-        fields: None,
     })
 }
 

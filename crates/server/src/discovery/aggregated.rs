@@ -54,7 +54,7 @@ fn resource(entry: &Entry) -> Value {
         "resource": entry.plural,
         "responseKind": response_kind(None, None, entry.kind),
         "scope": scope,
-        "singularResource": entry.singular,
+        "singularResource": entry.singular(),
         "verbs": entry.verbs,
     });
     if !entry.short_names.is_empty() {

@@ -7,13 +7,18 @@ use crate::registry::{self, POSTED, RESOURCES, Scope, Subresource};
 /// One listed resource.
 pub(crate) struct Entry {
     pub(crate) plural: &'static str,
-    pub(crate) singular: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) scope: Scope,
     pub(crate) verbs: &'static [Verb<'static>],
     pub(crate) short_names: &'static [&'static str],
     pub(crate) categories: &'static [&'static str],
     pub(crate) subresources: Vec<Subresource>,
+}
+
+impl Entry {
+    pub(super) fn singular(&self) -> String {
+        self.kind.to_lowercase()
+    }
 }
 
 /// The resources of a group-version in upstream's order: by name, subresources too.
@@ -26,7 +31,6 @@ pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
         subresources.sort_by_key(|s| s.name);
         Entry {
             plural: row.plural,
-            singular: row.singular,
             kind: row.kind,
             scope: row.scope,
             verbs: row.verbs,
@@ -40,7 +44,6 @@ pub(crate) fn entries(group: &str, version: &str) -> Vec<Entry> {
         .filter(|c| (c.group, c.version) == (group, version));
     let posted = posted.map(|row| Entry {
         plural: row.plural,
-        singular: row.singular,
         kind: row.kind,
         scope: row.scope,
         verbs: &[Verb::Create],

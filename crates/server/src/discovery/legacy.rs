@@ -71,7 +71,7 @@ pub fn api_resources(group: &str, version: &str) -> Option<Value> {
 fn listed(entry: &Entry) -> Vec<Value> {
     let mut resource = json!({
         "name": entry.plural,
-        "singularName": entry.singular,
+        "singularName": entry.singular(),
         "namespaced": entry.scope == Scope::Namespaced,
         "kind": entry.kind,
         "verbs": entry.verbs,

@@ -59,6 +59,8 @@ fn is_counted(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::check;
     use super::*;
 
@@ -66,7 +68,9 @@ mod tests {
     fn amounts() {
         let path = Path::new("status").child("capacity").child("x");
         let judge = |name: &str, value: Value, expected: &[&str]| {
-            check(&resource_errors(name, &value, &path), expected);
+            let mut errors = Errors::new();
+            check_amount(&mut errors, name, &value, &path);
+            check(&errors, expected);
         };
         judge("cpu", json!("1500m"), &[]);
         judge("pods", json!(110), &[]);

@@ -84,6 +84,8 @@ pub fn decoded_length(value: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::{check_create, check_update};
     use super::*;
 

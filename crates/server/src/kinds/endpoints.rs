@@ -98,6 +98,8 @@ pub(super) fn check_app_protocol(errors: &mut Errors, port: &Value, path: &Path)
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::{check_create, check_update};
     use super::*;
 

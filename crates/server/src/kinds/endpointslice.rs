@@ -154,6 +154,8 @@ fn check_ports(errors: &mut Errors, object: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::{check_create, check_update, created, updated};
     use super::*;
 

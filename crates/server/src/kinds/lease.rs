@@ -85,6 +85,8 @@ fn without_renewal(lease: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::check_create;
     use super::*;
 

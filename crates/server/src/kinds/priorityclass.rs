@@ -89,6 +89,8 @@ fn system_error(object: &Value) -> Option<FieldError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::{check_create, check_update, created};
     use super::*;
 

@@ -14,6 +14,9 @@ use crate::tree::{at, default_to, has, list, list_mut, same, text};
 
 /// The API group of these kinds.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
+pub const ROLE: &str = "Role";
+pub const CLUSTER_ROLE: &str = "ClusterRole";
+pub const ROLE_KINDS: [&str; 2] = [ROLE, CLUSTER_ROLE];
 
 #[derive(Debug)]
 pub struct Role;
@@ -53,11 +56,9 @@ pub struct Binding {
     roles: &'static [&'static str],
 }
 
-pub static ROLE_BINDING: Binding = Binding {
-    roles: &["Role", "ClusterRole"],
-};
+pub static ROLE_BINDING: Binding = Binding { roles: &ROLE_KINDS };
 pub static CLUSTER_ROLE_BINDING: Binding = Binding {
-    roles: &["ClusterRole"],
+    roles: &[CLUSTER_ROLE],
 };
 
 impl Strategy for Binding {
@@ -81,7 +82,7 @@ impl Strategy for Binding {
         require_text(&mut errors, role, &path, "name");
         let name = text(role, "name");
         errors.invalid_each(&path.child("name"), name, names::path_segment_name(name));
-        let namespaced = self.roles.contains(&"Role");
+        let namespaced = self.roles.contains(&ROLE);
         for (subject, path) in each(object, &Path::default(), "subjects") {
             check_subject(&mut errors, subject, namespaced, &path);
         }

@@ -45,6 +45,8 @@ impl Strategy for RuntimeClass {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::{check_create, check_update};
     use super::*;
 

@@ -28,16 +28,16 @@ const SPLICE_MAX: usize = 42;
 /// The key of an object.
 pub fn key(row: &Resource, namespace: Option<&str>, name: &str) -> String {
     match namespace {
-        Some(namespace) => format!("/registry/{}/{namespace}/{name}", row.storage),
-        None => format!("/registry/{}/{name}", row.storage),
+        Some(namespace) => format!("/registry/{}/{namespace}/{name}", row.storage()),
+        None => format!("/registry/{}/{name}", row.storage()),
     }
 }
 
 /// The prefix of all keys of a resource, or of those in one namespace.
 pub fn prefix(row: &Resource, namespace: Option<&str>) -> String {
     match namespace {
-        Some(namespace) => format!("/registry/{}/{namespace}/", row.storage),
-        None => format!("/registry/{}/", row.storage),
+        Some(namespace) => format!("/registry/{}/{namespace}/", row.storage()),
+        None => format!("/registry/{}/", row.storage()),
     }
 }
 
@@ -54,7 +54,7 @@ pub fn collections() -> Vec<String> {
 pub fn row_of_key(key: &str) -> Option<&'static Resource> {
     let rest = key.strip_prefix("/registry/")?;
     RESOURCES.iter().find(|row| {
-        rest.strip_prefix(row.storage)
+        rest.strip_prefix(row.storage())
             .is_some_and(|below| below.starts_with('/'))
     })
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::admit::Admission;
 use crate::admit::node_restriction::NodeRestriction;
 use crate::kinds::Strategy;
+use crate::table::Column;
 use crate::table::printers::Printer;
 
 pub use rows::{EMPTY, POSTED, RESOURCES};
@@ -117,7 +118,6 @@ pub struct Resource {
     pub group: &'static str,
     pub version: &'static str,
     pub plural: &'static str,
-    pub singular: &'static str,
     pub kind: &'static str,
     pub short_names: &'static [&'static str],
     /// Categories that kubectl accepts, such as `all`.
@@ -125,8 +125,8 @@ pub struct Resource {
     pub scope: Scope,
     pub verbs: &'static [Verb<'static>],
     pub subresources: &'static [Subresource],
-    /// The key prefix below `/registry/`: upstream's own, old names included.
-    pub storage: &'static str,
+    /// Upstream's old name in keys, where it is not the plural.
+    pub stored_as: Option<&'static str>,
     pub name_rule: NameRule,
     /// Field selectors beyond `metadata.name` and `metadata.namespace`: JSON paths of the object.
     pub selectable: &'static [&'static str],
@@ -160,10 +160,12 @@ impl Resource {
 
     /// The resource as error messages name it: `pods` or `daemonsets.apps`.
     pub fn qualified(&self) -> String {
-        if self.group.is_empty() {
-            return self.plural.to_owned();
-        }
-        format!("{}.{}", self.plural, self.group)
+        qualified(self.plural, self.group)
+    }
+
+    /// The key prefix below `/registry/`: upstream's own, old names included.
+    pub fn storage(&self) -> &'static str {
+        self.stored_as.unwrap_or(self.plural)
     }
 
     pub fn namespaced(&self) -> bool {
@@ -200,6 +202,8 @@ pub struct EmptyCollection {
     /// The kind of its items.
     pub kind: &'static str,
     pub scope: Scope,
+    /// The columns of its table.
+    pub(crate) columns: &'static [Column],
 }
 
 impl EmptyCollection {
@@ -236,7 +240,6 @@ pub struct Posted {
     pub group: &'static str,
     pub version: &'static str,
     pub plural: &'static str,
-    pub singular: &'static str,
     pub kind: &'static str,
     pub scope: Scope,
     /// The type in the schema table that describes its bodies.
@@ -249,6 +252,14 @@ impl Posted {
     pub fn api_version(&self) -> String {
         api_version(self.group, self.version)
     }
+}
+
+/// A name with its group, if that is not the core group: `pods` or `daemonsets.apps`.
+pub fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        return name.to_owned();
+    }
+    format!("{name}.{group}")
 }
 
 fn api_version(group: &str, version: &str) -> String {
@@ -272,6 +283,11 @@ pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resourc
         .find(|r| r.plural == plural && r.group == group && r.version == version)
 }
 
+/// The row of a resource of the core group. The callers name rows of the table.
+pub(crate) fn core(plural: &str) -> &'static Resource {
+    find("", "v1", plural).expect("the core group has this resource")
+}
+
 /// The row of an always-empty collection, by group, version and plural.
 pub fn find_empty(group: &str, version: &str, plural: &str) -> Option<&'static EmptyCollection> {
     EMPTY
@@ -286,7 +302,7 @@ pub fn stored_row(row: &'static Resource) -> &'static Resource {
     }
     RESOURCES
         .iter()
-        .find(|r| r.storage == row.storage)
+        .find(|r| r.storage() == row.storage())
         .unwrap_or(row)
 }
 
@@ -309,7 +325,7 @@ mod tests {
     #[test]
     fn every_row_is_complete() {
         for row in RESOURCES {
-            let fields = [row.plural, row.singular, row.kind, row.storage, row.schema];
+            let fields = [row.plural, row.kind, row.schema];
             assert!(fields.iter().all(|text| !text.is_empty()), "{fields:?}");
             assert!(crate::schema::find(row.schema).is_some(), "{}", row.schema);
         }
@@ -318,7 +334,7 @@ mod tests {
     #[test]
     fn only_rows_with_a_conversion_share_their_storage() {
         for row in RESOURCES {
-            let first = RESOURCES.iter().find(|r| r.storage == row.storage);
+            let first = RESOURCES.iter().find(|r| r.storage() == row.storage());
             let is_first = first.is_some_and(|first| std::ptr::eq(first, row));
             assert_eq!(is_first, row.conversion.is_none(), "{}", row.qualified());
         }

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::admit::{self, node_restriction};
 use crate::kinds;
-use crate::table::printers;
+use crate::table::empty as columns;
+use crate::table::{Column, printers};
 
 const ALL: &[Verb] = &[
     Verb::Create,
@@ -47,14 +48,13 @@ const DEFAULTS: Resource = Resource {
     group: "",
     version: "v1",
     plural: "",
-    singular: "",
     kind: "",
     short_names: &[],
     categories: &[],
     scope: Scope::Namespaced,
     verbs: ALL,
     subresources: &[],
-    storage: "",
+    stored_as: None,
     name_rule: NameRule::Subdomain,
     selectable: &[],
     schema: "",
@@ -92,9 +92,7 @@ const fn status(kind: &'static str) -> Subresource {
 /// Every resource that is stored and watched.
 pub static RESOURCES: &[Resource] = &[
     Resource {
-        group: "",
         plural: "namespaces",
-        singular: "namespace",
         kind: "Namespace",
         short_names: &["ns"],
         scope: Scope::Cluster,
@@ -108,7 +106,6 @@ pub static RESOURCES: &[Resource] = &[
                 Handler::Update(Part::Finalize),
             ),
         ],
-        storage: "namespaces",
         name_rule: NameRule::Label,
         selectable: &["status.phase", "name"],
         schema: "core.v1.Namespace",
@@ -119,9 +116,7 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "nodes",
-        singular: "node",
         kind: "Node",
         short_names: &["no"],
         scope: Scope::Cluster,
@@ -134,7 +129,7 @@ pub static RESOURCES: &[Resource] = &[
                 Handler::Connect(Connect::NodeProxy),
             ),
         ],
-        storage: "minions",
+        stored_as: Some("minions"),
         selectable: &["spec.unschedulable"],
         schema: "core.v1.Node",
         strategy: &kinds::node::Node,
@@ -144,9 +139,7 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "pods",
-        singular: "pod",
         kind: "Pod",
         short_names: &["po"],
         categories: &["all"],
@@ -187,7 +180,6 @@ pub static RESOURCES: &[Resource] = &[
                 Handler::Connect(Connect::PodProxy),
             ),
         ],
-        storage: "pods",
         selectable: &[
             "spec.nodeName",
             "spec.restartPolicy",
@@ -208,23 +200,17 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "configmaps",
-        singular: "configmap",
         kind: "ConfigMap",
         short_names: &["cm"],
-        storage: "configmaps",
         schema: "core.v1.ConfigMap",
         strategy: &kinds::configmap::ConfigMap,
         printer: &printers::CONFIG_MAP,
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "secrets",
-        singular: "secret",
         kind: "Secret",
-        storage: "secrets",
         selectable: &["type"],
         schema: "core.v1.Secret",
         strategy: &kinds::secret::Secret,
@@ -232,14 +218,12 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "services",
-        singular: "service",
         kind: "Service",
         short_names: &["svc"],
         categories: &["all"],
         subresources: &[status("Service")],
-        storage: "services/specs",
+        stored_as: Some("services/specs"),
         name_rule: NameRule::Label,
         selectable: &["spec.clusterIP", "spec.type"],
         schema: "core.v1.Service",
@@ -251,12 +235,10 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "endpoints",
-        singular: "endpoints",
         kind: "Endpoints",
         short_names: &["ep"],
-        storage: "services/endpoints",
+        stored_as: Some("services/endpoints"),
         schema: "core.v1.Endpoints",
         create_on_update: true,
         strategy: &kinds::endpoints::Endpoints,
@@ -264,12 +246,9 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "events",
-        singular: "event",
         kind: "Event",
         short_names: &["ev"],
-        storage: "events",
         selectable: &[
             "involvedObject.kind",
             "involvedObject.namespace",
@@ -291,9 +270,7 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "serviceaccounts",
-        singular: "serviceaccount",
         kind: "ServiceAccount",
         short_names: &["sa"],
         subresources: &[Subresource {
@@ -304,7 +281,6 @@ pub static RESOURCES: &[Resource] = &[
             verbs: &[Verb::Create],
             handler: Handler::Token,
         }],
-        storage: "serviceaccounts",
         schema: "core.v1.ServiceAccount",
         delete_returns_object: true,
         strategy: &kinds::serviceaccount::ServiceAccount,
@@ -312,14 +288,11 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "persistentvolumes",
-        singular: "persistentvolume",
         kind: "PersistentVolume",
         short_names: &["pv"],
         scope: Scope::Cluster,
         subresources: &[status("PersistentVolume")],
-        storage: "persistentvolumes",
         schema: "core.v1.PersistentVolume",
         delete_returns_object: true,
         strategy: &kinds::persistentvolume::PersistentVolume,
@@ -327,13 +300,10 @@ pub static RESOURCES: &[Resource] = &[
         ..DEFAULTS
     },
     Resource {
-        group: "",
         plural: "persistentvolumeclaims",
-        singular: "persistentvolumeclaim",
         kind: "PersistentVolumeClaim",
         short_names: &["pvc"],
         subresources: &[status("PersistentVolumeClaim")],
-        storage: "persistentvolumeclaims",
         schema: "core.v1.PersistentVolumeClaim",
         delete_returns_object: true,
         strategy: &kinds::persistentvolumeclaim::PersistentVolumeClaim,
@@ -344,12 +314,10 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "apps",
         plural: "daemonsets",
-        singular: "daemonset",
         kind: "DaemonSet",
         short_names: &["ds"],
         categories: &["all"],
         subresources: &[status("DaemonSet")],
-        storage: "daemonsets",
         schema: "apps.v1.DaemonSet",
         strategy: &kinds::daemonset::DaemonSet,
         printer: &printers::DAEMON_SET,
@@ -358,9 +326,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "apps",
         plural: "controllerrevisions",
-        singular: "controllerrevision",
         kind: "ControllerRevision",
-        storage: "controllerrevisions",
         schema: "apps.v1.ControllerRevision",
         strategy: &kinds::controllerrevision::ControllerRevision,
         raw_field: Some("data"),
@@ -370,9 +336,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "discovery.k8s.io",
         plural: "endpointslices",
-        singular: "endpointslice",
         kind: "EndpointSlice",
-        storage: "endpointslices",
         schema: "discovery.v1.EndpointSlice",
         strategy: &kinds::endpointslice::EndpointSlice,
         printer: &printers::ENDPOINT_SLICE,
@@ -381,9 +345,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "coordination.k8s.io",
         plural: "leases",
-        singular: "lease",
         kind: "Lease",
-        storage: "leases",
         schema: "coordination.v1.Lease",
         create_on_update: true,
         unconditional_update: false,
@@ -395,10 +357,8 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "events.k8s.io",
         plural: "events",
-        singular: "event",
         kind: "Event",
         short_names: &["ev"],
-        storage: "events",
         selectable: &[
             "regarding.kind",
             "regarding.namespace",
@@ -425,11 +385,9 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
-        singular: "priorityclass",
         kind: "PriorityClass",
         short_names: &["pc"],
         scope: Scope::Cluster,
-        storage: "priorityclasses",
         schema: "scheduling.v1.PriorityClass",
         strategy: &kinds::priorityclass::PriorityClass,
         admission: &admit::priority::PriorityClassAdmission,
@@ -439,9 +397,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "rbac.authorization.k8s.io",
         plural: "roles",
-        singular: "role",
         kind: "Role",
-        storage: "roles",
         name_rule: NameRule::PathSegment,
         schema: "rbac.v1.Role",
         create_on_update: true,
@@ -453,9 +409,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "rbac.authorization.k8s.io",
         plural: "rolebindings",
-        singular: "rolebinding",
         kind: "RoleBinding",
-        storage: "rolebindings",
         name_rule: NameRule::PathSegment,
         schema: "rbac.v1.RoleBinding",
         create_on_update: true,
@@ -467,10 +421,8 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "rbac.authorization.k8s.io",
         plural: "clusterroles",
-        singular: "clusterrole",
         kind: "ClusterRole",
         scope: Scope::Cluster,
-        storage: "clusterroles",
         name_rule: NameRule::PathSegment,
         schema: "rbac.v1.ClusterRole",
         create_on_update: true,
@@ -482,10 +434,8 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "rbac.authorization.k8s.io",
         plural: "clusterrolebindings",
-        singular: "clusterrolebinding",
         kind: "ClusterRoleBinding",
         scope: Scope::Cluster,
-        storage: "clusterrolebindings",
         name_rule: NameRule::PathSegment,
         schema: "rbac.v1.ClusterRoleBinding",
         create_on_update: true,
@@ -497,10 +447,8 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "node.k8s.io",
         plural: "runtimeclasses",
-        singular: "runtimeclass",
         kind: "RuntimeClass",
         scope: Scope::Cluster,
-        storage: "runtimeclasses",
         schema: "node.v1.RuntimeClass",
         create_on_update: true,
         unconditional_update: false,
@@ -511,10 +459,8 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "storage.k8s.io",
         plural: "csinodes",
-        singular: "csinode",
         kind: "CSINode",
         scope: Scope::Cluster,
-        storage: "csinodes",
         schema: "storage.v1.CSINode",
         unconditional_update: false,
         delete_returns_object: true,
@@ -526,10 +472,8 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "storage.k8s.io",
         plural: "csidrivers",
-        singular: "csidriver",
         kind: "CSIDriver",
         scope: Scope::Cluster,
-        storage: "csidrivers",
         schema: "storage.v1.CSIDriver",
         unconditional_update: false,
         delete_returns_object: true,
@@ -540,7 +484,6 @@ pub static RESOURCES: &[Resource] = &[
     Resource {
         group: "certificates.k8s.io",
         plural: "certificatesigningrequests",
-        singular: "certificatesigningrequest",
         kind: "CertificateSigningRequest",
         short_names: &["csr"],
         scope: Scope::Cluster,
@@ -553,7 +496,6 @@ pub static RESOURCES: &[Resource] = &[
             ),
             status("CertificateSigningRequest"),
         ],
-        storage: "certificatesigningrequests",
         selectable: &["spec.signerName"],
         schema: "certificates.v1.CertificateSigningRequest",
         strategy: &kinds::csr::CertificateSigningRequest,
@@ -564,179 +506,170 @@ pub static RESOURCES: &[Resource] = &[
     },
 ];
 
+/// A collection of namespaced objects.
+const fn empty(
+    group: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+    columns: &'static [Column],
+) -> EmptyCollection {
+    EmptyCollection {
+        group,
+        version: "v1",
+        plural,
+        kind,
+        scope: Scope::Namespaced,
+        columns,
+    }
+}
+
+const fn empty_cluster(
+    group: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+    columns: &'static [Column],
+) -> EmptyCollection {
+    EmptyCollection {
+        scope: Scope::Cluster,
+        ..empty(group, plural, kind, columns)
+    }
+}
+
 /// Collections that are served empty, not advertised, and refuse writes.
 pub static EMPTY: &[EmptyCollection] = &[
-    EmptyCollection {
-        group: "",
-        version: "v1",
-        plural: "replicationcontrollers",
-        kind: "ReplicationController",
-        scope: Scope::Namespaced,
-    },
-    EmptyCollection {
-        group: "",
-        version: "v1",
-        plural: "resourcequotas",
-        kind: "ResourceQuota",
-        scope: Scope::Namespaced,
-    },
-    EmptyCollection {
-        group: "",
-        version: "v1",
-        plural: "limitranges",
-        kind: "LimitRange",
-        scope: Scope::Namespaced,
-    },
-    EmptyCollection {
-        group: "apps",
-        version: "v1",
-        plural: "replicasets",
-        kind: "ReplicaSet",
-        scope: Scope::Namespaced,
-    },
-    EmptyCollection {
-        group: "apps",
-        version: "v1",
-        plural: "statefulsets",
-        kind: "StatefulSet",
-        scope: Scope::Namespaced,
-    },
-    EmptyCollection {
-        group: "apps",
-        version: "v1",
-        plural: "deployments",
-        kind: "Deployment",
-        scope: Scope::Namespaced,
-    },
-    EmptyCollection {
-        group: "policy",
-        version: "v1",
-        plural: "poddisruptionbudgets",
-        kind: "PodDisruptionBudget",
-        scope: Scope::Namespaced,
-    },
-    EmptyCollection {
-        group: "storage.k8s.io",
-        version: "v1",
-        plural: "storageclasses",
-        kind: "StorageClass",
-        scope: Scope::Cluster,
-    },
-    EmptyCollection {
-        group: "storage.k8s.io",
-        version: "v1",
-        plural: "volumeattachments",
-        kind: "VolumeAttachment",
-        scope: Scope::Cluster,
-    },
-    EmptyCollection {
-        group: "storage.k8s.io",
-        version: "v1",
-        plural: "csistoragecapacities",
-        kind: "CSIStorageCapacity",
-        scope: Scope::Namespaced,
-    },
-    EmptyCollection {
-        group: "resource.k8s.io",
-        version: "v1",
-        plural: "resourceslices",
-        kind: "ResourceSlice",
-        scope: Scope::Cluster,
-    },
-    EmptyCollection {
-        group: "resource.k8s.io",
-        version: "v1",
-        plural: "deviceclasses",
-        kind: "DeviceClass",
-        scope: Scope::Cluster,
-    },
-    EmptyCollection {
-        group: "resource.k8s.io",
-        version: "v1",
-        plural: "resourceclaims",
-        kind: "ResourceClaim",
-        scope: Scope::Namespaced,
-    },
+    empty(
+        "",
+        "replicationcontrollers",
+        "ReplicationController",
+        columns::REPLICAS,
+    ),
+    empty("", "resourcequotas", "ResourceQuota", columns::QUOTA),
+    empty("", "limitranges", "LimitRange", columns::OTHER),
+    empty("apps", "replicasets", "ReplicaSet", columns::REPLICAS),
+    empty("apps", "statefulsets", "StatefulSet", columns::STATEFUL_SET),
+    empty("apps", "deployments", "Deployment", columns::DEPLOYMENT),
+    empty(
+        "policy",
+        "poddisruptionbudgets",
+        "PodDisruptionBudget",
+        columns::DISRUPTION_BUDGET,
+    ),
+    empty_cluster(
+        "storage.k8s.io",
+        "storageclasses",
+        "StorageClass",
+        columns::STORAGE_CLASS,
+    ),
+    empty_cluster(
+        "storage.k8s.io",
+        "volumeattachments",
+        "VolumeAttachment",
+        columns::VOLUME_ATTACHMENT,
+    ),
+    empty(
+        "storage.k8s.io",
+        "csistoragecapacities",
+        "CSIStorageCapacity",
+        columns::STORAGE_CAPACITY,
+    ),
+    empty_cluster(
+        "resource.k8s.io",
+        "resourceslices",
+        "ResourceSlice",
+        columns::RESOURCE_SLICE,
+    ),
+    empty_cluster(
+        "resource.k8s.io",
+        "deviceclasses",
+        "DeviceClass",
+        columns::DEVICE_CLASS,
+    ),
+    empty(
+        "resource.k8s.io",
+        "resourceclaims",
+        "ResourceClaim",
+        columns::RESOURCE_CLAIM,
+    ),
     // kubectl asks for it before it says that a kind is unknown.
-    EmptyCollection {
-        group: "apiextensions.k8s.io",
-        version: "v1",
-        plural: "customresourcedefinitions",
-        kind: "CustomResourceDefinition",
-        scope: Scope::Cluster,
-    },
+    empty_cluster(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        columns::OTHER,
+    ),
 ];
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
+
+/// What a row has that does not say otherwise. Every row sets the fields that are empty here.
+const POSTED_DEFAULTS: Posted = Posted {
+    group: "",
+    version: "v1",
+    plural: "",
+    kind: "",
+    scope: Scope::Cluster,
+    schema: "",
+    handler: PostHandler::Binding,
+};
 
 /// Every resource that is only posted to.
 pub static POSTED: &[Posted] = &[
     Posted {
-        group: "",
-        version: "v1",
         plural: "bindings",
-        singular: "binding",
         kind: "Binding",
         scope: Scope::Namespaced,
         schema: "core.v1.Binding",
         handler: PostHandler::Binding,
+        ..POSTED_DEFAULTS
     },
     Posted {
-        group: "authentication.k8s.io",
-        version: "v1",
+        group: AUTHENTICATION,
         plural: "selfsubjectreviews",
-        singular: "selfsubjectreview",
         kind: "SelfSubjectReview",
-        scope: Scope::Cluster,
         schema: "authentication.v1.SelfSubjectReview",
         handler: PostHandler::SelfSubjectReview,
+        ..POSTED_DEFAULTS
     },
     Posted {
-        group: "authentication.k8s.io",
-        version: "v1",
+        group: AUTHENTICATION,
         plural: "tokenreviews",
-        singular: "tokenreview",
         kind: "TokenReview",
-        scope: Scope::Cluster,
         schema: "authentication.v1.TokenReview",
         handler: PostHandler::TokenReview,
+        ..POSTED_DEFAULTS
     },
     Posted {
-        group: "authorization.k8s.io",
-        version: "v1",
+        group: AUTHORIZATION,
         plural: "localsubjectaccessreviews",
-        singular: "localsubjectaccessreview",
         kind: "LocalSubjectAccessReview",
         scope: Scope::Namespaced,
         schema: "authorization.v1.LocalSubjectAccessReview",
         handler: PostHandler::AccessReview(Subject::InNamespace),
+        ..POSTED_DEFAULTS
     },
     Posted {
-        group: "authorization.k8s.io",
-        version: "v1",
+        group: AUTHORIZATION,
         plural: "selfsubjectaccessreviews",
-        singular: "selfsubjectaccessreview",
         kind: "SelfSubjectAccessReview",
-        scope: Scope::Cluster,
         schema: "authorization.v1.SelfSubjectAccessReview",
         handler: PostHandler::AccessReview(Subject::Caller),
+        ..POSTED_DEFAULTS
     },
     Posted {
-        group: "authorization.k8s.io",
-        version: "v1",
+        group: AUTHORIZATION,
         plural: "selfsubjectrulesreviews",
-        singular: "selfsubjectrulesreview",
         kind: "SelfSubjectRulesReview",
-        scope: Scope::Cluster,
         schema: "authorization.v1.SelfSubjectRulesReview",
         handler: PostHandler::RulesReview,
+        ..POSTED_DEFAULTS
     },
     Posted {
-        group: "authorization.k8s.io",
-        version: "v1",
+        group: AUTHORIZATION,
         plural: "subjectaccessreviews",
-        singular: "subjectaccessreview",
         kind: "SubjectAccessReview",
-        scope: Scope::Cluster,
         schema: "authorization.v1.SubjectAccessReview",
         handler: PostHandler::AccessReview(Subject::Any),
+        ..POSTED_DEFAULTS
     },
 ];

@@ -3,7 +3,6 @@
 use crate::field::{FieldError, Path};
 use crate::kinds;
 use crate::status::{ApiError, Result};
-use serde_json::Value;
 
 /// The parameters of one request, decoded.
 #[derive(Clone, Debug, Default)]

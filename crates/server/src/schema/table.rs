@@ -3,7 +3,18 @@
 
 use super::types::{Kind, ListType, Type, f, ty};
 
-static APPS_V1_CONTROLLER_REVISION: Type = ty("apps.v1.ControllerRevision", &[
+/// A static for each type, and the list of all.
+macro_rules! types {
+    ($($name:ident = $type:expr;)*) => {
+        $(static $name: Type = $type;)*
+
+        /// Every type, sorted by name.
+        pub(super) static TYPES: &[&Type] = &[$(&$name),*];
+    };
+}
+
+types! {
+APPS_V1_CONTROLLER_REVISION = ty("apps.v1.ControllerRevision", &[
     f("apiVersion", 0, Kind::String),
     f("data", 2, Kind::Raw),
     f("kind", 0, Kind::String),
@@ -11,7 +22,7 @@ static APPS_V1_CONTROLLER_REVISION: Type = ty("apps.v1.ControllerRevision", &[
     f("revision", 3, Kind::Int64).required(),
 ]).kind();
 
-static APPS_V1_DAEMON_SET: Type = ty("apps.v1.DaemonSet", &[
+APPS_V1_DAEMON_SET = ty("apps.v1.DaemonSet", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -19,7 +30,7 @@ static APPS_V1_DAEMON_SET: Type = ty("apps.v1.DaemonSet", &[
     f("status", 3, Kind::Object(&APPS_V1_DAEMON_SET_STATUS)),
 ]).kind();
 
-static APPS_V1_DAEMON_SET_CONDITION: Type = ty("apps.v1.DaemonSetCondition", &[
+APPS_V1_DAEMON_SET_CONDITION = ty("apps.v1.DaemonSetCondition", &[
     f("lastTransitionTime", 3, Kind::Time),
     f("message", 5, Kind::String),
     f("reason", 4, Kind::String),
@@ -27,7 +38,7 @@ static APPS_V1_DAEMON_SET_CONDITION: Type = ty("apps.v1.DaemonSetCondition", &[
     f("type", 1, Kind::String).required().go("v1.DaemonSetConditionType"),
 ]);
 
-static APPS_V1_DAEMON_SET_SPEC: Type = ty("apps.v1.DaemonSetSpec", &[
+APPS_V1_DAEMON_SET_SPEC = ty("apps.v1.DaemonSetSpec", &[
     f("minReadySeconds", 4, Kind::Int32),
     f("revisionHistoryLimit", 6, Kind::Int32).pointer(),
     f("selector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)).required(),
@@ -35,7 +46,7 @@ static APPS_V1_DAEMON_SET_SPEC: Type = ty("apps.v1.DaemonSetSpec", &[
     f("updateStrategy", 3, Kind::Object(&APPS_V1_DAEMON_SET_UPDATE_STRATEGY)),
 ]);
 
-static APPS_V1_DAEMON_SET_STATUS: Type = ty("apps.v1.DaemonSetStatus", &[
+APPS_V1_DAEMON_SET_STATUS = ty("apps.v1.DaemonSetStatus", &[
     f("collisionCount", 9, Kind::Int32).pointer(),
     f("conditions", 10, Kind::Object(&APPS_V1_DAEMON_SET_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("currentNumberScheduled", 1, Kind::Int32).required(),
@@ -48,39 +59,39 @@ static APPS_V1_DAEMON_SET_STATUS: Type = ty("apps.v1.DaemonSetStatus", &[
     f("updatedNumberScheduled", 6, Kind::Int32),
 ]);
 
-static APPS_V1_DAEMON_SET_UPDATE_STRATEGY: Type = ty("apps.v1.DaemonSetUpdateStrategy", &[
+APPS_V1_DAEMON_SET_UPDATE_STRATEGY = ty("apps.v1.DaemonSetUpdateStrategy", &[
     f("rollingUpdate", 2, Kind::Object(&APPS_V1_ROLLING_UPDATE_DAEMON_SET)),
     f("type", 1, Kind::String).go("v1.DaemonSetUpdateStrategyType"),
 ]);
 
-static APPS_V1_ROLLING_UPDATE_DAEMON_SET: Type = ty("apps.v1.RollingUpdateDaemonSet", &[
+APPS_V1_ROLLING_UPDATE_DAEMON_SET = ty("apps.v1.RollingUpdateDaemonSet", &[
     f("maxSurge", 2, Kind::IntOrString),
     f("maxUnavailable", 1, Kind::IntOrString),
 ]);
 
-static AUTHENTICATION_V1_BOUND_OBJECT_REFERENCE: Type = ty("authentication.v1.BoundObjectReference", &[
+AUTHENTICATION_V1_BOUND_OBJECT_REFERENCE = ty("authentication.v1.BoundObjectReference", &[
     f("apiVersion", 2, Kind::String),
     f("kind", 1, Kind::String),
     f("name", 3, Kind::String),
     f("uid", 4, Kind::String).go("types.UID"),
 ]);
 
-static AUTHENTICATION_V1_EXTRA_VALUE: Type = ty("authentication.v1.ExtraValue", &[
+AUTHENTICATION_V1_EXTRA_VALUE = ty("authentication.v1.ExtraValue", &[
     f("items", 1, Kind::String).list(),
 ]);
 
-static AUTHENTICATION_V1_SELF_SUBJECT_REVIEW: Type = ty("authentication.v1.SelfSubjectReview", &[
+AUTHENTICATION_V1_SELF_SUBJECT_REVIEW = ty("authentication.v1.SelfSubjectReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("status", 2, Kind::Object(&AUTHENTICATION_V1_SELF_SUBJECT_REVIEW_STATUS)),
 ]).kind();
 
-static AUTHENTICATION_V1_SELF_SUBJECT_REVIEW_STATUS: Type = ty("authentication.v1.SelfSubjectReviewStatus", &[
+AUTHENTICATION_V1_SELF_SUBJECT_REVIEW_STATUS = ty("authentication.v1.SelfSubjectReviewStatus", &[
     f("userInfo", 1, Kind::Object(&AUTHENTICATION_V1_USER_INFO)),
 ]);
 
-static AUTHENTICATION_V1_TOKEN_REQUEST: Type = ty("authentication.v1.TokenRequest", &[
+AUTHENTICATION_V1_TOKEN_REQUEST = ty("authentication.v1.TokenRequest", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -88,18 +99,18 @@ static AUTHENTICATION_V1_TOKEN_REQUEST: Type = ty("authentication.v1.TokenReques
     f("status", 3, Kind::Object(&AUTHENTICATION_V1_TOKEN_REQUEST_STATUS)),
 ]).kind();
 
-static AUTHENTICATION_V1_TOKEN_REQUEST_SPEC: Type = ty("authentication.v1.TokenRequestSpec", &[
+AUTHENTICATION_V1_TOKEN_REQUEST_SPEC = ty("authentication.v1.TokenRequestSpec", &[
     f("audiences", 1, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("boundObjectRef", 3, Kind::Object(&AUTHENTICATION_V1_BOUND_OBJECT_REFERENCE)),
     f("expirationSeconds", 4, Kind::Int64).pointer(),
 ]);
 
-static AUTHENTICATION_V1_TOKEN_REQUEST_STATUS: Type = ty("authentication.v1.TokenRequestStatus", &[
+AUTHENTICATION_V1_TOKEN_REQUEST_STATUS = ty("authentication.v1.TokenRequestStatus", &[
     f("expirationTimestamp", 2, Kind::Time),
     f("token", 1, Kind::String),
 ]);
 
-static AUTHENTICATION_V1_TOKEN_REVIEW: Type = ty("authentication.v1.TokenReview", &[
+AUTHENTICATION_V1_TOKEN_REVIEW = ty("authentication.v1.TokenReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -107,40 +118,40 @@ static AUTHENTICATION_V1_TOKEN_REVIEW: Type = ty("authentication.v1.TokenReview"
     f("status", 3, Kind::Object(&AUTHENTICATION_V1_TOKEN_REVIEW_STATUS)),
 ]).kind();
 
-static AUTHENTICATION_V1_TOKEN_REVIEW_SPEC: Type = ty("authentication.v1.TokenReviewSpec", &[
+AUTHENTICATION_V1_TOKEN_REVIEW_SPEC = ty("authentication.v1.TokenReviewSpec", &[
     f("audiences", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("token", 1, Kind::String).required(),
 ]);
 
-static AUTHENTICATION_V1_TOKEN_REVIEW_STATUS: Type = ty("authentication.v1.TokenReviewStatus", &[
+AUTHENTICATION_V1_TOKEN_REVIEW_STATUS = ty("authentication.v1.TokenReviewStatus", &[
     f("audiences", 4, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("authenticated", 1, Kind::Bool),
     f("error", 3, Kind::String),
     f("user", 2, Kind::Object(&AUTHENTICATION_V1_USER_INFO)),
 ]);
 
-static AUTHENTICATION_V1_USER_INFO: Type = ty("authentication.v1.UserInfo", &[
+AUTHENTICATION_V1_USER_INFO = ty("authentication.v1.UserInfo", &[
     f("extra", 4, Kind::Strings).map(),
     f("groups", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("uid", 2, Kind::String),
     f("username", 1, Kind::String),
 ]);
 
-static AUTHORIZATION_V1_EXTRA_VALUE: Type = ty("authorization.v1.ExtraValue", &[
+AUTHORIZATION_V1_EXTRA_VALUE = ty("authorization.v1.ExtraValue", &[
     f("items", 1, Kind::String).list(),
 ]);
 
-static AUTHORIZATION_V1_FIELD_SELECTOR_ATTRIBUTES: Type = ty("authorization.v1.FieldSelectorAttributes", &[
+AUTHORIZATION_V1_FIELD_SELECTOR_ATTRIBUTES = ty("authorization.v1.FieldSelectorAttributes", &[
     f("rawSelector", 1, Kind::String),
     f("requirements", 2, Kind::Object(&META_V1_FIELD_SELECTOR_REQUIREMENT)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static AUTHORIZATION_V1_LABEL_SELECTOR_ATTRIBUTES: Type = ty("authorization.v1.LabelSelectorAttributes", &[
+AUTHORIZATION_V1_LABEL_SELECTOR_ATTRIBUTES = ty("authorization.v1.LabelSelectorAttributes", &[
     f("rawSelector", 1, Kind::String),
     f("requirements", 2, Kind::Object(&META_V1_LABEL_SELECTOR_REQUIREMENT)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static AUTHORIZATION_V1_LOCAL_SUBJECT_ACCESS_REVIEW: Type = ty("authorization.v1.LocalSubjectAccessReview", &[
+AUTHORIZATION_V1_LOCAL_SUBJECT_ACCESS_REVIEW = ty("authorization.v1.LocalSubjectAccessReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -148,17 +159,17 @@ static AUTHORIZATION_V1_LOCAL_SUBJECT_ACCESS_REVIEW: Type = ty("authorization.v1
     f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)),
 ]).kind();
 
-static AUTHORIZATION_V1_NON_RESOURCE_ATTRIBUTES: Type = ty("authorization.v1.NonResourceAttributes", &[
+AUTHORIZATION_V1_NON_RESOURCE_ATTRIBUTES = ty("authorization.v1.NonResourceAttributes", &[
     f("path", 1, Kind::String),
     f("verb", 2, Kind::String),
 ]);
 
-static AUTHORIZATION_V1_NON_RESOURCE_RULE: Type = ty("authorization.v1.NonResourceRule", &[
+AUTHORIZATION_V1_NON_RESOURCE_RULE = ty("authorization.v1.NonResourceRule", &[
     f("nonResourceURLs", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("verbs", 1, Kind::String).list().required().list_type(ListType::Atomic, &[]),
 ]);
 
-static AUTHORIZATION_V1_RESOURCE_ATTRIBUTES: Type = ty("authorization.v1.ResourceAttributes", &[
+AUTHORIZATION_V1_RESOURCE_ATTRIBUTES = ty("authorization.v1.ResourceAttributes", &[
     f("fieldSelector", 8, Kind::Object(&AUTHORIZATION_V1_FIELD_SELECTOR_ATTRIBUTES)),
     f("group", 3, Kind::String),
     f("labelSelector", 9, Kind::Object(&AUTHORIZATION_V1_LABEL_SELECTOR_ATTRIBUTES)),
@@ -170,14 +181,14 @@ static AUTHORIZATION_V1_RESOURCE_ATTRIBUTES: Type = ty("authorization.v1.Resourc
     f("version", 4, Kind::String),
 ]);
 
-static AUTHORIZATION_V1_RESOURCE_RULE: Type = ty("authorization.v1.ResourceRule", &[
+AUTHORIZATION_V1_RESOURCE_RULE = ty("authorization.v1.ResourceRule", &[
     f("apiGroups", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("resourceNames", 4, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("resources", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("verbs", 1, Kind::String).list().required().list_type(ListType::Atomic, &[]),
 ]);
 
-static AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW: Type = ty("authorization.v1.SelfSubjectAccessReview", &[
+AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW = ty("authorization.v1.SelfSubjectAccessReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -185,12 +196,12 @@ static AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW: Type = ty("authorization.v1.
     f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)),
 ]).kind();
 
-static AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW_SPEC: Type = ty("authorization.v1.SelfSubjectAccessReviewSpec", &[
+AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW_SPEC = ty("authorization.v1.SelfSubjectAccessReviewSpec", &[
     f("nonResourceAttributes", 2, Kind::Object(&AUTHORIZATION_V1_NON_RESOURCE_ATTRIBUTES)),
     f("resourceAttributes", 1, Kind::Object(&AUTHORIZATION_V1_RESOURCE_ATTRIBUTES)),
 ]);
 
-static AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW: Type = ty("authorization.v1.SelfSubjectRulesReview", &[
+AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW = ty("authorization.v1.SelfSubjectRulesReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -198,11 +209,11 @@ static AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW: Type = ty("authorization.v1.S
     f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_RULES_REVIEW_STATUS)),
 ]).kind();
 
-static AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW_SPEC: Type = ty("authorization.v1.SelfSubjectRulesReviewSpec", &[
+AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW_SPEC = ty("authorization.v1.SelfSubjectRulesReviewSpec", &[
     f("namespace", 1, Kind::String),
 ]);
 
-static AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW: Type = ty("authorization.v1.SubjectAccessReview", &[
+AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW = ty("authorization.v1.SubjectAccessReview", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -210,7 +221,7 @@ static AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW: Type = ty("authorization.v1.Subje
     f("status", 3, Kind::Object(&AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS)),
 ]).kind();
 
-static AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC: Type = ty("authorization.v1.SubjectAccessReviewSpec", &[
+AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC = ty("authorization.v1.SubjectAccessReviewSpec", &[
     f("extra", 5, Kind::Strings).map(),
     f("groups", 4, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("nonResourceAttributes", 2, Kind::Object(&AUTHORIZATION_V1_NON_RESOURCE_ATTRIBUTES)),
@@ -219,21 +230,21 @@ static AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC: Type = ty("authorization.v1.
     f("user", 3, Kind::String),
 ]);
 
-static AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS: Type = ty("authorization.v1.SubjectAccessReviewStatus", &[
+AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS = ty("authorization.v1.SubjectAccessReviewStatus", &[
     f("allowed", 1, Kind::Bool).required(),
     f("denied", 4, Kind::Bool),
     f("evaluationError", 3, Kind::String),
     f("reason", 2, Kind::String),
 ]);
 
-static AUTHORIZATION_V1_SUBJECT_RULES_REVIEW_STATUS: Type = ty("authorization.v1.SubjectRulesReviewStatus", &[
+AUTHORIZATION_V1_SUBJECT_RULES_REVIEW_STATUS = ty("authorization.v1.SubjectRulesReviewStatus", &[
     f("evaluationError", 4, Kind::String),
     f("incomplete", 3, Kind::Bool).required(),
     f("nonResourceRules", 2, Kind::Object(&AUTHORIZATION_V1_NON_RESOURCE_RULE)).list().required().list_type(ListType::Atomic, &[]),
     f("resourceRules", 1, Kind::Object(&AUTHORIZATION_V1_RESOURCE_RULE)).list().required().list_type(ListType::Atomic, &[]),
 ]);
 
-static CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST: Type = ty("certificates.v1.CertificateSigningRequest", &[
+CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST = ty("certificates.v1.CertificateSigningRequest", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -241,7 +252,7 @@ static CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST: Type = ty("certificates.v1.C
     f("status", 3, Kind::Object(&CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_STATUS)),
 ]).kind();
 
-static CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_CONDITION: Type = ty("certificates.v1.CertificateSigningRequestCondition", &[
+CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_CONDITION = ty("certificates.v1.CertificateSigningRequestCondition", &[
     f("lastTransitionTime", 5, Kind::Time),
     f("lastUpdateTime", 4, Kind::Time),
     f("message", 3, Kind::String),
@@ -250,7 +261,7 @@ static CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_CONDITION: Type = ty("certifi
     f("type", 1, Kind::String).required().go("v1.RequestConditionType"),
 ]);
 
-static CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_SPEC: Type = ty("certificates.v1.CertificateSigningRequestSpec", &[
+CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_SPEC = ty("certificates.v1.CertificateSigningRequestSpec", &[
     f("expirationSeconds", 8, Kind::Int32).pointer(),
     f("extra", 6, Kind::Strings).map(),
     f("groups", 4, Kind::String).list().list_type(ListType::Atomic, &[]),
@@ -261,23 +272,23 @@ static CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_SPEC: Type = ty("certificates
     f("username", 2, Kind::String),
 ]);
 
-static CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_STATUS: Type = ty("certificates.v1.CertificateSigningRequestStatus", &[
+CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_STATUS = ty("certificates.v1.CertificateSigningRequestStatus", &[
     f("certificate", 2, Kind::Bytes),
     f("conditions", 1, Kind::Object(&CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_CONDITION)).list().list_type(ListType::Map, &["type"]),
 ]);
 
-static CERTIFICATES_V1_EXTRA_VALUE: Type = ty("certificates.v1.ExtraValue", &[
+CERTIFICATES_V1_EXTRA_VALUE = ty("certificates.v1.ExtraValue", &[
     f("items", 1, Kind::String).list(),
 ]);
 
-static COORDINATION_V1_LEASE: Type = ty("coordination.v1.Lease", &[
+COORDINATION_V1_LEASE = ty("coordination.v1.Lease", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("spec", 2, Kind::Object(&COORDINATION_V1_LEASE_SPEC)),
 ]).kind();
 
-static COORDINATION_V1_LEASE_SPEC: Type = ty("coordination.v1.LeaseSpec", &[
+COORDINATION_V1_LEASE_SPEC = ty("coordination.v1.LeaseSpec", &[
     f("acquireTime", 3, Kind::MicroTime),
     f("holderIdentity", 1, Kind::String).pointer(),
     f("leaseDurationSeconds", 2, Kind::Int32).pointer(),
@@ -287,30 +298,30 @@ static COORDINATION_V1_LEASE_SPEC: Type = ty("coordination.v1.LeaseSpec", &[
     f("strategy", 6, Kind::String).pointer().go("v1.CoordinatedLeaseStrategy"),
 ]);
 
-static CORE_V1_AWSELASTIC_BLOCK_STORE_VOLUME_SOURCE: Type = ty("core.v1.AWSElasticBlockStoreVolumeSource", &[
+CORE_V1_AWSELASTIC_BLOCK_STORE_VOLUME_SOURCE = ty("core.v1.AWSElasticBlockStoreVolumeSource", &[
     f("fsType", 2, Kind::String),
     f("partition", 3, Kind::Int32),
     f("readOnly", 4, Kind::Bool),
     f("volumeID", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_AFFINITY: Type = ty("core.v1.Affinity", &[
+CORE_V1_AFFINITY = ty("core.v1.Affinity", &[
     f("nodeAffinity", 1, Kind::Object(&CORE_V1_NODE_AFFINITY)),
     f("podAffinity", 2, Kind::Object(&CORE_V1_POD_AFFINITY)),
     f("podAntiAffinity", 3, Kind::Object(&CORE_V1_POD_ANTI_AFFINITY)),
 ]);
 
-static CORE_V1_APP_ARMOR_PROFILE: Type = ty("core.v1.AppArmorProfile", &[
+CORE_V1_APP_ARMOR_PROFILE = ty("core.v1.AppArmorProfile", &[
     f("localhostProfile", 2, Kind::String).pointer(),
     f("type", 1, Kind::String).required().go("v1.AppArmorProfileType"),
 ]);
 
-static CORE_V1_ATTACHED_VOLUME: Type = ty("core.v1.AttachedVolume", &[
+CORE_V1_ATTACHED_VOLUME = ty("core.v1.AttachedVolume", &[
     f("devicePath", 2, Kind::String).required(),
     f("name", 1, Kind::String).required().go("v1.UniqueVolumeName"),
 ]);
 
-static CORE_V1_AZURE_DISK_VOLUME_SOURCE: Type = ty("core.v1.AzureDiskVolumeSource", &[
+CORE_V1_AZURE_DISK_VOLUME_SOURCE = ty("core.v1.AzureDiskVolumeSource", &[
     f("cachingMode", 3, Kind::String).pointer().default("ReadWrite").go("v1.AzureDataDiskCachingMode"),
     f("diskName", 1, Kind::String).required(),
     f("diskURI", 2, Kind::String).required(),
@@ -319,27 +330,27 @@ static CORE_V1_AZURE_DISK_VOLUME_SOURCE: Type = ty("core.v1.AzureDiskVolumeSourc
     f("readOnly", 5, Kind::Bool).pointer(),
 ]);
 
-static CORE_V1_AZURE_FILE_PERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.AzureFilePersistentVolumeSource", &[
+CORE_V1_AZURE_FILE_PERSISTENT_VOLUME_SOURCE = ty("core.v1.AzureFilePersistentVolumeSource", &[
     f("readOnly", 3, Kind::Bool),
     f("secretName", 1, Kind::String).required(),
     f("secretNamespace", 4, Kind::String).pointer(),
     f("shareName", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_AZURE_FILE_VOLUME_SOURCE: Type = ty("core.v1.AzureFileVolumeSource", &[
+CORE_V1_AZURE_FILE_VOLUME_SOURCE = ty("core.v1.AzureFileVolumeSource", &[
     f("readOnly", 3, Kind::Bool),
     f("secretName", 1, Kind::String).required(),
     f("shareName", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_BINDING: Type = ty("core.v1.Binding", &[
+CORE_V1_BINDING = ty("core.v1.Binding", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("target", 2, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).required(),
 ]).kind();
 
-static CORE_V1_CSIPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.CSIPersistentVolumeSource", &[
+CORE_V1_CSIPERSISTENT_VOLUME_SOURCE = ty("core.v1.CSIPersistentVolumeSource", &[
     f("controllerExpandSecretRef", 9, Kind::Object(&CORE_V1_SECRET_REFERENCE)),
     f("controllerPublishSecretRef", 6, Kind::Object(&CORE_V1_SECRET_REFERENCE)),
     f("driver", 1, Kind::String).required(),
@@ -352,7 +363,7 @@ static CORE_V1_CSIPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.CSIPersistentVolu
     f("volumeHandle", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_CSIVOLUME_SOURCE: Type = ty("core.v1.CSIVolumeSource", &[
+CORE_V1_CSIVOLUME_SOURCE = ty("core.v1.CSIVolumeSource", &[
     f("driver", 1, Kind::String).required(),
     f("fsType", 3, Kind::String).pointer(),
     f("nodePublishSecretRef", 5, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE)),
@@ -360,12 +371,12 @@ static CORE_V1_CSIVOLUME_SOURCE: Type = ty("core.v1.CSIVolumeSource", &[
     f("volumeAttributes", 4, Kind::String).map(),
 ]);
 
-static CORE_V1_CAPABILITIES: Type = ty("core.v1.Capabilities", &[
+CORE_V1_CAPABILITIES = ty("core.v1.Capabilities", &[
     f("add", 1, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.Capability"),
     f("drop", 2, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.Capability"),
 ]);
 
-static CORE_V1_CEPH_FSPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.CephFSPersistentVolumeSource", &[
+CORE_V1_CEPH_FSPERSISTENT_VOLUME_SOURCE = ty("core.v1.CephFSPersistentVolumeSource", &[
     f("monitors", 1, Kind::String).list().required().list_type(ListType::Atomic, &[]),
     f("path", 2, Kind::String),
     f("readOnly", 6, Kind::Bool),
@@ -374,7 +385,7 @@ static CORE_V1_CEPH_FSPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.CephFSPersist
     f("user", 3, Kind::String),
 ]);
 
-static CORE_V1_CEPH_FSVOLUME_SOURCE: Type = ty("core.v1.CephFSVolumeSource", &[
+CORE_V1_CEPH_FSVOLUME_SOURCE = ty("core.v1.CephFSVolumeSource", &[
     f("monitors", 1, Kind::String).list().required().list_type(ListType::Atomic, &[]),
     f("path", 2, Kind::String),
     f("readOnly", 6, Kind::Bool),
@@ -383,25 +394,25 @@ static CORE_V1_CEPH_FSVOLUME_SOURCE: Type = ty("core.v1.CephFSVolumeSource", &[
     f("user", 3, Kind::String),
 ]);
 
-static CORE_V1_CINDER_PERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.CinderPersistentVolumeSource", &[
+CORE_V1_CINDER_PERSISTENT_VOLUME_SOURCE = ty("core.v1.CinderPersistentVolumeSource", &[
     f("fsType", 2, Kind::String),
     f("readOnly", 3, Kind::Bool),
     f("secretRef", 4, Kind::Object(&CORE_V1_SECRET_REFERENCE)),
     f("volumeID", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_CINDER_VOLUME_SOURCE: Type = ty("core.v1.CinderVolumeSource", &[
+CORE_V1_CINDER_VOLUME_SOURCE = ty("core.v1.CinderVolumeSource", &[
     f("fsType", 2, Kind::String),
     f("readOnly", 3, Kind::Bool),
     f("secretRef", 4, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE)),
     f("volumeID", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_CLIENT_IPCONFIG: Type = ty("core.v1.ClientIPConfig", &[
+CORE_V1_CLIENT_IPCONFIG = ty("core.v1.ClientIPConfig", &[
     f("timeoutSeconds", 1, Kind::Int32).pointer(),
 ]);
 
-static CORE_V1_CLUSTER_TRUST_BUNDLE_PROJECTION: Type = ty("core.v1.ClusterTrustBundleProjection", &[
+CORE_V1_CLUSTER_TRUST_BUNDLE_PROJECTION = ty("core.v1.ClusterTrustBundleProjection", &[
     f("labelSelector", 3, Kind::Object(&META_V1_LABEL_SELECTOR)),
     f("name", 1, Kind::String).pointer(),
     f("optional", 5, Kind::Bool).pointer(),
@@ -409,7 +420,7 @@ static CORE_V1_CLUSTER_TRUST_BUNDLE_PROJECTION: Type = ty("core.v1.ClusterTrustB
     f("signerName", 2, Kind::String).pointer(),
 ]);
 
-static CORE_V1_CONFIG_MAP: Type = ty("core.v1.ConfigMap", &[
+CORE_V1_CONFIG_MAP = ty("core.v1.ConfigMap", &[
     f("apiVersion", 0, Kind::String),
     f("binaryData", 3, Kind::Bytes).map(),
     f("data", 2, Kind::String).map(),
@@ -418,18 +429,18 @@ static CORE_V1_CONFIG_MAP: Type = ty("core.v1.ConfigMap", &[
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
 ]).kind();
 
-static CORE_V1_CONFIG_MAP_ENV_SOURCE: Type = ty("core.v1.ConfigMapEnvSource", &[
+CORE_V1_CONFIG_MAP_ENV_SOURCE = ty("core.v1.ConfigMapEnvSource", &[
     f("name", 1, Kind::String).within(1),
     f("optional", 2, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
-static CORE_V1_CONFIG_MAP_KEY_SELECTOR: Type = ty("core.v1.ConfigMapKeySelector", &[
+CORE_V1_CONFIG_MAP_KEY_SELECTOR = ty("core.v1.ConfigMapKeySelector", &[
     f("key", 2, Kind::String).required(),
     f("name", 1, Kind::String).within(1),
     f("optional", 3, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]).atomic();
 
-static CORE_V1_CONFIG_MAP_NODE_CONFIG_SOURCE: Type = ty("core.v1.ConfigMapNodeConfigSource", &[
+CORE_V1_CONFIG_MAP_NODE_CONFIG_SOURCE = ty("core.v1.ConfigMapNodeConfigSource", &[
     f("kubeletConfigKey", 5, Kind::String).required(),
     f("name", 2, Kind::String).required(),
     f("namespace", 1, Kind::String).required(),
@@ -437,20 +448,20 @@ static CORE_V1_CONFIG_MAP_NODE_CONFIG_SOURCE: Type = ty("core.v1.ConfigMapNodeCo
     f("uid", 3, Kind::String),
 ]);
 
-static CORE_V1_CONFIG_MAP_PROJECTION: Type = ty("core.v1.ConfigMapProjection", &[
+CORE_V1_CONFIG_MAP_PROJECTION = ty("core.v1.ConfigMapProjection", &[
     f("items", 2, Kind::Object(&CORE_V1_KEY_TO_PATH)).list().list_type(ListType::Atomic, &[]),
     f("name", 1, Kind::String).within(1),
     f("optional", 4, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
-static CORE_V1_CONFIG_MAP_VOLUME_SOURCE: Type = ty("core.v1.ConfigMapVolumeSource", &[
+CORE_V1_CONFIG_MAP_VOLUME_SOURCE = ty("core.v1.ConfigMapVolumeSource", &[
     f("defaultMode", 3, Kind::Int32).pointer(),
     f("items", 2, Kind::Object(&CORE_V1_KEY_TO_PATH)).list().list_type(ListType::Atomic, &[]),
     f("name", 1, Kind::String).within(1),
     f("optional", 4, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
-static CORE_V1_CONTAINER: Type = ty("core.v1.Container", &[
+CORE_V1_CONTAINER = ty("core.v1.Container", &[
     f("args", 4, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("command", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("env", 7, Kind::Object(&CORE_V1_ENV_VAR)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
@@ -478,18 +489,18 @@ static CORE_V1_CONTAINER: Type = ty("core.v1.Container", &[
     f("workingDir", 5, Kind::String),
 ]);
 
-static CORE_V1_CONTAINER_EXTENDED_RESOURCE_REQUEST: Type = ty("core.v1.ContainerExtendedResourceRequest", &[
+CORE_V1_CONTAINER_EXTENDED_RESOURCE_REQUEST = ty("core.v1.ContainerExtendedResourceRequest", &[
     f("containerName", 1, Kind::String).required(),
     f("requestName", 3, Kind::String).required(),
     f("resourceName", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_CONTAINER_IMAGE: Type = ty("core.v1.ContainerImage", &[
+CORE_V1_CONTAINER_IMAGE = ty("core.v1.ContainerImage", &[
     f("names", 1, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("sizeBytes", 2, Kind::Int64),
 ]);
 
-static CORE_V1_CONTAINER_PORT: Type = ty("core.v1.ContainerPort", &[
+CORE_V1_CONTAINER_PORT = ty("core.v1.ContainerPort", &[
     f("containerPort", 3, Kind::Int32).required(),
     f("hostIP", 5, Kind::String),
     f("hostPort", 2, Kind::Int32),
@@ -497,32 +508,32 @@ static CORE_V1_CONTAINER_PORT: Type = ty("core.v1.ContainerPort", &[
     f("protocol", 4, Kind::String).default("TCP").go("v1.Protocol"),
 ]);
 
-static CORE_V1_CONTAINER_RESIZE_POLICY: Type = ty("core.v1.ContainerResizePolicy", &[
+CORE_V1_CONTAINER_RESIZE_POLICY = ty("core.v1.ContainerResizePolicy", &[
     f("resourceName", 1, Kind::String).required().go("v1.ResourceName"),
     f("restartPolicy", 2, Kind::String).required().go("v1.ResourceResizeRestartPolicy"),
 ]);
 
-static CORE_V1_CONTAINER_RESTART_RULE: Type = ty("core.v1.ContainerRestartRule", &[
+CORE_V1_CONTAINER_RESTART_RULE = ty("core.v1.ContainerRestartRule", &[
     f("action", 1, Kind::String).required(),
     f("exitCodes", 2, Kind::Object(&CORE_V1_CONTAINER_RESTART_RULE_ON_EXIT_CODES)),
 ]);
 
-static CORE_V1_CONTAINER_RESTART_RULE_ON_EXIT_CODES: Type = ty("core.v1.ContainerRestartRuleOnExitCodes", &[
+CORE_V1_CONTAINER_RESTART_RULE_ON_EXIT_CODES = ty("core.v1.ContainerRestartRuleOnExitCodes", &[
     f("operator", 1, Kind::String).required(),
     f("values", 2, Kind::Int32).list().list_type(ListType::Set, &[]),
 ]);
 
-static CORE_V1_CONTAINER_STATE: Type = ty("core.v1.ContainerState", &[
+CORE_V1_CONTAINER_STATE = ty("core.v1.ContainerState", &[
     f("running", 2, Kind::Object(&CORE_V1_CONTAINER_STATE_RUNNING)),
     f("terminated", 3, Kind::Object(&CORE_V1_CONTAINER_STATE_TERMINATED)),
     f("waiting", 1, Kind::Object(&CORE_V1_CONTAINER_STATE_WAITING)),
 ]);
 
-static CORE_V1_CONTAINER_STATE_RUNNING: Type = ty("core.v1.ContainerStateRunning", &[
+CORE_V1_CONTAINER_STATE_RUNNING = ty("core.v1.ContainerStateRunning", &[
     f("startedAt", 1, Kind::Time),
 ]);
 
-static CORE_V1_CONTAINER_STATE_TERMINATED: Type = ty("core.v1.ContainerStateTerminated", &[
+CORE_V1_CONTAINER_STATE_TERMINATED = ty("core.v1.ContainerStateTerminated", &[
     f("containerID", 7, Kind::String),
     f("exitCode", 1, Kind::Int32).required(),
     f("finishedAt", 6, Kind::Time),
@@ -532,12 +543,12 @@ static CORE_V1_CONTAINER_STATE_TERMINATED: Type = ty("core.v1.ContainerStateTerm
     f("startedAt", 5, Kind::Time),
 ]);
 
-static CORE_V1_CONTAINER_STATE_WAITING: Type = ty("core.v1.ContainerStateWaiting", &[
+CORE_V1_CONTAINER_STATE_WAITING = ty("core.v1.ContainerStateWaiting", &[
     f("message", 2, Kind::String),
     f("reason", 1, Kind::String),
 ]);
 
-static CORE_V1_CONTAINER_STATUS: Type = ty("core.v1.ContainerStatus", &[
+CORE_V1_CONTAINER_STATUS = ty("core.v1.ContainerStatus", &[
     f("allocatedResources", 10, Kind::Quantity).map(),
     f("allocatedResourcesStatus", 14, Kind::Object(&CORE_V1_RESOURCE_STATUS)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
     f("containerID", 8, Kind::String),
@@ -555,75 +566,75 @@ static CORE_V1_CONTAINER_STATUS: Type = ty("core.v1.ContainerStatus", &[
     f("volumeMounts", 12, Kind::Object(&CORE_V1_VOLUME_MOUNT_STATUS)).list().list_type(ListType::Map, &["mountPath"]).merged().by("mountPath"),
 ]);
 
-static CORE_V1_CONTAINER_USER: Type = ty("core.v1.ContainerUser", &[
+CORE_V1_CONTAINER_USER = ty("core.v1.ContainerUser", &[
     f("linux", 1, Kind::Object(&CORE_V1_LINUX_CONTAINER_USER)),
 ]);
 
-static CORE_V1_DAEMON_ENDPOINT: Type = ty("core.v1.DaemonEndpoint", &[
+CORE_V1_DAEMON_ENDPOINT = ty("core.v1.DaemonEndpoint", &[
     f("Port", 1, Kind::Int32).required(),
 ]);
 
-static CORE_V1_DOWNWARD_APIPROJECTION: Type = ty("core.v1.DownwardAPIProjection", &[
+CORE_V1_DOWNWARD_APIPROJECTION = ty("core.v1.DownwardAPIProjection", &[
     f("items", 1, Kind::Object(&CORE_V1_DOWNWARD_APIVOLUME_FILE)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_DOWNWARD_APIVOLUME_FILE: Type = ty("core.v1.DownwardAPIVolumeFile", &[
+CORE_V1_DOWNWARD_APIVOLUME_FILE = ty("core.v1.DownwardAPIVolumeFile", &[
     f("fieldRef", 2, Kind::Object(&CORE_V1_OBJECT_FIELD_SELECTOR)),
     f("mode", 4, Kind::Int32).pointer(),
     f("path", 1, Kind::String).required(),
     f("resourceFieldRef", 3, Kind::Object(&CORE_V1_RESOURCE_FIELD_SELECTOR)),
 ]);
 
-static CORE_V1_DOWNWARD_APIVOLUME_SOURCE: Type = ty("core.v1.DownwardAPIVolumeSource", &[
+CORE_V1_DOWNWARD_APIVOLUME_SOURCE = ty("core.v1.DownwardAPIVolumeSource", &[
     f("defaultMode", 2, Kind::Int32).pointer(),
     f("items", 1, Kind::Object(&CORE_V1_DOWNWARD_APIVOLUME_FILE)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_EMPTY_DIR_VOLUME_SOURCE: Type = ty("core.v1.EmptyDirVolumeSource", &[
+CORE_V1_EMPTY_DIR_VOLUME_SOURCE = ty("core.v1.EmptyDirVolumeSource", &[
     f("medium", 1, Kind::String).go("v1.StorageMedium"),
     f("sizeLimit", 2, Kind::Quantity),
 ]);
 
-static CORE_V1_ENDPOINT_ADDRESS: Type = ty("core.v1.EndpointAddress", &[
+CORE_V1_ENDPOINT_ADDRESS = ty("core.v1.EndpointAddress", &[
     f("hostname", 3, Kind::String),
     f("ip", 1, Kind::String).required(),
     f("nodeName", 4, Kind::String).pointer(),
     f("targetRef", 2, Kind::Object(&CORE_V1_OBJECT_REFERENCE)),
 ]).atomic();
 
-static CORE_V1_ENDPOINT_PORT: Type = ty("core.v1.EndpointPort", &[
+CORE_V1_ENDPOINT_PORT = ty("core.v1.EndpointPort", &[
     f("appProtocol", 4, Kind::String).pointer(),
     f("name", 1, Kind::String),
     f("port", 2, Kind::Int32).required(),
     f("protocol", 3, Kind::String).go("v1.Protocol"),
 ]).atomic();
 
-static CORE_V1_ENDPOINT_SUBSET: Type = ty("core.v1.EndpointSubset", &[
+CORE_V1_ENDPOINT_SUBSET = ty("core.v1.EndpointSubset", &[
     f("addresses", 1, Kind::Object(&CORE_V1_ENDPOINT_ADDRESS)).list().list_type(ListType::Atomic, &[]),
     f("notReadyAddresses", 2, Kind::Object(&CORE_V1_ENDPOINT_ADDRESS)).list().list_type(ListType::Atomic, &[]),
     f("ports", 3, Kind::Object(&CORE_V1_ENDPOINT_PORT)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_ENDPOINTS: Type = ty("core.v1.Endpoints", &[
+CORE_V1_ENDPOINTS = ty("core.v1.Endpoints", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("subsets", 2, Kind::Object(&CORE_V1_ENDPOINT_SUBSET)).list().list_type(ListType::Atomic, &[]),
 ]).kind();
 
-static CORE_V1_ENV_FROM_SOURCE: Type = ty("core.v1.EnvFromSource", &[
+CORE_V1_ENV_FROM_SOURCE = ty("core.v1.EnvFromSource", &[
     f("configMapRef", 2, Kind::Object(&CORE_V1_CONFIG_MAP_ENV_SOURCE)),
     f("prefix", 1, Kind::String),
     f("secretRef", 3, Kind::Object(&CORE_V1_SECRET_ENV_SOURCE)),
 ]);
 
-static CORE_V1_ENV_VAR: Type = ty("core.v1.EnvVar", &[
+CORE_V1_ENV_VAR = ty("core.v1.EnvVar", &[
     f("name", 1, Kind::String).required(),
     f("value", 2, Kind::String),
     f("valueFrom", 3, Kind::Object(&CORE_V1_ENV_VAR_SOURCE)),
 ]);
 
-static CORE_V1_ENV_VAR_SOURCE: Type = ty("core.v1.EnvVarSource", &[
+CORE_V1_ENV_VAR_SOURCE = ty("core.v1.EnvVarSource", &[
     f("configMapKeyRef", 3, Kind::Object(&CORE_V1_CONFIG_MAP_KEY_SELECTOR)),
     f("fieldRef", 1, Kind::Object(&CORE_V1_OBJECT_FIELD_SELECTOR)),
     f("fileKeyRef", 5, Kind::Object(&CORE_V1_FILE_KEY_SELECTOR)),
@@ -631,7 +642,7 @@ static CORE_V1_ENV_VAR_SOURCE: Type = ty("core.v1.EnvVarSource", &[
     f("secretKeyRef", 4, Kind::Object(&CORE_V1_SECRET_KEY_SELECTOR)),
 ]);
 
-static CORE_V1_EPHEMERAL_CONTAINER: Type = ty("core.v1.EphemeralContainer", &[
+CORE_V1_EPHEMERAL_CONTAINER = ty("core.v1.EphemeralContainer", &[
     f("args", 4, Kind::String).list().within(1),
     f("command", 3, Kind::String).list().within(1),
     f("env", 7, Kind::Object(&CORE_V1_ENV_VAR)).list().list_type(ListType::Map, &["name"]).merged().by("name").within(1),
@@ -660,7 +671,7 @@ static CORE_V1_EPHEMERAL_CONTAINER: Type = ty("core.v1.EphemeralContainer", &[
     f("workingDir", 5, Kind::String).within(1),
 ]).inlining(&[f("ephemeralContainerCommon", 1, Kind::Object(&CORE_V1_EPHEMERAL_CONTAINER_COMMON))]);
 
-static CORE_V1_EPHEMERAL_CONTAINER_COMMON: Type = ty("core.v1.EphemeralContainerCommon", &[
+CORE_V1_EPHEMERAL_CONTAINER_COMMON = ty("core.v1.EphemeralContainerCommon", &[
     f("args", 4, Kind::String).list(),
     f("command", 3, Kind::String).list(),
     f("env", 7, Kind::Object(&CORE_V1_ENV_VAR)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
@@ -688,11 +699,11 @@ static CORE_V1_EPHEMERAL_CONTAINER_COMMON: Type = ty("core.v1.EphemeralContainer
     f("workingDir", 5, Kind::String),
 ]);
 
-static CORE_V1_EPHEMERAL_VOLUME_SOURCE: Type = ty("core.v1.EphemeralVolumeSource", &[
+CORE_V1_EPHEMERAL_VOLUME_SOURCE = ty("core.v1.EphemeralVolumeSource", &[
     f("volumeClaimTemplate", 1, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_TEMPLATE)),
 ]);
 
-static CORE_V1_EVENT: Type = ty("core.v1.Event", &[
+CORE_V1_EVENT = ty("core.v1.Event", &[
     f("action", 12, Kind::String),
     f("apiVersion", 0, Kind::String),
     f("count", 8, Kind::Int32),
@@ -712,21 +723,21 @@ static CORE_V1_EVENT: Type = ty("core.v1.Event", &[
     f("type", 9, Kind::String),
 ]).kind();
 
-static CORE_V1_EVENT_SERIES: Type = ty("core.v1.EventSeries", &[
+CORE_V1_EVENT_SERIES = ty("core.v1.EventSeries", &[
     f("count", 1, Kind::Int32),
     f("lastObservedTime", 2, Kind::MicroTime),
 ]);
 
-static CORE_V1_EVENT_SOURCE: Type = ty("core.v1.EventSource", &[
+CORE_V1_EVENT_SOURCE = ty("core.v1.EventSource", &[
     f("component", 1, Kind::String),
     f("host", 2, Kind::String),
 ]);
 
-static CORE_V1_EXEC_ACTION: Type = ty("core.v1.ExecAction", &[
+CORE_V1_EXEC_ACTION = ty("core.v1.ExecAction", &[
     f("command", 1, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_FCVOLUME_SOURCE: Type = ty("core.v1.FCVolumeSource", &[
+CORE_V1_FCVOLUME_SOURCE = ty("core.v1.FCVolumeSource", &[
     f("fsType", 3, Kind::String),
     f("lun", 2, Kind::Int32).pointer(),
     f("readOnly", 4, Kind::Bool),
@@ -734,14 +745,14 @@ static CORE_V1_FCVOLUME_SOURCE: Type = ty("core.v1.FCVolumeSource", &[
     f("wwids", 5, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_FILE_KEY_SELECTOR: Type = ty("core.v1.FileKeySelector", &[
+CORE_V1_FILE_KEY_SELECTOR = ty("core.v1.FileKeySelector", &[
     f("key", 3, Kind::String).required(),
     f("optional", 4, Kind::Bool).pointer(),
     f("path", 2, Kind::String).required(),
     f("volumeName", 1, Kind::String).required(),
 ]).atomic();
 
-static CORE_V1_FLEX_PERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.FlexPersistentVolumeSource", &[
+CORE_V1_FLEX_PERSISTENT_VOLUME_SOURCE = ty("core.v1.FlexPersistentVolumeSource", &[
     f("driver", 1, Kind::String).required(),
     f("fsType", 2, Kind::String),
     f("options", 5, Kind::String).map(),
@@ -749,7 +760,7 @@ static CORE_V1_FLEX_PERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.FlexPersistentV
     f("secretRef", 3, Kind::Object(&CORE_V1_SECRET_REFERENCE)),
 ]);
 
-static CORE_V1_FLEX_VOLUME_SOURCE: Type = ty("core.v1.FlexVolumeSource", &[
+CORE_V1_FLEX_VOLUME_SOURCE = ty("core.v1.FlexVolumeSource", &[
     f("driver", 1, Kind::String).required(),
     f("fsType", 2, Kind::String),
     f("options", 5, Kind::String).map(),
@@ -757,43 +768,43 @@ static CORE_V1_FLEX_VOLUME_SOURCE: Type = ty("core.v1.FlexVolumeSource", &[
     f("secretRef", 3, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE)),
 ]);
 
-static CORE_V1_FLOCKER_VOLUME_SOURCE: Type = ty("core.v1.FlockerVolumeSource", &[
+CORE_V1_FLOCKER_VOLUME_SOURCE = ty("core.v1.FlockerVolumeSource", &[
     f("datasetName", 1, Kind::String),
     f("datasetUUID", 2, Kind::String),
 ]);
 
-static CORE_V1_GCEPERSISTENT_DISK_VOLUME_SOURCE: Type = ty("core.v1.GCEPersistentDiskVolumeSource", &[
+CORE_V1_GCEPERSISTENT_DISK_VOLUME_SOURCE = ty("core.v1.GCEPersistentDiskVolumeSource", &[
     f("fsType", 2, Kind::String),
     f("partition", 3, Kind::Int32),
     f("pdName", 1, Kind::String).required(),
     f("readOnly", 4, Kind::Bool),
 ]);
 
-static CORE_V1_GRPCACTION: Type = ty("core.v1.GRPCAction", &[
+CORE_V1_GRPCACTION = ty("core.v1.GRPCAction", &[
     f("port", 1, Kind::Int32).required(),
     f("service", 2, Kind::String).pointer(),
 ]);
 
-static CORE_V1_GIT_REPO_VOLUME_SOURCE: Type = ty("core.v1.GitRepoVolumeSource", &[
+CORE_V1_GIT_REPO_VOLUME_SOURCE = ty("core.v1.GitRepoVolumeSource", &[
     f("directory", 3, Kind::String),
     f("repository", 1, Kind::String).required(),
     f("revision", 2, Kind::String),
 ]);
 
-static CORE_V1_GLUSTERFS_PERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.GlusterfsPersistentVolumeSource", &[
+CORE_V1_GLUSTERFS_PERSISTENT_VOLUME_SOURCE = ty("core.v1.GlusterfsPersistentVolumeSource", &[
     f("endpoints", 1, Kind::String).required(),
     f("endpointsNamespace", 4, Kind::String).pointer(),
     f("path", 2, Kind::String).required(),
     f("readOnly", 3, Kind::Bool),
 ]);
 
-static CORE_V1_GLUSTERFS_VOLUME_SOURCE: Type = ty("core.v1.GlusterfsVolumeSource", &[
+CORE_V1_GLUSTERFS_VOLUME_SOURCE = ty("core.v1.GlusterfsVolumeSource", &[
     f("endpoints", 1, Kind::String).required(),
     f("path", 2, Kind::String).required(),
     f("readOnly", 3, Kind::Bool),
 ]);
 
-static CORE_V1_HTTPGET_ACTION: Type = ty("core.v1.HTTPGetAction", &[
+CORE_V1_HTTPGET_ACTION = ty("core.v1.HTTPGetAction", &[
     f("host", 3, Kind::String),
     f("httpHeaders", 5, Kind::Object(&CORE_V1_HTTPHEADER)).list().list_type(ListType::Atomic, &[]),
     f("path", 1, Kind::String),
@@ -801,26 +812,26 @@ static CORE_V1_HTTPGET_ACTION: Type = ty("core.v1.HTTPGetAction", &[
     f("scheme", 4, Kind::String).go("v1.URIScheme"),
 ]);
 
-static CORE_V1_HTTPHEADER: Type = ty("core.v1.HTTPHeader", &[
+CORE_V1_HTTPHEADER = ty("core.v1.HTTPHeader", &[
     f("name", 1, Kind::String).required(),
     f("value", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_HOST_ALIAS: Type = ty("core.v1.HostAlias", &[
+CORE_V1_HOST_ALIAS = ty("core.v1.HostAlias", &[
     f("hostnames", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("ip", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_HOST_IP: Type = ty("core.v1.HostIP", &[
+CORE_V1_HOST_IP = ty("core.v1.HostIP", &[
     f("ip", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_HOST_PATH_VOLUME_SOURCE: Type = ty("core.v1.HostPathVolumeSource", &[
+CORE_V1_HOST_PATH_VOLUME_SOURCE = ty("core.v1.HostPathVolumeSource", &[
     f("path", 1, Kind::String).required(),
     f("type", 2, Kind::String).pointer().go("v1.HostPathType"),
 ]);
 
-static CORE_V1_ISCSIPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.ISCSIPersistentVolumeSource", &[
+CORE_V1_ISCSIPERSISTENT_VOLUME_SOURCE = ty("core.v1.ISCSIPersistentVolumeSource", &[
     f("chapAuthDiscovery", 8, Kind::Bool),
     f("chapAuthSession", 11, Kind::Bool),
     f("fsType", 5, Kind::String),
@@ -834,7 +845,7 @@ static CORE_V1_ISCSIPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.ISCSIPersistent
     f("targetPortal", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_ISCSIVOLUME_SOURCE: Type = ty("core.v1.ISCSIVolumeSource", &[
+CORE_V1_ISCSIVOLUME_SOURCE = ty("core.v1.ISCSIVolumeSource", &[
     f("chapAuthDiscovery", 8, Kind::Bool),
     f("chapAuthSession", 11, Kind::Bool),
     f("fsType", 5, Kind::String),
@@ -848,72 +859,72 @@ static CORE_V1_ISCSIVOLUME_SOURCE: Type = ty("core.v1.ISCSIVolumeSource", &[
     f("targetPortal", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_IMAGE_VOLUME_SOURCE: Type = ty("core.v1.ImageVolumeSource", &[
+CORE_V1_IMAGE_VOLUME_SOURCE = ty("core.v1.ImageVolumeSource", &[
     f("pullPolicy", 2, Kind::String).go("v1.PullPolicy"),
     f("reference", 1, Kind::String),
 ]);
 
-static CORE_V1_IMAGE_VOLUME_STATUS: Type = ty("core.v1.ImageVolumeStatus", &[
+CORE_V1_IMAGE_VOLUME_STATUS = ty("core.v1.ImageVolumeStatus", &[
     f("imageRef", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_KEY_TO_PATH: Type = ty("core.v1.KeyToPath", &[
+CORE_V1_KEY_TO_PATH = ty("core.v1.KeyToPath", &[
     f("key", 1, Kind::String).required(),
     f("mode", 3, Kind::Int32).pointer(),
     f("path", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_LIFECYCLE: Type = ty("core.v1.Lifecycle", &[
+CORE_V1_LIFECYCLE = ty("core.v1.Lifecycle", &[
     f("postStart", 1, Kind::Object(&CORE_V1_LIFECYCLE_HANDLER)),
     f("preStop", 2, Kind::Object(&CORE_V1_LIFECYCLE_HANDLER)),
     f("stopSignal", 3, Kind::String).pointer().go("v1.Signal"),
 ]);
 
-static CORE_V1_LIFECYCLE_HANDLER: Type = ty("core.v1.LifecycleHandler", &[
+CORE_V1_LIFECYCLE_HANDLER = ty("core.v1.LifecycleHandler", &[
     f("exec", 1, Kind::Object(&CORE_V1_EXEC_ACTION)),
     f("httpGet", 2, Kind::Object(&CORE_V1_HTTPGET_ACTION)),
     f("sleep", 4, Kind::Object(&CORE_V1_SLEEP_ACTION)),
     f("tcpSocket", 3, Kind::Object(&CORE_V1_TCPSOCKET_ACTION)),
 ]);
 
-static CORE_V1_LINUX_CONTAINER_USER: Type = ty("core.v1.LinuxContainerUser", &[
+CORE_V1_LINUX_CONTAINER_USER = ty("core.v1.LinuxContainerUser", &[
     f("gid", 2, Kind::Int64).required(),
     f("supplementalGroups", 3, Kind::Int64).list().list_type(ListType::Atomic, &[]),
     f("uid", 1, Kind::Int64).required(),
 ]);
 
-static CORE_V1_LOAD_BALANCER_INGRESS: Type = ty("core.v1.LoadBalancerIngress", &[
+CORE_V1_LOAD_BALANCER_INGRESS = ty("core.v1.LoadBalancerIngress", &[
     f("hostname", 2, Kind::String),
     f("ip", 1, Kind::String),
     f("ipMode", 3, Kind::String).pointer().go("v1.LoadBalancerIPMode"),
     f("ports", 4, Kind::Object(&CORE_V1_PORT_STATUS)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_LOAD_BALANCER_STATUS: Type = ty("core.v1.LoadBalancerStatus", &[
+CORE_V1_LOAD_BALANCER_STATUS = ty("core.v1.LoadBalancerStatus", &[
     f("ingress", 1, Kind::Object(&CORE_V1_LOAD_BALANCER_INGRESS)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_LOCAL_OBJECT_REFERENCE: Type = ty("core.v1.LocalObjectReference", &[
+CORE_V1_LOCAL_OBJECT_REFERENCE = ty("core.v1.LocalObjectReference", &[
     f("name", 1, Kind::String),
 ]).atomic();
 
-static CORE_V1_LOCAL_VOLUME_SOURCE: Type = ty("core.v1.LocalVolumeSource", &[
+CORE_V1_LOCAL_VOLUME_SOURCE = ty("core.v1.LocalVolumeSource", &[
     f("fsType", 2, Kind::String).pointer(),
     f("path", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_MODIFY_VOLUME_STATUS: Type = ty("core.v1.ModifyVolumeStatus", &[
+CORE_V1_MODIFY_VOLUME_STATUS = ty("core.v1.ModifyVolumeStatus", &[
     f("status", 2, Kind::String).required(),
     f("targetVolumeAttributesClassName", 1, Kind::String),
 ]);
 
-static CORE_V1_NFSVOLUME_SOURCE: Type = ty("core.v1.NFSVolumeSource", &[
+CORE_V1_NFSVOLUME_SOURCE = ty("core.v1.NFSVolumeSource", &[
     f("path", 2, Kind::String).required(),
     f("readOnly", 3, Kind::Bool),
     f("server", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_NAMESPACE: Type = ty("core.v1.Namespace", &[
+CORE_V1_NAMESPACE = ty("core.v1.Namespace", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -921,7 +932,7 @@ static CORE_V1_NAMESPACE: Type = ty("core.v1.Namespace", &[
     f("status", 3, Kind::Object(&CORE_V1_NAMESPACE_STATUS)),
 ]).kind();
 
-static CORE_V1_NAMESPACE_CONDITION: Type = ty("core.v1.NamespaceCondition", &[
+CORE_V1_NAMESPACE_CONDITION = ty("core.v1.NamespaceCondition", &[
     f("lastTransitionTime", 4, Kind::Time),
     f("message", 6, Kind::String),
     f("reason", 5, Kind::String),
@@ -929,16 +940,16 @@ static CORE_V1_NAMESPACE_CONDITION: Type = ty("core.v1.NamespaceCondition", &[
     f("type", 1, Kind::String).required().go("v1.NamespaceConditionType"),
 ]);
 
-static CORE_V1_NAMESPACE_SPEC: Type = ty("core.v1.NamespaceSpec", &[
+CORE_V1_NAMESPACE_SPEC = ty("core.v1.NamespaceSpec", &[
     f("finalizers", 1, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.FinalizerName"),
 ]);
 
-static CORE_V1_NAMESPACE_STATUS: Type = ty("core.v1.NamespaceStatus", &[
+CORE_V1_NAMESPACE_STATUS = ty("core.v1.NamespaceStatus", &[
     f("conditions", 2, Kind::Object(&CORE_V1_NAMESPACE_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("phase", 1, Kind::String).go("v1.NamespacePhase"),
 ]);
 
-static CORE_V1_NODE: Type = ty("core.v1.Node", &[
+CORE_V1_NODE = ty("core.v1.Node", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -946,23 +957,23 @@ static CORE_V1_NODE: Type = ty("core.v1.Node", &[
     f("status", 3, Kind::Object(&CORE_V1_NODE_STATUS)),
 ]).kind();
 
-static CORE_V1_NODE_ADDRESS: Type = ty("core.v1.NodeAddress", &[
+CORE_V1_NODE_ADDRESS = ty("core.v1.NodeAddress", &[
     f("address", 2, Kind::String).required(),
     f("type", 1, Kind::String).required().go("v1.NodeAddressType"),
 ]);
 
-static CORE_V1_NODE_AFFINITY: Type = ty("core.v1.NodeAffinity", &[
+CORE_V1_NODE_AFFINITY = ty("core.v1.NodeAffinity", &[
     f("preferredDuringSchedulingIgnoredDuringExecution", 2, Kind::Object(&CORE_V1_PREFERRED_SCHEDULING_TERM)).list().list_type(ListType::Atomic, &[]),
     f("requiredDuringSchedulingIgnoredDuringExecution", 1, Kind::Object(&CORE_V1_NODE_SELECTOR)),
 ]);
 
-static CORE_V1_NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS: Type = ty("core.v1.NodeAllocatableResourceClaimStatus", &[
+CORE_V1_NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS = ty("core.v1.NodeAllocatableResourceClaimStatus", &[
     f("containers", 2, Kind::String).list().list_type(ListType::Set, &[]),
     f("resourceClaimName", 1, Kind::String).required(),
     f("resources", 3, Kind::Quantity).map().required(),
 ]);
 
-static CORE_V1_NODE_CONDITION: Type = ty("core.v1.NodeCondition", &[
+CORE_V1_NODE_CONDITION = ty("core.v1.NodeCondition", &[
     f("lastHeartbeatTime", 3, Kind::Time),
     f("lastTransitionTime", 4, Kind::Time),
     f("message", 6, Kind::String),
@@ -971,51 +982,51 @@ static CORE_V1_NODE_CONDITION: Type = ty("core.v1.NodeCondition", &[
     f("type", 1, Kind::String).required().go("v1.NodeConditionType"),
 ]);
 
-static CORE_V1_NODE_CONFIG_SOURCE: Type = ty("core.v1.NodeConfigSource", &[
+CORE_V1_NODE_CONFIG_SOURCE = ty("core.v1.NodeConfigSource", &[
     f("configMap", 2, Kind::Object(&CORE_V1_CONFIG_MAP_NODE_CONFIG_SOURCE)),
 ]);
 
-static CORE_V1_NODE_CONFIG_STATUS: Type = ty("core.v1.NodeConfigStatus", &[
+CORE_V1_NODE_CONFIG_STATUS = ty("core.v1.NodeConfigStatus", &[
     f("active", 2, Kind::Object(&CORE_V1_NODE_CONFIG_SOURCE)),
     f("assigned", 1, Kind::Object(&CORE_V1_NODE_CONFIG_SOURCE)),
     f("error", 4, Kind::String),
     f("lastKnownGood", 3, Kind::Object(&CORE_V1_NODE_CONFIG_SOURCE)),
 ]);
 
-static CORE_V1_NODE_DAEMON_ENDPOINTS: Type = ty("core.v1.NodeDaemonEndpoints", &[
+CORE_V1_NODE_DAEMON_ENDPOINTS = ty("core.v1.NodeDaemonEndpoints", &[
     f("kubeletEndpoint", 1, Kind::Object(&CORE_V1_DAEMON_ENDPOINT)),
 ]);
 
-static CORE_V1_NODE_FEATURES: Type = ty("core.v1.NodeFeatures", &[
+CORE_V1_NODE_FEATURES = ty("core.v1.NodeFeatures", &[
     f("supplementalGroupsPolicy", 1, Kind::Bool).pointer(),
 ]);
 
-static CORE_V1_NODE_RUNTIME_HANDLER: Type = ty("core.v1.NodeRuntimeHandler", &[
+CORE_V1_NODE_RUNTIME_HANDLER = ty("core.v1.NodeRuntimeHandler", &[
     f("features", 2, Kind::Object(&CORE_V1_NODE_RUNTIME_HANDLER_FEATURES)),
     f("name", 1, Kind::String),
 ]);
 
-static CORE_V1_NODE_RUNTIME_HANDLER_FEATURES: Type = ty("core.v1.NodeRuntimeHandlerFeatures", &[
+CORE_V1_NODE_RUNTIME_HANDLER_FEATURES = ty("core.v1.NodeRuntimeHandlerFeatures", &[
     f("recursiveReadOnlyMounts", 1, Kind::Bool).pointer(),
     f("userNamespaces", 2, Kind::Bool).pointer(),
 ]);
 
-static CORE_V1_NODE_SELECTOR: Type = ty("core.v1.NodeSelector", &[
+CORE_V1_NODE_SELECTOR = ty("core.v1.NodeSelector", &[
     f("nodeSelectorTerms", 1, Kind::Object(&CORE_V1_NODE_SELECTOR_TERM)).list().required().list_type(ListType::Atomic, &[]),
 ]).atomic();
 
-static CORE_V1_NODE_SELECTOR_REQUIREMENT: Type = ty("core.v1.NodeSelectorRequirement", &[
+CORE_V1_NODE_SELECTOR_REQUIREMENT = ty("core.v1.NodeSelectorRequirement", &[
     f("key", 1, Kind::String).required(),
     f("operator", 2, Kind::String).required().go("v1.NodeSelectorOperator"),
     f("values", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_NODE_SELECTOR_TERM: Type = ty("core.v1.NodeSelectorTerm", &[
+CORE_V1_NODE_SELECTOR_TERM = ty("core.v1.NodeSelectorTerm", &[
     f("matchExpressions", 1, Kind::Object(&CORE_V1_NODE_SELECTOR_REQUIREMENT)).list().list_type(ListType::Atomic, &[]),
     f("matchFields", 2, Kind::Object(&CORE_V1_NODE_SELECTOR_REQUIREMENT)).list().list_type(ListType::Atomic, &[]),
 ]).atomic();
 
-static CORE_V1_NODE_SPEC: Type = ty("core.v1.NodeSpec", &[
+CORE_V1_NODE_SPEC = ty("core.v1.NodeSpec", &[
     f("configSource", 6, Kind::Object(&CORE_V1_NODE_CONFIG_SOURCE)),
     f("externalID", 2, Kind::String),
     f("podCIDR", 1, Kind::String),
@@ -1025,7 +1036,7 @@ static CORE_V1_NODE_SPEC: Type = ty("core.v1.NodeSpec", &[
     f("unschedulable", 4, Kind::Bool),
 ]);
 
-static CORE_V1_NODE_STATUS: Type = ty("core.v1.NodeStatus", &[
+CORE_V1_NODE_STATUS = ty("core.v1.NodeStatus", &[
     f("addresses", 5, Kind::Object(&CORE_V1_NODE_ADDRESS)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("allocatable", 2, Kind::Quantity).map(),
     f("capacity", 1, Kind::Quantity).map(),
@@ -1042,11 +1053,11 @@ static CORE_V1_NODE_STATUS: Type = ty("core.v1.NodeStatus", &[
     f("volumesInUse", 9, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.UniqueVolumeName"),
 ]);
 
-static CORE_V1_NODE_SWAP_STATUS: Type = ty("core.v1.NodeSwapStatus", &[
+CORE_V1_NODE_SWAP_STATUS = ty("core.v1.NodeSwapStatus", &[
     f("capacity", 1, Kind::Int64).pointer(),
 ]);
 
-static CORE_V1_NODE_SYSTEM_INFO: Type = ty("core.v1.NodeSystemInfo", &[
+CORE_V1_NODE_SYSTEM_INFO = ty("core.v1.NodeSystemInfo", &[
     f("architecture", 10, Kind::String).required(),
     f("bootID", 3, Kind::String).required(),
     f("containerRuntimeVersion", 6, Kind::String).required(),
@@ -1060,12 +1071,12 @@ static CORE_V1_NODE_SYSTEM_INFO: Type = ty("core.v1.NodeSystemInfo", &[
     f("systemUUID", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_OBJECT_FIELD_SELECTOR: Type = ty("core.v1.ObjectFieldSelector", &[
+CORE_V1_OBJECT_FIELD_SELECTOR = ty("core.v1.ObjectFieldSelector", &[
     f("apiVersion", 1, Kind::String),
     f("fieldPath", 2, Kind::String).required(),
 ]).atomic();
 
-static CORE_V1_OBJECT_REFERENCE: Type = ty("core.v1.ObjectReference", &[
+CORE_V1_OBJECT_REFERENCE = ty("core.v1.ObjectReference", &[
     f("apiVersion", 5, Kind::String),
     f("fieldPath", 7, Kind::String),
     f("kind", 1, Kind::String),
@@ -1075,7 +1086,7 @@ static CORE_V1_OBJECT_REFERENCE: Type = ty("core.v1.ObjectReference", &[
     f("uid", 4, Kind::String).go("types.UID"),
 ]).atomic();
 
-static CORE_V1_PERSISTENT_VOLUME: Type = ty("core.v1.PersistentVolume", &[
+CORE_V1_PERSISTENT_VOLUME = ty("core.v1.PersistentVolume", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -1083,7 +1094,7 @@ static CORE_V1_PERSISTENT_VOLUME: Type = ty("core.v1.PersistentVolume", &[
     f("status", 3, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_STATUS)),
 ]).kind();
 
-static CORE_V1_PERSISTENT_VOLUME_CLAIM: Type = ty("core.v1.PersistentVolumeClaim", &[
+CORE_V1_PERSISTENT_VOLUME_CLAIM = ty("core.v1.PersistentVolumeClaim", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -1091,7 +1102,7 @@ static CORE_V1_PERSISTENT_VOLUME_CLAIM: Type = ty("core.v1.PersistentVolumeClaim
     f("status", 3, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS)),
 ]).kind();
 
-static CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION: Type = ty("core.v1.PersistentVolumeClaimCondition", &[
+CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION = ty("core.v1.PersistentVolumeClaimCondition", &[
     f("lastProbeTime", 3, Kind::Time),
     f("lastTransitionTime", 4, Kind::Time),
     f("message", 6, Kind::String),
@@ -1100,7 +1111,7 @@ static CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION: Type = ty("core.v1.PersistentV
     f("type", 1, Kind::String).required().go("v1.PersistentVolumeClaimConditionType"),
 ]);
 
-static CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC: Type = ty("core.v1.PersistentVolumeClaimSpec", &[
+CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC = ty("core.v1.PersistentVolumeClaimSpec", &[
     f("accessModes", 1, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PersistentVolumeAccessMode"),
     f("dataSource", 7, Kind::Object(&CORE_V1_TYPED_LOCAL_OBJECT_REFERENCE)),
     f("dataSourceRef", 8, Kind::Object(&CORE_V1_TYPED_OBJECT_REFERENCE)),
@@ -1112,7 +1123,7 @@ static CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC: Type = ty("core.v1.PersistentVolume
     f("volumeName", 3, Kind::String),
 ]);
 
-static CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS: Type = ty("core.v1.PersistentVolumeClaimStatus", &[
+CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS = ty("core.v1.PersistentVolumeClaimStatus", &[
     f("accessModes", 2, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PersistentVolumeAccessMode"),
     f("allocatedResourceStatuses", 7, Kind::String).map().atomic(),
     f("allocatedResources", 5, Kind::Quantity).map(),
@@ -1123,17 +1134,17 @@ static CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS: Type = ty("core.v1.PersistentVolu
     f("phase", 1, Kind::String).go("v1.PersistentVolumeClaimPhase"),
 ]);
 
-static CORE_V1_PERSISTENT_VOLUME_CLAIM_TEMPLATE: Type = ty("core.v1.PersistentVolumeClaimTemplate", &[
+CORE_V1_PERSISTENT_VOLUME_CLAIM_TEMPLATE = ty("core.v1.PersistentVolumeClaimTemplate", &[
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("spec", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC)).required(),
 ]);
 
-static CORE_V1_PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE: Type = ty("core.v1.PersistentVolumeClaimVolumeSource", &[
+CORE_V1_PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE = ty("core.v1.PersistentVolumeClaimVolumeSource", &[
     f("claimName", 1, Kind::String).required(),
     f("readOnly", 2, Kind::Bool),
 ]);
 
-static CORE_V1_PERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.PersistentVolumeSource", &[
+CORE_V1_PERSISTENT_VOLUME_SOURCE = ty("core.v1.PersistentVolumeSource", &[
     f("awsElasticBlockStore", 2, Kind::Object(&CORE_V1_AWSELASTIC_BLOCK_STORE_VOLUME_SOURCE)),
     f("azureDisk", 16, Kind::Object(&CORE_V1_AZURE_DISK_VOLUME_SOURCE)),
     f("azureFile", 13, Kind::Object(&CORE_V1_AZURE_FILE_PERSISTENT_VOLUME_SOURCE)),
@@ -1158,7 +1169,7 @@ static CORE_V1_PERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.PersistentVolumeSour
     f("vsphereVolume", 14, Kind::Object(&CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE)),
 ]);
 
-static CORE_V1_PERSISTENT_VOLUME_SPEC: Type = ty("core.v1.PersistentVolumeSpec", &[
+CORE_V1_PERSISTENT_VOLUME_SPEC = ty("core.v1.PersistentVolumeSpec", &[
     f("accessModes", 3, Kind::String).list().list_type(ListType::Atomic, &[]).go("v1.PersistentVolumeAccessMode"),
     f("awsElasticBlockStore", 2, Kind::Object(&CORE_V1_AWSELASTIC_BLOCK_STORE_VOLUME_SOURCE)).within(2),
     f("azureDisk", 16, Kind::Object(&CORE_V1_AZURE_DISK_VOLUME_SOURCE)).within(2),
@@ -1192,19 +1203,19 @@ static CORE_V1_PERSISTENT_VOLUME_SPEC: Type = ty("core.v1.PersistentVolumeSpec",
     f("vsphereVolume", 14, Kind::Object(&CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE)).within(2),
 ]).inlining(&[f("persistentVolumeSource", 2, Kind::Object(&CORE_V1_PERSISTENT_VOLUME_SOURCE))]);
 
-static CORE_V1_PERSISTENT_VOLUME_STATUS: Type = ty("core.v1.PersistentVolumeStatus", &[
+CORE_V1_PERSISTENT_VOLUME_STATUS = ty("core.v1.PersistentVolumeStatus", &[
     f("lastPhaseTransitionTime", 4, Kind::Time),
     f("message", 2, Kind::String),
     f("phase", 1, Kind::String).go("v1.PersistentVolumePhase"),
     f("reason", 3, Kind::String),
 ]);
 
-static CORE_V1_PHOTON_PERSISTENT_DISK_VOLUME_SOURCE: Type = ty("core.v1.PhotonPersistentDiskVolumeSource", &[
+CORE_V1_PHOTON_PERSISTENT_DISK_VOLUME_SOURCE = ty("core.v1.PhotonPersistentDiskVolumeSource", &[
     f("fsType", 2, Kind::String),
     f("pdID", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_POD: Type = ty("core.v1.Pod", &[
+CORE_V1_POD = ty("core.v1.Pod", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -1212,12 +1223,12 @@ static CORE_V1_POD: Type = ty("core.v1.Pod", &[
     f("status", 3, Kind::Object(&CORE_V1_POD_STATUS)),
 ]).kind();
 
-static CORE_V1_POD_AFFINITY: Type = ty("core.v1.PodAffinity", &[
+CORE_V1_POD_AFFINITY = ty("core.v1.PodAffinity", &[
     f("preferredDuringSchedulingIgnoredDuringExecution", 2, Kind::Object(&CORE_V1_WEIGHTED_POD_AFFINITY_TERM)).list().list_type(ListType::Atomic, &[]),
     f("requiredDuringSchedulingIgnoredDuringExecution", 1, Kind::Object(&CORE_V1_POD_AFFINITY_TERM)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_POD_AFFINITY_TERM: Type = ty("core.v1.PodAffinityTerm", &[
+CORE_V1_POD_AFFINITY_TERM = ty("core.v1.PodAffinityTerm", &[
     f("labelSelector", 1, Kind::Object(&META_V1_LABEL_SELECTOR)),
     f("matchLabelKeys", 5, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("mismatchLabelKeys", 6, Kind::String).list().list_type(ListType::Atomic, &[]),
@@ -1226,12 +1237,12 @@ static CORE_V1_POD_AFFINITY_TERM: Type = ty("core.v1.PodAffinityTerm", &[
     f("topologyKey", 3, Kind::String).required(),
 ]);
 
-static CORE_V1_POD_ANTI_AFFINITY: Type = ty("core.v1.PodAntiAffinity", &[
+CORE_V1_POD_ANTI_AFFINITY = ty("core.v1.PodAntiAffinity", &[
     f("preferredDuringSchedulingIgnoredDuringExecution", 2, Kind::Object(&CORE_V1_WEIGHTED_POD_AFFINITY_TERM)).list().list_type(ListType::Atomic, &[]),
     f("requiredDuringSchedulingIgnoredDuringExecution", 1, Kind::Object(&CORE_V1_POD_AFFINITY_TERM)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_POD_ATTACH_OPTIONS: Type = ty("core.v1.PodAttachOptions", &[
+CORE_V1_POD_ATTACH_OPTIONS = ty("core.v1.PodAttachOptions", &[
     f("apiVersion", 0, Kind::String),
     f("container", 5, Kind::String),
     f("kind", 0, Kind::String),
@@ -1241,7 +1252,7 @@ static CORE_V1_POD_ATTACH_OPTIONS: Type = ty("core.v1.PodAttachOptions", &[
     f("tty", 4, Kind::Bool),
 ]).kind();
 
-static CORE_V1_POD_CERTIFICATE_PROJECTION: Type = ty("core.v1.PodCertificateProjection", &[
+CORE_V1_POD_CERTIFICATE_PROJECTION = ty("core.v1.PodCertificateProjection", &[
     f("certificateChainPath", 6, Kind::String),
     f("credentialBundlePath", 4, Kind::String),
     f("keyPath", 5, Kind::String),
@@ -1251,7 +1262,7 @@ static CORE_V1_POD_CERTIFICATE_PROJECTION: Type = ty("core.v1.PodCertificateProj
     f("userAnnotations", 7, Kind::String).map(),
 ]);
 
-static CORE_V1_POD_CONDITION: Type = ty("core.v1.PodCondition", &[
+CORE_V1_POD_CONDITION = ty("core.v1.PodCondition", &[
     f("lastProbeTime", 3, Kind::Time),
     f("lastTransitionTime", 4, Kind::Time),
     f("message", 6, Kind::String),
@@ -1261,18 +1272,18 @@ static CORE_V1_POD_CONDITION: Type = ty("core.v1.PodCondition", &[
     f("type", 1, Kind::String).required().go("v1.PodConditionType"),
 ]);
 
-static CORE_V1_POD_DNSCONFIG: Type = ty("core.v1.PodDNSConfig", &[
+CORE_V1_POD_DNSCONFIG = ty("core.v1.PodDNSConfig", &[
     f("nameservers", 1, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("options", 3, Kind::Object(&CORE_V1_POD_DNSCONFIG_OPTION)).list().list_type(ListType::Atomic, &[]),
     f("searches", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_POD_DNSCONFIG_OPTION: Type = ty("core.v1.PodDNSConfigOption", &[
+CORE_V1_POD_DNSCONFIG_OPTION = ty("core.v1.PodDNSConfigOption", &[
     f("name", 1, Kind::String),
     f("value", 2, Kind::String).pointer(),
 ]);
 
-static CORE_V1_POD_EXEC_OPTIONS: Type = ty("core.v1.PodExecOptions", &[
+CORE_V1_POD_EXEC_OPTIONS = ty("core.v1.PodExecOptions", &[
     f("apiVersion", 0, Kind::String),
     f("command", 6, Kind::String).list(),
     f("container", 5, Kind::String),
@@ -1283,16 +1294,16 @@ static CORE_V1_POD_EXEC_OPTIONS: Type = ty("core.v1.PodExecOptions", &[
     f("tty", 4, Kind::Bool),
 ]).kind();
 
-static CORE_V1_POD_EXTENDED_RESOURCE_CLAIM_STATUS: Type = ty("core.v1.PodExtendedResourceClaimStatus", &[
+CORE_V1_POD_EXTENDED_RESOURCE_CLAIM_STATUS = ty("core.v1.PodExtendedResourceClaimStatus", &[
     f("requestMappings", 1, Kind::Object(&CORE_V1_CONTAINER_EXTENDED_RESOURCE_REQUEST)).list().required().list_type(ListType::Atomic, &[]),
     f("resourceClaimName", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_POD_IP: Type = ty("core.v1.PodIP", &[
+CORE_V1_POD_IP = ty("core.v1.PodIP", &[
     f("ip", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_POD_LOG_OPTIONS: Type = ty("core.v1.PodLogOptions", &[
+CORE_V1_POD_LOG_OPTIONS = ty("core.v1.PodLogOptions", &[
     f("apiVersion", 0, Kind::String),
     f("container", 1, Kind::String),
     f("follow", 2, Kind::Bool),
@@ -1307,40 +1318,40 @@ static CORE_V1_POD_LOG_OPTIONS: Type = ty("core.v1.PodLogOptions", &[
     f("timestamps", 6, Kind::Bool),
 ]).kind();
 
-static CORE_V1_POD_OS: Type = ty("core.v1.PodOS", &[
+CORE_V1_POD_OS = ty("core.v1.PodOS", &[
     f("name", 1, Kind::String).required().go("v1.OSName"),
 ]);
 
-static CORE_V1_POD_PORT_FORWARD_OPTIONS: Type = ty("core.v1.PodPortForwardOptions", &[
+CORE_V1_POD_PORT_FORWARD_OPTIONS = ty("core.v1.PodPortForwardOptions", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("ports", 1, Kind::Int32).list(),
 ]).kind();
 
-static CORE_V1_POD_READINESS_GATE: Type = ty("core.v1.PodReadinessGate", &[
+CORE_V1_POD_READINESS_GATE = ty("core.v1.PodReadinessGate", &[
     f("conditionType", 1, Kind::String).required().go("v1.PodConditionType"),
 ]);
 
-static CORE_V1_POD_RESOURCE_CLAIM: Type = ty("core.v1.PodResourceClaim", &[
+CORE_V1_POD_RESOURCE_CLAIM = ty("core.v1.PodResourceClaim", &[
     f("name", 1, Kind::String).required(),
     f("resourceClaimName", 3, Kind::String).pointer(),
     f("resourceClaimTemplateName", 4, Kind::String).pointer(),
 ]);
 
-static CORE_V1_POD_RESOURCE_CLAIM_STATUS: Type = ty("core.v1.PodResourceClaimStatus", &[
+CORE_V1_POD_RESOURCE_CLAIM_STATUS = ty("core.v1.PodResourceClaimStatus", &[
     f("name", 1, Kind::String).required(),
     f("resourceClaimName", 2, Kind::String).pointer(),
 ]);
 
-static CORE_V1_POD_SCHEDULING_GATE: Type = ty("core.v1.PodSchedulingGate", &[
+CORE_V1_POD_SCHEDULING_GATE = ty("core.v1.PodSchedulingGate", &[
     f("name", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_POD_SCHEDULING_GROUP: Type = ty("core.v1.PodSchedulingGroup", &[
+CORE_V1_POD_SCHEDULING_GROUP = ty("core.v1.PodSchedulingGroup", &[
     f("podGroupName", 1, Kind::String).pointer(),
 ]);
 
-static CORE_V1_POD_SECURITY_CONTEXT: Type = ty("core.v1.PodSecurityContext", &[
+CORE_V1_POD_SECURITY_CONTEXT = ty("core.v1.PodSecurityContext", &[
     f("appArmorProfile", 11, Kind::Object(&CORE_V1_APP_ARMOR_PROFILE)),
     f("fsGroup", 5, Kind::Int64).pointer(),
     f("fsGroupChangePolicy", 9, Kind::String).pointer().go("v1.PodFSGroupChangePolicy"),
@@ -1356,7 +1367,7 @@ static CORE_V1_POD_SECURITY_CONTEXT: Type = ty("core.v1.PodSecurityContext", &[
     f("windowsOptions", 8, Kind::Object(&CORE_V1_WINDOWS_SECURITY_CONTEXT_OPTIONS)),
 ]);
 
-static CORE_V1_POD_SPEC: Type = ty("core.v1.PodSpec", &[
+CORE_V1_POD_SPEC = ty("core.v1.PodSpec", &[
     f("activeDeadlineSeconds", 5, Kind::Int64).pointer(),
     f("affinity", 18, Kind::Object(&CORE_V1_AFFINITY)),
     f("automountServiceAccountToken", 21, Kind::Bool).pointer(),
@@ -1401,7 +1412,7 @@ static CORE_V1_POD_SPEC: Type = ty("core.v1.PodSpec", &[
     f("volumes", 1, Kind::Object(&CORE_V1_VOLUME)).list().list_type(ListType::Map, &["name"]).merged().retaining_keys().by("name"),
 ]);
 
-static CORE_V1_POD_STATUS: Type = ty("core.v1.PodStatus", &[
+CORE_V1_POD_STATUS = ty("core.v1.PodStatus", &[
     f("allocatedResources", 19, Kind::Quantity).map(),
     f("conditions", 2, Kind::Object(&CORE_V1_POD_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("containerStatuses", 8, Kind::Object(&CORE_V1_CONTAINER_STATUS)).list().list_type(ListType::Atomic, &[]),
@@ -1425,29 +1436,29 @@ static CORE_V1_POD_STATUS: Type = ty("core.v1.PodStatus", &[
     f("startTime", 7, Kind::Time),
 ]);
 
-static CORE_V1_POD_TEMPLATE_SPEC: Type = ty("core.v1.PodTemplateSpec", &[
+CORE_V1_POD_TEMPLATE_SPEC = ty("core.v1.PodTemplateSpec", &[
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("spec", 2, Kind::Object(&CORE_V1_POD_SPEC)),
 ]);
 
-static CORE_V1_PORT_STATUS: Type = ty("core.v1.PortStatus", &[
+CORE_V1_PORT_STATUS = ty("core.v1.PortStatus", &[
     f("error", 3, Kind::String).pointer(),
     f("port", 1, Kind::Int32).required(),
     f("protocol", 2, Kind::String).required().go("v1.Protocol"),
 ]);
 
-static CORE_V1_PORTWORX_VOLUME_SOURCE: Type = ty("core.v1.PortworxVolumeSource", &[
+CORE_V1_PORTWORX_VOLUME_SOURCE = ty("core.v1.PortworxVolumeSource", &[
     f("fsType", 2, Kind::String),
     f("readOnly", 3, Kind::Bool),
     f("volumeID", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_PREFERRED_SCHEDULING_TERM: Type = ty("core.v1.PreferredSchedulingTerm", &[
+CORE_V1_PREFERRED_SCHEDULING_TERM = ty("core.v1.PreferredSchedulingTerm", &[
     f("preference", 2, Kind::Object(&CORE_V1_NODE_SELECTOR_TERM)).required(),
     f("weight", 1, Kind::Int32).required(),
 ]);
 
-static CORE_V1_PROBE: Type = ty("core.v1.Probe", &[
+CORE_V1_PROBE = ty("core.v1.Probe", &[
     f("exec", 1, Kind::Object(&CORE_V1_EXEC_ACTION)).within(1),
     f("failureThreshold", 6, Kind::Int32),
     f("grpc", 4, Kind::Object(&CORE_V1_GRPCACTION)).within(1),
@@ -1460,19 +1471,19 @@ static CORE_V1_PROBE: Type = ty("core.v1.Probe", &[
     f("timeoutSeconds", 3, Kind::Int32),
 ]).inlining(&[f("handler", 1, Kind::Object(&CORE_V1_PROBE_HANDLER))]);
 
-static CORE_V1_PROBE_HANDLER: Type = ty("core.v1.ProbeHandler", &[
+CORE_V1_PROBE_HANDLER = ty("core.v1.ProbeHandler", &[
     f("exec", 1, Kind::Object(&CORE_V1_EXEC_ACTION)),
     f("grpc", 4, Kind::Object(&CORE_V1_GRPCACTION)),
     f("httpGet", 2, Kind::Object(&CORE_V1_HTTPGET_ACTION)),
     f("tcpSocket", 3, Kind::Object(&CORE_V1_TCPSOCKET_ACTION)),
 ]);
 
-static CORE_V1_PROJECTED_VOLUME_SOURCE: Type = ty("core.v1.ProjectedVolumeSource", &[
+CORE_V1_PROJECTED_VOLUME_SOURCE = ty("core.v1.ProjectedVolumeSource", &[
     f("defaultMode", 2, Kind::Int32).pointer(),
     f("sources", 1, Kind::Object(&CORE_V1_VOLUME_PROJECTION)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static CORE_V1_QUOBYTE_VOLUME_SOURCE: Type = ty("core.v1.QuobyteVolumeSource", &[
+CORE_V1_QUOBYTE_VOLUME_SOURCE = ty("core.v1.QuobyteVolumeSource", &[
     f("group", 5, Kind::String),
     f("readOnly", 3, Kind::Bool),
     f("registry", 1, Kind::String).required(),
@@ -1481,7 +1492,7 @@ static CORE_V1_QUOBYTE_VOLUME_SOURCE: Type = ty("core.v1.QuobyteVolumeSource", &
     f("volume", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_RBDPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.RBDPersistentVolumeSource", &[
+CORE_V1_RBDPERSISTENT_VOLUME_SOURCE = ty("core.v1.RBDPersistentVolumeSource", &[
     f("fsType", 3, Kind::String),
     f("image", 2, Kind::String).required(),
     f("keyring", 6, Kind::String).default("/etc/ceph/keyring"),
@@ -1492,7 +1503,7 @@ static CORE_V1_RBDPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.RBDPersistentVolu
     f("user", 5, Kind::String).default("admin"),
 ]);
 
-static CORE_V1_RBDVOLUME_SOURCE: Type = ty("core.v1.RBDVolumeSource", &[
+CORE_V1_RBDVOLUME_SOURCE = ty("core.v1.RBDVolumeSource", &[
     f("fsType", 3, Kind::String),
     f("image", 2, Kind::String).required(),
     f("keyring", 6, Kind::String).default("/etc/ceph/keyring"),
@@ -1503,42 +1514,42 @@ static CORE_V1_RBDVOLUME_SOURCE: Type = ty("core.v1.RBDVolumeSource", &[
     f("user", 5, Kind::String).default("admin"),
 ]);
 
-static CORE_V1_RESOURCE_CLAIM: Type = ty("core.v1.ResourceClaim", &[
+CORE_V1_RESOURCE_CLAIM = ty("core.v1.ResourceClaim", &[
     f("name", 1, Kind::String).required(),
     f("request", 2, Kind::String),
 ]);
 
-static CORE_V1_RESOURCE_FIELD_SELECTOR: Type = ty("core.v1.ResourceFieldSelector", &[
+CORE_V1_RESOURCE_FIELD_SELECTOR = ty("core.v1.ResourceFieldSelector", &[
     f("containerName", 1, Kind::String),
     f("divisor", 3, Kind::Quantity),
     f("resource", 2, Kind::String).required(),
 ]).atomic();
 
-static CORE_V1_RESOURCE_HEALTH: Type = ty("core.v1.ResourceHealth", &[
+CORE_V1_RESOURCE_HEALTH = ty("core.v1.ResourceHealth", &[
     f("health", 2, Kind::String),
     f("message", 6, Kind::String).pointer(),
     f("resourceID", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_RESOURCE_REQUIREMENTS: Type = ty("core.v1.ResourceRequirements", &[
+CORE_V1_RESOURCE_REQUIREMENTS = ty("core.v1.ResourceRequirements", &[
     f("claims", 3, Kind::Object(&CORE_V1_RESOURCE_CLAIM)).list().list_type(ListType::Map, &["name"]),
     f("limits", 1, Kind::Quantity).map(),
     f("requests", 2, Kind::Quantity).map(),
 ]);
 
-static CORE_V1_RESOURCE_STATUS: Type = ty("core.v1.ResourceStatus", &[
+CORE_V1_RESOURCE_STATUS = ty("core.v1.ResourceStatus", &[
     f("name", 1, Kind::String).required(),
     f("resources", 2, Kind::Object(&CORE_V1_RESOURCE_HEALTH)).list().list_type(ListType::Map, &["resourceID"]),
 ]);
 
-static CORE_V1_SELINUX_OPTIONS: Type = ty("core.v1.SELinuxOptions", &[
+CORE_V1_SELINUX_OPTIONS = ty("core.v1.SELinuxOptions", &[
     f("level", 4, Kind::String),
     f("role", 2, Kind::String),
     f("type", 3, Kind::String),
     f("user", 1, Kind::String),
 ]);
 
-static CORE_V1_SCALE_IOPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.ScaleIOPersistentVolumeSource", &[
+CORE_V1_SCALE_IOPERSISTENT_VOLUME_SOURCE = ty("core.v1.ScaleIOPersistentVolumeSource", &[
     f("fsType", 9, Kind::String).default("xfs"),
     f("gateway", 1, Kind::String).required(),
     f("protectionDomain", 5, Kind::String),
@@ -1551,7 +1562,7 @@ static CORE_V1_SCALE_IOPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.ScaleIOPersi
     f("volumeName", 8, Kind::String),
 ]);
 
-static CORE_V1_SCALE_IOVOLUME_SOURCE: Type = ty("core.v1.ScaleIOVolumeSource", &[
+CORE_V1_SCALE_IOVOLUME_SOURCE = ty("core.v1.ScaleIOVolumeSource", &[
     f("fsType", 9, Kind::String).default("xfs"),
     f("gateway", 1, Kind::String).required(),
     f("protectionDomain", 5, Kind::String),
@@ -1564,12 +1575,12 @@ static CORE_V1_SCALE_IOVOLUME_SOURCE: Type = ty("core.v1.ScaleIOVolumeSource", &
     f("volumeName", 8, Kind::String),
 ]);
 
-static CORE_V1_SECCOMP_PROFILE: Type = ty("core.v1.SeccompProfile", &[
+CORE_V1_SECCOMP_PROFILE = ty("core.v1.SeccompProfile", &[
     f("localhostProfile", 2, Kind::String).pointer(),
     f("type", 1, Kind::String).required().go("v1.SeccompProfileType"),
 ]);
 
-static CORE_V1_SECRET: Type = ty("core.v1.Secret", &[
+CORE_V1_SECRET = ty("core.v1.Secret", &[
     f("apiVersion", 0, Kind::String),
     f("data", 2, Kind::Bytes).map(),
     f("immutable", 5, Kind::Bool).pointer(),
@@ -1579,36 +1590,36 @@ static CORE_V1_SECRET: Type = ty("core.v1.Secret", &[
     f("type", 3, Kind::String).go("v1.SecretType"),
 ]).kind();
 
-static CORE_V1_SECRET_ENV_SOURCE: Type = ty("core.v1.SecretEnvSource", &[
+CORE_V1_SECRET_ENV_SOURCE = ty("core.v1.SecretEnvSource", &[
     f("name", 1, Kind::String).within(1),
     f("optional", 2, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
-static CORE_V1_SECRET_KEY_SELECTOR: Type = ty("core.v1.SecretKeySelector", &[
+CORE_V1_SECRET_KEY_SELECTOR = ty("core.v1.SecretKeySelector", &[
     f("key", 2, Kind::String).required(),
     f("name", 1, Kind::String).within(1),
     f("optional", 3, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]).atomic();
 
-static CORE_V1_SECRET_PROJECTION: Type = ty("core.v1.SecretProjection", &[
+CORE_V1_SECRET_PROJECTION = ty("core.v1.SecretProjection", &[
     f("items", 2, Kind::Object(&CORE_V1_KEY_TO_PATH)).list().list_type(ListType::Atomic, &[]),
     f("name", 1, Kind::String).within(1),
     f("optional", 4, Kind::Bool).pointer(),
 ]).inlining(&[f("localObjectReference", 1, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE))]);
 
-static CORE_V1_SECRET_REFERENCE: Type = ty("core.v1.SecretReference", &[
+CORE_V1_SECRET_REFERENCE = ty("core.v1.SecretReference", &[
     f("name", 1, Kind::String),
     f("namespace", 2, Kind::String),
 ]).atomic();
 
-static CORE_V1_SECRET_VOLUME_SOURCE: Type = ty("core.v1.SecretVolumeSource", &[
+CORE_V1_SECRET_VOLUME_SOURCE = ty("core.v1.SecretVolumeSource", &[
     f("defaultMode", 3, Kind::Int32).pointer(),
     f("items", 2, Kind::Object(&CORE_V1_KEY_TO_PATH)).list().list_type(ListType::Atomic, &[]),
     f("optional", 4, Kind::Bool).pointer(),
     f("secretName", 1, Kind::String),
 ]);
 
-static CORE_V1_SECURITY_CONTEXT: Type = ty("core.v1.SecurityContext", &[
+CORE_V1_SECURITY_CONTEXT = ty("core.v1.SecurityContext", &[
     f("allowPrivilegeEscalation", 7, Kind::Bool).pointer(),
     f("appArmorProfile", 12, Kind::Object(&CORE_V1_APP_ARMOR_PROFILE)),
     f("capabilities", 1, Kind::Object(&CORE_V1_CAPABILITIES)),
@@ -1623,7 +1634,7 @@ static CORE_V1_SECURITY_CONTEXT: Type = ty("core.v1.SecurityContext", &[
     f("windowsOptions", 10, Kind::Object(&CORE_V1_WINDOWS_SECURITY_CONTEXT_OPTIONS)),
 ]);
 
-static CORE_V1_SERVICE: Type = ty("core.v1.Service", &[
+CORE_V1_SERVICE = ty("core.v1.Service", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -1631,7 +1642,7 @@ static CORE_V1_SERVICE: Type = ty("core.v1.Service", &[
     f("status", 3, Kind::Object(&CORE_V1_SERVICE_STATUS)),
 ]).kind();
 
-static CORE_V1_SERVICE_ACCOUNT: Type = ty("core.v1.ServiceAccount", &[
+CORE_V1_SERVICE_ACCOUNT = ty("core.v1.ServiceAccount", &[
     f("apiVersion", 0, Kind::String),
     f("automountServiceAccountToken", 4, Kind::Bool).pointer(),
     f("imagePullSecrets", 3, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE)).list().list_type(ListType::Atomic, &[]),
@@ -1640,13 +1651,13 @@ static CORE_V1_SERVICE_ACCOUNT: Type = ty("core.v1.ServiceAccount", &[
     f("secrets", 2, Kind::Object(&CORE_V1_OBJECT_REFERENCE)).list().list_type(ListType::Map, &["name"]).merged().by("name"),
 ]).kind();
 
-static CORE_V1_SERVICE_ACCOUNT_TOKEN_PROJECTION: Type = ty("core.v1.ServiceAccountTokenProjection", &[
+CORE_V1_SERVICE_ACCOUNT_TOKEN_PROJECTION = ty("core.v1.ServiceAccountTokenProjection", &[
     f("audience", 1, Kind::String),
     f("expirationSeconds", 2, Kind::Int64).pointer(),
     f("path", 3, Kind::String).required(),
 ]);
 
-static CORE_V1_SERVICE_PORT: Type = ty("core.v1.ServicePort", &[
+CORE_V1_SERVICE_PORT = ty("core.v1.ServicePort", &[
     f("appProtocol", 6, Kind::String).pointer(),
     f("name", 1, Kind::String),
     f("nodePort", 5, Kind::Int32),
@@ -1655,7 +1666,7 @@ static CORE_V1_SERVICE_PORT: Type = ty("core.v1.ServicePort", &[
     f("targetPort", 4, Kind::IntOrString),
 ]);
 
-static CORE_V1_SERVICE_SPEC: Type = ty("core.v1.ServiceSpec", &[
+CORE_V1_SERVICE_SPEC = ty("core.v1.ServiceSpec", &[
     f("allocateLoadBalancerNodePorts", 20, Kind::Bool).pointer(),
     f("clusterIP", 3, Kind::String),
     f("clusterIPs", 18, Kind::String).list().list_type(ListType::Atomic, &[]),
@@ -1678,20 +1689,20 @@ static CORE_V1_SERVICE_SPEC: Type = ty("core.v1.ServiceSpec", &[
     f("type", 4, Kind::String).go("v1.ServiceType"),
 ]);
 
-static CORE_V1_SERVICE_STATUS: Type = ty("core.v1.ServiceStatus", &[
+CORE_V1_SERVICE_STATUS = ty("core.v1.ServiceStatus", &[
     f("conditions", 2, Kind::Object(&META_V1_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("loadBalancer", 1, Kind::Object(&CORE_V1_LOAD_BALANCER_STATUS)),
 ]);
 
-static CORE_V1_SESSION_AFFINITY_CONFIG: Type = ty("core.v1.SessionAffinityConfig", &[
+CORE_V1_SESSION_AFFINITY_CONFIG = ty("core.v1.SessionAffinityConfig", &[
     f("clientIP", 1, Kind::Object(&CORE_V1_CLIENT_IPCONFIG)),
 ]);
 
-static CORE_V1_SLEEP_ACTION: Type = ty("core.v1.SleepAction", &[
+CORE_V1_SLEEP_ACTION = ty("core.v1.SleepAction", &[
     f("seconds", 1, Kind::Int64).required(),
 ]);
 
-static CORE_V1_STORAGE_OSPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.StorageOSPersistentVolumeSource", &[
+CORE_V1_STORAGE_OSPERSISTENT_VOLUME_SOURCE = ty("core.v1.StorageOSPersistentVolumeSource", &[
     f("fsType", 3, Kind::String),
     f("readOnly", 4, Kind::Bool),
     f("secretRef", 5, Kind::Object(&CORE_V1_OBJECT_REFERENCE)),
@@ -1699,7 +1710,7 @@ static CORE_V1_STORAGE_OSPERSISTENT_VOLUME_SOURCE: Type = ty("core.v1.StorageOSP
     f("volumeNamespace", 2, Kind::String),
 ]);
 
-static CORE_V1_STORAGE_OSVOLUME_SOURCE: Type = ty("core.v1.StorageOSVolumeSource", &[
+CORE_V1_STORAGE_OSVOLUME_SOURCE = ty("core.v1.StorageOSVolumeSource", &[
     f("fsType", 3, Kind::String),
     f("readOnly", 4, Kind::Bool),
     f("secretRef", 5, Kind::Object(&CORE_V1_LOCAL_OBJECT_REFERENCE)),
@@ -1707,24 +1718,24 @@ static CORE_V1_STORAGE_OSVOLUME_SOURCE: Type = ty("core.v1.StorageOSVolumeSource
     f("volumeNamespace", 2, Kind::String),
 ]);
 
-static CORE_V1_SYSCTL: Type = ty("core.v1.Sysctl", &[
+CORE_V1_SYSCTL = ty("core.v1.Sysctl", &[
     f("name", 1, Kind::String).required(),
     f("value", 2, Kind::String).required(),
 ]);
 
-static CORE_V1_TCPSOCKET_ACTION: Type = ty("core.v1.TCPSocketAction", &[
+CORE_V1_TCPSOCKET_ACTION = ty("core.v1.TCPSocketAction", &[
     f("host", 2, Kind::String),
     f("port", 1, Kind::IntOrString).required(),
 ]);
 
-static CORE_V1_TAINT: Type = ty("core.v1.Taint", &[
+CORE_V1_TAINT = ty("core.v1.Taint", &[
     f("effect", 3, Kind::String).required().go("v1.TaintEffect"),
     f("key", 1, Kind::String).required(),
     f("timeAdded", 4, Kind::Time),
     f("value", 2, Kind::String),
 ]);
 
-static CORE_V1_TOLERATION: Type = ty("core.v1.Toleration", &[
+CORE_V1_TOLERATION = ty("core.v1.Toleration", &[
     f("effect", 4, Kind::String).go("v1.TaintEffect"),
     f("key", 1, Kind::String),
     f("operator", 2, Kind::String).go("v1.TolerationOperator"),
@@ -1732,7 +1743,7 @@ static CORE_V1_TOLERATION: Type = ty("core.v1.Toleration", &[
     f("value", 3, Kind::String),
 ]);
 
-static CORE_V1_TOPOLOGY_SPREAD_CONSTRAINT: Type = ty("core.v1.TopologySpreadConstraint", &[
+CORE_V1_TOPOLOGY_SPREAD_CONSTRAINT = ty("core.v1.TopologySpreadConstraint", &[
     f("labelSelector", 4, Kind::Object(&META_V1_LABEL_SELECTOR)),
     f("matchLabelKeys", 8, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("maxSkew", 1, Kind::Int32).required(),
@@ -1743,20 +1754,20 @@ static CORE_V1_TOPOLOGY_SPREAD_CONSTRAINT: Type = ty("core.v1.TopologySpreadCons
     f("whenUnsatisfiable", 3, Kind::String).required().go("v1.UnsatisfiableConstraintAction"),
 ]);
 
-static CORE_V1_TYPED_LOCAL_OBJECT_REFERENCE: Type = ty("core.v1.TypedLocalObjectReference", &[
+CORE_V1_TYPED_LOCAL_OBJECT_REFERENCE = ty("core.v1.TypedLocalObjectReference", &[
     f("apiGroup", 1, Kind::String).pointer(),
     f("kind", 2, Kind::String).required(),
     f("name", 3, Kind::String).required(),
 ]).atomic();
 
-static CORE_V1_TYPED_OBJECT_REFERENCE: Type = ty("core.v1.TypedObjectReference", &[
+CORE_V1_TYPED_OBJECT_REFERENCE = ty("core.v1.TypedObjectReference", &[
     f("apiGroup", 1, Kind::String).pointer(),
     f("kind", 2, Kind::String).required(),
     f("name", 3, Kind::String).required(),
     f("namespace", 4, Kind::String).pointer(),
 ]);
 
-static CORE_V1_VOLUME: Type = ty("core.v1.Volume", &[
+CORE_V1_VOLUME = ty("core.v1.Volume", &[
     f("awsElasticBlockStore", 4, Kind::Object(&CORE_V1_AWSELASTIC_BLOCK_STORE_VOLUME_SOURCE)).within(2),
     f("azureDisk", 22, Kind::Object(&CORE_V1_AZURE_DISK_VOLUME_SOURCE)).within(2),
     f("azureFile", 18, Kind::Object(&CORE_V1_AZURE_FILE_VOLUME_SOURCE)).within(2),
@@ -1790,12 +1801,12 @@ static CORE_V1_VOLUME: Type = ty("core.v1.Volume", &[
     f("vsphereVolume", 20, Kind::Object(&CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE)).within(2),
 ]).inlining(&[f("volumeSource", 2, Kind::Object(&CORE_V1_VOLUME_SOURCE))]);
 
-static CORE_V1_VOLUME_DEVICE: Type = ty("core.v1.VolumeDevice", &[
+CORE_V1_VOLUME_DEVICE = ty("core.v1.VolumeDevice", &[
     f("devicePath", 2, Kind::String).required(),
     f("name", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_VOLUME_MOUNT: Type = ty("core.v1.VolumeMount", &[
+CORE_V1_VOLUME_MOUNT = ty("core.v1.VolumeMount", &[
     f("mountPath", 3, Kind::String).required(),
     f("mountPropagation", 5, Kind::String).pointer().go("v1.MountPropagationMode"),
     f("name", 1, Kind::String).required(),
@@ -1805,7 +1816,7 @@ static CORE_V1_VOLUME_MOUNT: Type = ty("core.v1.VolumeMount", &[
     f("subPathExpr", 6, Kind::String),
 ]);
 
-static CORE_V1_VOLUME_MOUNT_STATUS: Type = ty("core.v1.VolumeMountStatus", &[
+CORE_V1_VOLUME_MOUNT_STATUS = ty("core.v1.VolumeMountStatus", &[
     f("mountPath", 2, Kind::String).required(),
     f("name", 1, Kind::String).required(),
     f("readOnly", 3, Kind::Bool),
@@ -1813,11 +1824,11 @@ static CORE_V1_VOLUME_MOUNT_STATUS: Type = ty("core.v1.VolumeMountStatus", &[
     f("volumeStatus", 5, Kind::Object(&CORE_V1_VOLUME_STATUS)),
 ]);
 
-static CORE_V1_VOLUME_NODE_AFFINITY: Type = ty("core.v1.VolumeNodeAffinity", &[
+CORE_V1_VOLUME_NODE_AFFINITY = ty("core.v1.VolumeNodeAffinity", &[
     f("required", 1, Kind::Object(&CORE_V1_NODE_SELECTOR)),
 ]);
 
-static CORE_V1_VOLUME_PROJECTION: Type = ty("core.v1.VolumeProjection", &[
+CORE_V1_VOLUME_PROJECTION = ty("core.v1.VolumeProjection", &[
     f("clusterTrustBundle", 5, Kind::Object(&CORE_V1_CLUSTER_TRUST_BUNDLE_PROJECTION)),
     f("configMap", 3, Kind::Object(&CORE_V1_CONFIG_MAP_PROJECTION)),
     f("downwardAPI", 2, Kind::Object(&CORE_V1_DOWNWARD_APIPROJECTION)),
@@ -1826,12 +1837,12 @@ static CORE_V1_VOLUME_PROJECTION: Type = ty("core.v1.VolumeProjection", &[
     f("serviceAccountToken", 4, Kind::Object(&CORE_V1_SERVICE_ACCOUNT_TOKEN_PROJECTION)),
 ]);
 
-static CORE_V1_VOLUME_RESOURCE_REQUIREMENTS: Type = ty("core.v1.VolumeResourceRequirements", &[
+CORE_V1_VOLUME_RESOURCE_REQUIREMENTS = ty("core.v1.VolumeResourceRequirements", &[
     f("limits", 1, Kind::Quantity).map(),
     f("requests", 2, Kind::Quantity).map(),
 ]);
 
-static CORE_V1_VOLUME_SOURCE: Type = ty("core.v1.VolumeSource", &[
+CORE_V1_VOLUME_SOURCE = ty("core.v1.VolumeSource", &[
     f("awsElasticBlockStore", 4, Kind::Object(&CORE_V1_AWSELASTIC_BLOCK_STORE_VOLUME_SOURCE)),
     f("azureDisk", 22, Kind::Object(&CORE_V1_AZURE_DISK_VOLUME_SOURCE)),
     f("azureFile", 18, Kind::Object(&CORE_V1_AZURE_FILE_VOLUME_SOURCE)),
@@ -1864,30 +1875,30 @@ static CORE_V1_VOLUME_SOURCE: Type = ty("core.v1.VolumeSource", &[
     f("vsphereVolume", 20, Kind::Object(&CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE)),
 ]);
 
-static CORE_V1_VOLUME_STATUS: Type = ty("core.v1.VolumeStatus", &[
+CORE_V1_VOLUME_STATUS = ty("core.v1.VolumeStatus", &[
     f("image", 1, Kind::Object(&CORE_V1_IMAGE_VOLUME_STATUS)),
 ]);
 
-static CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE: Type = ty("core.v1.VsphereVirtualDiskVolumeSource", &[
+CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE = ty("core.v1.VsphereVirtualDiskVolumeSource", &[
     f("fsType", 2, Kind::String),
     f("storagePolicyID", 4, Kind::String),
     f("storagePolicyName", 3, Kind::String),
     f("volumePath", 1, Kind::String).required(),
 ]);
 
-static CORE_V1_WEIGHTED_POD_AFFINITY_TERM: Type = ty("core.v1.WeightedPodAffinityTerm", &[
+CORE_V1_WEIGHTED_POD_AFFINITY_TERM = ty("core.v1.WeightedPodAffinityTerm", &[
     f("podAffinityTerm", 2, Kind::Object(&CORE_V1_POD_AFFINITY_TERM)).required(),
     f("weight", 1, Kind::Int32).required(),
 ]);
 
-static CORE_V1_WINDOWS_SECURITY_CONTEXT_OPTIONS: Type = ty("core.v1.WindowsSecurityContextOptions", &[
+CORE_V1_WINDOWS_SECURITY_CONTEXT_OPTIONS = ty("core.v1.WindowsSecurityContextOptions", &[
     f("gmsaCredentialSpec", 2, Kind::String).pointer(),
     f("gmsaCredentialSpecName", 1, Kind::String).pointer(),
     f("hostProcess", 4, Kind::Bool).pointer(),
     f("runAsUserName", 3, Kind::String).pointer(),
 ]);
 
-static DISCOVERY_V1_ENDPOINT: Type = ty("discovery.v1.Endpoint", &[
+DISCOVERY_V1_ENDPOINT = ty("discovery.v1.Endpoint", &[
     f("addresses", 1, Kind::String).list().required().list_type(ListType::Set, &[]),
     f("conditions", 2, Kind::Object(&DISCOVERY_V1_ENDPOINT_CONDITIONS)),
     f("deprecatedTopology", 5, Kind::String).map(),
@@ -1898,25 +1909,25 @@ static DISCOVERY_V1_ENDPOINT: Type = ty("discovery.v1.Endpoint", &[
     f("zone", 7, Kind::String).pointer(),
 ]);
 
-static DISCOVERY_V1_ENDPOINT_CONDITIONS: Type = ty("discovery.v1.EndpointConditions", &[
+DISCOVERY_V1_ENDPOINT_CONDITIONS = ty("discovery.v1.EndpointConditions", &[
     f("ready", 1, Kind::Bool).pointer(),
     f("serving", 2, Kind::Bool).pointer(),
     f("terminating", 3, Kind::Bool).pointer(),
 ]);
 
-static DISCOVERY_V1_ENDPOINT_HINTS: Type = ty("discovery.v1.EndpointHints", &[
+DISCOVERY_V1_ENDPOINT_HINTS = ty("discovery.v1.EndpointHints", &[
     f("forNodes", 2, Kind::Object(&DISCOVERY_V1_FOR_NODE)).list().list_type(ListType::Atomic, &[]),
     f("forZones", 1, Kind::Object(&DISCOVERY_V1_FOR_ZONE)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static DISCOVERY_V1_ENDPOINT_PORT: Type = ty("discovery.v1.EndpointPort", &[
+DISCOVERY_V1_ENDPOINT_PORT = ty("discovery.v1.EndpointPort", &[
     f("appProtocol", 4, Kind::String).pointer(),
     f("name", 1, Kind::String).pointer(),
     f("port", 3, Kind::Int32).pointer(),
     f("protocol", 2, Kind::String).pointer().go("v1.Protocol"),
 ]).atomic();
 
-static DISCOVERY_V1_ENDPOINT_SLICE: Type = ty("discovery.v1.EndpointSlice", &[
+DISCOVERY_V1_ENDPOINT_SLICE = ty("discovery.v1.EndpointSlice", &[
     f("addressType", 4, Kind::String).required().go("v1.AddressType"),
     f("apiVersion", 0, Kind::String),
     f("endpoints", 2, Kind::Object(&DISCOVERY_V1_ENDPOINT)).list().keep_empty().list_type(ListType::Atomic, &[]),
@@ -1925,15 +1936,15 @@ static DISCOVERY_V1_ENDPOINT_SLICE: Type = ty("discovery.v1.EndpointSlice", &[
     f("ports", 3, Kind::Object(&DISCOVERY_V1_ENDPOINT_PORT)).list().keep_empty().list_type(ListType::Atomic, &[]),
 ]).kind();
 
-static DISCOVERY_V1_FOR_NODE: Type = ty("discovery.v1.ForNode", &[
+DISCOVERY_V1_FOR_NODE = ty("discovery.v1.ForNode", &[
     f("name", 1, Kind::String).required(),
 ]);
 
-static DISCOVERY_V1_FOR_ZONE: Type = ty("discovery.v1.ForZone", &[
+DISCOVERY_V1_FOR_ZONE = ty("discovery.v1.ForZone", &[
     f("name", 1, Kind::String).required(),
 ]);
 
-static EVENTS_V1_EVENT: Type = ty("events.v1.Event", &[
+EVENTS_V1_EVENT = ty("events.v1.Event", &[
     f("action", 6, Kind::String),
     f("apiVersion", 0, Kind::String),
     f("deprecatedCount", 15, Kind::Int32),
@@ -1953,18 +1964,18 @@ static EVENTS_V1_EVENT: Type = ty("events.v1.Event", &[
     f("type", 11, Kind::String),
 ]).kind();
 
-static EVENTS_V1_EVENT_SERIES: Type = ty("events.v1.EventSeries", &[
+EVENTS_V1_EVENT_SERIES = ty("events.v1.EventSeries", &[
     f("count", 1, Kind::Int32).required(),
     f("lastObservedTime", 2, Kind::MicroTime).required(),
 ]);
 
-static INTSTR_INT_OR_STRING: Type = ty("intstr.IntOrString", &[
+INTSTR_INT_OR_STRING = ty("intstr.IntOrString", &[
     f("intVal", 2, Kind::Int32),
     f("strVal", 3, Kind::String),
     f("type", 1, Kind::Int64),
 ]);
 
-static META_V1_CONDITION: Type = ty("meta.v1.Condition", &[
+META_V1_CONDITION = ty("meta.v1.Condition", &[
     f("lastTransitionTime", 4, Kind::Time).required(),
     f("message", 6, Kind::String).required(),
     f("observedGeneration", 3, Kind::Int64),
@@ -1973,7 +1984,7 @@ static META_V1_CONDITION: Type = ty("meta.v1.Condition", &[
     f("type", 1, Kind::String).required(),
 ]);
 
-static META_V1_DELETE_OPTIONS: Type = ty("meta.v1.DeleteOptions", &[
+META_V1_DELETE_OPTIONS = ty("meta.v1.DeleteOptions", &[
     f("apiVersion", 0, Kind::String),
     f("dryRun", 5, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("gracePeriodSeconds", 1, Kind::Int64).pointer(),
@@ -1984,28 +1995,28 @@ static META_V1_DELETE_OPTIONS: Type = ty("meta.v1.DeleteOptions", &[
     f("propagationPolicy", 4, Kind::String).pointer().go("v1.DeletionPropagation"),
 ]).kind();
 
-static META_V1_FIELD_SELECTOR_REQUIREMENT: Type = ty("meta.v1.FieldSelectorRequirement", &[
+META_V1_FIELD_SELECTOR_REQUIREMENT = ty("meta.v1.FieldSelectorRequirement", &[
     f("key", 1, Kind::String).required(),
     f("operator", 2, Kind::String).required().go("v1.FieldSelectorOperator"),
     f("values", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static META_V1_FIELDS_V1: Type = ty("meta.v1.FieldsV1", &[
+META_V1_FIELDS_V1 = ty("meta.v1.FieldsV1", &[
     f("Raw", 1, Kind::Bytes),
 ]);
 
-static META_V1_LABEL_SELECTOR: Type = ty("meta.v1.LabelSelector", &[
+META_V1_LABEL_SELECTOR = ty("meta.v1.LabelSelector", &[
     f("matchExpressions", 2, Kind::Object(&META_V1_LABEL_SELECTOR_REQUIREMENT)).list().list_type(ListType::Atomic, &[]),
     f("matchLabels", 1, Kind::String).map(),
 ]).atomic();
 
-static META_V1_LABEL_SELECTOR_REQUIREMENT: Type = ty("meta.v1.LabelSelectorRequirement", &[
+META_V1_LABEL_SELECTOR_REQUIREMENT = ty("meta.v1.LabelSelectorRequirement", &[
     f("key", 1, Kind::String).required(),
     f("operator", 2, Kind::String).required().go("v1.LabelSelectorOperator"),
     f("values", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static META_V1_LIST_META: Type = ty("meta.v1.ListMeta", &[
+META_V1_LIST_META = ty("meta.v1.ListMeta", &[
     f("continue", 3, Kind::String),
     f("remainingItemCount", 4, Kind::Int64).pointer(),
     f("resourceVersion", 2, Kind::String),
@@ -2013,7 +2024,7 @@ static META_V1_LIST_META: Type = ty("meta.v1.ListMeta", &[
     f("shardInfo", 5, Kind::Object(&META_V1_SHARD_INFO)),
 ]);
 
-static META_V1_MANAGED_FIELDS_ENTRY: Type = ty("meta.v1.ManagedFieldsEntry", &[
+META_V1_MANAGED_FIELDS_ENTRY = ty("meta.v1.ManagedFieldsEntry", &[
     f("apiVersion", 3, Kind::String),
     f("fieldsType", 6, Kind::String),
     f("fieldsV1", 7, Kind::Raw),
@@ -2023,12 +2034,12 @@ static META_V1_MANAGED_FIELDS_ENTRY: Type = ty("meta.v1.ManagedFieldsEntry", &[
     f("time", 4, Kind::Time),
 ]);
 
-static META_V1_MICRO_TIME: Type = ty("meta.v1.MicroTime", &[
+META_V1_MICRO_TIME = ty("meta.v1.MicroTime", &[
     f("nanos", 2, Kind::Int32),
     f("seconds", 1, Kind::Int64),
 ]);
 
-static META_V1_OBJECT_META: Type = ty("meta.v1.ObjectMeta", &[
+META_V1_OBJECT_META = ty("meta.v1.ObjectMeta", &[
     f("annotations", 12, Kind::String).map(),
     f("creationTimestamp", 8, Kind::Time),
     f("deletionGracePeriodSeconds", 10, Kind::Int64).pointer(),
@@ -2046,7 +2057,7 @@ static META_V1_OBJECT_META: Type = ty("meta.v1.ObjectMeta", &[
     f("uid", 5, Kind::String).go("types.UID"),
 ]);
 
-static META_V1_OWNER_REFERENCE: Type = ty("meta.v1.OwnerReference", &[
+META_V1_OWNER_REFERENCE = ty("meta.v1.OwnerReference", &[
     f("apiVersion", 5, Kind::String).required(),
     f("blockOwnerDeletion", 7, Kind::Bool).pointer(),
     f("controller", 6, Kind::Bool).pointer(),
@@ -2055,16 +2066,16 @@ static META_V1_OWNER_REFERENCE: Type = ty("meta.v1.OwnerReference", &[
     f("uid", 4, Kind::String).required().go("types.UID"),
 ]).atomic();
 
-static META_V1_PRECONDITIONS: Type = ty("meta.v1.Preconditions", &[
+META_V1_PRECONDITIONS = ty("meta.v1.Preconditions", &[
     f("resourceVersion", 2, Kind::String).pointer(),
     f("uid", 1, Kind::String).pointer().go("types.UID"),
 ]);
 
-static META_V1_SHARD_INFO: Type = ty("meta.v1.ShardInfo", &[
+META_V1_SHARD_INFO = ty("meta.v1.ShardInfo", &[
     f("selector", 1, Kind::String).required(),
 ]);
 
-static META_V1_STATUS: Type = ty("meta.v1.Status", &[
+META_V1_STATUS = ty("meta.v1.Status", &[
     f("apiVersion", 0, Kind::String),
     f("code", 6, Kind::Int32),
     f("details", 5, Kind::Object(&META_V1_STATUS_DETAILS)),
@@ -2075,13 +2086,13 @@ static META_V1_STATUS: Type = ty("meta.v1.Status", &[
     f("status", 2, Kind::String),
 ]).kind();
 
-static META_V1_STATUS_CAUSE: Type = ty("meta.v1.StatusCause", &[
+META_V1_STATUS_CAUSE = ty("meta.v1.StatusCause", &[
     f("field", 3, Kind::String),
     f("message", 2, Kind::String),
     f("reason", 1, Kind::String).go("v1.CauseType"),
 ]);
 
-static META_V1_STATUS_DETAILS: Type = ty("meta.v1.StatusDetails", &[
+META_V1_STATUS_DETAILS = ty("meta.v1.StatusDetails", &[
     f("causes", 4, Kind::Object(&META_V1_STATUS_CAUSE)).list().list_type(ListType::Atomic, &[]),
     f("group", 2, Kind::String),
     f("kind", 3, Kind::String),
@@ -2090,16 +2101,16 @@ static META_V1_STATUS_DETAILS: Type = ty("meta.v1.StatusDetails", &[
     f("uid", 6, Kind::String).go("types.UID"),
 ]);
 
-static META_V1_TIME: Type = ty("meta.v1.Time", &[
+META_V1_TIME = ty("meta.v1.Time", &[
     f("nanos", 2, Kind::Int32),
     f("seconds", 1, Kind::Int64),
 ]);
 
-static NODE_V1_OVERHEAD: Type = ty("node.v1.Overhead", &[
+NODE_V1_OVERHEAD = ty("node.v1.Overhead", &[
     f("podFixed", 1, Kind::Quantity).map(),
 ]);
 
-static NODE_V1_RUNTIME_CLASS: Type = ty("node.v1.RuntimeClass", &[
+NODE_V1_RUNTIME_CLASS = ty("node.v1.RuntimeClass", &[
     f("apiVersion", 0, Kind::String),
     f("handler", 2, Kind::String).required(),
     f("kind", 0, Kind::String),
@@ -2108,19 +2119,19 @@ static NODE_V1_RUNTIME_CLASS: Type = ty("node.v1.RuntimeClass", &[
     f("scheduling", 4, Kind::Object(&NODE_V1_SCHEDULING)),
 ]).kind();
 
-static NODE_V1_SCHEDULING: Type = ty("node.v1.Scheduling", &[
+NODE_V1_SCHEDULING = ty("node.v1.Scheduling", &[
     f("nodeSelector", 1, Kind::String).map().atomic(),
     f("tolerations", 2, Kind::Object(&CORE_V1_TOLERATION)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static POLICY_V1_EVICTION: Type = ty("policy.v1.Eviction", &[
+POLICY_V1_EVICTION = ty("policy.v1.Eviction", &[
     f("apiVersion", 0, Kind::String),
     f("deleteOptions", 2, Kind::Object(&META_V1_DELETE_OPTIONS)),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
 ]).kind();
 
-static POLICY_V1_POD_DISRUPTION_BUDGET: Type = ty("policy.v1.PodDisruptionBudget", &[
+POLICY_V1_POD_DISRUPTION_BUDGET = ty("policy.v1.PodDisruptionBudget", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -2128,14 +2139,14 @@ static POLICY_V1_POD_DISRUPTION_BUDGET: Type = ty("policy.v1.PodDisruptionBudget
     f("status", 3, Kind::Object(&POLICY_V1_POD_DISRUPTION_BUDGET_STATUS)),
 ]).kind();
 
-static POLICY_V1_POD_DISRUPTION_BUDGET_SPEC: Type = ty("policy.v1.PodDisruptionBudgetSpec", &[
+POLICY_V1_POD_DISRUPTION_BUDGET_SPEC = ty("policy.v1.PodDisruptionBudgetSpec", &[
     f("maxUnavailable", 3, Kind::IntOrString),
     f("minAvailable", 1, Kind::IntOrString),
     f("selector", 2, Kind::Object(&META_V1_LABEL_SELECTOR)).replaced(),
     f("unhealthyPodEvictionPolicy", 4, Kind::String).pointer().go("v1.UnhealthyPodEvictionPolicyType"),
 ]);
 
-static POLICY_V1_POD_DISRUPTION_BUDGET_STATUS: Type = ty("policy.v1.PodDisruptionBudgetStatus", &[
+POLICY_V1_POD_DISRUPTION_BUDGET_STATUS = ty("policy.v1.PodDisruptionBudgetStatus", &[
     f("conditions", 7, Kind::Object(&META_V1_CONDITION)).list().list_type(ListType::Map, &["type"]).merged().by("type"),
     f("currentHealthy", 4, Kind::Int32).keep_empty(),
     f("desiredHealthy", 5, Kind::Int32).keep_empty(),
@@ -2145,11 +2156,11 @@ static POLICY_V1_POD_DISRUPTION_BUDGET_STATUS: Type = ty("policy.v1.PodDisruptio
     f("observedGeneration", 1, Kind::Int64),
 ]);
 
-static RBAC_V1_AGGREGATION_RULE: Type = ty("rbac.v1.AggregationRule", &[
+RBAC_V1_AGGREGATION_RULE = ty("rbac.v1.AggregationRule", &[
     f("clusterRoleSelectors", 1, Kind::Object(&META_V1_LABEL_SELECTOR)).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static RBAC_V1_CLUSTER_ROLE: Type = ty("rbac.v1.ClusterRole", &[
+RBAC_V1_CLUSTER_ROLE = ty("rbac.v1.ClusterRole", &[
     f("aggregationRule", 3, Kind::Object(&RBAC_V1_AGGREGATION_RULE)),
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
@@ -2157,7 +2168,7 @@ static RBAC_V1_CLUSTER_ROLE: Type = ty("rbac.v1.ClusterRole", &[
     f("rules", 2, Kind::Object(&RBAC_V1_POLICY_RULE)).list().keep_empty().list_type(ListType::Atomic, &[]),
 ]).kind();
 
-static RBAC_V1_CLUSTER_ROLE_BINDING: Type = ty("rbac.v1.ClusterRoleBinding", &[
+RBAC_V1_CLUSTER_ROLE_BINDING = ty("rbac.v1.ClusterRoleBinding", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -2165,7 +2176,7 @@ static RBAC_V1_CLUSTER_ROLE_BINDING: Type = ty("rbac.v1.ClusterRoleBinding", &[
     f("subjects", 2, Kind::Object(&RBAC_V1_SUBJECT)).list().list_type(ListType::Atomic, &[]),
 ]).kind();
 
-static RBAC_V1_POLICY_RULE: Type = ty("rbac.v1.PolicyRule", &[
+RBAC_V1_POLICY_RULE = ty("rbac.v1.PolicyRule", &[
     f("apiGroups", 2, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("nonResourceURLs", 5, Kind::String).list().list_type(ListType::Atomic, &[]),
     f("resourceNames", 4, Kind::String).list().list_type(ListType::Atomic, &[]),
@@ -2173,14 +2184,14 @@ static RBAC_V1_POLICY_RULE: Type = ty("rbac.v1.PolicyRule", &[
     f("verbs", 1, Kind::String).list().required().list_type(ListType::Atomic, &[]),
 ]);
 
-static RBAC_V1_ROLE: Type = ty("rbac.v1.Role", &[
+RBAC_V1_ROLE = ty("rbac.v1.Role", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("rules", 2, Kind::Object(&RBAC_V1_POLICY_RULE)).list().keep_empty().list_type(ListType::Atomic, &[]),
 ]).kind();
 
-static RBAC_V1_ROLE_BINDING: Type = ty("rbac.v1.RoleBinding", &[
+RBAC_V1_ROLE_BINDING = ty("rbac.v1.RoleBinding", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
@@ -2188,40 +2199,40 @@ static RBAC_V1_ROLE_BINDING: Type = ty("rbac.v1.RoleBinding", &[
     f("subjects", 2, Kind::Object(&RBAC_V1_SUBJECT)).list().list_type(ListType::Atomic, &[]),
 ]).kind();
 
-static RBAC_V1_ROLE_REF: Type = ty("rbac.v1.RoleRef", &[
+RBAC_V1_ROLE_REF = ty("rbac.v1.RoleRef", &[
     f("apiGroup", 1, Kind::String),
     f("kind", 2, Kind::String).required(),
     f("name", 3, Kind::String).required(),
 ]).atomic();
 
-static RBAC_V1_SUBJECT: Type = ty("rbac.v1.Subject", &[
+RBAC_V1_SUBJECT = ty("rbac.v1.Subject", &[
     f("apiGroup", 2, Kind::String),
     f("kind", 1, Kind::String).required(),
     f("name", 3, Kind::String).required(),
     f("namespace", 4, Kind::String),
 ]).atomic();
 
-static RESOURCE_QUANTITY: Type = ty("resource.Quantity", &[
+RESOURCE_QUANTITY = ty("resource.Quantity", &[
     f("string", 1, Kind::String),
 ]);
 
-static RUNTIME_RAW_EXTENSION: Type = ty("runtime.RawExtension", &[
+RUNTIME_RAW_EXTENSION = ty("runtime.RawExtension", &[
     f("raw", 1, Kind::Bytes),
 ]);
 
-static RUNTIME_TYPE_META: Type = ty("runtime.TypeMeta", &[
+RUNTIME_TYPE_META = ty("runtime.TypeMeta", &[
     f("apiVersion", 1, Kind::String),
     f("kind", 2, Kind::String),
 ]);
 
-static RUNTIME_UNKNOWN: Type = ty("runtime.Unknown", &[
+RUNTIME_UNKNOWN = ty("runtime.Unknown", &[
     f("contentEncoding", 3, Kind::String),
     f("contentType", 4, Kind::String),
     f("raw", 2, Kind::Bytes),
     f("typeMeta", 1, Kind::Object(&RUNTIME_TYPE_META)),
 ]);
 
-static SCHEDULING_V1_PRIORITY_CLASS: Type = ty("scheduling.v1.PriorityClass", &[
+SCHEDULING_V1_PRIORITY_CLASS = ty("scheduling.v1.PriorityClass", &[
     f("apiVersion", 0, Kind::String),
     f("description", 4, Kind::String),
     f("globalDefault", 3, Kind::Bool),
@@ -2231,14 +2242,14 @@ static SCHEDULING_V1_PRIORITY_CLASS: Type = ty("scheduling.v1.PriorityClass", &[
     f("value", 2, Kind::Int32).keep_empty(),
 ]).kind();
 
-static STORAGE_V1_CSIDRIVER: Type = ty("storage.v1.CSIDriver", &[
+STORAGE_V1_CSIDRIVER = ty("storage.v1.CSIDriver", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("spec", 2, Kind::Object(&STORAGE_V1_CSIDRIVER_SPEC)).required(),
 ]).kind();
 
-static STORAGE_V1_CSIDRIVER_SPEC: Type = ty("storage.v1.CSIDriverSpec", &[
+STORAGE_V1_CSIDRIVER_SPEC = ty("storage.v1.CSIDriverSpec", &[
     f("attachRequired", 1, Kind::Bool).pointer(),
     f("fsGroupPolicy", 5, Kind::String).pointer().go("v1.FSGroupPolicy"),
     f("nodeAllocatableUpdatePeriodSeconds", 9, Kind::Int64).pointer(),
@@ -2252,328 +2263,33 @@ static STORAGE_V1_CSIDRIVER_SPEC: Type = ty("storage.v1.CSIDriverSpec", &[
     f("volumeLifecycleModes", 3, Kind::String).list().list_type(ListType::Set, &[]).go("v1.VolumeLifecycleMode"),
 ]);
 
-static STORAGE_V1_CSINODE: Type = ty("storage.v1.CSINode", &[
+STORAGE_V1_CSINODE = ty("storage.v1.CSINode", &[
     f("apiVersion", 0, Kind::String),
     f("kind", 0, Kind::String),
     f("metadata", 1, Kind::Object(&META_V1_OBJECT_META)),
     f("spec", 2, Kind::Object(&STORAGE_V1_CSINODE_SPEC)).required(),
 ]).kind();
 
-static STORAGE_V1_CSINODE_DRIVER: Type = ty("storage.v1.CSINodeDriver", &[
+STORAGE_V1_CSINODE_DRIVER = ty("storage.v1.CSINodeDriver", &[
     f("allocatable", 4, Kind::Object(&STORAGE_V1_VOLUME_NODE_RESOURCES)),
     f("name", 1, Kind::String).required(),
     f("nodeID", 2, Kind::String).required(),
     f("topologyKeys", 3, Kind::String).list().list_type(ListType::Atomic, &[]),
 ]);
 
-static STORAGE_V1_CSINODE_SPEC: Type = ty("storage.v1.CSINodeSpec", &[
+STORAGE_V1_CSINODE_SPEC = ty("storage.v1.CSINodeSpec", &[
     f("drivers", 1, Kind::Object(&STORAGE_V1_CSINODE_DRIVER)).list().required().list_type(ListType::Map, &["name"]).merged().by("name"),
 ]);
 
-static STORAGE_V1_TOKEN_REQUEST: Type = ty("storage.v1.TokenRequest", &[
+STORAGE_V1_TOKEN_REQUEST = ty("storage.v1.TokenRequest", &[
     f("audience", 1, Kind::String).required(),
     f("expirationSeconds", 2, Kind::Int64).pointer(),
 ]);
 
-static STORAGE_V1_VOLUME_NODE_RESOURCES: Type = ty("storage.v1.VolumeNodeResources", &[
+STORAGE_V1_VOLUME_NODE_RESOURCES = ty("storage.v1.VolumeNodeResources", &[
     f("count", 1, Kind::Int32).pointer(),
 ]);
-
-/// Every type, sorted by name.
-pub(super) static TYPES: &[&Type] = &[
-    &APPS_V1_CONTROLLER_REVISION,
-    &APPS_V1_DAEMON_SET,
-    &APPS_V1_DAEMON_SET_CONDITION,
-    &APPS_V1_DAEMON_SET_SPEC,
-    &APPS_V1_DAEMON_SET_STATUS,
-    &APPS_V1_DAEMON_SET_UPDATE_STRATEGY,
-    &APPS_V1_ROLLING_UPDATE_DAEMON_SET,
-    &AUTHENTICATION_V1_BOUND_OBJECT_REFERENCE,
-    &AUTHENTICATION_V1_EXTRA_VALUE,
-    &AUTHENTICATION_V1_SELF_SUBJECT_REVIEW,
-    &AUTHENTICATION_V1_SELF_SUBJECT_REVIEW_STATUS,
-    &AUTHENTICATION_V1_TOKEN_REQUEST,
-    &AUTHENTICATION_V1_TOKEN_REQUEST_SPEC,
-    &AUTHENTICATION_V1_TOKEN_REQUEST_STATUS,
-    &AUTHENTICATION_V1_TOKEN_REVIEW,
-    &AUTHENTICATION_V1_TOKEN_REVIEW_SPEC,
-    &AUTHENTICATION_V1_TOKEN_REVIEW_STATUS,
-    &AUTHENTICATION_V1_USER_INFO,
-    &AUTHORIZATION_V1_EXTRA_VALUE,
-    &AUTHORIZATION_V1_FIELD_SELECTOR_ATTRIBUTES,
-    &AUTHORIZATION_V1_LABEL_SELECTOR_ATTRIBUTES,
-    &AUTHORIZATION_V1_LOCAL_SUBJECT_ACCESS_REVIEW,
-    &AUTHORIZATION_V1_NON_RESOURCE_ATTRIBUTES,
-    &AUTHORIZATION_V1_NON_RESOURCE_RULE,
-    &AUTHORIZATION_V1_RESOURCE_ATTRIBUTES,
-    &AUTHORIZATION_V1_RESOURCE_RULE,
-    &AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW,
-    &AUTHORIZATION_V1_SELF_SUBJECT_ACCESS_REVIEW_SPEC,
-    &AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW,
-    &AUTHORIZATION_V1_SELF_SUBJECT_RULES_REVIEW_SPEC,
-    &AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW,
-    &AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_SPEC,
-    &AUTHORIZATION_V1_SUBJECT_ACCESS_REVIEW_STATUS,
-    &AUTHORIZATION_V1_SUBJECT_RULES_REVIEW_STATUS,
-    &CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST,
-    &CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_CONDITION,
-    &CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_SPEC,
-    &CERTIFICATES_V1_CERTIFICATE_SIGNING_REQUEST_STATUS,
-    &CERTIFICATES_V1_EXTRA_VALUE,
-    &COORDINATION_V1_LEASE,
-    &COORDINATION_V1_LEASE_SPEC,
-    &CORE_V1_AWSELASTIC_BLOCK_STORE_VOLUME_SOURCE,
-    &CORE_V1_AFFINITY,
-    &CORE_V1_APP_ARMOR_PROFILE,
-    &CORE_V1_ATTACHED_VOLUME,
-    &CORE_V1_AZURE_DISK_VOLUME_SOURCE,
-    &CORE_V1_AZURE_FILE_PERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_AZURE_FILE_VOLUME_SOURCE,
-    &CORE_V1_BINDING,
-    &CORE_V1_CSIPERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_CSIVOLUME_SOURCE,
-    &CORE_V1_CAPABILITIES,
-    &CORE_V1_CEPH_FSPERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_CEPH_FSVOLUME_SOURCE,
-    &CORE_V1_CINDER_PERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_CINDER_VOLUME_SOURCE,
-    &CORE_V1_CLIENT_IPCONFIG,
-    &CORE_V1_CLUSTER_TRUST_BUNDLE_PROJECTION,
-    &CORE_V1_CONFIG_MAP,
-    &CORE_V1_CONFIG_MAP_ENV_SOURCE,
-    &CORE_V1_CONFIG_MAP_KEY_SELECTOR,
-    &CORE_V1_CONFIG_MAP_NODE_CONFIG_SOURCE,
-    &CORE_V1_CONFIG_MAP_PROJECTION,
-    &CORE_V1_CONFIG_MAP_VOLUME_SOURCE,
-    &CORE_V1_CONTAINER,
-    &CORE_V1_CONTAINER_EXTENDED_RESOURCE_REQUEST,
-    &CORE_V1_CONTAINER_IMAGE,
-    &CORE_V1_CONTAINER_PORT,
-    &CORE_V1_CONTAINER_RESIZE_POLICY,
-    &CORE_V1_CONTAINER_RESTART_RULE,
-    &CORE_V1_CONTAINER_RESTART_RULE_ON_EXIT_CODES,
-    &CORE_V1_CONTAINER_STATE,
-    &CORE_V1_CONTAINER_STATE_RUNNING,
-    &CORE_V1_CONTAINER_STATE_TERMINATED,
-    &CORE_V1_CONTAINER_STATE_WAITING,
-    &CORE_V1_CONTAINER_STATUS,
-    &CORE_V1_CONTAINER_USER,
-    &CORE_V1_DAEMON_ENDPOINT,
-    &CORE_V1_DOWNWARD_APIPROJECTION,
-    &CORE_V1_DOWNWARD_APIVOLUME_FILE,
-    &CORE_V1_DOWNWARD_APIVOLUME_SOURCE,
-    &CORE_V1_EMPTY_DIR_VOLUME_SOURCE,
-    &CORE_V1_ENDPOINT_ADDRESS,
-    &CORE_V1_ENDPOINT_PORT,
-    &CORE_V1_ENDPOINT_SUBSET,
-    &CORE_V1_ENDPOINTS,
-    &CORE_V1_ENV_FROM_SOURCE,
-    &CORE_V1_ENV_VAR,
-    &CORE_V1_ENV_VAR_SOURCE,
-    &CORE_V1_EPHEMERAL_CONTAINER,
-    &CORE_V1_EPHEMERAL_CONTAINER_COMMON,
-    &CORE_V1_EPHEMERAL_VOLUME_SOURCE,
-    &CORE_V1_EVENT,
-    &CORE_V1_EVENT_SERIES,
-    &CORE_V1_EVENT_SOURCE,
-    &CORE_V1_EXEC_ACTION,
-    &CORE_V1_FCVOLUME_SOURCE,
-    &CORE_V1_FILE_KEY_SELECTOR,
-    &CORE_V1_FLEX_PERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_FLEX_VOLUME_SOURCE,
-    &CORE_V1_FLOCKER_VOLUME_SOURCE,
-    &CORE_V1_GCEPERSISTENT_DISK_VOLUME_SOURCE,
-    &CORE_V1_GRPCACTION,
-    &CORE_V1_GIT_REPO_VOLUME_SOURCE,
-    &CORE_V1_GLUSTERFS_PERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_GLUSTERFS_VOLUME_SOURCE,
-    &CORE_V1_HTTPGET_ACTION,
-    &CORE_V1_HTTPHEADER,
-    &CORE_V1_HOST_ALIAS,
-    &CORE_V1_HOST_IP,
-    &CORE_V1_HOST_PATH_VOLUME_SOURCE,
-    &CORE_V1_ISCSIPERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_ISCSIVOLUME_SOURCE,
-    &CORE_V1_IMAGE_VOLUME_SOURCE,
-    &CORE_V1_IMAGE_VOLUME_STATUS,
-    &CORE_V1_KEY_TO_PATH,
-    &CORE_V1_LIFECYCLE,
-    &CORE_V1_LIFECYCLE_HANDLER,
-    &CORE_V1_LINUX_CONTAINER_USER,
-    &CORE_V1_LOAD_BALANCER_INGRESS,
-    &CORE_V1_LOAD_BALANCER_STATUS,
-    &CORE_V1_LOCAL_OBJECT_REFERENCE,
-    &CORE_V1_LOCAL_VOLUME_SOURCE,
-    &CORE_V1_MODIFY_VOLUME_STATUS,
-    &CORE_V1_NFSVOLUME_SOURCE,
-    &CORE_V1_NAMESPACE,
-    &CORE_V1_NAMESPACE_CONDITION,
-    &CORE_V1_NAMESPACE_SPEC,
-    &CORE_V1_NAMESPACE_STATUS,
-    &CORE_V1_NODE,
-    &CORE_V1_NODE_ADDRESS,
-    &CORE_V1_NODE_AFFINITY,
-    &CORE_V1_NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS,
-    &CORE_V1_NODE_CONDITION,
-    &CORE_V1_NODE_CONFIG_SOURCE,
-    &CORE_V1_NODE_CONFIG_STATUS,
-    &CORE_V1_NODE_DAEMON_ENDPOINTS,
-    &CORE_V1_NODE_FEATURES,
-    &CORE_V1_NODE_RUNTIME_HANDLER,
-    &CORE_V1_NODE_RUNTIME_HANDLER_FEATURES,
-    &CORE_V1_NODE_SELECTOR,
-    &CORE_V1_NODE_SELECTOR_REQUIREMENT,
-    &CORE_V1_NODE_SELECTOR_TERM,
-    &CORE_V1_NODE_SPEC,
-    &CORE_V1_NODE_STATUS,
-    &CORE_V1_NODE_SWAP_STATUS,
-    &CORE_V1_NODE_SYSTEM_INFO,
-    &CORE_V1_OBJECT_FIELD_SELECTOR,
-    &CORE_V1_OBJECT_REFERENCE,
-    &CORE_V1_PERSISTENT_VOLUME,
-    &CORE_V1_PERSISTENT_VOLUME_CLAIM,
-    &CORE_V1_PERSISTENT_VOLUME_CLAIM_CONDITION,
-    &CORE_V1_PERSISTENT_VOLUME_CLAIM_SPEC,
-    &CORE_V1_PERSISTENT_VOLUME_CLAIM_STATUS,
-    &CORE_V1_PERSISTENT_VOLUME_CLAIM_TEMPLATE,
-    &CORE_V1_PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE,
-    &CORE_V1_PERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_PERSISTENT_VOLUME_SPEC,
-    &CORE_V1_PERSISTENT_VOLUME_STATUS,
-    &CORE_V1_PHOTON_PERSISTENT_DISK_VOLUME_SOURCE,
-    &CORE_V1_POD,
-    &CORE_V1_POD_AFFINITY,
-    &CORE_V1_POD_AFFINITY_TERM,
-    &CORE_V1_POD_ANTI_AFFINITY,
-    &CORE_V1_POD_ATTACH_OPTIONS,
-    &CORE_V1_POD_CERTIFICATE_PROJECTION,
-    &CORE_V1_POD_CONDITION,
-    &CORE_V1_POD_DNSCONFIG,
-    &CORE_V1_POD_DNSCONFIG_OPTION,
-    &CORE_V1_POD_EXEC_OPTIONS,
-    &CORE_V1_POD_EXTENDED_RESOURCE_CLAIM_STATUS,
-    &CORE_V1_POD_IP,
-    &CORE_V1_POD_LOG_OPTIONS,
-    &CORE_V1_POD_OS,
-    &CORE_V1_POD_PORT_FORWARD_OPTIONS,
-    &CORE_V1_POD_READINESS_GATE,
-    &CORE_V1_POD_RESOURCE_CLAIM,
-    &CORE_V1_POD_RESOURCE_CLAIM_STATUS,
-    &CORE_V1_POD_SCHEDULING_GATE,
-    &CORE_V1_POD_SCHEDULING_GROUP,
-    &CORE_V1_POD_SECURITY_CONTEXT,
-    &CORE_V1_POD_SPEC,
-    &CORE_V1_POD_STATUS,
-    &CORE_V1_POD_TEMPLATE_SPEC,
-    &CORE_V1_PORT_STATUS,
-    &CORE_V1_PORTWORX_VOLUME_SOURCE,
-    &CORE_V1_PREFERRED_SCHEDULING_TERM,
-    &CORE_V1_PROBE,
-    &CORE_V1_PROBE_HANDLER,
-    &CORE_V1_PROJECTED_VOLUME_SOURCE,
-    &CORE_V1_QUOBYTE_VOLUME_SOURCE,
-    &CORE_V1_RBDPERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_RBDVOLUME_SOURCE,
-    &CORE_V1_RESOURCE_CLAIM,
-    &CORE_V1_RESOURCE_FIELD_SELECTOR,
-    &CORE_V1_RESOURCE_HEALTH,
-    &CORE_V1_RESOURCE_REQUIREMENTS,
-    &CORE_V1_RESOURCE_STATUS,
-    &CORE_V1_SELINUX_OPTIONS,
-    &CORE_V1_SCALE_IOPERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_SCALE_IOVOLUME_SOURCE,
-    &CORE_V1_SECCOMP_PROFILE,
-    &CORE_V1_SECRET,
-    &CORE_V1_SECRET_ENV_SOURCE,
-    &CORE_V1_SECRET_KEY_SELECTOR,
-    &CORE_V1_SECRET_PROJECTION,
-    &CORE_V1_SECRET_REFERENCE,
-    &CORE_V1_SECRET_VOLUME_SOURCE,
-    &CORE_V1_SECURITY_CONTEXT,
-    &CORE_V1_SERVICE,
-    &CORE_V1_SERVICE_ACCOUNT,
-    &CORE_V1_SERVICE_ACCOUNT_TOKEN_PROJECTION,
-    &CORE_V1_SERVICE_PORT,
-    &CORE_V1_SERVICE_SPEC,
-    &CORE_V1_SERVICE_STATUS,
-    &CORE_V1_SESSION_AFFINITY_CONFIG,
-    &CORE_V1_SLEEP_ACTION,
-    &CORE_V1_STORAGE_OSPERSISTENT_VOLUME_SOURCE,
-    &CORE_V1_STORAGE_OSVOLUME_SOURCE,
-    &CORE_V1_SYSCTL,
-    &CORE_V1_TCPSOCKET_ACTION,
-    &CORE_V1_TAINT,
-    &CORE_V1_TOLERATION,
-    &CORE_V1_TOPOLOGY_SPREAD_CONSTRAINT,
-    &CORE_V1_TYPED_LOCAL_OBJECT_REFERENCE,
-    &CORE_V1_TYPED_OBJECT_REFERENCE,
-    &CORE_V1_VOLUME,
-    &CORE_V1_VOLUME_DEVICE,
-    &CORE_V1_VOLUME_MOUNT,
-    &CORE_V1_VOLUME_MOUNT_STATUS,
-    &CORE_V1_VOLUME_NODE_AFFINITY,
-    &CORE_V1_VOLUME_PROJECTION,
-    &CORE_V1_VOLUME_RESOURCE_REQUIREMENTS,
-    &CORE_V1_VOLUME_SOURCE,
-    &CORE_V1_VOLUME_STATUS,
-    &CORE_V1_VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE,
-    &CORE_V1_WEIGHTED_POD_AFFINITY_TERM,
-    &CORE_V1_WINDOWS_SECURITY_CONTEXT_OPTIONS,
-    &DISCOVERY_V1_ENDPOINT,
-    &DISCOVERY_V1_ENDPOINT_CONDITIONS,
-    &DISCOVERY_V1_ENDPOINT_HINTS,
-    &DISCOVERY_V1_ENDPOINT_PORT,
-    &DISCOVERY_V1_ENDPOINT_SLICE,
-    &DISCOVERY_V1_FOR_NODE,
-    &DISCOVERY_V1_FOR_ZONE,
-    &EVENTS_V1_EVENT,
-    &EVENTS_V1_EVENT_SERIES,
-    &INTSTR_INT_OR_STRING,
-    &META_V1_CONDITION,
-    &META_V1_DELETE_OPTIONS,
-    &META_V1_FIELD_SELECTOR_REQUIREMENT,
-    &META_V1_FIELDS_V1,
-    &META_V1_LABEL_SELECTOR,
-    &META_V1_LABEL_SELECTOR_REQUIREMENT,
-    &META_V1_LIST_META,
-    &META_V1_MANAGED_FIELDS_ENTRY,
-    &META_V1_MICRO_TIME,
-    &META_V1_OBJECT_META,
-    &META_V1_OWNER_REFERENCE,
-    &META_V1_PRECONDITIONS,
-    &META_V1_SHARD_INFO,
-    &META_V1_STATUS,
-    &META_V1_STATUS_CAUSE,
-    &META_V1_STATUS_DETAILS,
-    &META_V1_TIME,
-    &NODE_V1_OVERHEAD,
-    &NODE_V1_RUNTIME_CLASS,
-    &NODE_V1_SCHEDULING,
-    &POLICY_V1_EVICTION,
-    &POLICY_V1_POD_DISRUPTION_BUDGET,
-    &POLICY_V1_POD_DISRUPTION_BUDGET_SPEC,
-    &POLICY_V1_POD_DISRUPTION_BUDGET_STATUS,
-    &RBAC_V1_AGGREGATION_RULE,
-    &RBAC_V1_CLUSTER_ROLE,
-    &RBAC_V1_CLUSTER_ROLE_BINDING,
-    &RBAC_V1_POLICY_RULE,
-    &RBAC_V1_ROLE,
-    &RBAC_V1_ROLE_BINDING,
-    &RBAC_V1_ROLE_REF,
-    &RBAC_V1_SUBJECT,
-    &RESOURCE_QUANTITY,
-    &RUNTIME_RAW_EXTENSION,
-    &RUNTIME_TYPE_META,
-    &RUNTIME_UNKNOWN,
-    &SCHEDULING_V1_PRIORITY_CLASS,
-    &STORAGE_V1_CSIDRIVER,
-    &STORAGE_V1_CSIDRIVER_SPEC,
-    &STORAGE_V1_CSINODE,
-    &STORAGE_V1_CSINODE_DRIVER,
-    &STORAGE_V1_CSINODE_SPEC,
-    &STORAGE_V1_TOKEN_REQUEST,
-    &STORAGE_V1_VOLUME_NODE_RESOURCES,
-];
+}
 
 /// Names of fields that are maps in every type, sorted.
 pub(super) static MAP_NAMES: &[&str] = &[

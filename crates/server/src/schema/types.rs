@@ -16,6 +16,16 @@ pub struct Type {
     pub is_atomic: bool,
 }
 
+/// Methods that set members of a constant of the table.
+macro_rules! setters {
+    ($($name:ident($($argument:ident: $type:ty),*) { $($member:ident: $value:expr),+ })*) => {
+        $(pub(super) const fn $name(mut self $(, $argument: $type)*) -> Self {
+            $(self.$member = $value;)+
+            self
+        })*
+    };
+}
+
 impl Type {
     /// Case matters.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
@@ -36,19 +46,10 @@ impl Type {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
-    pub(super) const fn inlining(mut self, inlined: &'static [Field]) -> Self {
-        self.inlined = inlined;
-        self
-    }
-
-    pub(super) const fn kind(mut self) -> Self {
-        self.is_kind = true;
-        self
-    }
-
-    pub(super) const fn atomic(mut self) -> Self {
-        self.is_atomic = true;
-        self
+    setters! {
+        inlining(fields: &'static [Field]) { inlined: fields }
+        kind() { is_kind: true }
+        atomic() { is_atomic: true }
     }
 }
 
@@ -182,78 +183,22 @@ pub(super) const fn f(name: &'static str, number: u32, kind: Kind) -> Field {
 }
 
 impl Field {
-    pub(super) const fn list(mut self) -> Self {
-        self.shape = Shape::List;
-        self
-    }
-
-    pub(super) const fn map(mut self) -> Self {
-        self.shape = Shape::Map;
-        self
-    }
-
-    pub(super) const fn required(mut self) -> Self {
-        self.is_required = true;
-        self
-    }
-
-    pub(super) const fn pointer(mut self) -> Self {
-        self.is_pointer = true;
-        self
-    }
-
-    pub(super) const fn keep_empty(mut self) -> Self {
-        self.keeps_empty = true;
-        self
-    }
-
-    pub(super) const fn atomic(mut self) -> Self {
-        self.is_atomic = true;
-        self
-    }
-
-    pub(super) const fn list_type(
-        mut self,
-        list_type: ListType,
-        keys: &'static [&'static str],
-    ) -> Self {
-        self.list_type = Some(list_type);
-        self.list_map_keys = keys;
-        self
-    }
-
-    pub(super) const fn replaced(mut self) -> Self {
-        self.strategy = Strategy::Replace;
-        self
-    }
-
-    pub(super) const fn merged(mut self) -> Self {
-        self.strategy = Strategy::Merge;
-        self
-    }
-
-    pub(super) const fn retaining_keys(mut self) -> Self {
-        self.retains_keys = true;
-        self
-    }
-
-    pub(super) const fn by(mut self, merge_key: &'static str) -> Self {
-        self.merge_key = Some(merge_key);
-        self
-    }
-
-    pub(super) const fn default(mut self, default: &'static str) -> Self {
-        self.default = Some(default);
-        self
-    }
-
-    pub(super) const fn go(mut self, go_type: &'static str) -> Self {
-        self.go_type = Some(go_type);
-        self
-    }
-
-    pub(super) const fn within(mut self, number: u32) -> Self {
-        self.within = number;
-        self
+    setters! {
+        list() { shape: Shape::List }
+        map() { shape: Shape::Map }
+        required() { is_required: true }
+        pointer() { is_pointer: true }
+        keep_empty() { keeps_empty: true }
+        atomic() { is_atomic: true }
+        list_type(kind: ListType, keys: &'static [&'static str]) {
+            list_type: Some(kind), list_map_keys: keys
+        }
+        replaced() { strategy: Strategy::Replace }
+        merged() { strategy: Strategy::Merge }
+        retaining_keys() { retains_keys: true }
+        by(key: &'static str) { merge_key: Some(key) }
+        default(default: &'static str) { default: Some(default) }
+        go(name: &'static str) { go_type: Some(name) }
+        within(number: u32) { within: number }
     }
 }

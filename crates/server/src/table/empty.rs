@@ -3,7 +3,7 @@
 use super::column::{AGE, CREATED_AT, Column, NAME, boolean, integer, text as column, wide};
 use super::workload::{CONTAINERS, IMAGES, SELECTOR};
 
-const REPLICAS: &[Column] = &[
+pub(crate) const REPLICAS: &[Column] = &[
     NAME,
     integer("Desired", "How many pods there should be."),
     integer("Current", "How many pods there are."),
@@ -14,7 +14,7 @@ const REPLICAS: &[Column] = &[
     SELECTOR,
 ];
 
-const DEPLOYMENT: &[Column] = &[
+pub(crate) const DEPLOYMENT: &[Column] = &[
     NAME,
     column("Ready", "Ready pods, of all."),
     column("Up-to-date", "Pods with the newest template."),
@@ -25,7 +25,7 @@ const DEPLOYMENT: &[Column] = &[
     SELECTOR,
 ];
 
-const STATEFUL_SET: &[Column] = &[
+pub(crate) const STATEFUL_SET: &[Column] = &[
     NAME,
     column("Ready", "Ready pods, of all."),
     AGE,
@@ -33,14 +33,14 @@ const STATEFUL_SET: &[Column] = &[
     IMAGES,
 ];
 
-const QUOTA: &[Column] = &[
+pub(crate) const QUOTA: &[Column] = &[
     NAME,
     column("Request", "What is requested, of what is allowed."),
     column("Limit", "What is the limit, of what is allowed."),
     AGE,
 ];
 
-const DISRUPTION_BUDGET: &[Column] = &[
+pub(crate) const DISRUPTION_BUDGET: &[Column] = &[
     NAME,
     column("Min Available", "How many pods must stay."),
     column("Max Unavailable", "How many pods may be missing."),
@@ -48,7 +48,7 @@ const DISRUPTION_BUDGET: &[Column] = &[
     AGE,
 ];
 
-const STORAGE_CLASS: &[Column] = &[
+pub(crate) const STORAGE_CLASS: &[Column] = &[
     NAME,
     column("Provisioner", "The provisioner of its volumes."),
     column("ReclaimPolicy", "What happens to a released volume."),
@@ -57,7 +57,7 @@ const STORAGE_CLASS: &[Column] = &[
     AGE,
 ];
 
-const VOLUME_ATTACHMENT: &[Column] = &[
+pub(crate) const VOLUME_ATTACHMENT: &[Column] = &[
     NAME,
     column("Attacher", "The driver that attaches it."),
     column("PV", "The volume to attach."),
@@ -66,13 +66,13 @@ const VOLUME_ATTACHMENT: &[Column] = &[
     AGE,
 ];
 
-const STORAGE_CAPACITY: &[Column] = &[
+pub(crate) const STORAGE_CAPACITY: &[Column] = &[
     NAME,
     wide("StorageClassName", "The storage class."),
     wide("Capacity", "The available capacity."),
 ];
 
-const RESOURCE_SLICE: &[Column] = &[
+pub(crate) const RESOURCE_SLICE: &[Column] = &[
     NAME,
     column("Node", "The node its devices belong to."),
     column("Driver", "The driver that publishes it."),
@@ -80,22 +80,9 @@ const RESOURCE_SLICE: &[Column] = &[
     AGE,
 ];
 
-const RESOURCE_CLAIM: &[Column] = &[NAME, column("State", "The state of the claim."), AGE];
+pub(crate) const RESOURCE_CLAIM: &[Column] =
+    &[NAME, column("State", "The state of the claim."), AGE];
 
-/// The columns of a kind that is never stored, by the kind of its items.
-pub(super) fn columns(kind: &str) -> &'static [Column] {
-    match kind {
-        "ReplicationController" | "ReplicaSet" => REPLICAS,
-        "Deployment" => DEPLOYMENT,
-        "StatefulSet" => STATEFUL_SET,
-        "ResourceQuota" => QUOTA,
-        "PodDisruptionBudget" => DISRUPTION_BUDGET,
-        "StorageClass" => STORAGE_CLASS,
-        "VolumeAttachment" => VOLUME_ATTACHMENT,
-        "CSIStorageCapacity" => STORAGE_CAPACITY,
-        "ResourceSlice" => RESOURCE_SLICE,
-        "ResourceClaim" => RESOURCE_CLAIM,
-        "DeviceClass" => &[NAME, AGE],
-        _ => &[NAME, CREATED_AT],
-    }
-}
+pub(crate) const DEVICE_CLASS: &[Column] = &[NAME, AGE];
+
+pub(crate) const OTHER: &[Column] = &[NAME, CREATED_AT];

@@ -5,7 +5,7 @@
 
 mod column;
 mod duration;
-mod empty;
+pub(crate) mod empty;
 mod event;
 mod format;
 mod metadata;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::column::Column;
-use super::{columns, empty, metadata};
+use super::{columns, metadata};
 use crate::registry::{EmptyCollection, Resource};
 
 /// The query parameter `includeObject`: what a row contains besides its cells.
@@ -82,8 +82,7 @@ pub fn render_event<'a>(
 
 /// The Table of a collection that is always empty: its columns and no rows.
 pub fn render_empty(collection: &EmptyCollection, version: &str, list_metadata: &Value) -> Vec<u8> {
-    let columns = empty::columns(collection.kind);
-    close(open(version, list_metadata, Some(columns)))
+    close(open(version, list_metadata, Some(collection.columns)))
 }
 
 fn open(version: &str, list_metadata: &Value, columns: Option<&[Column]>) -> Vec<u8> {

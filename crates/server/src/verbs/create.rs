@@ -6,7 +6,9 @@ use kennel_types::Reason;
 use serde_json::Value;
 
 use super::call::Call;
-use super::{decode, meta};
+use super::decode::{self, Decoded};
+use super::meta;
+use super::update::{Changed, Outcome, reply};
 use crate::admit;
 use crate::api::Api;
 use crate::field::Path;
@@ -17,39 +19,38 @@ use crate::request::User;
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
+use crate::tree::{self, text};
 
 /// How many generated names are tried before the request fails with `AlreadyExists`.
 const NAME_ATTEMPTS: usize = 8;
 
-/// The outcome of a create.
-pub(crate) enum Created {
-    Stored(Stored),
-    DryRun(Document),
-}
-
 pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let row = place.row;
-    let presenter = call.presenter(row)?;
+    // Refuses an unacceptable form before anything is stored.
+    call.presenter(row)?;
     let dry_run = call.query.dry_run("CreateOptions")?;
     call.query.check_field_manager("CreateOptions")?;
     let decoded = decode::object(call, row, "CreateOptions")?;
-    let namespace = place.namespace.as_deref();
-    let mut warnings = decoded.warnings;
-    let created = insert(
-        api,
-        &call.user,
-        row,
-        namespace,
-        decoded.document,
-        dry_run,
-        &mut warnings,
-    )
-    .await?;
-    let bytes = match created {
-        Created::Stored(stored) => presenter.one(&stored, stored.modified)?,
-        Created::DryRun(document) => presenter.document(document)?,
-    };
-    Ok(Reply::json(201, bytes).with_warnings(warnings))
+    create_decoded(api, call, row, place.namespace.as_deref(), decoded, dry_run).await
+}
+
+/// Creates the object in a POST, or in a PUT to an object that does not exist.
+pub(super) async fn create_decoded(
+    api: &Api,
+    call: &Call,
+    row: &'static Resource,
+    namespace: Option<&str>,
+    decoded: Decoded,
+    dry_run: bool,
+) -> Result<Reply> {
+    let Decoded {
+        document,
+        mut warnings,
+    } = decoded;
+    let user = &call.user;
+    let created = insert(api, user, row, namespace, document, dry_run, &mut warnings);
+    let outcome = created.await?;
+    reply(call, row, 201, Changed { outcome, warnings })
 }
 
 /// Defaults, admits, validates and stores a decoded object.
@@ -61,7 +62,7 @@ pub(crate) async fn insert(
     mut document: Document,
     dry_run: bool,
     warnings: &mut Vec<String>,
-) -> Result<Created> {
+) -> Result<Outcome> {
     let tree = &mut document.tree;
     meta::prepare_create(tree, namespace)?;
     let generated = meta::generate_name(tree);
@@ -88,7 +89,7 @@ pub(crate) async fn insert(
     // Freed before the disk is waited for: the waiting future stays small, and the memory is reused while
     // it is still in the processor's cache.
     drop(document);
-    store(api, row, entry).await.map(Created::Stored)
+    store(api, row, entry).await.map(Outcome::Stored)
 }
 
 /// Stores an object with a generated name; generates another one if it is taken.
@@ -97,21 +98,21 @@ async fn insert_generated(
     row: &'static Resource,
     namespace: Option<&str>,
     mut document: Document,
-) -> Result<Created> {
+) -> Result<Outcome> {
     let mut attempts = NAME_ATTEMPTS;
     loop {
         attempts -= 1;
         let entry = Entry::of(row, namespace, &document)?;
         match store(api, row, entry).await {
             Err(error) if error.reason == Reason::AlreadyExists && attempts > 0 => {
-                meta::of(&mut document.tree).remove("name");
+                tree::remove(&mut document.tree, "metadata.name");
                 meta::generate_name(&mut document.tree);
             }
             Err(error) if error.reason == Reason::AlreadyExists => {
-                let name = meta::text(&document.tree, "name");
+                let name = text(&document.tree, "metadata.name");
                 return Err(ApiError::no_unique_name(row, name));
             }
-            outcome => return outcome.map(Created::Stored),
+            outcome => return outcome.map(Outcome::Stored),
         }
     }
 }
@@ -124,7 +125,7 @@ fn validate(row: &Resource, tree: &Value) -> Result<()> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(row, meta::text(tree, "name"), &errors))
+    Err(ApiError::invalid(row, text(tree, "metadata.name"), &errors))
 }
 
 fn dry_run_result(
@@ -132,13 +133,13 @@ fn dry_run_result(
     row: &'static Resource,
     namespace: Option<&str>,
     mut document: Document,
-) -> Result<Created> {
-    let name = meta::text(&document.tree, "name");
+) -> Result<Outcome> {
+    let name = text(&document.tree, "metadata.name");
     if api.store.get(&object::key(row, namespace, name)).is_some() {
         return Err(ApiError::already_exists(row, name));
     }
-    meta::of(&mut document.tree).remove("resourceVersion");
-    Ok(Created::DryRun(document))
+    tree::remove(&mut document.tree, "metadata.resourceVersion");
+    Ok(Outcome::Unstored(document))
 }
 
 /// An encoded object with its key.
@@ -151,7 +152,7 @@ struct Entry {
 
 impl Entry {
     fn of(row: &'static Resource, namespace: Option<&str>, document: &Document) -> Result<Self> {
-        let name = meta::text(&document.tree, "name").to_owned();
+        let name = text(&document.tree, "metadata.name").to_owned();
         let encoded = if row.conversion.is_some() {
             let mut converted = document.clone();
             row.convert_to_stored(&mut converted.tree);

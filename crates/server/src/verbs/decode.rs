@@ -17,6 +17,7 @@ use crate::status::{ApiError, Result};
 const BODIES: &[&str] = &["application/json", protobuf::MEDIA_TYPE];
 
 /// A decoded object, and the warnings about unknown and duplicate fields.
+#[derive(Clone)]
 pub(super) struct Decoded {
     pub(super) document: Document,
     pub(super) warnings: Vec<String>,

@@ -10,17 +10,15 @@ use super::update::{commit, may_be_removed};
 use super::{At, meta, read};
 use crate::admit;
 use crate::api::Api;
+use crate::kinds::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
 use crate::object::{Document, Stored};
 use crate::registry::{self, Resource};
 use crate::request::User;
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
+use crate::tree::{self, number, set, text};
 use crate::watch::Filter;
-
-/// The finalizers that the garbage collector removes.
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
 
 /// How often a deletion is retried when another write comes first.
 const ATTEMPTS_MAX: usize = 64;
@@ -43,7 +41,7 @@ pub(super) async fn delete(api: &Api, call: &Call, place: &Place) -> Result<Repl
     match delete_object(api, &call.user, at, &options).await? {
         Deleted::Removed(document) if !at.row.delete_returns_object => Ok(Reply::value(
             200,
-            &status::deleted(at.row, at.name, meta::text(&document.tree, "uid")),
+            &status::deleted(at.row, at.name, text(&document.tree, "metadata.uid")),
         )),
         Deleted::Removed(document) | Deleted::Waiting(document) => {
             Ok(Reply::json(200, presenter.document(document)?))
@@ -96,8 +94,7 @@ pub(super) async fn delete_object(
     options: &DeleteOptions,
 ) -> Result<Deleted> {
     for _ in 0..ATTEMPTS_MAX {
-        let found = api.store.get(&at.key());
-        let stored = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
+        let stored = at.stored(api)?;
         admit::delete(user, at.row, &stored)?;
         let old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
         check_preconditions(&at, options, &old.tree)?;
@@ -129,7 +126,7 @@ async fn commit_deletion(
             return Ok(None);
         };
         let version = written.revision.to_string();
-        meta::of(&mut new.tree).insert("resourceVersion".into(), version.into());
+        tree::set(&mut new.tree, "metadata.resourceVersion", version.into());
     }
     Ok(Some(if remove {
         Deleted::Removed(new)
@@ -143,10 +140,8 @@ async fn commit_deletion(
 fn mark(row: &Resource, tree: &mut Value, options: &DeleteOptions) {
     let grace = row.strategy.grace_seconds(tree, options.grace_seconds);
     set_propagation_finalizers(tree, options.propagation);
-    let first_time = !meta::is_deleting(tree);
-    let earlier = tree["metadata"]["deletionGracePeriodSeconds"]
-        .as_i64()
-        .unwrap_or(0);
+    let first_time = !tree::is_deleting(tree);
+    let earlier = number(tree, "metadata.deletionGracePeriodSeconds");
     if first_time {
         raise_generation(tree);
     }
@@ -161,53 +156,45 @@ fn mark(row: &Resource, tree: &mut Value, options: &DeleteOptions) {
         let end = start
             .saturating_add(jiff::SignedDuration::from_secs(grace))
             .unwrap_or(start);
-        let metadata = meta::of(tree);
-        metadata.insert("deletionTimestamp".into(), meta::at(end).into());
-        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        set(tree, "metadata.deletionTimestamp", meta::time(end).into());
+        set(tree, "metadata.deletionGracePeriodSeconds", grace.into());
     }
     row.strategy.begin_deletion(tree);
 }
 
 /// When the deletion of an object began.
 fn started(tree: &Value, grace: i64) -> Option<jiff::Timestamp> {
-    let end: jiff::Timestamp = meta::text(tree, "deletionTimestamp").parse().ok()?;
+    let end = tree::time(tree, "metadata.deletionTimestamp")?;
     end.checked_sub(jiff::SignedDuration::from_secs(grace)).ok()
 }
 
 /// The beginning of a deletion counts as a change of the spec.
 fn raise_generation(tree: &mut Value) {
-    if let Some(generation) = tree["metadata"]["generation"].as_i64() {
-        tree["metadata"]["generation"] = (generation + 1).into();
+    if let Some(generation) = tree::int(tree, "metadata.generation") {
+        set(tree, "metadata.generation", (generation + 1).into());
     }
 }
 
 /// Sets the garbage collector's finalizer of the policy; without a policy, the finalizers stay.
 fn set_propagation_finalizers(tree: &mut Value, policy: Option<Propagation>) {
     let Some(policy) = policy else { return };
-    let list = tree["metadata"]["finalizers"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let mut kept: Vec<Value> = list
-        .into_iter()
-        .filter(|f| *f != ORPHAN && *f != FOREGROUND)
-        .collect();
+    let mut kept = tree::list(tree, "metadata.finalizers").to_vec();
+    kept.retain(|f| *f != FINALIZER_ORPHAN && *f != FINALIZER_FOREGROUND);
     match policy {
-        Propagation::Orphan => kept.push(ORPHAN.into()),
-        Propagation::Foreground => kept.push(FOREGROUND.into()),
+        Propagation::Orphan => kept.push(FINALIZER_ORPHAN.into()),
+        Propagation::Foreground => kept.push(FINALIZER_FOREGROUND.into()),
         Propagation::Background => {}
     }
-    let metadata = meta::of(tree);
     if kept.is_empty() {
-        metadata.remove("finalizers");
+        tree::remove(tree, "metadata.finalizers");
     } else {
-        metadata.insert("finalizers".into(), kept.into());
+        set(tree, "metadata.finalizers", kept.into());
     }
 }
 
 fn check_preconditions(at: &At<'_>, options: &DeleteOptions, tree: &Value) -> Result<()> {
     let check = |wanted: &Option<String>, field: &str, words: &str| {
-        let actual = meta::text(tree, field);
+        let actual = text(&tree["metadata"], field);
         match wanted {
             Some(wanted) if wanted != actual => {
                 let why = format!(

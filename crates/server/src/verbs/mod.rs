@@ -31,7 +31,7 @@ use kennel_types::Verb;
 
 use crate::api::Api;
 use crate::names;
-use crate::object::Document;
+use crate::object::{Document, Stored};
 use crate::registry::{self, EmptyCollection, PostHandler, Posted, Resource, Subresource};
 use crate::request::User;
 use crate::request::path::Place;
@@ -220,5 +220,9 @@ impl<'a> At<'a> {
 
     pub(crate) fn key(&self) -> String {
         crate::object::key(self.row, self.namespace, self.name)
+    }
+
+    fn stored(&self, api: &Api) -> Result<Stored> {
+        api.stored(self.row, self.namespace, self.name)
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::update::{Change, Edit, check_name, expected_version, modify, reply};
-use super::{At, decode, meta};
+use super::{At, decode};
 use crate::api::Api;
 use crate::field::{FieldError, Path};
 use crate::object::Document;
@@ -15,6 +15,7 @@ use crate::request::query::invalid_option;
 use crate::response::Reply;
 use crate::schema;
 use crate::status::{ApiError, Result};
+use crate::tree::text;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -59,7 +60,7 @@ pub(super) async fn patch_part(api: &Api, call: &Call, place: &Place, part: Part
         })
     })
     .await?;
-    reply(call, at, changed)
+    reply(call, at.row, 200, changed)
 }
 
 /// The refusal of a patch whose result is not a valid object.
@@ -148,7 +149,7 @@ fn check_identity(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
 
 /// A patch that sets another resourceVersion is conditional on it.
 fn conditional_version(new: &Value, old: &Value) -> Result<Option<u64>> {
-    if meta::text(new, "resourceVersion") == meta::text(old, "resourceVersion") {
+    if text(new, "metadata.resourceVersion") == text(old, "metadata.resourceVersion") {
         return Ok(None);
     }
     expected_version(new)

@@ -30,8 +30,7 @@ pub(super) async fn get(api: &Api, call: &Call, place: &Place) -> Result<Reply> 
     if let Some(asked) = call.query.resource_version()? {
         wait_for(api, asked).await?;
     }
-    let found = api.store.get(&at.key());
-    let stored = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
+    let stored = at.stored(api)?;
     Ok(Reply::json(200, presenter.one(&stored, stored.modified)?))
 }
 

@@ -83,7 +83,7 @@ fn refusal(row: &Resource, wanted: &str, kind: &str, version: &str) -> ApiError 
             "no kind \"{kind}\" is registered for version \"{version}\""
         )),
         // Another version of the same resource.
-        Some(other) if registry::stored_row(other).storage == row.storage => {
+        Some(other) if registry::stored_row(other).storage() == row.storage() => {
             ApiError::bad_request(format!(
                 "the API version in the data ({version}) does not match the expected API version ({wanted})"
             ))

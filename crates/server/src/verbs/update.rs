@@ -8,11 +8,13 @@ use kennel_types::{Reason, Verb};
 use serde_json::Value;
 
 use super::call::Call;
-use super::create::{Created, insert, store_failed};
+use super::create::{create_decoded, store_failed};
+use super::decode::Decoded;
 use super::{At, decode, meta};
 use crate::admit::{self, node_restriction};
 use crate::api::Api;
 use crate::authorize::{Attributes, ResourceAttributes};
+use crate::field::{FieldError, Path};
 use crate::kinds;
 use crate::object::{Document, Head, Stored};
 use crate::registry::{self, Part, Resource};
@@ -21,6 +23,7 @@ use crate::request::path::Place;
 use crate::request::query::parse_version;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
+use crate::tree::{self, number, text};
 
 /// How often an unconditional change is retried when another write comes first.
 const ATTEMPTS_MAX: usize = 64;
@@ -38,7 +41,7 @@ pub(super) struct Changed {
     pub(super) warnings: Vec<String>,
 }
 
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// The object as it is stored now, perhaps unchanged.
     Stored(Stored),
     /// The object of a dry run, or as it was when it was removed.
@@ -104,17 +107,22 @@ pub(super) async fn update_part(
         })
     })
     .await?;
-    reply(call, at, changed)
+    reply(call, at.row, 200, changed)
 }
 
 /// The answer to a change.
-pub(super) fn reply(call: &Call, at: At<'_>, changed: Changed) -> Result<Reply> {
-    let presenter = call.presenter(at.row)?;
+pub(super) fn reply(
+    call: &Call,
+    row: &'static Resource,
+    code: u16,
+    changed: Changed,
+) -> Result<Reply> {
+    let presenter = call.presenter(row)?;
     let bytes = match changed.outcome {
         Outcome::Stored(stored) => presenter.one(&stored, stored.modified)?,
         Outcome::Unstored(document) => presenter.document(document)?,
     };
-    Ok(Reply::json(200, bytes).with_warnings(changed.warnings))
+    Ok(Reply::json(code, bytes).with_warnings(changed.warnings))
 }
 
 /// Changes an object: reads it, calls `edit` for the new version, applies the rules of the kind, and
@@ -128,11 +136,7 @@ pub(super) async fn modify(
     let at = change.at;
     let _lock = admit::lock(api, at.row).await;
     for _ in 0..ATTEMPTS_MAX {
-        let key = at.key();
-        let stored = api
-            .store
-            .get(&key)
-            .ok_or_else(|| ApiError::not_found(at.row, at.name))?;
+        let stored = at.stored(api)?;
         let mut old = Document::from_stored(at.row, &stored).map_err(ApiError::internal)?;
         at.row.convert_from_stored(&mut old.tree);
         let Edit {
@@ -212,7 +216,7 @@ async fn write(
     mut document: Document,
 ) -> Result<Option<Outcome>> {
     let row = change.at.row;
-    let remove = meta::is_deleting(&document.tree) && may_be_removed(row, &document.tree);
+    let remove = tree::is_deleting(&document.tree) && may_be_removed(row, &document.tree);
     let durability = row.strategy.durability(&document.tree, &old.tree);
     let version = stored.modified.to_string();
     row.convert_to_stored(&mut document.tree);
@@ -223,7 +227,11 @@ async fn write(
     }
     if change.dry_run {
         row.convert_from_stored(&mut document.tree);
-        meta::of(&mut document.tree).insert("resourceVersion".into(), version.into());
+        tree::set(
+            &mut document.tree,
+            "metadata.resourceVersion",
+            version.into(),
+        );
         return Ok(Some(Outcome::Unstored(document)));
     }
     // As in a create: no tree stays in memory while the disk is waited for, unless the answer shows it.
@@ -238,7 +246,11 @@ async fn write(
     };
     row.convert_from_stored(&mut document.tree);
     let version = written.revision.to_string();
-    meta::of(&mut document.tree).insert("resourceVersion".into(), version.into());
+    tree::set(
+        &mut document.tree,
+        "metadata.resourceVersion",
+        version.into(),
+    );
     Ok(Some(Outcome::Unstored(document)))
 }
 
@@ -271,23 +283,21 @@ pub(super) async fn commit(
 
 /// Whether an object that is being deleted has nothing left to wait for: no grace period, no finalizers.
 pub(super) fn may_be_removed(row: &Resource, tree: &Value) -> bool {
-    let grace = tree["metadata"]["deletionGracePeriodSeconds"].as_i64();
-    grace.unwrap_or(0) == 0 && !row.strategy.blocks_deletion(tree) && !meta::has_finalizers(tree)
+    number(tree, "metadata.deletionGracePeriodSeconds") == 0
+        && !row.strategy.blocks_deletion(tree)
+        && tree::list(tree, "metadata.finalizers").is_empty()
 }
 
 /// The resourceVersion in a body, if the change is to depend on it.
 pub(super) fn expected_version(tree: &Value) -> Result<Option<u64>> {
-    let text = meta::text(tree, "resourceVersion");
-    if text.is_empty() || text == "0" {
-        return Ok(None);
+    match text(tree, "metadata.resourceVersion") {
+        "" | "0" => Ok(None),
+        version => parse_version(version).map(Some),
     }
-    parse_version(text).map(Some)
 }
 
 fn must_have_version(at: &At<'_>) -> ApiError {
-    use crate::field::{FieldError, Path};
-    let path = Path::new("metadata");
-    let path = path.child("resourceVersion");
+    let path = Path::new("metadata.resourceVersion");
     let words = "must be specified for an update";
     let error = FieldError::invalid_shown(&path, "0x0".to_owned(), words);
     ApiError::invalid(at.row, at.name, &[error])
@@ -295,7 +305,7 @@ fn must_have_version(at: &At<'_>) -> ApiError {
 
 /// Checks that the object in a body is that of the URL.
 pub(super) fn check_name(at: &At<'_>, tree: &Value) -> Result<()> {
-    let (name, url) = (meta::text(tree, "name"), at.name);
+    let (name, url) = (text(tree, "metadata.name"), at.name);
     if name.is_empty() {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({url} based on URL) was undeterminable: name must be provided"
@@ -306,7 +316,7 @@ pub(super) fn check_name(at: &At<'_>, tree: &Value) -> Result<()> {
             "the name of the object ({name}) does not match the name on the URL ({url})"
         )));
     }
-    let namespace = meta::text(tree, "namespace");
+    let namespace = text(tree, "metadata.namespace");
     match at.namespace {
         Some(url) if !namespace.is_empty() && namespace != url => {
             Err(ApiError::bad_request(format!(
@@ -319,7 +329,7 @@ pub(super) fn check_name(at: &At<'_>, tree: &Value) -> Result<()> {
 
 /// Refuses a body with the uid of another object.
 fn check_uid(at: &At<'_>, new: &Value, old: &Value) -> Result<()> {
-    let (given, actual) = (meta::text(new, "uid"), meta::text(old, "uid"));
+    let (given, actual) = (text(new, "metadata.uid"), text(old, "metadata.uid"));
     if given.is_empty() || given == actual {
         return Ok(());
     }
@@ -346,29 +356,13 @@ async fn create_instead(
     api: &Api,
     call: &Call,
     at: At<'_>,
-    decoded: &decode::Decoded,
+    decoded: &Decoded,
     dry_run: bool,
 ) -> Result<Reply> {
     check_may_create(api, &call.user, &at)?;
-    let mut document = decoded.document.clone();
-    meta::of(&mut document.tree).remove("resourceVersion");
-    let mut warnings = decoded.warnings.clone();
-    let created = insert(
-        api,
-        &call.user,
-        at.row,
-        at.namespace,
-        document,
-        dry_run,
-        &mut warnings,
-    )
-    .await?;
-    let presenter = call.presenter(at.row)?;
-    let bytes = match created {
-        Created::Stored(stored) => presenter.one(&stored, stored.modified)?,
-        Created::DryRun(document) => presenter.document(document)?,
-    };
-    Ok(Reply::json(201, bytes).with_warnings(warnings))
+    let mut decoded = decoded.clone();
+    tree::remove(&mut decoded.document.tree, "metadata.resourceVersion");
+    create_decoded(api, call, at.row, at.namespace, decoded, dry_run).await
 }
 
 #[cfg(test)]

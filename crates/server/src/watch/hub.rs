@@ -273,9 +273,9 @@ impl Hubs {
     pub fn new(revision: u64) -> Self {
         let mut hubs: Vec<(&'static str, Arc<Hub>)> = Vec::new();
         for row in RESOURCES {
-            if !hubs.iter().any(|(storage, _)| *storage == row.storage) {
+            if !hubs.iter().any(|(storage, _)| *storage == row.storage()) {
                 let hub = Hub::new(object::prefix(row, None), revision);
-                hubs.push((row.storage, Arc::new(hub)));
+                hubs.push((row.storage(), Arc::new(hub)));
             }
         }
         Self {
@@ -291,7 +291,10 @@ impl Hubs {
     }
 
     pub fn of(&self, row: &Resource) -> &Arc<Hub> {
-        let found = self.all.iter().find(|(storage, _)| *storage == row.storage);
+        let found = self
+            .all
+            .iter()
+            .find(|(storage, _)| *storage == row.storage());
         &found
             .expect("every row's storage has a hub, by construction")
             .1

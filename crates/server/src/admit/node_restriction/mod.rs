@@ -26,16 +26,21 @@ use crate::tree::{same, text};
 
 /// What a node may write of one resource. The defaults leave everything to authorisation.
 pub(crate) trait NodeRestriction: Sync {
-    fn create(&self, _api: &Api, _write: NodeWrite<'_>, _object: &Value) -> Result<()> {
+    /// The rule of writes that have none of their own below.
+    fn write(&self, _write: NodeWrite<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn update(&self, _write: NodeWrite<'_>, _: Part, _new: &Value, _old: &Value) -> Result<()> {
-        Ok(())
+    fn create(&self, _api: &Api, write: NodeWrite<'_>, _object: &Value) -> Result<()> {
+        self.write(write)
     }
 
-    fn delete(&self, _write: NodeWrite<'_>, _stored: &Stored) -> Result<()> {
-        Ok(())
+    fn update(&self, write: NodeWrite<'_>, _: Part, _new: &Value, _old: &Value) -> Result<()> {
+        self.write(write)
+    }
+
+    fn delete(&self, write: NodeWrite<'_>, _stored: &Stored) -> Result<()> {
+        self.write(write)
     }
 }
 
@@ -70,15 +75,6 @@ impl NodeWrite<'_> {
         ))
     }
 
-    fn check_lease(&self) -> Result<()> {
-        if self.namespace != LEASES {
-            return self.refuse(&format!(
-                "can only access leases in the \"{LEASES}\" system namespace"
-            ));
-        }
-        self.check_own("node lease")
-    }
-
     /// An event names its source in one of two fields.
     fn check_event(&self, event: &Value) -> Result<()> {
         let sources = [text(event, "source.host"), text(event, "reportingInstance")];
@@ -97,16 +93,13 @@ impl NodeWrite<'_> {
 pub(crate) struct LeaseRule;
 
 impl NodeRestriction for LeaseRule {
-    fn create(&self, _: &Api, write: NodeWrite<'_>, _: &Value) -> Result<()> {
-        write.check_lease()
-    }
-
-    fn update(&self, write: NodeWrite<'_>, _: Part, _: &Value, _: &Value) -> Result<()> {
-        write.check_lease()
-    }
-
-    fn delete(&self, write: NodeWrite<'_>, _: &Stored) -> Result<()> {
-        write.check_lease()
+    fn write(&self, write: NodeWrite<'_>) -> Result<()> {
+        if write.namespace != LEASES {
+            return write.refuse(&format!(
+                "can only access leases in the \"{LEASES}\" system namespace"
+            ));
+        }
+        write.check_own("node lease")
     }
 }
 
@@ -114,15 +107,7 @@ impl NodeRestriction for LeaseRule {
 pub(crate) struct CsiNodeRule;
 
 impl NodeRestriction for CsiNodeRule {
-    fn create(&self, _: &Api, write: NodeWrite<'_>, _: &Value) -> Result<()> {
-        write.check_own("CSINode")
-    }
-
-    fn update(&self, write: NodeWrite<'_>, _: Part, _: &Value, _: &Value) -> Result<()> {
-        write.check_own("CSINode")
-    }
-
-    fn delete(&self, write: NodeWrite<'_>, _: &Stored) -> Result<()> {
+    fn write(&self, write: NodeWrite<'_>) -> Result<()> {
         write.check_own("CSINode")
     }
 }
@@ -130,16 +115,14 @@ impl NodeRestriction for CsiNodeRule {
 /// The status of claims: a node reports how large a volume has become, and nothing else.
 pub(crate) struct ClaimRule;
 
-const CLAIM_STATUS_ONLY: &str = "may only update PVC status";
-
 impl NodeRestriction for ClaimRule {
-    fn create(&self, _: &Api, write: NodeWrite<'_>, _: &Value) -> Result<()> {
-        write.refuse(CLAIM_STATUS_ONLY)
+    fn write(&self, write: NodeWrite<'_>) -> Result<()> {
+        write.refuse("may only update PVC status")
     }
 
     fn update(&self, write: NodeWrite<'_>, part: Part, new: &Value, old: &Value) -> Result<()> {
         if part != Part::Status {
-            return write.refuse(CLAIM_STATUS_ONLY);
+            return self.write(write);
         }
         if same(&without_size(new), &without_size(old)) {
             return Ok(());
@@ -148,10 +131,6 @@ impl NodeRestriction for ClaimRule {
             "node {:?} is not allowed to update fields other than status.capacity and status.conditions",
             write.node
         ))
-    }
-
-    fn delete(&self, write: NodeWrite<'_>, _: &Stored) -> Result<()> {
-        write.refuse(CLAIM_STATUS_ONLY)
     }
 }
 

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{NodeRestriction, NodeWrite, labels};
 use crate::api::Api;
-use crate::object::Stored;
 use crate::registry::Part;
 use crate::status::Result;
 use crate::tree::{at, has, same};
@@ -13,66 +12,54 @@ use crate::tree::{at, has, same};
 pub(crate) struct NodeRule;
 
 impl NodeRestriction for NodeRule {
-    fn create(&self, _: &Api, write: NodeWrite<'_>, node: &Value) -> Result<()> {
-        check_create(write, node)
+    fn write(&self, write: NodeWrite<'_>) -> Result<()> {
+        let NodeWrite { node, name, .. } = write;
+        if name == node {
+            return Ok(());
+        }
+        write.refuse(&format!(
+            "node {node:?} is not allowed to modify node {name:?}"
+        ))
+    }
+
+    fn create(&self, _: &Api, write: NodeWrite<'_>, new: &Value) -> Result<()> {
+        self.write(write)?;
+        let node = write.node;
+        if has(new, "spec.configSource") {
+            return write.refuse(&format!(
+                "node {node:?} is not allowed to create pods with a non-nil configSource"
+            ));
+        }
+        match labels::forbidden(new, &Value::Null) {
+            Some(labels) => write.refuse(&format!(
+                "node {node:?} is not allowed to set the following labels: {labels}"
+            )),
+            None => Ok(()),
+        }
     }
 
     fn update(&self, write: NodeWrite<'_>, _: Part, new: &Value, old: &Value) -> Result<()> {
-        check_update(write, new, old)
-    }
-
-    fn delete(&self, write: NodeWrite<'_>, _: &Stored) -> Result<()> {
-        check_name(write)
-    }
-}
-
-fn check_name(write: NodeWrite<'_>) -> Result<()> {
-    let NodeWrite { node, name, .. } = write;
-    if name == node {
-        return Ok(());
-    }
-    write.refuse(&format!(
-        "node {node:?} is not allowed to modify node {name:?}"
-    ))
-}
-
-fn check_create(write: NodeWrite<'_>, new: &Value) -> Result<()> {
-    check_name(write)?;
-    let node = write.node;
-    if has(new, "spec.configSource") {
-        return write.refuse(&format!(
-            "node {node:?} is not allowed to create pods with a non-nil configSource"
-        ));
-    }
-    match labels::forbidden(new, &Value::Null) {
-        Some(labels) => write.refuse(&format!(
-            "node {node:?} is not allowed to set the following labels: {labels}"
-        )),
-        None => Ok(()),
-    }
-}
-
-fn check_update(write: NodeWrite<'_>, new: &Value, old: &Value) -> Result<()> {
-    check_name(write)?;
-    let node = write.node;
-    let changes = |field: &str| !same(at(new, field), at(old, field));
-    if has(new, "spec.configSource") && changes("spec.configSource") {
-        return write.refuse(&format!(
-            "node {node:?} is not allowed to update configSource to a new non-nil configSource"
-        ));
-    }
-    if changes("spec.taints") {
-        return write.refuse(&format!("node {node:?} is not allowed to modify taints"));
-    }
-    // With an owner that does not exist, the garbage collector would delete the node, and the node could
-    // register again with other taints and labels.
-    if changes("metadata.ownerReferences") {
-        return write.refuse(&format!(
-            "node {node:?} is not allowed to modify ownerReferences"
-        ));
-    }
-    match labels::forbidden(new, old) {
-        Some(labels) => write.refuse(&format!("is not allowed to modify labels: {labels}")),
-        None => Ok(()),
+        self.write(write)?;
+        let node = write.node;
+        let changes = |field: &str| !same(at(new, field), at(old, field));
+        if has(new, "spec.configSource") && changes("spec.configSource") {
+            return write.refuse(&format!(
+                "node {node:?} is not allowed to update configSource to a new non-nil configSource"
+            ));
+        }
+        if changes("spec.taints") {
+            return write.refuse(&format!("node {node:?} is not allowed to modify taints"));
+        }
+        // With an owner that does not exist, the garbage collector would delete the node, and the node
+        // could register again with other taints and labels.
+        if changes("metadata.ownerReferences") {
+            return write.refuse(&format!(
+                "node {node:?} is not allowed to modify ownerReferences"
+            ));
+        }
+        match labels::forbidden(new, old) {
+            Some(labels) => write.refuse(&format!("is not allowed to modify labels: {labels}")),
+            None => Ok(()),
+        }
     }
 }

@@ -8,10 +8,10 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{Api, NodeRestriction, NodeWrite, node_write};
-use crate::object::{self, Stored};
+use crate::object::Stored;
 use crate::registry::{self, Part};
 use crate::request::User;
-use crate::status::{ApiError, Result};
+use crate::status::Result;
 use crate::tree::{at, flag, has, list, map, same, text};
 
 /// Mirror pods, and the pods bound to the node.
@@ -84,9 +84,8 @@ fn check_owner(api: &Api, write: NodeWrite<'_>, pod: &Value) -> Result<()> {
             "node {node:?} must not set blockOwnerDeletion on an owner reference"
         ));
     }
-    let row = registry::find("", "v1", "nodes").ok_or_else(ApiError::no_such_resource)?;
-    let found = api.store.get(&object::key(row, None, node));
-    let actual = found.ok_or_else(|| ApiError::not_found(row, node))?;
+    let row = registry::core("nodes");
+    let actual = api.stored(row, None, node)?;
     let (given, actual) = (text(owner, "uid"), &actual.head.uid);
     if *given == **actual {
         return Ok(());

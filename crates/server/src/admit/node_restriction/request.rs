@@ -4,12 +4,12 @@ use kennel_types::Verb;
 use serde_json::Value;
 
 use super::{Api, NodeRestriction, NodeWrite, node_write};
+use crate::admit::{lookup, read};
 use crate::authorize::{Attributes, ResourceAttributes};
 use crate::kinds;
-use crate::object::{self, Stored};
 use crate::registry::{self, Resource};
 use crate::request::User;
-use crate::status::{ApiError, Result};
+use crate::status::Result;
 use crate::tree::{at, list, text, texts};
 
 /// Signers of certificates that name a node.
@@ -23,22 +23,18 @@ pub(crate) struct SigningRule;
 
 impl NodeRestriction for SigningRule {
     fn create(&self, _: &Api, write: NodeWrite<'_>, request: &Value) -> Result<()> {
-        check_signing(write, request)
+        if !SIGNERS.contains(&text(request, "spec.signerName")) {
+            return Ok(());
+        }
+        let Some(name) = kinds::csr::common_name(request) else {
+            return write.refuse("unable to parse csr");
+        };
+        let own = format!("system:node:{}", write.node);
+        if name == own {
+            return Ok(());
+        }
+        write.refuse(&format!("can only create a node CSR with CN={own}"))
     }
-}
-
-fn check_signing(write: NodeWrite<'_>, request: &Value) -> Result<()> {
-    if !SIGNERS.contains(&text(request, "spec.signerName")) {
-        return Ok(());
-    }
-    let Some(name) = kinds::csr::common_name(request) else {
-        return write.refuse("unable to parse csr");
-    };
-    let own = format!("system:node:{}", write.node);
-    if name == own {
-        return Ok(());
-    }
-    write.refuse(&format!("can only create a node CSR with CN={own}"))
 }
 
 /// A node may request only tokens that are bound to one of its pods.
@@ -60,9 +56,8 @@ pub(crate) fn check_token(
     if uid.is_empty() {
         return write.refuse("node requested token with a pod binding without a uid");
     }
-    let pods = registry::find("", "v1", "pods").ok_or_else(ApiError::no_such_resource)?;
-    let found = api.store.get(&object::key(pods, Some(namespace), name));
-    let pod = found.ok_or_else(|| ApiError::not_found(pods, name))?;
+    let pods = registry::core("pods");
+    let pod = api.stored(pods, Some(namespace), name)?;
     if *uid != *pod.head.uid {
         return write.refuse(&format!(
             "the UID in the bound object reference ({uid}) does not match the UID in record. The object \
@@ -120,9 +115,15 @@ fn sends_to(api: &Api, namespace: &str, volume: &Value, audience: &str) -> bool 
     let Some(driver) = driver(api, namespace, volume) else {
         return false;
     };
-    let driver = lookup(api, ("storage.k8s.io", "csidrivers"), None, &driver);
+    let driver = stored_tree(api, "storage.k8s.io", "csidrivers", None, &driver);
     let mut requests = list(&driver, "spec.tokenRequests").iter();
     requests.any(|request| text(request, "audience") == audience)
+}
+
+/// A stored object; null if there is none.
+fn stored_tree(api: &Api, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Value {
+    let found = lookup(api, group, plural, namespace, name);
+    found.as_ref().map(read).unwrap_or_default()
 }
 
 /// The CSI driver of a volume, directly or of the persistent volume behind it.
@@ -130,22 +131,10 @@ fn driver(api: &Api, namespace: &str, volume: &Value) -> Option<String> {
     let mut driver = text(volume, "csi.driver").to_owned();
     let claim = text(volume, "persistentVolumeClaim.claimName");
     if !claim.is_empty() {
-        let kind = ("", "persistentvolumeclaims");
-        let claim = lookup(api, kind, Some(namespace), claim);
+        let claim = stored_tree(api, "", "persistentvolumeclaims", Some(namespace), claim);
         let name = text(&claim, "spec.volumeName");
-        let volume = lookup(api, ("", "persistentvolumes"), None, name);
+        let volume = stored_tree(api, "", "persistentvolumes", None, name);
         text(&volume, "spec.csi.driver").clone_into(&mut driver);
     }
     (!driver.is_empty()).then_some(driver)
-}
-
-/// A stored object; null if there is none.
-fn lookup(api: &Api, (group, plural): (&str, &str), namespace: Option<&str>, name: &str) -> Value {
-    let row = registry::find(group, "v1", plural);
-    let found = row.and_then(|row| api.store.get(&object::key(row, namespace, name)));
-    found.map(|stored| read(&stored)).unwrap_or_default()
-}
-
-fn read(stored: &Stored) -> Value {
-    serde_json::from_slice(&stored.value).unwrap_or_default()
 }

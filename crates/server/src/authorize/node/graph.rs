@@ -11,6 +11,7 @@ use kennel_store::Record;
 use kennel_types::pod::MIRROR_ANNOTATION;
 use kennel_types::pod::references::{PodReferences, ReferencedKind};
 
+use super::VOLUMES;
 use super::volumes::Volumes;
 use crate::derived::View;
 use crate::object::Head;
@@ -71,22 +72,17 @@ impl Graph {
                 && self
                     .volumes
                     .claims_with_secret(namespace, name)
-                    .any(|(namespace, claim)| {
-                        self.references(
-                            node,
-                            ReferencedKind::PersistentVolumeClaim,
-                            namespace,
-                            claim,
-                        )
-                    })
+                    .any(|claim| self.references_claim(node, claim))
     }
 
     /// Whether a pod on the node claims this volume.
     pub(super) fn claims(&self, node: &str, volume: &str) -> bool {
         let claim = self.volumes.claim(volume);
-        claim.is_some_and(|(namespace, name)| {
-            self.references(node, ReferencedKind::PersistentVolumeClaim, namespace, name)
-        })
+        claim.is_some_and(|claim| self.references_claim(node, claim))
+    }
+
+    fn references_claim(&self, node: &str, (namespace, name): (&str, &str)) -> bool {
+        self.references(node, ReferencedKind::PersistentVolumeClaim, namespace, name)
     }
 
     fn references(&self, node: &str, kind: ReferencedKind, namespace: &str, name: &str) -> bool {
@@ -154,7 +150,7 @@ impl View for Graph {
         before: Option<&Record<Head>>,
         after: Option<&Record<Head>>,
     ) {
-        if row.kind == "PersistentVolume" {
+        if row.plural == VOLUMES {
             return self.volumes.apply(before, after);
         }
         if let (Some(before), Some(after)) = (before, after)

@@ -25,10 +25,11 @@ use self::graph::Graph;
 use super::{Attributes, Opinion, ResourceAttributes};
 use crate::derived::{self, Follower};
 use crate::object::{self, Head};
-use crate::registry::{self, Resource};
+use crate::registry;
 use crate::request::User;
 
 pub(crate) const LEASES: &str = "kube-node-lease";
+const VOLUMES: &str = "persistentvolumes";
 
 /// Why not, in upstream's words; empty where upstream gives no reason.
 type Refusal = String;
@@ -41,8 +42,8 @@ pub(crate) struct NodeAuthorizer {
 impl NodeAuthorizer {
     /// Spawns the task that keeps the graph up to date, so it must run within a Tokio runtime.
     pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
-        let rows = ["pods", "persistentvolumes"].into_iter().filter_map(core);
-        let graph = Arc::new(Follower::new(Arc::clone(store), rows.collect()));
+        let rows = ["pods", VOLUMES].map(registry::core).to_vec();
+        let graph = Arc::new(Follower::new(Arc::clone(store), rows));
         tokio::spawn(derived::keep_up(Arc::downgrade(&graph)));
         Self {
             store: Arc::clone(store),
@@ -75,7 +76,7 @@ impl NodeAuthorizer {
             ("", "configmaps") => self.read_object(node, ReferencedKind::ConfigMap, asked),
             ("", "serviceaccounts") => self.account(node, asked),
             ("", "persistentvolumeclaims") => self.claim(node, asked),
-            ("", "persistentvolumes") => self.volume(node, asked),
+            ("", VOLUMES) => self.volume(node, asked),
             ("", "nodes") => rules::own_node(node, asked),
             ("", "pods") => self.pod(node, asked),
             ("coordination.k8s.io", "leases") => rules::lease(node, asked),
@@ -162,9 +163,7 @@ impl NodeAuthorizer {
     }
 
     fn is_bound(&self, node: &str, namespace: &str, name: &str) -> bool {
-        let Some(row) = core("pods") else {
-            return false;
-        };
+        let row = registry::core("pods");
         let pod = self.store.get(&object::key(row, Some(namespace), name));
         pod.is_some_and(|pod| pod.head.field(row, "spec.nodeName") == Some(node))
     }
@@ -190,10 +189,6 @@ impl NodeAuthorizer {
             request.and_then(|request| serde_json::from_slice(&request.value).ok());
         tree.is_some_and(|tree| tree["spec"]["username"] == *user.name)
     }
-}
-
-fn core(plural: &str) -> Option<&'static Resource> {
-    registry::find("", "v1", plural)
 }
 
 fn refuse(why: &str) -> Result<(), Refusal> {

@@ -12,6 +12,7 @@ use super::filter::RuleFilter;
 use super::rule::Rule;
 use super::subject::{Binding, Grant, SubjectKind};
 use crate::derived::View;
+use crate::kinds::rbac::ROLE_KINDS;
 use crate::object::Head;
 use crate::registry::Resource;
 use crate::request::User;
@@ -58,7 +59,7 @@ impl View for Index {
         before: Option<&Record<Head>>,
         after: Option<&Record<Head>>,
     ) {
-        if matches!(row.kind, "Role" | "ClusterRole") {
+        if ROLE_KINDS.contains(&row.kind) {
             let Some(record) = after.or(before) else {
                 return;
             };
@@ -68,10 +69,10 @@ impl View for Index {
             return;
         }
         if let Some(binding) = before {
-            self.remove(&Arc::new(Binding::of(row.kind, &parsed(binding))));
+            self.remove(&Arc::new(Binding::of(row, &parsed(binding))));
         }
         if let Some(binding) = after {
-            self.add(&Arc::new(Binding::of(row.kind, &parsed(binding))));
+            self.add(&Arc::new(Binding::of(row, &parsed(binding))));
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::kinds::rbac::{CLUSTER_ROLE, GROUP, ROLE};
+use crate::registry::{Resource, Scope};
 use crate::tree;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +28,13 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    pub(super) fn of(kind: &str, binding: &Value) -> Self {
-        let namespace = match kind {
-            "RoleBinding" => tree::text(binding, "metadata.namespace"),
-            _ => "",
+    pub(super) fn of(row: &Resource, binding: &Value) -> Self {
+        let namespace = match row.scope {
+            Scope::Namespaced => tree::text(binding, "metadata.namespace"),
+            Scope::Cluster => "",
         };
         let role_namespace = match tree::text(binding, "roleRef.kind") {
-            "Role" => namespace,
+            ROLE => namespace,
             _ => "",
         };
         let subjects = tree::list(binding, "subjects").iter();
@@ -48,6 +50,14 @@ impl Binding {
     /// Service accounts by their user name.
     pub(super) fn subjects(&self) -> Vec<(SubjectKind, Box<str>)> {
         self.subjects.clone()
+    }
+
+    fn role_kind(&self) -> &'static str {
+        if self.role_namespace.is_empty() {
+            CLUSTER_ROLE
+        } else {
+            ROLE
+        }
     }
 
     pub(super) fn is_same_object(&self, other: &Self) -> bool {
@@ -83,13 +93,9 @@ pub(super) struct Grant {
 impl Grant {
     /// Upstream's error for a role that does not exist.
     pub(super) fn role_not_found(&self) -> String {
-        let kind = if self.binding.role_namespace.is_empty() {
-            "clusterrole"
-        } else {
-            "role"
-        };
+        let kind = self.binding.role_kind().to_lowercase();
         let name = &self.binding.role_name;
-        format!("{kind}.rbac.authorization.k8s.io \"{name}\" not found")
+        format!("{kind}.{GROUP} \"{name}\" not found")
     }
 }
 
@@ -99,7 +105,6 @@ impl fmt::Display for Grant {
         let Binding {
             namespace,
             name,
-            role_namespace,
             role_name,
             ..
         } = &*self.binding;
@@ -108,11 +113,7 @@ impl fmt::Display for Grant {
         } else {
             write!(f, "RoleBinding \"{name}/{namespace}\"")?;
         }
-        let kind = if role_namespace.is_empty() {
-            "ClusterRole"
-        } else {
-            "Role"
-        };
+        let kind = self.binding.role_kind();
         write!(f, " of {kind} \"{role_name}\" to ")?;
         let subject = &self.name;
         match self.kind {

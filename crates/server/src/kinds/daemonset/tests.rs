@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::DaemonSet;
-use crate::field::{FieldError, Path};
+use crate::field::{Errors, FieldError, Path};
 use crate::kinds::controllerrevision::ControllerRevision;
 use crate::kinds::pod::Pod;
 use crate::kinds::testing::{check, check_create, created};

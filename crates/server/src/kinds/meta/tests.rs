@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::kinds::check::ANNOTATIONS_SIZE_MAX;
 
 #[track_caller]
 fn check(errors: &[FieldError], expected: &[&str]) {
@@ -103,18 +104,17 @@ fn owners() {
             "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
         ],
     );
-    let errors = shared_errors(
-        &meta(json!([owner("A", true), owner("B", true)])),
-        &Path::new("metadata"),
-    );
+    let shared_errors = |references| {
+        let mut errors = Errors::new();
+        check_shared(&mut errors, &meta(references), &Path::new("metadata"));
+        errors
+    };
+    let errors = shared_errors(json!([owner("A", true), owner("B", true)]));
     assert!(errors[0].message.ends_with(
         "Only one reference can have Controller set to true. Found \"true\" in references for \
          A/x and B/x"
     ));
-    let errors = shared_errors(
-        &meta(json!([owner("Event", false)])),
-        &Path::new("metadata"),
-    );
+    let errors = shared_errors(json!([owner("Event", false)]));
     assert!(
         errors[0]
             .message

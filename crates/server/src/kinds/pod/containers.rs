@@ -10,7 +10,7 @@ use super::resources::{Claims, Scope, requirements};
 use super::volumes::PULL_POLICIES;
 use super::{env, mounts, ports, probes, security};
 use crate::field::{ErrorList as _, Errors, Path};
-use crate::kinds::check::{choice, each, forbid, form, one_of, require_text, required_form};
+use crate::kinds::check::{choice, each, forbid, one_of, require_text, required_form};
 use crate::names;
 use crate::tree::{list, opt_text, text};
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::kinds::check::{each, form, require};
 use crate::names;
-use crate::tree::{list, opt_text, text};
+use crate::tree::{opt_text, text};
 
 /// Each claim has a unique name and exactly one source.
 pub(super) fn all(errors: &mut Errors, spec: &Value, at: &Path) {

@@ -12,7 +12,7 @@ use super::tolerations::only_added;
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::names;
 use crate::schema::semantic_eq as same;
-use crate::tree;
+use crate::tree::{self, int, list, text};
 
 const UPDATABLE: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,\

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::containers::each_container;
 use crate::field::Path;
 use crate::kinds::check::each;
-use crate::tree::{list, number, text};
+use crate::tree::{number, text};
 
 /// Ports of any container that overlap, and host addresses without a host port.
 pub(super) fn overlapping(found: &mut Vec<String>, spec: &Value, at: &Path) {

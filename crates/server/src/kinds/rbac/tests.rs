@@ -69,7 +69,7 @@ fn binding(kind: &str, subject: &Value) -> Value {
 fn groups_are_filled_in() {
     let object = binding("Role", &json!({"kind": "User", "name": "u"}));
     assert_eq!(
-        created(&RoleBinding, &object),
+        created(&ROLE_BINDING, &object),
         json!({"roleRef": {"apiGroup": GROUP, "kind": "Role", "name": "r"},
             "subjects": [{"apiGroup": GROUP, "kind": "User", "name": "u"}]})
     );
@@ -78,9 +78,9 @@ fn groups_are_filled_in() {
 #[test]
 fn subjects() {
     let account = json!({"kind": "ServiceAccount", "name": "a"});
-    check_create(&RoleBinding, &binding("Role", &account), &[]);
+    check_create(&ROLE_BINDING, &binding("Role", &account), &[]);
     check_create(
-        &ClusterRoleBinding,
+        &CLUSTER_ROLE_BINDING,
         &binding("Role", &account),
         &[
             "roleRef.kind: Unsupported value: \"Role\": supported values: \"ClusterRole\"",
@@ -88,7 +88,7 @@ fn subjects() {
         ],
     );
     check_create(
-        &RoleBinding,
+        &ROLE_BINDING,
         &binding("Role", &json!({"kind": "Group", "name": ""})),
         &[
             "subjects[0].name: Required value",
@@ -96,7 +96,7 @@ fn subjects() {
         ],
     );
     check_create(
-        &RoleBinding,
+        &ROLE_BINDING,
         &binding("Role", &json!({"kind": "Robot", "name": "r"})),
         &[
             "subjects[0].kind: Unsupported value: \"Robot\": supported values: \
@@ -111,7 +111,7 @@ fn the_role_of_a_binding_stays() {
     let mut new = old.clone();
     new["roleRef"]["name"] = json!("other");
     check_update(
-        &RoleBinding,
+        &ROLE_BINDING,
         &new,
         &old,
         &[

@@ -8,7 +8,6 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::agent_client::Agent;
 use crate::api::Api;
-use crate::object;
 use crate::registry;
 use crate::status::{ApiError, Result};
 
@@ -35,9 +34,8 @@ fn find<T: DeserializeOwned>(
     namespace: Option<&str>,
     name: &str,
 ) -> Result<T> {
-    let row = registry::find("", "v1", plural).ok_or_else(ApiError::no_such_resource)?;
-    let found = api.store.get(&object::key(row, namespace, name));
-    let stored = found.ok_or_else(|| ApiError::not_found(row, name))?;
+    let row = registry::core(plural);
+    let stored = api.stored(row, namespace, name)?;
     serde_json::from_slice(&stored.value).map_err(ApiError::internal)
 }
 

@@ -4,7 +4,6 @@ use form_urlencoded::Serializer;
 use http::{Method, Response};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use serde_json::json;
 
 use super::{ConnectRequest, forward, location};
 use crate::agent_client::Agent;

@@ -7,12 +7,13 @@ use crate::api::Api;
 use crate::pki::token::ISSUER;
 use crate::request::User;
 use crate::status::{ApiError, Result};
+use crate::tree;
 use crate::verbs::call::Call;
 
 /// Fills in the user who asks.
 pub(super) fn self_subject_review(call: &Call, review: &mut Value) {
     let now = meta::now();
-    meta::of(review).insert("creationTimestamp".to_owned(), now.into());
+    tree::set(review, "metadata.creationTimestamp", now.into());
     review["status"] = json!({"userInfo": user_info(&call.user)});
 }
 

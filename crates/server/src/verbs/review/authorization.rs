@@ -13,7 +13,7 @@ use crate::authorize::{Attributes, ResourceAttributes, Verdict};
 use crate::registry::{Posted, Subject};
 use crate::request::User;
 use crate::status::{ApiError, Result};
-use crate::tree::{at, has, list, map, text, texts};
+use crate::tree::{at, default_to, has, list, map, text, texts};
 use crate::verbs::call::Call;
 
 /// Fills in the caller's rules in a namespace.
@@ -32,6 +32,7 @@ pub(super) fn access_review(
     namespace: Option<&str>,
     review: &mut Value,
 ) -> Result<()> {
+    default_to(review, "metadata", json!({}));
     meta::check_namespace(review, namespace)?;
     let errors = check::review(subject, review);
     if !errors.is_empty() {

@@ -9,6 +9,7 @@ use crate::registry::{self, Part};
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
+use crate::tree::text;
 use crate::verbs::call::Call;
 use crate::verbs::update::{Change, Edit, modify};
 use crate::verbs::{At, decode, meta};
@@ -25,8 +26,8 @@ pub(in crate::verbs) async fn create_by_body(
     namespace: &str,
 ) -> Result<Reply> {
     let binding = decode::other(call, "core.v1.Binding", "Binding")?;
-    let name = meta::text(&binding, "name").to_owned();
-    let row = registry::find("", "v1", "pods").ok_or_else(ApiError::no_such_resource)?;
+    let name = text(&binding, "metadata.name").to_owned();
+    let row = registry::core("pods");
     bind(
         api,
         call,
@@ -43,7 +44,7 @@ pub(in crate::verbs) async fn create_by_body(
 async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Reply> {
     let dry_run = call.query.dry_run("CreateOptions")?;
     let node = target(binding)?;
-    let uid = meta::text(binding, "uid");
+    let uid = text(binding, "metadata.uid");
     let change = Change {
         at,
         by: &call.user,
@@ -52,7 +53,7 @@ async fn bind(api: &Api, call: &Call, at: At<'_>, binding: &Value) -> Result<Rep
     };
     modify(api, change, |old| {
         let pod = &old.tree;
-        let actual = meta::text(pod, "uid");
+        let actual = text(pod, "metadata.uid");
         if !uid.is_empty() && uid != actual {
             let why = format!(
                 "Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
@@ -95,7 +96,7 @@ fn target(binding: &Value) -> Result<String> {
     Err(ApiError::invalid_kind(
         "",
         "Binding",
-        meta::text(binding, "name"),
+        text(binding, "metadata.name"),
         &errors,
     ))
 }

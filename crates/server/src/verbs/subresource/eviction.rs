@@ -8,17 +8,17 @@ use crate::api::Api;
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{self, ApiError, Result};
+use crate::tree::text;
 use crate::verbs::call::Call;
 use crate::verbs::delete::delete_object;
 use crate::verbs::options::DeleteOptions;
-use crate::verbs::{At, decode, meta};
+use crate::verbs::{At, decode};
 
 pub(super) async fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     let at = At::of(place)?;
     let eviction = decode::as_sent(call, "policy.v1.Eviction", "Eviction")?;
     check(&at, &eviction)?;
-    let found = api.store.get(&at.key());
-    let pod = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
+    let pod = at.stored(api)?;
     node_restriction::check_eviction(&call.user, at.row, &pod)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= call.query.dry_run("CreateOptions")?;
@@ -34,7 +34,7 @@ fn check(at: &At<'_>, eviction: &Value) -> Result<()> {
         let message = format!("no kind \"{kind}\" is registered for version \"{version}\" here");
         return Err(ApiError::bad_request(message));
     }
-    let name = meta::text(eviction, "name");
+    let name = text(eviction, "metadata.name");
     if !name.is_empty() && name != at.name {
         let message = "name in URL does not match name in Eviction object";
         return Err(ApiError::bad_request(message));

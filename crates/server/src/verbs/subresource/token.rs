@@ -11,6 +11,7 @@ use crate::registry::{self, Resource};
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
+use crate::tree::text;
 use crate::verbs::call::Call;
 use crate::verbs::{At, decode, meta};
 
@@ -29,8 +30,7 @@ pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     check_names(&at, &request)?;
     let place = (at.namespace.unwrap_or_default(), at.name);
     node_restriction::check_token(api, &call.user, at.row, place, &request)?;
-    let found = api.store.get(&at.key());
-    let account = found.ok_or_else(|| ApiError::not_found(at.row, at.name))?;
+    let account = at.stored(api)?;
     let spec = &request["spec"];
     let asked = spec["expirationSeconds"].as_i64();
     let asked = asked.unwrap_or(DEFAULT_SECONDS);
@@ -54,11 +54,11 @@ pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     request["kind"] = "TokenRequest".into();
     request["apiVersion"] = "authentication.k8s.io/v1".into();
     request["metadata"] = json!({
-        "name": at.name, "namespace": at.namespace, "creationTimestamp": meta::at(now),
+        "name": at.name, "namespace": at.namespace, "creationTimestamp": meta::time(now),
     });
     request["spec"]["audiences"] = json!(audiences);
     request["spec"]["expirationSeconds"] = seconds.into();
-    request["status"] = json!({"token": token, "expirationTimestamp": meta::at(end)});
+    request["status"] = json!({"token": token, "expirationTimestamp": meta::time(end)});
     let shortened = (seconds < asked)
         .then(|| format!("requested expiration of {asked} seconds shortened to {seconds} seconds"));
     Ok(Reply::value(201, &request).with_warnings(shortened.into_iter().collect()))
@@ -81,7 +81,7 @@ fn check_names(at: &At<'_>, request: &Value) -> Result<()> {
         ("name", at.name),
         ("namespace", at.namespace.unwrap_or_default()),
     ] {
-        let said = meta::text(request, field);
+        let said = text(&request["metadata"], field);
         if !said.is_empty() && said != expected {
             let words = format!("must match the service account {field} if specified");
             let error = FieldError::invalid(&metadata.child(field), said, &words);
@@ -121,16 +121,15 @@ fn bound_objects(api: &Api, at: &At<'_>, reference: &Value) -> Result<Value> {
         ("" | "v1", "Node") => "nodes",
         (version, kind) => return Err(unbindable(version, kind)),
     };
-    let row = core(plural)?;
+    let row = registry::core(plural);
     let namespace = if row.namespaced() { at.namespace } else { None };
-    let found = api.store.get(&object::key(row, namespace, name));
-    let stored = found.ok_or_else(|| ApiError::not_found(row, name))?;
+    let stored = api.stored(row, namespace, name)?;
     let mut claims = json!({kind.to_lowercase(): {"name": name, "uid": stored.head.uid}});
     if kind == "Pod" {
         check_pod(at, row, &stored)?;
         let node = stored.head.field(row, "spec.nodeName").unwrap_or_default();
         if !node.is_empty() {
-            claims["node"] = node_claim(api, node)?;
+            claims["node"] = node_claim(api, node);
         }
     }
     let wanted = text("uid");
@@ -142,10 +141,6 @@ fn bound_objects(api: &Api, at: &At<'_>, reference: &Value) -> Result<Value> {
         return Err(ApiError::conflict(row, name, &why));
     }
     Ok(claims)
-}
-
-fn core(plural: &str) -> Result<&'static Resource> {
-    registry::find("", "v1", plural).ok_or_else(ApiError::no_such_resource)
 }
 
 fn unbindable(version: &str, kind: &str) -> ApiError {
@@ -170,10 +165,9 @@ fn check_pod(at: &At<'_>, row: &'static Resource, stored: &Stored) -> Result<()>
 }
 
 /// The node of a pod. One that is not there yet is known by its name alone.
-fn node_claim(api: &Api, name: &str) -> Result<Value> {
-    let found = api.store.get(&object::key(core("nodes")?, None, name));
-    Ok(match found {
-        Some(node) => json!({"name": name, "uid": node.head.uid}),
-        None => json!({"name": name}),
-    })
+fn node_claim(api: &Api, name: &str) -> Value {
+    match api.stored(registry::core("nodes"), None, name) {
+        Ok(node) => json!({"name": name, "uid": node.head.uid}),
+        Err(_) => json!({"name": name}),
+    }
 }
