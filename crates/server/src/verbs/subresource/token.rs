@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::admit::node_restriction;
 use crate::api::Api;
 use crate::field::{FieldError, Path};
-use crate::object::{self, Stored};
+use crate::object::Stored;
 use crate::pki::token::{Claims, ISSUER, LIFE_SECONDS_MAX};
 use crate::registry::{self, Resource};
 use crate::request::path::Place;
