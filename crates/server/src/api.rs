@@ -70,6 +70,12 @@ impl Api {
         })
     }
 
+    /// The stored objects of a resource.
+    pub(crate) fn all(&self, row: &Resource) -> Vec<Stored> {
+        let prefix = object::prefix(row, None);
+        self.store.range(&prefix, None, None).records
+    }
+
     /// The stored object of this name.
     pub(crate) fn stored(
         &self,

@@ -46,10 +46,7 @@ impl Queue {
 
 /// Deletes expired events until the store is closed.
 pub(crate) async fn expire_events(api: Arc<Api>) {
-    let Some(row) = registry::find("", "v1", "events") else {
-        return;
-    };
-    let prefix = object::prefix(row, None);
+    let prefix = object::prefix(registry::core("events"), None);
     loop {
         let Ok(mut watch) = api.store.watch(&prefix, api.store.revision()) else {
             continue;

@@ -196,6 +196,7 @@ fn discover(api: &Api, route: &Route, call: &Call) -> Result<Reply> {
     Ok(document_reply(document, "application/json", call))
 }
 
+/// Without the parameters, clients would parse the answer as unaggregated discovery.
 fn aggregated_type(version: &str) -> &'static str {
     if version == "v2" {
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -123,10 +123,7 @@ impl Author<'_> {
 
     fn rules_of(&self, plural: &str, namespace: &str, name: &str) -> Result<Arc<[Rule]>> {
         let rules = self.api.authorizer.rbac.role(namespace, name);
-        rules.ok_or_else(|| match registry::find(GROUP, "v1", plural) {
-            Some(row) => ApiError::not_found(row, name),
-            None => ApiError::no_such_resource(),
-        })
+        rules.ok_or_else(|| ApiError::not_found(registry::served(GROUP, plural), name))
     }
 
     /// Whether the user has the `escalate` or `bind` right.

@@ -101,7 +101,7 @@ fn lookup(
     namespace: Option<&str>,
     name: &str,
 ) -> Option<Stored> {
-    let row = registry::find(group, "v1", plural)?;
+    let row = registry::served(group, plural);
     api.store.get(&object::key(row, namespace, name))
 }
 

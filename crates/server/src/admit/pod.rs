@@ -109,11 +109,7 @@ fn priority(api: &Api, pod: &mut Value) -> Result<(), Refusal> {
 
 /// The priority class that is the global default, if there is one.
 fn default_class(api: &Api) -> Option<Stored> {
-    let row = registry::find("scheduling.k8s.io", "v1", "priorityclasses")?;
-    let classes = api
-        .store
-        .range(&object::prefix(row, None), None, None)
-        .records;
+    let classes = api.all(registry::served("scheduling.k8s.io", "priorityclasses"));
     let is_default = |class: &Stored| read(class)["globalDefault"] == true;
     // The two system classes are never the default, and most clusters have no others to parse.
     classes

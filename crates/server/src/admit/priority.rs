@@ -26,10 +26,7 @@ fn check_one_default(api: &Api, row: &Resource, class: &Value) -> Result<()> {
         return Ok(());
     }
     let name = class["metadata"]["name"].as_str().unwrap_or_default();
-    let others = api
-        .store
-        .range(&object::prefix(row, None), None, None)
-        .records;
+    let others = api.all(row);
     for other in others.iter().filter(|other| &*other.head.name != name) {
         let tree: Value = serde_json::from_slice(&other.value).unwrap_or_default();
         if tree["globalDefault"] == true {

@@ -48,11 +48,7 @@ impl Admission for ServiceAdmission {
 fn allocate(api: &Api, row: &Resource, service: &mut Value, old: Option<&Value>) -> Result<()> {
     let uid = service["metadata"]["uid"].as_str().unwrap_or_default();
     let mut taken = Taken::default();
-    for stored in api
-        .store
-        .range(&object::prefix(row, None), None, None)
-        .records
-    {
+    for stored in api.all(row) {
         if &*stored.head.uid != uid {
             taken.add(&serde_json::from_slice(&stored.value).unwrap_or_default());
         }

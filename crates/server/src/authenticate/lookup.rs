@@ -15,8 +15,7 @@ pub(super) fn find(
     namespace: Option<&str>,
     name: &str,
 ) -> Option<Stored> {
-    let row = registry::find("", "v1", plural)?;
-    store.get(&object::key(row, namespace, name))
+    store.get(&object::key(registry::core(plural), namespace, name))
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::token_cache::{Expires, TokenCache};
 use super::{Authenticated, TokenError, lookup, now};
+use crate::authorize::rbac::cover::quoted;
 use crate::object::{Head, Stored};
 use crate::pki::keys::TokenKeys;
 use crate::request::{CREDENTIAL_ID, User};
@@ -186,10 +187,4 @@ fn user(claims: &TokenClaims) -> User {
         user.extra.insert(CREDENTIAL_ID.to_owned(), vec![id]);
     }
     user
-}
-
-/// A list as Go's `%q` shows it.
-fn quoted(list: &[String]) -> String {
-    let items: Vec<String> = list.iter().map(|item| format!("{item:?}")).collect();
-    format!("[{}]", items.join(" "))
 }

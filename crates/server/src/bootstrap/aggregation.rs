@@ -7,10 +7,11 @@ use kennel_core::selector::Selector;
 use kennel_store::{Event, Record, WatchEnd};
 use serde_json::Value;
 
-use super::{row, server_user};
+use super::server_user;
 use crate::api::Api;
 use crate::kinds::rbac::GROUP;
 use crate::object::{self, Head};
+use crate::registry;
 use crate::status::Result;
 use crate::tree::{has, list, set};
 use crate::verbs;
@@ -75,11 +76,8 @@ fn selectors(role: &Record<Head>) -> Option<Vec<Selector>> {
 
 pub(super) async fn aggregate_all(api: &Arc<Api>) -> Result<()> {
     let mut roles_by_name = AggregatedRoles::default();
-    let roles = row(GROUP, "clusterroles")?;
-    let records = api
-        .store
-        .range(&object::prefix(roles, None), None, None)
-        .records;
+    let roles = registry::served(GROUP, "clusterroles");
+    let records = api.all(roles);
     for role in &records {
         roles_by_name.update(None, Some(role));
     }
@@ -98,11 +96,8 @@ pub(super) async fn aggregate_all(api: &Arc<Api>) -> Result<()> {
 
 /// Writes the rules of an aggregated role from those of the selected roles, in the order of their names.
 async fn aggregate(api: &Arc<Api>, name: &str, selectors: &[Selector]) -> Result<()> {
-    let roles = row(GROUP, "clusterroles")?;
-    let records = api
-        .store
-        .range(&object::prefix(roles, None), None, None)
-        .records;
+    let roles = registry::served(GROUP, "clusterroles");
+    let records = api.all(roles);
     let mut rules: Vec<Value> = Vec::new();
     for selector in selectors {
         let found = records
@@ -127,7 +122,8 @@ async fn aggregate(api: &Arc<Api>, name: &str, selectors: &[Selector]) -> Result
 
 /// Aggregates again whenever a selected role changes.
 pub(crate) async fn watch_aggregated_roles(api: Arc<Api>) {
-    while let Ok(roles) = row(GROUP, "clusterroles") {
+    let roles = registry::served(GROUP, "clusterroles");
+    loop {
         let from = api.store.revision();
         let prefix = object::prefix(roles, None);
         let Ok(mut watch) = api.store.watch(&prefix, from) else {

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::object::{self, Document};
-use crate::registry::{self, Resource};
+use crate::registry;
 use crate::request::User;
-use crate::status::{ApiError, Result};
+use crate::status::Result;
+use crate::tree::text;
 use crate::verbs;
 
 pub(crate) use aggregation::watch_aggregated_roles;
@@ -63,48 +64,27 @@ async fn kubernetes_service(api: &Arc<Api>) -> Result<()> {
     });
     ensure(api, "", "services", Some("default"), service).await?;
     // Endpoints may not point at loopback addresses.
-    let endpoints: Vec<Value> = if address.ip().is_loopback() {
-        Vec::new()
-    } else {
-        vec![json!({"addresses": [address.ip().to_string()]})]
-    };
-    let subsets: Vec<Value> = endpoints
-        .iter()
-        .map(|e| {
-            json!({
-                "addresses": [{"ip": e["addresses"][0]}],
-                "ports": [{"name": "https", "port": address.port(), "protocol": "TCP"}],
-            })
-        })
-        .collect();
-    let mut labels = json!({"endpointslice.kubernetes.io/skip-mirror": "true"});
+    let ip = Some(address.ip()).filter(|ip| !ip.is_loopback());
+    let ports = json!([{"name": "https", "port": address.port(), "protocol": "TCP"}]);
+    let subsets = ip.map(|ip| json!({"addresses": [{"ip": ip}], "ports": ports}));
+    let subsets = Vec::from_iter(subsets);
+    let labels = json!({"endpointslice.kubernetes.io/skip-mirror": "true"});
     let object = json!({"metadata": {"name": "kubernetes", "labels": labels}, "subsets": subsets});
     replace(api, "", "endpoints", "default", object).await?;
-    labels = json!({"kubernetes.io/service-name": "kubernetes"});
-    let endpoints: Vec<Value> = endpoints
-        .into_iter()
-        .map(|mut e| {
-            e["conditions"] = json!({"ready": true});
-            e
-        })
-        .collect();
+    let labels = json!({"kubernetes.io/service-name": "kubernetes"});
+    let endpoints = ip.map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}}));
     let slice = json!({
         "metadata": {"name": "kubernetes", "labels": labels},
         "addressType": if address.is_ipv4() { "IPv4" } else { "IPv6" },
-        "endpoints": endpoints,
-        "ports": [{"name": "https", "port": address.port(), "protocol": "TCP"}],
+        "endpoints": Vec::from_iter(endpoints),
+        "ports": ports,
     });
     replace(api, "discovery.k8s.io", "endpointslices", "default", slice).await
 }
 
 fn all_namespaces(api: &Api) -> Vec<String> {
-    let Some(row) = registry::find("", "v1", "namespaces") else {
-        return Vec::new();
-    };
-    let records = api
-        .store
-        .range(&object::prefix(row, None), None, None)
-        .records;
+    let row = registry::core("namespaces");
+    let records = api.all(row);
     let open = records
         .iter()
         .filter(|r| r.head.field(row, "status.phase") != Some("Terminating"));
@@ -123,10 +103,6 @@ fn server_user() -> User {
     User::master("system:kennel")
 }
 
-fn row(group: &str, plural: &str) -> Result<&'static Resource> {
-    registry::find(group, "v1", plural).ok_or_else(ApiError::no_such_resource)
-}
-
 /// Creates an object unless it exists or its namespace is terminating.
 async fn ensure(
     api: &Arc<Api>,
@@ -135,7 +111,7 @@ async fn ensure(
     namespace: Option<&str>,
     tree: Value,
 ) -> Result<()> {
-    let row = row(group, plural)?;
+    let row = registry::served(group, plural);
     let name = tree["metadata"]["name"].as_str().unwrap_or_default();
     if api.store.get(&object::key(row, namespace, name)).is_some() {
         return Ok(());
@@ -154,11 +130,8 @@ async fn replace(
     namespace: &str,
     tree: Value,
 ) -> Result<()> {
-    let row = row(group, plural)?;
-    let name = tree["metadata"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let row = registry::served(group, plural);
+    let name = text(&tree, "metadata.name").to_owned();
     let key = object::key(row, Some(namespace), &name);
     let Some(stored) = api.store.get(&key) else {
         return ensure(api, group, plural, Some(namespace), tree).await;
@@ -177,17 +150,9 @@ async fn replace(
 /// Creates the default objects of new namespaces, and again when they are deleted or changed.
 pub(crate) async fn watch_namespaces(api: Arc<Api>) {
     loop {
-        let Ok(namespaces) = row("", "namespaces") else {
-            return;
-        };
-        let Ok(accounts) = row("", "serviceaccounts") else {
-            return;
-        };
-        let Ok(maps) = row("", "configmaps") else {
-            return;
-        };
         let from = api.store.revision();
-        let prefixes = [namespaces, accounts, maps].map(|row| object::prefix(row, None));
+        let prefixes = ["namespaces", "serviceaccounts", "configmaps"]
+            .map(|plural| object::prefix(registry::core(plural), None));
         let watches: Vec<_> = prefixes
             .iter()
             .filter_map(|prefix| api.store.watch(prefix, from).ok())

@@ -24,11 +24,6 @@ pub fn aggregated(core: bool, version: &str) -> Value {
     })
 }
 
-/// The content type of such an answer. Without the parameters, clients would parse it as unaggregated discovery.
-pub fn content_type(version: &str) -> String {
-    format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
-}
-
 fn group(name: &str, versions: &[&str]) -> Value {
     let metadata = if name.is_empty() {
         json!({})

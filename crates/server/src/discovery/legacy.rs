@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::entry::{Entry, entries, groups};
-use crate::registry::{Scope, Subresource};
+use crate::registry::{Scope, Subresource, api_version};
 
 /// `GET /api`. `server_address` is what clients from anywhere should dial, `host:port`.
 pub fn api_versions(server_address: &str) -> Value {
@@ -49,15 +49,10 @@ pub fn api_resources(group: &str, version: &str) -> Option<Value> {
     if entries.is_empty() {
         return None;
     }
-    let group_version = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
     let resources: Vec<Value> = entries.iter().flat_map(listed).collect();
     let mut answer = json!({
         "kind": "APIResourceList",
-        "groupVersion": group_version,
+        "groupVersion": api_version(group, version),
         "resources": resources,
     });
     // As upstream, the list of the core group has no apiVersion.

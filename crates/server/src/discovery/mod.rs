@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use crate::registry;
 
-pub use aggregated::{aggregated, content_type};
+pub use aggregated::aggregated;
 pub use document::Document;
 pub use legacy::{api_group, api_groups, api_resources, api_versions};
 pub use version::{GIT_VERSION, version};

@@ -20,10 +20,8 @@ pub use v2::{v2_etag, v2_json};
 pub use v2_protobuf::{v2_protobuf, v2_protobuf_etag};
 pub use v3::{v3_document, v3_hash, v3_index};
 
-/// What kubectl accepts for `/openapi/v2`.
-pub const V2_PROTOBUF_ACCEPT: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// The content type of the response: a dot in place of the request's at sign, or Go's clients fail to parse the
-/// header.
+/// The content type of `/openapi/v2`: a dot in place of the at sign in what kubectl accepts, or Go's clients fail
+/// to parse the header.
 pub const V2_PROTOBUF_CONTENT_TYPE: &str =
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// The content type of every other document.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Dialect;
 use super::operations::GroupVersionKind;
+use crate::registry::package;
 use crate::schema::{self, Field, Kind, ListType, Shape, Strategy, Type};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -20,15 +21,6 @@ pub(super) fn definition_name(schema: &str) -> String {
         Some(name) => format!("{META}.{name}"),
         None => format!("io.k8s.api.{schema}"),
     }
-}
-
-/// The table's name of a kind: the first word of the group, the version, the kind.
-pub(super) fn schema_name(group: &str, version: &str, kind: &str) -> String {
-    let group = match group.split('.').next() {
-        None | Some("") => "core",
-        Some(word) => word,
-    };
-    format!("{group}.{version}.{kind}")
 }
 
 /// Every definition that some kinds need, by name. Omits kinds that are not in the table.
@@ -179,7 +171,8 @@ fn reference(name: &str, dialect: Dialect) -> Value {
 impl GroupVersionKind {
     /// The type of the schema table that describes the kind.
     pub(super) fn schema(&self) -> Option<&'static Type> {
-        schema::find(&schema_name(self.group, self.version, self.kind))
+        let package = package(self.group);
+        schema::find(&format!("{package}.{}.{}", self.version, self.kind))
     }
 }
 

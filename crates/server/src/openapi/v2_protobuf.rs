@@ -10,14 +10,15 @@ use super::parameters::path_item;
 use super::protobuf::Message;
 use super::v2::{all_definitions, all_paths};
 use crate::discovery::Document;
+use crate::tree::{list, map, text, texts};
 
 /// `GET /openapi/v2` as protobuf.
 pub fn v2_protobuf() -> Document {
     let all = all_paths();
     let info = super::info();
     let info = Message::default()
-        .text(1, string(&info, "title"))
-        .text(2, string(&info, "version"));
+        .text(1, text(&info, "title"))
+        .text(2, text(&info, "version"));
     let paths = all
         .iter()
         .map(|path| named(&path.path, &encoded_path(&path_item(path, Dialect::V2))));
@@ -39,24 +40,6 @@ pub fn v2_protobuf() -> Document {
 pub fn v2_protobuf_etag() -> &'static str {
     static ETAG: LazyLock<String> = LazyLock::new(|| v2_protobuf().etag);
     &ETAG
-}
-
-fn string<'a>(tree: &'a Value, member: &str) -> &'a str {
-    tree.get(member).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn list<'a>(tree: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> {
-    tree.get(member)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
-fn members<'a>(tree: &'a Value, member: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    tree.get(member)
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
 }
 
 /// A name and a value, as every map of this schema is written.
@@ -91,32 +74,32 @@ fn encoded_path(item: &Value) -> Message {
             message = message.message(field, &operation(found));
         }
     }
-    message.messages(9, list(item, "parameters").map(parameter))
+    message.messages(9, list(item, "parameters").iter().map(parameter))
 }
 
 fn operation(operation: &Value) -> Message {
-    let responses = members(operation, "responses").map(|(code, response)| {
-        let response = Message::default().text(1, string(response, "description"));
+    let responses = map(operation, "responses").iter().map(|(code, response)| {
+        let response = Message::default().text(1, text(response, "description"));
         named(code, &Message::default().message(1, &response))
     });
     Message::default()
-        .text(5, string(operation, "operationId"))
-        .messages(8, list(operation, "parameters").map(parameter))
+        .text(5, text(operation, "operationId"))
+        .messages(8, list(operation, "parameters").iter().map(parameter))
         .message(9, &Message::default().messages(1, responses))
         .messages(13, extensions(operation))
 }
 
 /// A parameter that is not a body: wrapped three times, once per `oneof` of the schema.
 fn parameter(parameter: &Value) -> Message {
-    let in_query = string(parameter, "in") == "query";
+    let in_query = text(parameter, "in") == "query";
     // The two types of parameters have different field numbers and positions.
     let (kind_field, place_field) = if in_query { (6, 3) } else { (5, 4) };
     let required = parameter.get("required") == Some(&Value::Bool(true));
     let inner = Message::default()
         .flag(1, required)
-        .text(2, string(parameter, "in"))
-        .text(4, string(parameter, "name"))
-        .text(kind_field, string(parameter, "type"));
+        .text(2, text(parameter, "in"))
+        .text(4, text(parameter, "name"))
+        .text(kind_field, text(parameter, "type"));
     let non_body = Message::default().message(place_field, &inner);
     let parameter = Message::default().message(2, &non_body);
     Message::default().message(1, &parameter)
@@ -124,19 +107,19 @@ fn parameter(parameter: &Value) -> Message {
 
 fn schema(tree: &Value) -> Message {
     let mut message = Message::default()
-        .text(1, string(tree, "$ref"))
-        .text(2, string(tree, "format"));
+        .text(1, text(tree, "$ref"))
+        .text(2, text(tree, "format"));
     if let Some(default) = tree.get("default") {
         message = message.message(5, &any(default));
     }
-    for required in list(tree, "required").filter_map(Value::as_str) {
+    for required in texts(tree, "required") {
         message = message.text(19, required);
     }
     if let Some(values) = tree.get("additionalProperties") {
         let values = Message::default().message(1, &schema(values));
         message = message.message(21, &values);
     }
-    let kind = string(tree, "type");
+    let kind = text(tree, "type");
     if !kind.is_empty() {
         message = message.message(22, &Message::default().text(1, kind));
     }
@@ -145,7 +128,9 @@ fn schema(tree: &Value) -> Message {
         message = message.message(23, &items);
     }
     if tree.get("properties").is_some() {
-        let properties = members(tree, "properties").map(|(name, tree)| named(name, &schema(tree)));
+        let properties = map(tree, "properties")
+            .iter()
+            .map(|(name, tree)| named(name, &schema(tree)));
         message = message.message(25, &Message::default().messages(1, properties));
     }
     message.messages(31, extensions(tree))

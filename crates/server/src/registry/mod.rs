@@ -153,7 +153,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// `apiVersion` as bodies have it: `v1` or `apps/v1`.
+    /// `apiVersion` as bodies have it.
     pub fn api_version(&self) -> String {
         api_version(self.group, self.version)
     }
@@ -262,11 +262,20 @@ pub fn qualified(name: &str, group: &str) -> String {
     format!("{name}.{group}")
 }
 
-fn api_version(group: &str, version: &str) -> String {
+/// `apiVersion` as bodies have it: `v1` or `apps/v1`.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() {
         return version.to_owned();
     }
     format!("{group}/{version}")
+}
+
+/// The Go package of a group's types: `core` or `apps`.
+pub(crate) fn package(group: &str) -> &str {
+    match group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    }
 }
 
 /// The row of a resource that serves POST alone, by group, version and plural.
@@ -283,9 +292,14 @@ pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resourc
         .find(|r| r.plural == plural && r.group == group && r.version == version)
 }
 
-/// The row of a resource of the core group. The callers name rows of the table.
+/// The row of a resource that the server itself uses. The callers name rows of the table.
+pub(crate) fn served(group: &str, plural: &str) -> &'static Resource {
+    find(group, "v1", plural).expect("the table has this resource")
+}
+
+/// The same in the core group.
 pub(crate) fn core(plural: &str) -> &'static Resource {
-    find("", "v1", plural).expect("the core group has this resource")
+    served("", plural)
 }
 
 /// The row of an always-empty collection, by group, version and plural.

@@ -7,6 +7,7 @@ use super::decode;
 use crate::field::{FieldError, Path};
 use crate::request::query::{check_dry_run, invalid_option};
 use crate::status::{ApiError, Result};
+use crate::tree::{opt_text, texts};
 
 /// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,21 +48,16 @@ impl DeleteOptions {
     }
 
     pub(super) fn from_value(value: &Value) -> Result<Self> {
-        let dry_run: Vec<&str> = value["dryRun"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let text = |v: &Value| v.as_str().map(str::to_owned);
+        let dry_run: Vec<&str> = texts(value, "dryRun").collect();
+        let text = |path| opt_text(value, path).map(str::to_owned);
         Ok(Self {
             grace_seconds: grace(&value["gracePeriodSeconds"])?,
             propagation: propagation(
                 value["propagationPolicy"].as_str(),
                 value["orphanDependents"].as_bool(),
             )?,
-            uid: text(&value["preconditions"]["uid"]),
-            resource_version: text(&value["preconditions"]["resourceVersion"]),
+            uid: text("preconditions.uid"),
+            resource_version: text("preconditions.resourceVersion"),
             dry_run: check_dry_run(&dry_run, "DeleteOptions")?,
         })
     }

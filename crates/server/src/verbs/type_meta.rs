@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::decode::unrecognized;
-use crate::registry::{self, RESOURCES, Resource};
+use crate::registry::{self, RESOURCES, Resource, package};
 use crate::status::{ApiError, Result};
 
 /// The Go type in upstream's error messages.
@@ -94,13 +94,5 @@ fn refusal(row: &Resource, wanted: &str, kind: &str, version: &str) -> ApiError 
             package(row.group),
             row.kind
         )),
-    }
-}
-
-/// The Go package of a group in upstream's error messages.
-fn package(group: &str) -> &str {
-    match group.split('.').next() {
-        None | Some("") => "core",
-        Some(first) => first,
     }
 }

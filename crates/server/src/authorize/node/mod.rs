@@ -183,8 +183,8 @@ impl NodeAuthorizer {
     }
 
     fn has_requested(&self, user: &User, name: &str) -> bool {
-        let row = registry::find("certificates.k8s.io", "v1", "certificatesigningrequests");
-        let request = row.and_then(|row| self.store.get(&object::key(row, None, name)));
+        let row = registry::served("certificates.k8s.io", "certificatesigningrequests");
+        let request = self.store.get(&object::key(row, None, name));
         let tree: Option<serde_json::Value> =
             request.and_then(|request| serde_json::from_slice(&request.value).ok());
         tree.is_some_and(|tree| tree["spec"]["username"] == *user.name)

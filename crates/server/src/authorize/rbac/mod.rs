@@ -34,9 +34,8 @@ pub(crate) struct Rbac {
 impl Rbac {
     /// Spawns the task that follows the store, so it must run within a Tokio runtime.
     pub(crate) fn new(store: Arc<dyn Store<Head>>) -> Self {
-        let rows = PLURALS.iter();
-        let rows = rows.filter_map(|plural| registry::find(GROUP, "v1", plural));
-        let index = Arc::new(Follower::new(store, rows.collect()));
+        let rows = PLURALS.map(|plural| registry::served(GROUP, plural));
+        let index = Arc::new(Follower::new(store, rows.to_vec()));
         tokio::spawn(derived::keep_up(Arc::downgrade(&index)));
         Self { index }
     }

@@ -28,8 +28,7 @@ pub(super) async fn ensure(api: &Arc<Api>) -> Result<()> {
 }
 
 async fn reconcile(api: &Arc<Api>, expected: &Expected) -> Result<()> {
-    let row = registry::find(GROUP, "v1", expected.plural);
-    let row = row.ok_or_else(ApiError::no_such_resource)?;
+    let row = registry::served(GROUP, expected.plural);
     let namespace = expected.namespace.as_deref();
     let name = text(&expected.tree, "metadata.name");
     let Some(stored) = api.store.get(&object::key(row, namespace, name)) else {

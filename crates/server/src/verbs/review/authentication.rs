@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 
 use super::meta;
 use crate::api::Api;
-use crate::pki::token::ISSUER;
+
 use crate::request::User;
 use crate::status::{ApiError, Result};
 use crate::tree;
 use crate::verbs::call::Call;
+use crate::verbs::subresource::token::audiences;
 
 /// Fills in the user who asks.
 pub(super) fn self_subject_review(call: &Call, review: &mut Value) {
@@ -29,12 +30,7 @@ fn token_status(api: &Api, spec: &Value) -> Result<Value> {
         let message = "token is required for TokenReview in authentication";
         return Err(ApiError::bad_request(message));
     }
-    let asked = spec["audiences"].as_array().into_iter().flatten();
-    let asked = asked.filter_map(Value::as_str).map(str::to_owned);
-    let mut audiences: Vec<String> = asked.collect();
-    if audiences.is_empty() {
-        audiences.push(ISSUER.to_owned());
-    }
+    let audiences = audiences(spec);
     Ok(match api.authenticator.token(token, &audiences) {
         Ok(proof) => json!({
             "authenticated": true,

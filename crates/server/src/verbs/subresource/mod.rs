@@ -2,7 +2,7 @@
 
 pub(super) mod binding;
 mod eviction;
-mod token;
+pub(super) mod token;
 
 use kennel_types::Verb;
 

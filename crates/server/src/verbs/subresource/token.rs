@@ -11,7 +11,7 @@ use crate::registry::{self, Resource};
 use crate::request::path::Place;
 use crate::response::Reply;
 use crate::status::{ApiError, Result};
-use crate::tree::text;
+use crate::tree::{text, texts};
 use crate::verbs::call::Call;
 use crate::verbs::{At, decode, meta};
 
@@ -64,10 +64,9 @@ pub(super) fn create(api: &Api, call: &Call, place: &Place) -> Result<Reply> {
     Ok(Reply::value(201, &request).with_warnings(shortened.into_iter().collect()))
 }
 
-fn audiences(spec: &Value) -> Vec<String> {
-    let asked = spec["audiences"].as_array().into_iter().flatten();
-    let asked = asked.filter_map(Value::as_str).map(str::to_owned);
-    let mut audiences: Vec<String> = asked.collect();
+/// The audiences in the spec of a token request or review; by default the API itself.
+pub(in crate::verbs) fn audiences(spec: &Value) -> Vec<String> {
+    let mut audiences: Vec<String> = texts(spec, "audiences").map(str::to_owned).collect();
     if audiences.is_empty() {
         audiences.push(ISSUER.to_owned());
     }

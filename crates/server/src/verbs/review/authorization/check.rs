@@ -2,63 +2,47 @@
 
 use serde_json::Value;
 
-use crate::field::{ErrorList as _, Errors, FieldError, Path};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::registry::Subject;
 use crate::tree::{at, has, is_empty, list, map, text};
 
 pub(super) fn review(subject: Subject, review: &Value) -> Errors {
+    let mut errors = Errors::new();
     let spec = at(review, "spec");
-    let mut errors = Vec::from_iter(spec_error(spec));
-    if subject != Subject::Caller {
-        errors.extend(subject_error(spec));
+    check_spec(&mut errors, spec);
+    if subject != Subject::Caller
+        && text(spec, "user").is_empty()
+        && list(spec, "groups").is_empty()
+    {
+        let words = "at least one of user or group must be specified";
+        errors.invalid(&Path::new("spec.user"), "", words);
     }
-    errors.extend(selector_errors(at(spec, "resourceAttributes")));
-    errors.extend(metadata_error(subject, review));
+    check_selectors(&mut errors, at(spec, "resourceAttributes"));
+    check_metadata(&mut errors, subject, review);
     if subject == Subject::InNamespace {
-        errors.extend(local_errors(spec, text(review, "metadata.namespace")));
+        check_local(&mut errors, spec, text(review, "metadata.namespace"));
     }
     errors
 }
 
-fn spec_error(spec: &Value) -> Option<FieldError> {
-    let path = Path::new("spec");
-    match (
-        has(spec, "resourceAttributes"),
-        has(spec, "nonResourceAttributes"),
-    ) {
+fn check_spec(errors: &mut Errors, spec: &Value) {
+    let paths = at(spec, "nonResourceAttributes");
+    match (has(spec, "resourceAttributes"), !paths.is_null()) {
         (true, true) => {
             let words = "cannot be specified in combination with resourceAttributes";
-            let path = path.child("nonResourceAttributes");
-            Some(FieldError::invalid(
-                &path,
-                at(spec, "nonResourceAttributes"),
-                words,
-            ))
+            errors.invalid(&Path::new("spec.nonResourceAttributes"), paths, words);
         }
         (false, false) => {
             let words =
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            Some(FieldError::invalid(
-                &path.child("resourceAttributes"),
-                &Value::Null,
-                words,
-            ))
+            errors.invalid(&Path::new("spec.resourceAttributes"), Value::Null, words);
         }
-        _ => None,
+        _ => {}
     }
-}
-
-fn subject_error(spec: &Value) -> Option<FieldError> {
-    if !text(spec, "user").is_empty() || !list(spec, "groups").is_empty() {
-        return None;
-    }
-    let words = "at least one of user or group must be specified";
-    let path = Path::new("spec").child("user");
-    Some(FieldError::invalid(&path, "", words))
 }
 
 /// A review is not stored, so it has no metadata.
-fn metadata_error(subject: Subject, review: &Value) -> Option<FieldError> {
+fn check_metadata(errors: &mut Errors, subject: Subject, review: &Value) {
     let local = subject == Subject::InNamespace;
     let given = map(review, "metadata").iter().any(|(field, value)| {
         let may_be = field == "managedFields" || (local && field == "namespace");
@@ -69,12 +53,12 @@ fn metadata_error(subject: Subject, review: &Value) -> Option<FieldError> {
     } else {
         "must be empty"
     };
-    let metadata = at(review, "metadata");
-    given.then(|| FieldError::invalid(&Path::new("metadata"), metadata, words))
+    if given {
+        errors.invalid(&Path::new("metadata"), at(review, "metadata"), words);
+    }
 }
 
-fn local_errors(spec: &Value, namespace: &str) -> Errors {
-    let mut errors = Errors::new();
+fn check_local(errors: &mut Errors, spec: &Value, namespace: &str) {
     let asked = text(spec, "resourceAttributes.namespace");
     if has(spec, "resourceAttributes") && asked != namespace {
         let path = Path::new("spec.resourceAttributes.namespace");
@@ -85,32 +69,27 @@ fn local_errors(spec: &Value, namespace: &str) -> Errors {
         let words = "disallowed on this kind of request";
         errors.invalid(&path, at(spec, "nonResourceAttributes"), words);
     }
-    errors
 }
 
-fn selector_errors(asked: &Value) -> Errors {
-    let mut errors = Errors::new();
+fn check_selectors(errors: &mut Errors, asked: &Value) {
     for field in ["fieldSelector", "labelSelector"] {
         let selector = at(asked, field);
         if selector.is_null() {
             continue;
         }
         let path = Path::new("spec.resourceAttributes").child(field);
-        let (raw, requirements) = (
-            text(selector, "rawSelector"),
-            list(selector, "requirements"),
-        );
-        if !raw.is_empty() && !requirements.is_empty() {
+        let raw = text(selector, "rawSelector");
+        let has_requirements = !list(selector, "requirements").is_empty();
+        if !raw.is_empty() && has_requirements {
             let words = "may not specified at the same time as requirements";
             errors.invalid(&path.child("rawSelector"), raw, words);
         }
-        if raw.is_empty() && requirements.is_empty() {
+        if raw.is_empty() && !has_requirements {
             let words =
                 format!("when {path} is specified, requirements or rawSelector is required");
             errors.required(&path.child("requirements"), &words);
         }
     }
-    errors
 }
 
 #[cfg(test)]
