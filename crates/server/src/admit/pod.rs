@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Admission, Write, append, lookup, read};
 use crate::api::Api;
 use crate::names;
-use crate::object::{self, Stored};
+use crate::object::Stored;
 use crate::registry::{self, Resource};
 use crate::status::{ApiError, Result};
 use crate::tree::{list, list_mut, opt_flag, text};

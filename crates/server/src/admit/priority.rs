@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{Admission, Write};
 use crate::api::Api;
-use crate::object;
 use crate::registry::Resource;
 use crate::status::{ApiError, Result};
 

@@ -8,7 +8,6 @@ use tokio::sync::Mutex;
 use super::{Admission, Write};
 use crate::api::Api;
 use crate::kinds::service::allocate::{self, NODE_PORTS, Ranges, Taken};
-use crate::object;
 use crate::registry::Resource;
 use crate::status::{ApiError, Result};
 

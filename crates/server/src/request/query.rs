@@ -145,19 +145,11 @@ impl Query {
 
 /// Checks the values of `dryRun`, from a query or a body.
 pub fn check_dry_run(values: &[&str], kind: &str) -> Result<bool> {
-    for value in values {
-        if *value != "All" {
-            return Err(invalid_option(
-                kind,
-                FieldError::not_supported(
-                    &Path::new("dryRun"),
-                    &serde_json::json!(values),
-                    &["All"],
-                ),
-            ));
-        }
+    if values.iter().all(|value| *value == "All") {
+        return Ok(!values.is_empty());
     }
-    Ok(!values.is_empty())
+    let error = FieldError::not_supported(&Path::new("dryRun"), values, &["All"]);
+    Err(invalid_option(kind, error))
 }
 
 /// A resourceVersion as a number.

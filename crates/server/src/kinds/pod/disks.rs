@@ -176,7 +176,7 @@ fn fibre_channel(errors: &mut Errors, source: &Value, at: &Path) {
     }
     if targets && ids {
         let why = "targetWWNs and wwids can not be specified simultaneously";
-        errors.invalid(&at.child("targetWWNs"), &source["targetWWNs"].clone(), why);
+        errors.invalid(&at.child("targetWWNs"), &source["targetWWNs"], why);
     }
     if targets {
         if let Some(number) = int(source, "lun") {

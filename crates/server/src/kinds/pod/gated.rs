@@ -45,7 +45,7 @@ fn affinity_only_narrowed(errors: &mut Errors, new: &Value, old: &Value, at: &Pa
     }
     if before.len() != after.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.invalid(at, &Value::Array(after), why);
+        errors.invalid(at, after, why);
         return;
     }
     for (i, (before, after)) in before.iter().zip(&after).enumerate() {

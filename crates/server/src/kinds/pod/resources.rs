@@ -152,12 +152,11 @@ fn is_known(name: &str, scope: Scope) -> bool {
 }
 
 fn resource_amount(errors: &mut Errors, name: &str, amount: Quantity, at: &dyn Fn() -> Path) {
-    let shown = || Value::from(amount.to_string());
     if amount < Quantity::ZERO {
-        errors.invalid(&at(), &shown(), NOT_NEGATIVE);
+        errors.invalid(&at(), amount.to_string(), NOT_NEGATIVE);
     }
     if !is_native(name) && is_extended(name) && amount.milli_value() % 1000 != 0 {
-        errors.invalid(&at(), &shown(), "must be an integer");
+        errors.invalid(&at(), amount.to_string(), "must be an integer");
     }
 }
 
