@@ -155,7 +155,7 @@ impl Answer {
 }
 
 /// Why a request failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     /// The HTTP status; none if there was no response.
@@ -175,13 +175,9 @@ pub struct Failure {
 impl Failure {
     fn lost(message: String, unsure: bool) -> Self {
         Self {
-            code: None,
-            reason: Reason::Unknown,
             message,
-            causes: Vec::new(),
             unsure,
-            repeated: false,
-            fenced: false,
+            ..Self::default()
         }
     }
 
@@ -370,12 +366,11 @@ fn refused(code: u16, header: Option<Duration>, body: &[u8]) -> (Failure, Option
     let causes = status.details.causes.into_iter().map(|cause| cause.reason);
     let failure = Failure {
         code: Some(code),
-        reason: Reason::parse(&status.reason),
+        reason: status.reason.as_str().into(),
         message: status.message,
         causes: causes.collect(),
         unsure: code >= 500,
-        repeated: false,
-        fenced: false,
+        ..Failure::default()
     };
     (failure, again.map(|delay| delay.min(RETRY_AFTER_MAX)))
 }

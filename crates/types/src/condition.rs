@@ -1,27 +1,17 @@
 //! Conditions of pods and nodes.
 
-use std::fmt;
-
 use serde::{Deserialize, Deserializer};
 
 use crate::meta::null_as_default;
+use crate::text_enum::text_enum;
 use crate::time::Timestamp;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ConditionStatus {
-    True,
-    False,
-    #[default]
-    Unknown,
-}
-
-impl ConditionStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-        }
+text_enum! {
+    pub enum ConditionStatus, else Unknown {
+        True = "True",
+        False = "False",
+        #[default]
+        Unknown = "Unknown",
     }
 }
 
@@ -31,86 +21,23 @@ impl From<bool> for ConditionStatus {
     }
 }
 
-impl From<&str> for ConditionStatus {
-    fn from(text: &str) -> Self {
-        match text {
-            "True" => Self::True,
-            "False" => Self::False,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-impl fmt::Display for ConditionStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The type of a condition. Types that no rule names are [`ConditionType::Other`].
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ConditionType {
-    // Pods.
-    ContainersReady,
-    DisruptionTarget,
-    Initialized,
-    PodReadyToStartContainers,
-    PodScheduled,
-    // Pods and nodes.
-    Ready,
-    // Nodes.
-    DiskPressure,
-    MemoryPressure,
-    NetworkUnavailable,
-    PidPressure,
-    Other(Box<str>),
-}
-
-impl ConditionType {
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::ContainersReady => "ContainersReady",
-            Self::DisruptionTarget => "DisruptionTarget",
-            Self::Initialized => "Initialized",
-            Self::PodReadyToStartContainers => "PodReadyToStartContainers",
-            Self::PodScheduled => "PodScheduled",
-            Self::Ready => "Ready",
-            Self::DiskPressure => "DiskPressure",
-            Self::MemoryPressure => "MemoryPressure",
-            Self::NetworkUnavailable => "NetworkUnavailable",
-            Self::PidPressure => "PIDPressure",
-            Self::Other(text) => text,
-        }
-    }
-}
-
-impl From<&str> for ConditionType {
-    fn from(text: &str) -> Self {
-        match text {
-            "ContainersReady" => Self::ContainersReady,
-            "DisruptionTarget" => Self::DisruptionTarget,
-            "Initialized" => Self::Initialized,
-            "PodReadyToStartContainers" => Self::PodReadyToStartContainers,
-            "PodScheduled" => Self::PodScheduled,
-            "Ready" => Self::Ready,
-            "DiskPressure" => Self::DiskPressure,
-            "MemoryPressure" => Self::MemoryPressure,
-            "NetworkUnavailable" => Self::NetworkUnavailable,
-            "PIDPressure" => Self::PidPressure,
-            other => Self::Other(other.into()),
-        }
-    }
-}
-
-impl Default for ConditionType {
-    fn default() -> Self {
-        Self::Other("".into())
-    }
-}
-
-impl fmt::Display for ConditionType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+text_enum! {
+    /// The type of a condition. Types that no rule names are [`ConditionType::Other`].
+    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum ConditionType, else Other(Box<str>) {
+        // Pods.
+        ContainersReady = "ContainersReady",
+        DisruptionTarget = "DisruptionTarget",
+        Initialized = "Initialized",
+        PodReadyToStartContainers = "PodReadyToStartContainers",
+        PodScheduled = "PodScheduled",
+        // Pods and nodes.
+        Ready = "Ready",
+        // Nodes.
+        DiskPressure = "DiskPressure",
+        MemoryPressure = "MemoryPressure",
+        NetworkUnavailable = "NetworkUnavailable",
+        PidPressure = "PIDPressure",
     }
 }
 

@@ -38,6 +38,16 @@ pub struct Note {
     pub message: String,
 }
 
+impl Note {
+    pub fn new(warning: bool, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            warning,
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ObjectReference {

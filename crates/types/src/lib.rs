@@ -16,13 +16,14 @@ pub mod pod;
 pub mod reason;
 #[cfg(feature = "client")]
 mod resource;
+mod text_enum;
 pub mod time;
 pub mod verb;
 
 pub use condition::{Condition, ConditionStatus, ConditionType};
 pub use daemonset::{DaemonSet, DaemonSetStatus};
 pub use lease::{Lease, LeaseSpec};
-pub use meta::Namespace;
+pub use meta::{Identity, Namespace};
 pub use node::{Node, NodeSpec, NodeStatus, Taint};
 pub use pod::{
     Container, ContainerStatus, Pod, PodPhase, PodSpec, PodStatus, Probe, ProbeKind, RestartPolicy,

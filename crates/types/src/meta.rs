@@ -1,6 +1,8 @@
 //! Object metadata, and how absent and `null` fields are decoded.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -38,6 +40,40 @@ macro_rules! deserialize_from_str {
     )*};
 }
 pub(crate) use deserialize_from_str;
+
+/// Identifies an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// Empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+}
+
+impl Identity {
+    pub fn new(namespace: &str, name: &str, uid: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: uid.into(),
+        }
+    }
+
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        Self::new(
+            metadata.namespace.as_deref().unwrap_or_default(),
+            metadata.name.as_deref().unwrap_or_default(),
+            metadata.uid.as_deref().unwrap_or_default(),
+        )
+    }
+}
+
+/// `namespace/name`.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
 
 /// Namespaces: only metadata is read.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -6,7 +6,6 @@
 pub mod references;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -15,29 +14,19 @@ use serde_json::Value;
 
 use crate::condition::{self, Condition, ConditionType};
 use crate::meta::null_as_default;
+use crate::text_enum::text_enum;
 use crate::time::Timestamp;
 
 /// On the pod of the API that mirrors a static pod; its value is a hash of the static pod.
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, bound(deserialize = "C: Deserialize<'de>"))]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "C: Default + Deserialize<'de>"))]
 pub struct Pod<C = ContainerStatus> {
     #[serde(deserialize_with = "crate::meta::metadata")]
     pub metadata: ObjectMeta,
     pub spec: PodSpec,
     pub status: PodStatus<C>,
-}
-
-/// Not derived: that would ask for `C: Default`.
-impl<C> Default for Pod<C> {
-    fn default() -> Self {
-        Self {
-            metadata: ObjectMeta::default(),
-            spec: PodSpec::default(),
-            status: PodStatus::default(),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -256,11 +245,11 @@ pub enum RestartPolicy {
     Never,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(
     default,
     rename_all = "camelCase",
-    bound(deserialize = "C: Deserialize<'de>")
+    bound(deserialize = "C: Default + Deserialize<'de>")
 )]
 pub struct PodStatus<C = ContainerStatus> {
     pub phase: PodPhase,
@@ -286,25 +275,6 @@ pub struct PodStatus<C = ContainerStatus> {
     pub init_container_statuses: Vec<C>,
 }
 
-/// Not derived: that would ask for `C: Default`.
-impl<C> Default for PodStatus<C> {
-    fn default() -> Self {
-        Self {
-            phase: PodPhase::default(),
-            reason: String::new(),
-            message: String::new(),
-            conditions: Vec::new(),
-            nominated_node_name: None,
-            pod_ip: None,
-            pod_ips: Vec::new(),
-            host_ip: None,
-            start_time: None,
-            container_statuses: Vec::new(),
-            init_container_statuses: Vec::new(),
-        }
-    }
-}
-
 impl<C> PodStatus<C> {
     pub fn condition(&self, r#type: &ConditionType) -> Option<&Condition> {
         condition::find(&self.conditions, r#type)
@@ -323,50 +293,23 @@ pub struct PodIp {
     pub ip: String,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PodPhase {
-    /// Also when the status has no phase yet.
-    #[default]
-    Pending,
-    Running,
-    Succeeded,
-    Failed,
-    /// Also for phases that Kubernetes does not define.
-    Unknown,
+text_enum! {
+    pub enum PodPhase, else Unknown {
+        /// Also when the status has no phase yet.
+        #[default]
+        Pending = "Pending",
+        Running = "Running",
+        Succeeded = "Succeeded",
+        Failed = "Failed",
+        /// Also for phases that Kubernetes does not define.
+        Unknown = "Unknown",
+    }
 }
 
 impl PodPhase {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-            Self::Unknown => "Unknown",
-        }
-    }
-
     /// Whether all containers have terminated and none will restart.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
-    }
-}
-
-impl From<&str> for PodPhase {
-    fn from(text: &str) -> Self {
-        match text {
-            "Pending" | "" => Self::Pending,
-            "Running" => Self::Running,
-            "Succeeded" => Self::Succeeded,
-            "Failed" => Self::Failed,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-impl fmt::Display for PodPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

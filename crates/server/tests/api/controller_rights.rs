@@ -161,7 +161,7 @@ fn attempts() -> Vec<Attempt> {
         for sub in row.subresources {
             for (verb, method, _) in VERBS
                 .into_iter()
-                .filter(|v| sub.verbs.contains(&Verb::parse(v.0)))
+                .filter(|v| sub.verbs.contains(&Verb::from(v.0)))
             {
                 let resource = dotted(&format!("{}/{}", row.plural, sub.name), row.group);
                 let path = format!("{path}/absent/{}", sub.name);

@@ -1,12 +1,9 @@
 //! The objects that a pod references and that its node must read to run it.
-//!
-//! [`PodReferences`] borrows its strings: the node authoriser decodes every pod when it is bound and
-//! when it is deleted.
-
-use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+
+use ReferencedKind::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount};
 
 /// The kinds of objects that pods reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,154 +17,116 @@ pub enum ReferencedKind {
 /// The fields of a pod that reference other objects.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct PodReferences<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
-    #[serde(borrow)]
-    spec: Spec<'a>,
+pub struct PodReferences {
+    metadata: Metadata,
+    spec: Spec,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Metadata<'a> {
-    #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    annotations: Option<Annotations<'a>>,
+struct Metadata {
+    name: Option<String>,
+    annotations: Option<Annotations>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Annotations<'a> {
-    #[serde(borrow, rename = "kubernetes.io/config.mirror")]
-    mirror: Option<Cow<'a, str>>,
+struct Annotations {
+    #[serde(rename = "kubernetes.io/config.mirror")]
+    mirror: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Spec<'a> {
-    #[serde(borrow)]
-    service_account_name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    image_pull_secrets: Option<Vec<Reference<'a>>>,
-    #[serde(borrow)]
-    containers: Option<Vec<Container<'a>>>,
-    #[serde(borrow)]
-    init_containers: Option<Vec<Container<'a>>>,
-    #[serde(borrow)]
-    ephemeral_containers: Option<Vec<Container<'a>>>,
-    #[serde(borrow)]
-    volumes: Option<Vec<Volume<'a>>>,
+struct Spec {
+    service_account_name: Option<String>,
+    image_pull_secrets: Option<Vec<Reference>>,
+    containers: Option<Vec<Container>>,
+    init_containers: Option<Vec<Container>>,
+    ephemeral_containers: Option<Vec<Container>>,
+    volumes: Option<Vec<Volume>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Container<'a> {
-    #[serde(borrow)]
-    env: Option<Vec<EnvVar<'a>>>,
-    #[serde(borrow)]
-    env_from: Option<Vec<EnvSource<'a>>>,
+struct Container {
+    env: Option<Vec<EnvVar>>,
+    env_from: Option<Vec<EnvSource>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct EnvVar<'a> {
-    #[serde(borrow)]
-    value_from: Option<EnvSource<'a>>,
+struct EnvVar {
+    value_from: Option<EnvSource>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct EnvSource<'a> {
-    #[serde(borrow, rename = "configMapKeyRef")]
-    map_key: Option<Reference<'a>>,
-    #[serde(borrow, rename = "configMapRef")]
-    map: Option<Reference<'a>>,
-    #[serde(borrow, rename = "secretKeyRef")]
-    secret_key: Option<Reference<'a>>,
-    #[serde(borrow, rename = "secretRef")]
-    secret: Option<Reference<'a>>,
+struct EnvSource {
+    #[serde(rename = "configMapKeyRef")]
+    map_key: Option<Reference>,
+    #[serde(rename = "configMapRef")]
+    map: Option<Reference>,
+    #[serde(rename = "secretKeyRef")]
+    secret_key: Option<Reference>,
+    #[serde(rename = "secretRef")]
+    secret: Option<Reference>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Reference<'a> {
-    #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
+struct Reference {
+    name: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Volume<'a> {
-    #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    config_map: Option<Reference<'a>>,
-    #[serde(borrow)]
-    secret: Option<VolumeSource<'a>>,
-    #[serde(borrow)]
-    projected: Option<Projected<'a>>,
-    #[serde(borrow)]
-    persistent_volume_claim: Option<Claim<'a>>,
+struct Volume {
+    name: Option<String>,
+    config_map: Option<Reference>,
+    secret: Option<VolumeSource>,
+    projected: Option<Projected>,
+    persistent_volume_claim: Option<VolumeSource>,
     ephemeral: Option<IgnoredAny>,
-    #[serde(borrow)]
-    azure_file: Option<VolumeSource<'a>>,
-    #[serde(borrow)]
-    cephfs: Option<VolumeSource<'a>>,
-    #[serde(borrow)]
-    cinder: Option<VolumeSource<'a>>,
-    #[serde(borrow)]
-    csi: Option<VolumeSource<'a>>,
-    #[serde(borrow, rename = "flexVolume")]
-    flex: Option<VolumeSource<'a>>,
-    #[serde(borrow)]
-    iscsi: Option<VolumeSource<'a>>,
-    #[serde(borrow)]
-    rbd: Option<VolumeSource<'a>>,
-    #[serde(borrow, rename = "scaleIO")]
-    scale_io: Option<VolumeSource<'a>>,
-    #[serde(borrow)]
-    storageos: Option<VolumeSource<'a>>,
+    azure_file: Option<VolumeSource>,
+    cephfs: Option<VolumeSource>,
+    cinder: Option<VolumeSource>,
+    csi: Option<VolumeSource>,
+    #[serde(rename = "flexVolume")]
+    flex: Option<VolumeSource>,
+    iscsi: Option<VolumeSource>,
+    rbd: Option<VolumeSource>,
+    #[serde(rename = "scaleIO")]
+    scale_io: Option<VolumeSource>,
+    storageos: Option<VolumeSource>,
 }
 
-/// A volume source that may reference a secret; the field differs by type.
+/// A volume source that may reference a secret or a claim; the field differs by type.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct VolumeSource<'a> {
-    #[serde(borrow)]
-    secret_name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    secret_ref: Option<Reference<'a>>,
-    #[serde(borrow)]
-    node_publish_secret_ref: Option<Reference<'a>>,
+struct VolumeSource {
+    claim_name: Option<String>,
+    secret_name: Option<String>,
+    secret_ref: Option<Reference>,
+    node_publish_secret_ref: Option<Reference>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Projected<'a> {
-    #[serde(borrow)]
-    sources: Option<Vec<Projection<'a>>>,
+struct Projected {
+    sources: Option<Vec<Projection>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Projection<'a> {
-    #[serde(borrow)]
-    config_map: Option<Reference<'a>>,
-    #[serde(borrow)]
-    secret: Option<Reference<'a>>,
+struct Projection {
+    config_map: Option<Reference>,
+    secret: Option<Reference>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Claim<'a> {
-    #[serde(borrow)]
-    claim_name: Option<Cow<'a, str>>,
-}
-
-impl<'a> PodReferences<'a> {
+impl PodReferences {
     /// Bytes that are not a pod have no references.
-    pub fn from_slice(bytes: &'a [u8]) -> Self {
+    pub fn from_slice(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 
@@ -180,14 +139,8 @@ impl<'a> PodReferences<'a> {
     /// Calls `found` for every reference, possibly more than once for an object.
     pub fn for_each(&self, found: &mut dyn FnMut(ReferencedKind, &str)) {
         let spec = &self.spec;
-        report(
-            ReferencedKind::ServiceAccount,
-            spec.service_account_name.as_ref(),
-            found,
-        );
-        for secret in spec.image_pull_secrets.iter().flatten() {
-            report(ReferencedKind::Secret, secret.name.as_ref(), found);
-        }
+        report(ServiceAccount, spec.service_account_name.as_ref(), found);
+        report_all(Secret, spec.image_pull_secrets.iter().flatten(), found);
         let containers = [
             &spec.containers,
             &spec.init_containers,
@@ -203,22 +156,24 @@ impl<'a> PodReferences<'a> {
     }
 }
 
-impl Container<'_> {
+impl Container {
     fn for_each(&self, found: &mut dyn FnMut(ReferencedKind, &str)) {
         let values = self.env.iter().flatten();
         let values = values.filter_map(|variable| variable.value_from.as_ref());
         for source in values.chain(self.env_from.iter().flatten()) {
-            report_reference(ReferencedKind::ConfigMap, source.map_key.as_ref(), found);
-            report_reference(ReferencedKind::ConfigMap, source.map.as_ref(), found);
-            report_reference(ReferencedKind::Secret, source.secret_key.as_ref(), found);
-            report_reference(ReferencedKind::Secret, source.secret.as_ref(), found);
+            report_all(ConfigMap, source.map_key.iter().chain(&source.map), found);
+            report_all(
+                Secret,
+                source.secret_key.iter().chain(&source.secret),
+                found,
+            );
         }
     }
 }
 
-impl Volume<'_> {
+impl Volume {
     fn for_each(&self, pod: &str, found: &mut dyn FnMut(ReferencedKind, &str)) {
-        report_reference(ReferencedKind::ConfigMap, self.config_map.as_ref(), found);
+        report_all(ConfigMap, &self.config_map, found);
         let sources = [
             &self.secret,
             &self.azure_file,
@@ -232,52 +187,41 @@ impl Volume<'_> {
             &self.storageos,
         ];
         for source in sources.into_iter().flatten() {
-            report(ReferencedKind::Secret, source.secret_name.as_ref(), found);
-            report_reference(ReferencedKind::Secret, source.secret_ref.as_ref(), found);
-            report_reference(
-                ReferencedKind::Secret,
-                source.node_publish_secret_ref.as_ref(),
+            report(Secret, source.secret_name.as_ref(), found);
+            let references = source.secret_ref.iter();
+            report_all(
+                Secret,
+                references.chain(&source.node_publish_secret_ref),
                 found,
             );
         }
         let projections = self.projected.iter().filter_map(|p| p.sources.as_ref());
         for projection in projections.flatten() {
-            report_reference(
-                ReferencedKind::ConfigMap,
-                projection.config_map.as_ref(),
-                found,
-            );
-            report_reference(ReferencedKind::Secret, projection.secret.as_ref(), found);
+            report_all(ConfigMap, &projection.config_map, found);
+            report_all(Secret, &projection.secret, found);
         }
         if let Some(claim) = &self.persistent_volume_claim {
-            report(
-                ReferencedKind::PersistentVolumeClaim,
-                claim.claim_name.as_ref(),
-                found,
-            );
+            report(PersistentVolumeClaim, claim.claim_name.as_ref(), found);
         } else if let (Some(_), Some(name)) = (&self.ephemeral, &self.name) {
             // The name of the claim that is created for an ephemeral volume.
-            found(
-                ReferencedKind::PersistentVolumeClaim,
-                &format!("{pod}-{name}"),
-            );
+            found(PersistentVolumeClaim, &format!("{pod}-{name}"));
         }
     }
 }
 
-fn report_reference(
+fn report_all<'a>(
     kind: ReferencedKind,
-    reference: Option<&Reference<'_>>,
+    references: impl IntoIterator<Item = &'a Reference>,
     found: &mut dyn FnMut(ReferencedKind, &str),
 ) {
-    if let Some(reference) = reference {
+    for reference in references {
         report(kind, reference.name.as_ref(), found);
     }
 }
 
 fn report(
     kind: ReferencedKind,
-    name: Option<&Cow<'_, str>>,
+    name: Option<&String>,
     found: &mut dyn FnMut(ReferencedKind, &str),
 ) {
     if let Some(name) = name.filter(|name| !name.is_empty()) {

@@ -142,7 +142,7 @@ mod tests {
                     word
                 });
                 let asked = Attributes::Resource(ResourceAttributes {
-                    verb: Verb::parse(verb),
+                    verb: Verb::from(verb),
                     group,
                     resource,
                     subresource,

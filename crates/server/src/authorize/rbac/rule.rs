@@ -121,7 +121,7 @@ pub(super) mod tests {
     fn check(text: &str, asked: [&str; 5], expected: bool) {
         let [verb, group, resource, subresource, name] = asked;
         let resource = ResourceAttributes {
-            verb: Verb::parse(verb),
+            verb: Verb::from(verb),
             group,
             resource,
             subresource,
@@ -157,7 +157,7 @@ pub(super) mod tests {
     fn urls_match_exactly_or_by_prefix() {
         let check = |text: &str, verb: &str, path: &str, expected| {
             let allowed = rule(text).allows(&Attributes::Path {
-                verb: Verb::parse(verb),
+                verb: Verb::from(verb),
                 path,
             });
             assert_eq!(allowed, expected, "{text} {verb} {path}");

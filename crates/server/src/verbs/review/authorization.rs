@@ -70,7 +70,7 @@ fn named_user(spec: &Value) -> User {
 fn verdict(api: &Api, user: &User, spec: &Value) -> Verdict {
     if has(spec, "nonResourceAttributes") {
         let asked = at(spec, "nonResourceAttributes");
-        let (verb, path) = (Verb::parse(text(asked, "verb")), text(asked, "path"));
+        let (verb, path) = (Verb::from(text(asked, "verb")), text(asked, "path"));
         return api
             .authorizer
             .verdict(user, &Attributes::Path { verb, path });
@@ -78,7 +78,7 @@ fn verdict(api: &Api, user: &User, spec: &Value) -> Verdict {
     let asked = at(spec, "resourceAttributes");
     let fields = selector(at(asked, "fieldSelector"));
     let asked = ResourceAttributes {
-        verb: Verb::parse(text(asked, "verb")),
+        verb: Verb::from(text(asked, "verb")),
         group: text(asked, "group"),
         version: text(asked, "version"),
         resource: text(asked, "resource"),

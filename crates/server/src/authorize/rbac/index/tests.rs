@@ -80,7 +80,7 @@ fn binding(namespace: &str, name: &str, role: &str, subjects: &[&str]) -> Value 
 /// The reason why the user may do this to pods; empty if not allowed.
 fn why(index: &Index, user: &User, verb: &str, namespace: &str) -> String {
     let asked = Attributes::Resource(ResourceAttributes {
-        verb: Verb::parse(verb),
+        verb: Verb::from(verb),
         resource: "pods",
         namespace,
         ..ResourceAttributes::default()
