@@ -4,14 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kennel_store::{
-    Durability, Event, Op, Options, Revision, SqliteStore, Store, WriteError, Written,
-};
+use kennel_store::{Durability, Event, Op, Options, Revision, Store, WriteError, Written};
 
 /// The head used in tests: how long the value was when it was parsed.
 pub(crate) type Head = usize;
 /// The store under test.
-pub(crate) type TestStore = Arc<SqliteStore<Head>>;
+pub(crate) type TestStore = Arc<Store<Head>>;
 
 /// Two collections, of which one lies within the other, and everything else.
 pub(crate) fn options(dir: &Path) -> Options {
@@ -27,7 +25,7 @@ pub(crate) fn open(dir: &Path) -> TestStore {
 }
 
 pub(crate) fn open_with(options: Options) -> TestStore {
-    SqliteStore::open(options, |_, value| value.len()).expect("the store opens")
+    Store::open(options, |_, value| value.len()).expect("the store opens")
 }
 
 pub(crate) fn create_op(key: &str, value: &str) -> Op<Head> {
