@@ -15,32 +15,9 @@ const TTL: u32 = 5;
 /// The size of the shortest record in bytes.
 const RECORD_MIN: usize = 16;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rcode {
-    NoError,
-    FormErr,
-    ServFail,
-    NxDomain,
-    NotImp,
-    BadVers,
-}
-
-impl Rcode {
-    fn wire(self) -> RCODE {
-        match self {
-            Self::NoError => RCODE::NoError,
-            Self::FormErr => RCODE::FormatError,
-            Self::ServFail => RCODE::ServerFailure,
-            Self::NxDomain => RCODE::NameError,
-            Self::NotImp => RCODE::NotImplemented,
-            Self::BadVers => RCODE::BADVERS,
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    pub(crate) code: Rcode,
+    pub(crate) code: RCODE,
     authoritative: bool,
     /// The chain from the name in the question to the owner of the records.
     pub(crate) cnames: Vec<String>,
@@ -49,7 +26,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Without records.
-    pub(crate) fn empty(code: Rcode) -> Self {
+    pub(crate) fn empty(code: RCODE) -> Self {
         Self {
             code,
             authoritative: false,
@@ -60,9 +37,9 @@ impl Answer {
 
     pub(crate) fn from_zone(found: Lookup) -> Self {
         let (code, records) = match found {
-            Lookup::Records(records) => (Rcode::NoError, records),
-            Lookup::NxDomain => (Rcode::NxDomain, Vec::new()),
-            Lookup::NoData | Lookup::Cname(_) | Lookup::OutOfZone => (Rcode::NoError, Vec::new()),
+            Lookup::Records(records) => (RCODE::NoError, records),
+            Lookup::NxDomain => (RCODE::NameError, Vec::new()),
+            Lookup::NoData | Lookup::Cname(_) | Lookup::OutOfZone => (RCODE::NoError, Vec::new()),
         };
         Self {
             authoritative: true,
@@ -73,11 +50,11 @@ impl Answer {
 }
 
 /// The reply to a packet whose question could not be parsed.
-pub(crate) fn error(packet: &[u8], code: Rcode) -> Vec<u8> {
+pub(crate) fn error(packet: &[u8], code: RCODE) -> Vec<u8> {
     let id = packet.get(..2).map_or([0, 0], |id| [id[0], id[1]]);
     let operation = packet.get(2).map_or(0, |flags| flags & 0x79);
     let code = match code {
-        Rcode::NotImp => 4,
+        RCODE::NotImplemented => 4,
         _ => 1,
     };
     let mut reply = vec![0; HEADER];
@@ -129,7 +106,7 @@ fn build(
     let labels: Vec<Label<'_>> = labels.collect();
     let question_name = Name::new_with_labels(&labels);
     let mut packet = Packet::new_reply(question.id);
-    *packet.rcode_mut() = answer.code.wire();
+    *packet.rcode_mut() = answer.code;
     packet.set_flags(PacketFlag::RECURSION_AVAILABLE);
     let flags = [
         (question.recursion, PacketFlag::RECURSION_DESIRED),

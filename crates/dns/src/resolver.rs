@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::{PoisonError, RwLock};
 
+use simple_dns::RCODE;
+
 use crate::forward::{Forwarder, Transport};
 use crate::question::{INTERNET, Question, QuestionError, record_type};
-use crate::reply::{self, Answer, Rcode};
+use crate::reply::{self, Answer};
 use crate::zone::{Lookup, Record, Zone};
 
 /// The longest chain of CNAMEs that is followed.
@@ -47,22 +49,24 @@ impl Resolver {
             Ok(question) => question,
             Err(QuestionError::Ignore) => return Action::Drop,
             Err(QuestionError::Malformed) => {
-                return Action::Reply(reply::error(packet, Rcode::FormErr));
+                return Action::Reply(reply::error(packet, RCODE::FormatError));
             }
             Err(QuestionError::NotImplemented) => {
-                return Action::Reply(reply::error(packet, Rcode::NotImp));
+                return Action::Reply(reply::error(packet, RCODE::NotImplemented));
             }
         };
         if question.edns.is_some_and(|e| e.version != 0) {
-            return Action::Reply(self.reply(&question, transport, &Answer::empty(Rcode::BadVers)));
+            return Action::Reply(self.reply(&question, transport, &Answer::empty(RCODE::BADVERS)));
         }
         if question.class != INTERNET {
             return Action::Forward(question);
         }
         match self.lookup(&question.name(), question.qtype) {
-            None => {
-                Action::Reply(self.reply(&question, transport, &Answer::empty(Rcode::ServFail)))
-            }
+            None => Action::Reply(self.reply(
+                &question,
+                transport,
+                &Answer::empty(RCODE::ServerFailure),
+            )),
             Some(Lookup::OutOfZone | Lookup::Cname(_)) => Action::Forward(question),
             Some(found) => {
                 let answer = Answer::from_zone(found);
@@ -98,7 +102,7 @@ impl Resolver {
                 if let Some(answered) = answered {
                     return answered;
                 }
-                Answer::empty(Rcode::ServFail)
+                Answer::empty(RCODE::ServerFailure)
             }
         };
         self.reply(question, transport, &answer)
@@ -122,10 +126,10 @@ impl Resolver {
                             let records = known.addresses.into_iter().map(Record::Address);
                             answer.records.extend(records);
                             if known.nxdomain {
-                                answer.code = Rcode::NxDomain;
+                                answer.code = RCODE::NameError;
                             }
                         }
-                        None => answer.code = Rcode::ServFail,
+                        None => answer.code = RCODE::ServerFailure,
                     }
                     return answer;
                 }
@@ -135,13 +139,13 @@ impl Resolver {
                 }
                 Some(Lookup::NoData) => return answer,
                 Some(Lookup::NxDomain) => {
-                    answer.code = Rcode::NxDomain;
+                    answer.code = RCODE::NameError;
                     return answer;
                 }
                 None => break,
             }
         }
-        Answer::empty(Rcode::ServFail)
+        Answer::empty(RCODE::ServerFailure)
     }
 
     fn reply(&self, question: &Question, transport: Transport, answer: &Answer) -> Vec<u8> {

@@ -65,9 +65,7 @@ impl Zone {
 
     /// Removes services that are not in the complete list.
     pub(crate) fn retain_services(&mut self, listed: &BTreeSet<Key>) {
-        let known = self.services.keys().filter(|key| !listed.contains(*key));
-        let gone: Vec<Key> = known.cloned().collect();
-        for key in gone {
+        for key in unlisted(&self.services, listed) {
             self.remove_service(&key);
         }
         self.synced.0 = true;
@@ -75,9 +73,7 @@ impl Zone {
 
     /// Removes slices that are not in the complete list.
     pub(crate) fn retain_slices(&mut self, listed: &BTreeSet<Key>) {
-        let known = self.slices.keys().filter(|key| !listed.contains(*key));
-        let gone: Vec<Key> = known.cloned().collect();
-        for key in gone {
+        for key in unlisted(&self.slices, listed) {
             self.remove_slice(&key);
         }
         self.synced.1 = true;
@@ -155,6 +151,11 @@ impl Zone {
             self.by_address.remove(&address);
         }
     }
+}
+
+fn unlisted<V>(known: &BTreeMap<Key, V>, listed: &BTreeSet<Key>) -> Vec<Key> {
+    let unlisted = known.keys().filter(|key| !listed.contains(*key));
+    unlisted.cloned().collect()
 }
 
 #[cfg(test)]
