@@ -1,6 +1,7 @@
 //! Paths of resources, and writes of untyped JSON, so that unknown fields survive. The writes discard the response: the
 //! watch delivers the result.
 
+use kennel_types::Identity;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kube::{Client, Error};
 use serde::de::IgnoredAny;
@@ -14,6 +15,14 @@ pub fn core_path(namespace: &str, plural: &str) -> String {
 /// Path of a collection of the core group outside namespaces: `nodes`, for example.
 pub fn cluster_path(plural: &str) -> String {
     format!("/api/v1/{plural}")
+}
+
+pub fn pod_path(pod: &Identity) -> String {
+    format!("{}/{}", core_path(&pod.namespace, "pods"), pod.name)
+}
+
+pub fn node_path(name: &str) -> String {
+    format!("{}/{name}", cluster_path("nodes"))
 }
 
 /// Path of a collection in a namespace of a named group.

@@ -8,6 +8,7 @@ pub mod reasons;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kennel_types::Identity;
 pub use kennel_types::event::Note;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -40,17 +41,23 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// A node in events of its own agent: as upstream's kubelet does, with the name as uid.
-    pub fn own_node(name: &str) -> Self {
+    /// The whole object, at an unknown version.
+    pub fn new(api_version: &'static str, kind: &'static str, object: &Identity) -> Self {
+        let object = object.clone();
         Self {
-            api_version: "v1",
-            kind: "Node",
-            namespace: "".into(),
-            name: name.into(),
-            uid: name.into(),
+            api_version,
+            kind,
+            namespace: object.namespace,
+            name: object.name,
+            uid: object.uid,
             resource_version: String::new(),
             field_path: String::new(),
         }
+    }
+
+    /// A node in events of its own agent: as upstream's kubelet does, with the name as uid.
+    pub fn own_node(name: &str) -> Self {
+        Self::new("v1", "Node", &Identity::new("", name, name))
     }
 
     fn key(&self) -> String {

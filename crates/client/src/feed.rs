@@ -9,32 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, StreamExt};
+pub use kennel_types::Identity;
+use kube::Resource;
 use kube::api::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event};
-use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use crate::backoff::{self, Policy};
-
-/// Identifies an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Empty for cluster-scoped objects.
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
-    pub uid: Arc<str>,
-}
-
-impl Identity {
-    pub fn of<K: ResourceExt>(object: &K) -> Self {
-        Self {
-            namespace: object.namespace().unwrap_or_default().into(),
-            name: object.name_any().into(),
-            uid: object.uid().unwrap_or_default().into(),
-        }
-    }
-}
 
 /// What a watch delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +87,7 @@ struct Watch<K, B> {
 
 impl<K, B> Watch<K, B>
 where
-    K: ResourceExt + 'static,
+    K: Resource + 'static,
     B: Fn(Listing) -> BoxStream<'static, Result<Event<K>, watcher::Error>>,
 {
     async fn next(&mut self, what: &str) -> Option<Vec<Change<K>>> {
@@ -177,7 +159,7 @@ struct KnownObjects {
 }
 
 impl KnownObjects {
-    fn apply<K: ResourceExt>(&mut self, event: Event<K>) -> Vec<Change<K>> {
+    fn apply<K: Resource>(&mut self, event: Event<K>) -> Vec<Change<K>> {
         match event {
             Event::Init => {
                 self.listed = Some(Names::new());
@@ -186,32 +168,22 @@ impl KnownObjects {
             Event::InitApply(object) | Event::Apply(object) => self.applied(object),
             Event::InitDone => self.list_complete(),
             Event::Delete(object) => {
-                let id = Identity::of(&object);
+                let id = Identity::of(object.meta());
                 self.uids.remove(&(id.namespace.clone(), id.name.clone()));
                 vec![Change::Gone(id)]
             }
         }
     }
 
-    fn applied<K: ResourceExt>(&mut self, object: K) -> Vec<Change<K>> {
-        let Identity {
-            namespace,
-            name,
-            uid,
-        } = Identity::of(&object);
-        let key = (namespace.clone(), name.clone());
+    fn applied<K: Resource>(&mut self, object: K) -> Vec<Change<K>> {
+        let id = Identity::of(object.meta());
+        let key = (id.namespace.clone(), id.name.clone());
         if let Some(listed) = &mut self.listed {
-            listed.insert(key.clone(), uid.clone());
+            listed.insert(key.clone(), id.uid.clone());
         }
-        let before = self.uids.insert(key, uid.clone());
-        let replaced = before.filter(|old| *old != uid);
-        let gone = replaced.map(|uid| {
-            Change::Gone(Identity {
-                namespace,
-                name,
-                uid,
-            })
-        });
+        let before = self.uids.insert(key, id.uid.clone());
+        let replaced = before.filter(|old| *old != id.uid);
+        let gone = replaced.map(|uid| Change::Gone(Identity { uid, ..id }));
         gone.into_iter().chain([Change::Applied(object)]).collect()
     }
 
@@ -240,6 +212,7 @@ impl KnownObjects {
 mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::Pod;
+    use kube::ResourceExt as _;
     use serde_json::json;
     use std::sync::atomic::{AtomicU32, Ordering};
 

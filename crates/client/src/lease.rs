@@ -204,12 +204,16 @@ impl Elector {
             identity, timing, ..
         } = &self.lease;
         let body = record.held(&live, identity, timing.duration, &clock::now_micros());
-        match self.writer.send(&Call::replace(self.path(), &body)).await {
+        self.write(&Call::replace(self.path(), &body), now).await
+    }
+
+    /// Returns false if another candidate was faster.
+    async fn write(&mut self, call: &Call, now: Instant) -> Result<bool, Failure> {
+        match self.writer.send(call).await {
             Ok(answer) => {
                 self.observe(answer.tree()?, now);
                 Ok(true)
             }
-            // Another candidate was faster.
             Err(failure) if failure.is(409) => Ok(false),
             Err(failure) => Err(failure),
         }
@@ -225,14 +229,7 @@ impl Elector {
         let now_micros = clock::now_micros();
         let body = record::new(namespace, name, identity, timing.duration, &now_micros);
         let call = Call::create(collection(namespace), body.to_string());
-        match self.writer.send(&call).await {
-            Ok(answer) => {
-                self.observe(answer.tree()?, now);
-                Ok(true)
-            }
-            Err(failure) if failure.is(409) => Ok(false),
-            Err(failure) => Err(failure),
-        }
+        self.write(&call, now).await
     }
 
     fn observe(&mut self, live: Value, now: Instant) {

@@ -41,7 +41,7 @@ pub fn run(
     node: String,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-    let mut nodes = informers.nodes();
+    let mut nodes = informers.nodes.subscribe();
     let name = node.clone();
     let found = async move {
         while let Some(change) = nodes.next().await {
@@ -100,7 +100,7 @@ impl ControlPlaneRole {
 }
 
 async fn label(writer: &Writer, node: &str) -> Result<(), Failure> {
-    let path = format!("{}/{node}", api::cluster_path("nodes"));
+    let path = api::node_path(node);
     let mut object = writer.send(&Call::get(&*path)).await?.tree()?;
     if !add_role(&mut object) {
         return Ok(());

@@ -1,8 +1,8 @@
 //! The resources that the API stores, from its discovery documents.
 
-use kube::Client;
-use kube::api::ApiResource;
+use kube::api::{ApiResource, DynamicObject};
 use kube::discovery::{Discovery, Scope, verbs};
+use kube::{Client, Resource as _};
 
 /// A resource whose objects can be listed and deleted.
 #[derive(Clone, Debug)]
@@ -17,22 +17,8 @@ pub(crate) struct Stored {
 impl Stored {
     /// The path of its objects in a namespace; of all of them if the namespace is empty.
     pub(crate) fn collection(&self, namespace: &str) -> String {
-        let ApiResource {
-            group,
-            version,
-            plural,
-            ..
-        } = &self.resource;
-        let root = if group.is_empty() {
-            format!("/api/{version}")
-        } else {
-            format!("/apis/{group}/{version}")
-        };
-        if self.namespaced && !namespace.is_empty() {
-            format!("{root}/namespaces/{namespace}/{plural}")
-        } else {
-            format!("{root}/{plural}")
-        }
+        let namespace = Some(namespace).filter(|name| self.namespaced && !name.is_empty());
+        DynamicObject::url_path(&self.resource, namespace)
     }
 
     /// The path of one of its objects.

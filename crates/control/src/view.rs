@@ -7,8 +7,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kennel_core::daemonset::history::{Revision, data};
 use kennel_core::daemonset::view::{Phase, Strategy, pinned_node};
 use kennel_core::daemonset::{Counters, DaemonSetView, GENERATION_ANNOTATION, NodeView, PodView};
-use kennel_core::quantity::Quantity;
-use kennel_core::schedule::Resources;
 use kennel_core::selector::{Selector, SelectorError};
 use kennel_core::taint::Taint;
 use kennel_types::{self as types, ConditionType, Node, PodPhase, Timestamp};
@@ -19,15 +17,10 @@ use serde_json::Value;
 use crate::informers::Pod;
 
 pub fn node(node: &Node) -> NodeView {
-    let taint = |taint: &types::Taint| Taint {
-        key: taint.key.clone(),
-        value: taint.value.clone(),
-        effect: taint.effect.clone(),
-    };
     NodeView {
         name: node.name_any().into(),
         labels: node.metadata.labels.clone().unwrap_or_default(),
-        taints: node.spec.taints.iter().map(taint).collect(),
+        taints: node.spec.taints.iter().map(Taint::from).collect(),
         unschedulable: node.spec.unschedulable,
     }
 }
@@ -79,19 +72,6 @@ fn ready_since(pod: &Pod) -> Option<Timestamp> {
     let ready = pod.status.condition(&ConditionType::Ready);
     let since = ready.filter(|ready| ready.is_true())?.last_transition_time;
     Some(since.unwrap_or(Timestamp::MAX))
-}
-
-/// Quantities by resource name. One that cannot be parsed is zero: the API has validated it.
-pub fn resources(list: &BTreeMap<String, Value>) -> Resources {
-    let mut resources = Resources::default();
-    for (name, amount) in list {
-        let amount = match amount {
-            Value::String(text) => Quantity::parse(text),
-            other => Quantity::parse(&other.to_string()),
-        };
-        resources.set(name, amount.unwrap_or(Quantity::ZERO));
-    }
-    resources
 }
 
 /// A revision. Nothing, if its controller is of another kind than DaemonSet.

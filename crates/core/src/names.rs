@@ -86,77 +86,43 @@ fn is_label_key_name(text: &str) -> bool {
     )
 }
 
+/// The messages for a text that is longer than `max` or not well formed.
+fn mistakes(
+    text: &str,
+    max: usize,
+    is_well_formed: bool,
+    form_error: impl FnOnce() -> String,
+) -> Vec<String> {
+    let too_long = (text.len() > max).then(|| length_error(max));
+    let malformed = (!is_well_formed).then(form_error);
+    too_long.into_iter().chain(malformed).collect()
+}
+
 /// A DNS-1123 subdomain, such as `example.com`: the form of most object names.
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > SUBDOMAIN_LENGTH_MAX {
-        wrong.push(length_error(SUBDOMAIN_LENGTH_MAX));
-    }
-    if !is_subdomain(text) {
-        wrong.push(form_error(
+    mistakes(text, SUBDOMAIN_LENGTH_MAX, is_subdomain(text), || {
+        form_error(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
              '-' or '.', and must start and end with an alphanumeric character",
             SUBDOMAIN_FORM,
             &["example.com"],
-        ));
-    }
-    wrong
+        )
+    })
 }
 
 /// A DNS-1123 label, such as `my-name` or `123-abc`.
 pub fn dns1123_label(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > LABEL_LENGTH_MAX {
-        wrong.push(length_error(LABEL_LENGTH_MAX));
-    }
-    if !is_label(text) {
+    mistakes(text, LABEL_LENGTH_MAX, is_label(text), || {
         if is_subdomain(text) {
-            wrong.push("must not contain dots".to_owned());
-        } else {
-            wrong.push(form_error(
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
-                 or '-', and must start and end with an alphanumeric character",
-                LABEL_FORM,
-                &["my-name", "123-abc"],
-            ));
+            return "must not contain dots".to_owned();
         }
-    }
-    wrong
-}
-
-/// A DNS-1035 label, which unlike a DNS-1123 label cannot begin with a digit.
-pub fn dns1035_label(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > LABEL_LENGTH_MAX {
-        wrong.push(length_error(LABEL_LENGTH_MAX));
-    }
-    if !is_label(text) || text.starts_with(|c: char| c.is_ascii_digit()) {
-        wrong.push(form_error(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', \
-             start with an alphabetic character, and end with an alphanumeric character",
-            "[a-z]([-a-z0-9]*[a-z0-9])?",
-            &["my-name", "abc-123"],
-        ));
-    }
-    wrong
-}
-
-/// A wildcard DNS-1123 subdomain, such as `*.example.com`.
-pub fn wildcard_dns1123_subdomain(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > SUBDOMAIN_LENGTH_MAX {
-        wrong.push(length_error(SUBDOMAIN_LENGTH_MAX));
-    }
-    if !text.strip_prefix("*.").is_some_and(is_subdomain) {
-        wrong.push(form_error(
-            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS \
-             subdomain, which must consist of lower case alphanumeric characters, '-' or '.' \
-             and end with an alphanumeric character",
-            &format!("\\*\\.{SUBDOMAIN_FORM}"),
-            &["*.example.com"],
-        ));
-    }
-    wrong
+        form_error(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
+             or '-', and must start and end with an alphanumeric character",
+            LABEL_FORM,
+            &["my-name", "123-abc"],
+        )
+    })
 }
 
 /// A label key, also called qualified name: `name` or `example.com/name`.

@@ -82,11 +82,6 @@ impl Quantity {
         Self { nanos, format }
     }
 
-    pub fn from_milli(milli: i64, format: Format) -> Self {
-        let nanos = i128::from(milli) * NANOS_PER_MILLI;
-        Self { nanos, format }
-    }
-
     /// The family of suffixes this quantity is printed with.
     pub fn format(self) -> Format {
         self.format

@@ -16,6 +16,28 @@ pub struct Taint {
     pub effect: String,
 }
 
+impl Taint {
+    /// A taint without a value.
+    pub fn new(key: &str, effect: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            value: String::new(),
+            effect: effect.to_owned(),
+        }
+    }
+}
+
+/// Without the time that it was added.
+impl From<&kennel_types::Taint> for Taint {
+    fn from(taint: &kennel_types::Taint) -> Self {
+        Self {
+            key: taint.key.clone(),
+            value: taint.value.clone(),
+            effect: taint.effect.clone(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {

@@ -30,7 +30,7 @@ pub(crate) async fn run(client: Client, zone: &RwLock<Zone>) -> Result<(), Error
             change = services.next() => match change {
                 None => return Err(Error::WatchEnded("services")),
                 Some(Change::Applied(object)) => {
-                    let key = key(&Identity::of(&object));
+                    let key = key(&Identity::of(&object.metadata));
                     add(&mut listed.0, &key);
                     write(zone).put_service(key, service(&object));
                 }
@@ -44,7 +44,7 @@ pub(crate) async fn run(client: Client, zone: &RwLock<Zone>) -> Result<(), Error
             change = slices.next() => match change {
                 None => return Err(Error::WatchEnded("endpointslices")),
                 Some(Change::Applied(object)) => {
-                    let key = key(&Identity::of(&object));
+                    let key = key(&Identity::of(&object.metadata));
                     add(&mut listed.1, &key);
                     update_slice(zone, key, &object);
                 }

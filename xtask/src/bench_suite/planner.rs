@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use kennel_core::daemonset::event::{Answer, Outcome, Write};
+use kennel_core::daemonset::event::{Answer, Write};
 use kennel_core::daemonset::history::Revision;
 use kennel_core::daemonset::view::{Phase, Strategy};
 use kennel_core::daemonset::{
@@ -141,7 +141,7 @@ impl Cluster {
                     },
                     _ => Answer::Nothing,
                 };
-                let outcome = Outcome::Done(answer);
+                let outcome = Ok(answer);
                 self.planner
                     .apply(NOW, Event::WriteFinished { ticket, outcome });
             }

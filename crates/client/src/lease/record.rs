@@ -70,16 +70,12 @@ pub(super) fn new(
     duration: Duration,
     now: &str,
 ) -> Value {
-    json!({
+    let empty = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"namespace": namespace, "name": name},
-        "spec": {
-            "holderIdentity": identity,
-            "leaseDurationSeconds": duration.as_secs(),
-            "acquireTime": now,
-            "renewTime": now,
-            "leaseTransitions": 0,
-        },
-    })
+    });
+    let mut lease = Record::of(&empty).held(&empty, identity, duration, now);
+    lease["spec"]["leaseTransitions"] = json!(0);
+    lease
 }

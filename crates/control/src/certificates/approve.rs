@@ -8,7 +8,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kennel_client::fence::Fence;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_client::{Error, api};
-use kennel_core::certificates::serving::{self, NodeNames, Reserved};
+use kennel_core::certificates::serving::{self, Names};
 use kennel_core::certificates::{CertificateRequest, Permission, Signer};
 use kube::Client;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 pub fn run(
     client: Client,
     informers: &mut Informers,
-    reserved: Arc<Reserved>,
+    reserved: Arc<Names>,
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let writer = Writer::new(client, Fence::open());
@@ -50,7 +50,7 @@ fn is_open(request: &CertificateSigningRequest) -> bool {
 async fn reconcile(
     writer: &Writer,
     request: &CertificateSigningRequest,
-    reserved: &Reserved,
+    reserved: &Names,
 ) -> Verdict {
     let name = request.metadata.name.as_deref().unwrap_or_default();
     let parsed = match Parsed::read(request) {
@@ -138,12 +138,12 @@ async fn allowed(
 async fn evaluate_serving(
     writer: &Writer,
     asked: &CertificateRequest,
-    reserved: &Reserved,
+    reserved: &Names,
 ) -> Result<Decision, Failure> {
     let Some(node) = serving::node_of(asked) else {
         return Ok(Decision::Ignore);
     };
-    let path = format!("{}/{node}", api::cluster_path("nodes"));
+    let path = api::node_path(node);
     let own = match writer.send(&Call::get(path)).await {
         Ok(answer) => node_names(&answer.tree()?),
         Err(failure) if failure.is(404) => {
@@ -164,7 +164,7 @@ async fn evaluate_serving(
 
 /// Whether there is a node of this name: a node `a` may claim the host name `a.b`, which may be another node's name.
 async fn is_node(writer: &Writer, name: &str) -> Result<bool, Failure> {
-    let path = format!("{}/{name}", api::cluster_path("nodes"));
+    let path = api::node_path(name);
     match writer.send(&Call::get(path)).await {
         Ok(_) => Ok(true),
         Err(failure) if failure.is(404) => Ok(false),
@@ -173,8 +173,8 @@ async fn is_node(writer: &Writer, name: &str) -> Result<bool, Failure> {
 }
 
 /// The names and addresses in a Node's status.
-fn node_names(node: &Value) -> NodeNames {
-    let mut own = NodeNames::default();
+fn node_names(node: &Value) -> Names {
+    let mut own = Names::default();
     let addresses = node["status"]["addresses"].as_array();
     for one in addresses.into_iter().flatten() {
         let text = one["address"].as_str().unwrap_or_default();
@@ -200,18 +200,11 @@ async fn approve(
         &mut approved,
         new_condition("Approved", "AutoApproved", message),
     );
-    match replace(writer, &approved, "approval").await {
-        Ok(()) => {
-            tracing::info!("certificate request {name} is approved");
-            Verdict::Done
-        }
-        // Deleted, or changed: the watch delivers which.
-        Err(failure) if failure.is(404) || failure.is(409) => Verdict::Done,
-        Err(failure) => {
-            tracing::warn!("approving certificate request {name} failed: {failure}");
-            Verdict::Retry
-        }
+    let (replaced, verdict) = replace(writer, &approved, "approval", "approving").await;
+    if replaced {
+        tracing::info!("certificate request {name} is approved");
     }
+    verdict
 }
 
 #[cfg(test)]
@@ -256,7 +249,7 @@ mod tests {
                 dns_names: names.map(str::to_owned).to_vec(),
                 ..CertificateRequest::default()
             };
-            let decision = evaluate_serving(&writer, &asked, &Reserved::default()).await;
+            let decision = evaluate_serving(&writer, &asked, &Names::default()).await;
             let found = matches!(decision, Ok(Decision::Approve(_)));
             assert_eq!(found, approved, "{names:?}");
         }

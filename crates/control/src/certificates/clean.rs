@@ -1,41 +1,22 @@
 //! The cleaner: deletes requests that are issued, refused or abandoned for long enough.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
-
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kennel_client::Error;
-use kennel_client::clock::Clock;
-use kennel_client::feed::Identity;
 use kennel_client::fence::Fence;
-use kennel_client::pace::Pace;
 use kennel_client::write::{Call, Writer};
 use kennel_core::certificates::lifetime::{self, Stage};
-use kennel_types::{Monotonic, Timestamp};
+use kennel_types::{Identity, Timestamp};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::request::end_of;
 use super::{PATH, condition, has_certificate};
-use crate::frame::{self, Context, Controller, Update, Watches};
+use crate::frame::expiry::{Expirations, Expiring};
+use crate::frame::{self, Watches};
 use crate::informers::Informers;
-
-/// How long to wait after a failed deletion.
-const RETRY: Duration = Duration::from_secs(5);
-/// How many requests are deleted at once.
-const AT_ONCE: usize = 8;
-
-struct Cleaner {
-    writer: Writer,
-    /// When each is deleted, by uid.
-    requests: BTreeMap<Arc<str>, (Identity, Timestamp)>,
-    /// The same, by time.
-    due: BTreeSet<(Timestamp, Arc<str>)>,
-}
 
 /// Runs until `stop` is cancelled. Subscribes to the informers, so call it before they run.
 pub fn run(
@@ -44,73 +25,25 @@ pub fn run(
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
-    let requests = informers.certificate_requests();
-    watches.add("certificatesigningrequests", requests, |update| update);
-    let cleaner = Cleaner {
-        writer: Writer::new(client, Fence::open()),
-        requests: BTreeMap::new(),
-        due: BTreeSet::new(),
-    };
-    frame::run(cleaner, watches, stop)
+    let requests = informers.certificate_requests.subscribe();
+    watches.add("certificatesigningrequests", requests, |update| {
+        update.map(|request| expiring(&request))
+    });
+    let writer = Writer::new(client, Fence::open());
+    frame::run(
+        Expirations::new("certificate cleaner", writer),
+        watches,
+        stop,
+    )
 }
 
-impl Controller for Cleaner {
-    type Event = Update<Arc<CertificateSigningRequest>>;
-    /// A request whose deletion failed.
-    type Outcome = Option<Identity>;
-
-    fn name(&self) -> &'static str {
-        "certificate cleaner"
-    }
-
-    fn pace(&self) -> Pace {
-        Pace::steady(AT_ONCE)
-    }
-
-    fn handle(&mut self, event: Self::Event, _: &mut Context<Self>) {
-        match event {
-            Update::Applied(request) => {
-                self.insert(Identity::of(&*request), expires_at(&request));
-            }
-            Update::Gone(id) => drop(self.remove(&id.uid)),
-        }
-    }
-
-    fn reconcile(&mut self, cx: &mut Context<Self>) {
-        let now = cx.timestamp();
-        while let Some((at, uid)) = self.due.first().cloned()
-            && at <= now
-        {
-            let id = self.remove(&uid).expect("both maps hold the same requests");
-            let writer = self.writer.clone();
-            cx.spawn(async move { (!delete(&writer, &id).await).then_some(id) });
-        }
-    }
-
-    fn completed(&mut self, failed: Option<Identity>, cx: &mut Context<Self>) {
-        if let Some(id) = failed
-            && !self.requests.contains_key(&id.uid)
-        {
-            self.insert(id, cx.timestamp() + RETRY);
-        }
-    }
-
-    fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
-        self.due.first().map(|(at, _)| clock.when(*at))
-    }
-}
-
-impl Cleaner {
-    fn insert(&mut self, id: Identity, at: Timestamp) {
-        self.remove(&id.uid);
-        self.due.insert((at, id.uid.clone()));
-        self.requests.insert(id.uid.clone(), (id, at));
-    }
-
-    fn remove(&mut self, uid: &str) -> Option<Identity> {
-        let (id, at) = self.requests.remove(uid)?;
-        self.due.remove(&(at, id.uid.clone()));
-        Some(id)
+fn expiring(request: &CertificateSigningRequest) -> Expiring {
+    let id = Identity::of(&request.metadata);
+    Expiring {
+        label: format!("certificate request {}", id.name),
+        at: expires_at(request),
+        deletion: Call::delete(format!("{PATH}/{}", id.name), &id.uid),
+        uid: id.uid,
     }
 }
 
@@ -135,20 +68,4 @@ fn expires_at(request: &CertificateSigningRequest) -> Timestamp {
         Stage::Pending
     };
     lifetime::expires_at(created, stage)
-}
-
-/// Returns false if the deletion has to be tried again.
-async fn delete(writer: &Writer, id: &Identity) -> bool {
-    let call = Call::delete(format!("{PATH}/{}", id.name), &id.uid);
-    match writer.send(&call).await {
-        Ok(_) => {
-            tracing::info!("deleted the expired certificate request {}", id.name);
-            true
-        }
-        Err(failure) if failure.is(404) || failure.is(409) => true,
-        Err(failure) => {
-            tracing::warn!("deleting certificate request {} failed: {failure}", id.name);
-            false
-        }
-    }
 }

@@ -24,7 +24,7 @@ use k8s_openapi::api::certificates::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kennel_client::Error;
 use kennel_client::backoff::Policy;
-use kennel_client::write::{Call, Failure, Writer};
+use kennel_client::write::{Call, Writer};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +55,7 @@ where
     F: Future<Output = Verdict> + Send + 'static,
 {
     let mut watches = Watches::default();
-    let requests = informers.certificate_requests();
+    let requests = informers.certificate_requests.subscribe();
     watches.add("certificatesigningrequests", requests, |update| update);
     let controller = Objects::new(name, AT_ONCE, RETRY, is_relevant, reconcile);
     frame::run(controller, watches, stop)
@@ -98,14 +98,23 @@ fn add_condition(
     status.conditions.get_or_insert_default().push(condition);
 }
 
-/// Replaces a subresource. The API answers 409 if the request has changed since it was read.
+/// Replaces a subresource; `what` is that, for the log. The API answers 409 if the request has changed since it was
+/// read. Returns whether it was replaced, and what to do next.
 async fn replace(
     writer: &Writer,
     request: &CertificateSigningRequest,
     subresource: &str,
-) -> Result<(), Failure> {
+    what: &str,
+) -> (bool, Verdict) {
     let name = request.metadata.name.as_deref().unwrap_or_default();
     let path = format!("{PATH}/{name}/{subresource}");
-    let call = Call::replace(path, &json!(request));
-    writer.send(&call).await.map(drop)
+    match writer.send(&Call::replace(path, &json!(request))).await {
+        Ok(_) => (true, Verdict::Done),
+        // Deleted, or changed: the watch delivers which.
+        Err(failure) if failure.is(404) || failure.is(409) => (false, Verdict::Done),
+        Err(failure) => {
+            tracing::warn!("{what} certificate request {name} failed: {failure}");
+            (false, Verdict::Retry)
+        }
+    }
 }

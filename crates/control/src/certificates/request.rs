@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kennel_core::certificates::CertificateRequest;
-use kennel_core::certificates::serving::Reserved;
+use kennel_core::certificates::serving::Names;
 use kennel_types::Timestamp;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::oid_registry as oid;
@@ -88,7 +88,7 @@ impl Parsed {
 }
 
 /// The names and addresses in a certificate.
-pub fn names_in(certificate_pem: &str) -> Reserved {
+pub fn names_in(certificate_pem: &str) -> Names {
     let mut asked = CertificateRequest::default();
     if let Ok(block) = block(certificate_pem.as_bytes(), "CERTIFICATE")
         && let Ok((_, certificate)) = X509Certificate::from_der(&block.contents)
@@ -100,7 +100,7 @@ pub fn names_in(certificate_pem: &str) -> Reserved {
         }
     }
     let lowercase = |name: String| name.to_ascii_lowercase();
-    Reserved {
+    Names {
         names: asked.dns_names.into_iter().map(lowercase).collect(),
         addresses: asked.addresses,
     }

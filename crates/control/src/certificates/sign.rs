@@ -70,15 +70,8 @@ async fn reconcile(
             add_condition(&mut signed, failed);
         }
     }
-    match replace(writer, &signed, "status").await {
-        Ok(()) => Verdict::Done,
-        // Deleted, or changed: the watch delivers which.
-        Err(failure) if failure.is(404) || failure.is(409) => Verdict::Done,
-        Err(failure) => {
-            tracing::warn!("writing the status of certificate request {name} failed: {failure}");
-            Verdict::Retry
-        }
-    }
+    let what = "writing the status of";
+    replace(writer, &signed, "status", what).await.1
 }
 
 /// Why a request is not signed. The text becomes the message of the request's condition.

@@ -10,7 +10,7 @@ use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
 use kennel_core::daemonset::event::{
-    Action, Answer, Event as PlannerEvent, FailureKind, Outcome as WriteOutcome, SetRef, Ticket,
+    Action, Answer, Event as PlannerEvent, FailureKind, Identity, Outcome as WriteOutcome, Ticket,
     Write,
 };
 use kennel_core::daemonset::options::Options;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::events::Event;
 use super::metrics::{self, Metrics};
-use super::writes::{self, PendingNames, Performed};
+use super::writes::{self, Failed, PendingNames};
 use crate::frame::{Context, Controller, Round};
 
 /// The least time between two status writes of one DaemonSet, so that a wave of pods becoming
@@ -30,15 +30,15 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) enum Outcome {
     Write {
         ticket: Ticket,
-        daemon_set: Arc<SetRef>,
-        performed: Performed,
+        daemon_set: Arc<Identity>,
+        result: Result<Answer, Failed>,
         place: usize,
         took: Duration,
     },
     /// The delay before a status write is over.
     StatusDue {
         ticket: Ticket,
-        daemon_set: Arc<SetRef>,
+        daemon_set: Arc<Identity>,
     },
 }
 
@@ -127,14 +127,12 @@ impl Controller for DaemonSetController {
             Outcome::Write {
                 ticket,
                 daemon_set,
-                performed,
+                result,
                 place,
                 took,
             } => {
-                let Performed {
-                    outcome,
-                    pushed_back,
-                } = performed;
+                let pushed_back = result.as_ref().is_err_and(|failed| failed.pushed_back);
+                let outcome = result.map_err(|failed| failed.failure);
                 self.metrics.wrote(place, &outcome, took);
                 cx.answered(took, pushed_back);
                 self.record_outcome(&daemon_set, place, &outcome);
@@ -204,24 +202,23 @@ impl DaemonSetController {
         self.planner.apply(now, event);
     }
 
-    fn write(&self, ticket: Ticket, daemon_set: Arc<SetRef>, write: Write, cx: &mut Context<Self>) {
+    fn write(
+        &self,
+        ticket: Ticket,
+        daemon_set: Arc<Identity>,
+        write: Write,
+        cx: &mut Context<Self>,
+    ) {
         let (writer, names) = (self.writer.clone(), self.pending_names.clone());
         cx.spawn(async move {
-            let (began, place) = (Instant::now(), metrics::place(&write));
-            let performed = writes::perform(&writer, &names, &daemon_set, write).await;
-            let took = began.elapsed();
-            Outcome::Write {
-                ticket,
-                daemon_set,
-                performed,
-                place,
-                took,
-            }
+            let place = metrics::place(&write);
+            let job = writes::perform(&writer, &names, &daemon_set, write);
+            timed(ticket, &daemon_set, place, job).await
         });
     }
 
     /// Delays a status write until [`STATUS_INTERVAL`] after the one before.
-    fn delay_status(&self, ticket: Ticket, daemon_set: Arc<SetRef>, cx: &mut Context<Self>) {
+    fn delay_status(&self, ticket: Ticket, daemon_set: Arc<Identity>, cx: &mut Context<Self>) {
         let known = self.known.get(&daemon_set.uid);
         let last = known.and_then(|known| known.written_at);
         let delay = last.map_or(STATUS_INTERVAL, |at| {
@@ -230,62 +227,65 @@ impl DaemonSetController {
         cx.after(delay, Outcome::StatusDue { ticket, daemon_set });
     }
 
-    fn write_status(&mut self, ticket: Ticket, daemon_set: Arc<SetRef>, cx: &mut Context<Self>) {
+    fn write_status(&mut self, ticket: Ticket, daemon_set: Arc<Identity>, cx: &mut Context<Self>) {
         let known = self.known.get_mut(&daemon_set.uid);
         let Some((known, counters)) = known.zip(self.planner.status(&daemon_set.uid)) else {
             // The DaemonSet is gone, and its status with it.
-            let outcome = WriteOutcome::Done(Answer::Nothing);
+            let outcome = Ok(Answer::Nothing);
             return self.apply(PlannerEvent::WriteFinished { ticket, outcome });
         };
         known.written_at = Some(Instant::now());
         let (writer, object) = (self.writer.clone(), known.object.clone());
         // Before the pods that wait in the queue, so that the status shows a rollout's progress.
         cx.spawn_first(async move {
-            let began = Instant::now();
-            let performed = writes::write_status(&writer, &daemon_set, &object, counters).await;
-            let took = began.elapsed();
-            Outcome::Write {
-                ticket,
-                daemon_set,
-                performed,
-                place: metrics::place(&Write::WriteStatus),
-                took,
-            }
+            let place = metrics::place(&Write::WriteStatus);
+            let job = writes::write_status(&writer, &daemon_set, &object, counters);
+            timed(ticket, &daemon_set, place, job).await
         });
     }
 
-    fn record_outcome(&mut self, daemon_set: &SetRef, place: usize, outcome: &WriteOutcome) {
+    fn record_outcome(&mut self, daemon_set: &Identity, place: usize, outcome: &WriteOutcome) {
         match outcome {
-            WriteOutcome::Done(Answer::Status { version, .. }) => {
+            Ok(Answer::Status { version, .. }) => {
                 if let Some(known) = self.known.get_mut(&daemon_set.uid) {
                     known.written = known.written.max(*version);
                 }
             }
-            WriteOutcome::Done(_) => {}
-            WriteOutcome::Failed(failure) if failure.kind == FailureKind::NotFound => {}
-            WriteOutcome::Failed(failure) => {
-                let SetRef {
-                    namespace, name, ..
-                } = daemon_set;
+            Ok(_) => {}
+            Err(failure) if failure.kind == FailureKind::NotFound => {}
+            Err(failure) => {
                 let (what, why) = (metrics::name(place), &failure.message);
-                tracing::warn!("{what} for daemonset {namespace}/{name} failed: {why}");
+                tracing::warn!("{what} for daemonset {daemon_set} failed: {why}");
             }
         }
     }
 
-    fn emit(&self, daemon_set: &SetRef, note: Note) {
+    fn emit(&self, daemon_set: &Identity, note: Note) {
         self.metrics.events.increment();
         let known = self.known.get(&daemon_set.uid);
         let version = known.and_then(|known| known.object.metadata.resource_version.clone());
         let about = Reference {
-            api_version: "apps/v1",
-            kind: "DaemonSet",
-            namespace: daemon_set.namespace.clone(),
-            name: daemon_set.name.clone(),
-            uid: daemon_set.uid.clone(),
             resource_version: version.unwrap_or_default(),
-            field_path: String::new(),
+            ..Reference::new("apps/v1", "DaemonSet", daemon_set)
         };
         self.recorder.emit(about, note);
+    }
+}
+
+/// Waits for a write, and measures how long it takes.
+async fn timed(
+    ticket: Ticket,
+    daemon_set: &Arc<Identity>,
+    place: usize,
+    write: impl Future<Output = Result<Answer, Failed>>,
+) -> Outcome {
+    let began = Instant::now();
+    let result = write.await;
+    Outcome::Write {
+        ticket,
+        daemon_set: daemon_set.clone(),
+        result,
+        place,
+        took: began.elapsed(),
     }
 }

@@ -20,10 +20,14 @@ pub(super) enum Event {
 
 pub(super) fn watches(informers: &mut Informers) -> Watches<Event> {
     let mut watches = Watches::default();
-    watches.add("daemonsets", informers.daemon_sets(), daemon_set);
-    watches.add("nodes", informers.nodes(), node);
-    watches.add("pods", informers.pods(), pod);
-    watches.add("controllerrevisions", informers.revisions(), revision);
+    watches.add("daemonsets", informers.daemon_sets.subscribe(), daemon_set);
+    watches.add("nodes", informers.nodes.subscribe(), node);
+    watches.add("pods", informers.pods.subscribe(), pod);
+    watches.add(
+        "controllerrevisions",
+        informers.revisions.subscribe(),
+        revision,
+    );
     watches
 }
 

@@ -95,8 +95,8 @@ impl Metrics {
 
     pub(super) fn wrote(&self, place: usize, outcome: &Outcome, took: Duration) {
         let counters = match outcome {
-            Outcome::Done(_) => &self.done,
-            Outcome::Failed(_) => &self.failed,
+            Ok(_) => &self.done,
+            Err(_) => &self.failed,
         };
         counters[place].increment();
         self.writing.observe(took);
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn writes_are_counted_by_what_they_were_for_and_how_they_ended() {
         let metrics = Metrics::default();
-        let done = Outcome::Done(Answer::Nothing);
+        let done = Ok(Answer::Nothing);
         metrics.wrote(place(&Write::WriteStatus), &done, Duration::from_millis(3));
         metrics.round.set(7);
         let page = Page::of([&metrics as &dyn Observed]);

@@ -67,22 +67,24 @@ pub fn run(
 
 fn watches(informers: &mut Informers, forms: Forms) -> Watches<Event> {
     let mut watches = Watches::default();
-    watches.add("pods", informers.pods(), |update| {
+    watches.add("pods", informers.pods.subscribe(), |update| {
         Event::Pod(update.map(|pod| view::pod(&pod)))
     });
-    watches.add("nodes", informers.nodes(), |update| {
+    watches.add("nodes", informers.nodes.subscribe(), |update| {
         Event::Node(update.map(|node| view::node(&node)))
     });
-    watches.add("services", informers.services(), |update| {
+    watches.add("services", informers.services.subscribe(), |update| {
         Event::Service(update.map(|service| view::service(&service)))
     });
     if forms.slices {
-        watches.add("endpointslices", informers.endpoint_slices(), |update| {
-            Event::Slice(update.map(|slice| view::stored(&slice)))
-        });
+        watches.add(
+            "endpointslices",
+            informers.endpoint_slices.subscribe(),
+            |update| Event::Slice(update.map(|slice| view::stored(&slice))),
+        );
     }
     if forms.endpoints {
-        watches.add("endpoints", informers.endpoints(), |update| {
+        watches.add("endpoints", informers.endpoints.subscribe(), |update| {
             Event::Endpoints(update.map(|endpoints| view::stored(&endpoints)))
         });
     }
@@ -105,17 +107,11 @@ impl Controller for EndpointsController {
             Event::Node(Update::Applied((name, zone))) => tracker.node(now, &name, zone),
             Event::Node(Update::Gone(id)) => tracker.node_gone(now, &id.name),
             Event::Service(Update::Applied(service)) => tracker.service(now, service),
-            Event::Service(Update::Gone(id)) => {
-                tracker.service_gone(now, &id.namespace, &id.name, &id.uid);
-            }
+            Event::Service(Update::Gone(id)) => tracker.service_gone(now, &id),
             Event::Slice(Update::Applied(slice)) => tracker.slice(now, slice),
-            Event::Slice(Update::Gone(id)) => {
-                tracker.slice_gone(now, &id.namespace, &id.name, &id.uid);
-            }
+            Event::Slice(Update::Gone(id)) => tracker.slice_gone(now, &id),
             Event::Endpoints(Update::Applied(endpoints)) => tracker.endpoints(now, endpoints),
-            Event::Endpoints(Update::Gone(id)) => {
-                tracker.endpoints_gone(now, &id.namespace, &id.name, &id.uid);
-            }
+            Event::Endpoints(Update::Gone(id)) => tracker.endpoints_gone(now, &id),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
-use kennel_core::endpoints::{Operation, Outcome, Write};
+use kennel_core::endpoints::{Form, Operation, Outcome, Write};
 use kennel_types::Reason;
 
 const GROUP: &str = "discovery.k8s.io/v1";
@@ -14,23 +14,21 @@ pub(super) struct Writers {
 }
 
 pub(super) async fn perform(writers: &Writers, write: &Write) -> Outcome {
-    let slices = api::group_path(GROUP, &write.namespace, "endpointslices");
-    let endpoints = api::core_path(&write.namespace, "endpoints");
-    let at = |path: &str| format!("{path}/{}", write.name);
-    let (writer, call) = match &write.operation {
-        Operation::CreateSlice(body) => (&writers.slices, Call::create(slices, body.to_string())),
-        Operation::UpdateSlice(body) => (&writers.slices, Call::replace(at(&slices), body)),
-        Operation::DeleteSlice { uid } => (&writers.slices, Call::delete(at(&slices), uid)),
-        Operation::CreateEndpoints(body) => (
-            &writers.endpoints,
-            Call::create(endpoints, body.to_string()),
-        ),
-        Operation::UpdateEndpoints(body) => {
-            (&writers.endpoints, Call::replace(at(&endpoints), body))
+    let (writer, collection) = match write.form {
+        Form::Slice => {
+            let path = api::group_path(GROUP, &write.namespace, "endpointslices");
+            (&writers.slices, path)
         }
-        Operation::DeleteEndpoints { uid } => {
-            (&writers.endpoints, Call::delete(at(&endpoints), uid))
+        Form::Endpoints => {
+            let path = api::core_path(&write.namespace, "endpoints");
+            (&writers.endpoints, path)
         }
+    };
+    let object = format!("{collection}/{}", write.name);
+    let call = match &write.operation {
+        Operation::Create(body) => Call::create(collection, body.to_string()),
+        Operation::Update(body) => Call::replace(object, body),
+        Operation::Delete { uid } => Call::delete(object, uid),
     };
     let Some(writer) = writer else {
         // The tracker decides nothing about a form without a writer.
@@ -50,10 +48,7 @@ pub(super) async fn perform(writers: &Writers, write: &Write) -> Outcome {
 
 /// What a failure means to the tracker. Logs it, unless it is an ordinary race.
 fn outcome(write: &Write, failure: &Failure) -> Outcome {
-    let deleting = matches!(
-        write.operation,
-        Operation::DeleteSlice { .. } | Operation::DeleteEndpoints { .. }
-    );
+    let deleting = write.operation.is_deletion();
     if failure.causes.iter().any(|c| c == "NamespaceTerminating") {
         return Outcome::NamespaceTerminating;
     }

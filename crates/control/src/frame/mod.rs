@@ -81,8 +81,7 @@
 //!             let writer = self.writer.clone();
 //!             cx.spawn(async move {
 //!                 let patch = serde_json::json!({"metadata": {"labels": {"example.com/seen": ""}}});
-//!                 let path = format!("{}/{name}", api::cluster_path("nodes"));
-//!                 let call = Call::patch(path, Content::Merge, &patch);
+//!                 let call = Call::patch(api::node_path(&name), Content::Merge, &patch);
 //!                 let done = writer.send(&call).await.is_ok();
 //!                 Labelled(name, done)
 //!             });
@@ -103,7 +102,7 @@
 //!     stop: CancellationToken,
 //! ) -> impl Future<Output = Result<(), Error>> + use<> {
 //!     let mut watches = Watches::default();
-//!     watches.add("nodes", informers.nodes(), Event::Node);
+//!     watches.add("nodes", informers.nodes.subscribe(), Event::Node);
 //!     let labeller = Labeller { writer, unlabelled: Vec::new() };
 //!     frame::run(labeller, watches, stop)
 //! }
@@ -113,6 +112,7 @@
 
 mod context;
 mod driver;
+pub mod expiry;
 pub mod objects;
 mod watches;
 

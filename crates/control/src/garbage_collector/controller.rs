@@ -9,6 +9,7 @@ use kennel_client::work::WRITES_AT_ONCE;
 use kennel_client::write::Writer;
 use kennel_core::garbage::graph::{Action, Found, Lookup, Outcome as StepOutcome, Step};
 use kennel_core::garbage::{Graph, Item, KindId, OwnerRef};
+use kennel_types::Identity;
 use kube::Client;
 use kube::api::{ApiResource, GroupVersionKind};
 
@@ -136,14 +137,14 @@ impl GarbageCollector {
 
     fn record(&self, item: &Item, owner: &OwnerRef) {
         let (api_version, kind) = self.kinds[item.kind.place()].names;
-        let about = Reference {
-            api_version,
-            kind,
+        let id = Identity {
             namespace: item.namespace.clone(),
             name: item.name.clone(),
             uid: item.uid.clone(),
+        };
+        let about = Reference {
             resource_version: item.version.to_string(),
-            field_path: String::new(),
+            ..Reference::new(api_version, kind, &id)
         };
         let note = Note {
             warning: true,

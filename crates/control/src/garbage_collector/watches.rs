@@ -35,12 +35,16 @@ pub(super) fn shared(
     [pods, nodes, daemon_sets, revisions]: [KindId; 4],
 ) -> Watches<Update<Item>> {
     let mut watches = Watches::default();
-    watches.add("pods", informers.pods(), to_item(pods));
-    watches.add("nodes", informers.nodes(), to_item(nodes));
-    watches.add("daemonsets", informers.daemon_sets(), to_item(daemon_sets));
+    watches.add("pods", informers.pods.subscribe(), to_item(pods));
+    watches.add("nodes", informers.nodes.subscribe(), to_item(nodes));
+    watches.add(
+        "daemonsets",
+        informers.daemon_sets.subscribe(),
+        to_item(daemon_sets),
+    );
     watches.add(
         "controllerrevisions",
-        informers.revisions(),
+        informers.revisions.subscribe(),
         to_item(revisions),
     );
     watches

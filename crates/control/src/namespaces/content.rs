@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use kennel_client::clock;
 use kennel_client::write::{Call, Failure, Writer};
 use kennel_core::garbage::namespace::{self, Attempt, Remaining};
+use kennel_types::Identity;
+use kennel_types::meta::ObjectMeta;
 use kube::Client;
+use kube::api::{DynamicObject, PartialObjectMeta};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -28,36 +31,7 @@ pub(super) struct ContentDeleter {
 
 #[derive(Deserialize)]
 struct List {
-    items: Vec<Listed>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Listed {
-    metadata: Metadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    name: String,
-    uid: String,
-    finalizers: Vec<String>,
-}
-
-/// Why objects could not be listed or deleted.
-struct ContentError {
-    code: Option<u16>,
-    message: String,
-}
-
-impl From<Failure> for ContentError {
-    fn from(failure: Failure) -> Self {
-        Self {
-            code: failure.code,
-            message: failure.message,
-        }
-    }
+    items: Vec<PartialObjectMeta<DynamicObject>>,
 }
 
 impl ContentDeleter {
@@ -163,7 +137,7 @@ impl ContentDeleter {
         &self,
         namespace: &str,
         stored: &Stored,
-        listed: &[Metadata],
+        listed: &[ObjectMeta],
     ) -> Result<(), Failure> {
         let body = r#"{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"}"#;
         if stored.collective {
@@ -174,7 +148,8 @@ impl ContentDeleter {
             return self.writer.send(&call).await.map(drop);
         }
         for object in listed {
-            let call = Call::delete(stored.object(namespace, &object.name), &object.uid);
+            let id = Identity::of(object);
+            let call = Call::delete(stored.object(namespace, &id.name), &id.uid);
             match self.writer.send(&call).await {
                 Err(failure) if !failure.is(404) && !failure.is(409) => return Err(failure),
                 _ => {}
@@ -183,24 +158,27 @@ impl ContentDeleter {
         Ok(())
     }
 
-    async fn list(&self, namespace: &str, stored: &Stored) -> Result<Vec<Metadata>, ContentError> {
+    async fn list(&self, namespace: &str, stored: &Stored) -> Result<Vec<ObjectMeta>, Failure> {
         let call = Call::get(stored.collection(namespace));
         let tree = self.writer.send(&call).await?.tree()?;
         // A list that cannot be decoded must not count as empty.
-        let list: List = serde_json::from_value(tree).map_err(|error| ContentError {
-            code: None,
+        let list: List = serde_json::from_value(tree).map_err(|error| Failure {
             message: format!(
                 "the list of {} cannot be decoded: {error}",
                 stored.resource.plural
             ),
+            ..Failure::default()
         })?;
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
     }
 }
 
-fn remaining(stored: &Stored, left: &[Metadata]) -> Remaining {
+fn remaining(stored: &Stored, left: &[ObjectMeta]) -> Remaining {
     let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
-    for finalizer in left.iter().flat_map(|object| &object.finalizers) {
+    for finalizer in left
+        .iter()
+        .flat_map(|object| object.finalizers.iter().flatten())
+    {
         *finalizers.entry(finalizer.clone()).or_default() += 1;
     }
     Remaining {

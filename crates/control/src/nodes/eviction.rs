@@ -7,9 +7,10 @@ use kennel_client::clock::Clock;
 use kennel_client::events::{Note, Recorder};
 use kennel_client::fence::Fence;
 use kennel_client::write::Writer;
+use kennel_core::daemonset::fit::parse_tolerations;
 use kennel_core::lifecycle::eviction::{Action, Evictions};
-use kennel_core::lifecycle::monitor::PodName;
-use kennel_types::{Monotonic, Node};
+use kennel_core::taint::Taint;
+use kennel_types::{Identity, Monotonic, Node};
 use kube::{Client, ResourceExt as _};
 use tokio_util::sync::CancellationToken;
 
@@ -42,8 +43,8 @@ pub fn run(
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
-    watches.add("nodes", informers.nodes(), Event::Node);
-    watches.add("pods", informers.pods(), Event::Pod);
+    watches.add("nodes", informers.nodes.subscribe(), Event::Node);
+    watches.add("pods", informers.pods.subscribe(), Event::Pod);
     let writer = Writer::new(client, Fence::open());
     let component = "taint-eviction-controller";
     let (recorder, recording) = Recorder::new(writer.clone(), component, stop.clone());
@@ -66,7 +67,7 @@ impl Controller for TaintEviction {
     fn handle(&mut self, event: Event, cx: &mut Context<Self>) {
         match event {
             Event::Node(Update::Applied(node)) => {
-                let taints: Vec<_> = node.spec.taints.iter().map(view::taint).collect();
+                let taints: Vec<Taint> = node.spec.taints.iter().map(Taint::from).collect();
                 let name = node.name_any().into();
                 self.evictions.on_node(cx.now(), &name, &taints);
             }
@@ -106,36 +107,29 @@ impl Controller for TaintEviction {
 impl TaintEviction {
     /// Pods that are being deleted anyway are not evicted.
     fn pod_applied(&mut self, pod: &Pod, cx: &Context<Self>) {
-        let uid: Arc<str> = pod.metadata.uid.as_deref().unwrap_or_default().into();
-        let tolerations = view::tolerations(pod);
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let tolerations = parse_tolerations(&pod.spec.tolerations);
         let staying = pod.metadata.deletion_timestamp.is_none();
         match view::node_pod(pod, &tolerations[..]).filter(|_| staying) {
-            Some(pod) => self.evictions.on_pod(cx.now(), &uid, pod),
-            None => self.evictions.on_pod_deleted(&uid),
+            Some(pod) => self.evictions.on_pod(cx.now(), pod),
+            None => self.evictions.on_pod_deleted(uid),
         }
     }
 }
 
-async fn evict(writer: &Writer, recorder: &Recorder, pod: PodName) -> Outcome {
-    let PodName {
-        namespace, name, ..
-    } = &pod;
-    tracing::info!("deleting pod {namespace}/{name}: it does not tolerate its node's taints");
+async fn evict(writer: &Writer, recorder: &Recorder, pod: Identity) -> Outcome {
+    tracing::info!("deleting pod {pod}: it does not tolerate its node's taints");
     record(recorder, &pod, "Marking for deletion Pod");
     match writes::evict(writer, &pod).await {
         Ok(()) => Outcome::Evicted,
         Err(failure) => {
-            tracing::warn!("deleting pod {namespace}/{name} failed: {failure}");
+            tracing::warn!("deleting pod {pod} failed: {failure}");
             Outcome::Failed(pod.uid)
         }
     }
 }
 
-fn record(recorder: &Recorder, pod: &PodName, what: &str) {
-    let note = Note {
-        warning: false,
-        reason: "TaintManagerEviction".into(),
-        message: format!("{what} {}/{}", pod.namespace, pod.name),
-    };
+fn record(recorder: &Recorder, pod: &Identity, what: &str) {
+    let note = Note::new(false, "TaintManagerEviction", format!("{what} {pod}"));
     writes::record_on_pod(recorder, pod, note);
 }

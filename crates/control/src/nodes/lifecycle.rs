@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use kennel_client::Error;
 use kennel_client::clock::Clock;
@@ -11,9 +12,9 @@ use kennel_client::fence::Fence;
 use kennel_client::write::{Failure, Writer, Written};
 use kennel_core::lifecycle::NodeFacts;
 use kennel_core::lifecycle::conditions::UnknownCondition;
-use kennel_core::lifecycle::monitor::{Action, Monitor, NodeVersion, PodName};
+use kennel_core::lifecycle::monitor::{Action, Monitor, NodeVersion};
 use kennel_core::lifecycle::pods_by_node::NodePod;
-use kennel_types::{Lease, Monotonic, Timestamp};
+use kennel_types::{Identity, Lease, Monotonic, Timestamp};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -40,35 +41,22 @@ type NodeKey = (Arc<str>, Arc<str>);
 enum Outcome {
     /// The node was written, and has this version now.
     Written(NodeKey, Arc<str>),
-    Failed(NodeKey, FailureKind),
+    /// With the delay before the next try.
+    Failed(NodeKey, Duration),
     RetryDue(NodeKey),
     /// The API was unavailable for a while, in which no node could renew its lease.
     ApiWasUnavailable(NodeKey),
     PodMarked,
-    PodNotMarked(PodName, FailureKind),
+    PodNotMarked(Identity, Duration),
     PodRetryDue(Arc<str>),
 }
 
-#[derive(Clone, Copy)]
-enum FailureKind {
-    Conflict,
-    Other,
-}
-
-impl FailureKind {
-    fn of(failure: &Failure) -> Self {
-        if failure.is(409) {
-            Self::Conflict
-        } else {
-            Self::Other
-        }
-    }
-
-    fn delay(self) -> std::time::Duration {
-        match self {
-            Self::Conflict => RETRY_CONFLICT,
-            Self::Other => RETRY,
-        }
+/// How long to wait after a failed write.
+fn retry_delay(failure: &Failure) -> Duration {
+    if failure.is(409) {
+        RETRY_CONFLICT
+    } else {
+        RETRY
     }
 }
 
@@ -88,13 +76,13 @@ pub fn run(
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
-    watches.add("nodes", informers.nodes(), |update| {
+    watches.add("nodes", informers.nodes.subscribe(), |update| {
         Event::Node(update.map(|node| view::node(&node)))
     });
-    watches.add("node leases", informers.node_leases(), |update| {
+    watches.add("node leases", informers.node_leases.subscribe(), |update| {
         Event::Lease(update.map(|lease| renewed(&lease)))
     });
-    watches.add("pods", informers.pods(), |update| {
+    watches.add("pods", informers.pods.subscribe(), |update| {
         Event::Pod(update.map(|pod| observed(&pod)))
     });
     let writer = Writer::new(client, Fence::open());
@@ -136,7 +124,7 @@ impl Controller for NodeLifecycle {
                 self.monitor.on_lease(now, &name, renewed);
             }
             Event::Lease(Update::Gone(_)) => {}
-            Event::Pod(Update::Applied((uid, Some(pod)))) => self.monitor.on_pod(&uid, pod),
+            Event::Pod(Update::Applied((_, Some(pod)))) => self.monitor.on_pod(pod),
             Event::Pod(Update::Applied((uid, None))) => self.monitor.on_pod_deleted(&uid),
             Event::Pod(Update::Gone(id)) => self.monitor.on_pod_deleted(&id.uid),
         }
@@ -157,16 +145,14 @@ impl Controller for NodeLifecycle {
             Outcome::Written((name, uid), version) => {
                 self.monitor.on_written(&name, &uid, &version);
             }
-            Outcome::Failed(node, kind) => cx.after(kind.delay(), Outcome::RetryDue(node)),
+            Outcome::Failed(node, delay) => cx.after(delay, Outcome::RetryDue(node)),
             Outcome::RetryDue((name, uid)) => self.monitor.retry_node(&name, &uid),
             Outcome::ApiWasUnavailable((name, uid)) => {
                 self.monitor.restart_grace_periods(cx.now());
                 self.monitor.retry_node(&name, &uid);
             }
             Outcome::PodMarked => {}
-            Outcome::PodNotMarked(pod, kind) => {
-                cx.after(kind.delay(), Outcome::PodRetryDue(pod.uid));
-            }
+            Outcome::PodNotMarked(pod, delay) => cx.after(delay, Outcome::PodRetryDue(pod.uid)),
             Outcome::PodRetryDue(uid) => self.monitor.retry_pod(&uid),
         }
     }
@@ -191,7 +177,7 @@ impl NodeLifecycle {
                     let key = (node.name.clone(), node.uid.clone());
                     if outages.load(Ordering::SeqCst) != known {
                         // Decided before it was known that no node could renew its lease.
-                        return Outcome::Failed(key, FailureKind::Conflict);
+                        return Outcome::Failed(key, RETRY_CONFLICT);
                     }
                     let written = set_unknown(&writer, &node, created, &conditions).await;
                     let Some(written) = written else {
@@ -199,7 +185,7 @@ impl NodeLifecycle {
                         let first = outages.compare_exchange(known, next, order, order);
                         return match first {
                             Ok(_) => Outcome::ApiWasUnavailable(key),
-                            Err(_) => Outcome::Failed(key, FailureKind::Conflict),
+                            Err(_) => Outcome::Failed(key, RETRY_CONFLICT),
                         };
                     };
                     written_outcome(key, written)
@@ -246,32 +232,25 @@ fn written_outcome(node: NodeKey, written: Result<Written, Failure>) -> Outcome 
             if !failure.is(404) && !failure.is(409) {
                 tracing::warn!("writing node {} failed: {failure}", node.0);
             }
-            Outcome::Failed(node, FailureKind::of(&failure))
+            Outcome::Failed(node, retry_delay(&failure))
         }
     }
 }
 
-async fn mark_not_ready(writer: &Writer, recorder: &Recorder, pod: PodName) -> Outcome {
+async fn mark_not_ready(writer: &Writer, recorder: &Recorder, pod: Identity) -> Outcome {
     match writes::mark_not_ready(writer, &pod).await {
         Ok(marked) => {
             if marked {
-                let note = Note {
-                    warning: true,
-                    reason: "NodeNotReady".into(),
-                    message: "Node is not ready".to_owned(),
-                };
+                let note = Note::new(true, "NodeNotReady", "Node is not ready");
                 writes::record_on_pod(recorder, &pod, note);
             }
             Outcome::PodMarked
         }
         Err(failure) => {
             if !failure.is(409) {
-                let PodName {
-                    namespace, name, ..
-                } = &pod;
-                tracing::warn!("marking pod {namespace}/{name} not ready failed: {failure}");
+                tracing::warn!("marking pod {pod} not ready failed: {failure}");
             }
-            Outcome::PodNotMarked(pod, FailureKind::of(&failure))
+            Outcome::PodNotMarked(pod, retry_delay(&failure))
         }
     }
 }

@@ -5,21 +5,13 @@ use kennel_client::clock;
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::write::{Call, Content, Failure, Writer, Written};
 use kennel_core::lifecycle::conditions::UnknownCondition;
-use kennel_core::lifecycle::monitor::{NodeEvent, NodeVersion, PodName};
+use kennel_core::lifecycle::monitor::{NodeEvent, NodeVersion};
 use kennel_core::lifecycle::taints::TaintChange;
-use kennel_types::Timestamp;
+use kennel_types::{Identity, Timestamp};
 use serde_json::{Value, json};
 
 use super::RETRY;
 use crate::informers::Pod;
-
-fn node_path(name: &str) -> String {
-    format!("{}/{name}", api::cluster_path("nodes"))
-}
-
-fn pod_path(pod: &PodName) -> String {
-    format!("{}/{}", api::core_path(&pod.namespace, "pods"), pod.name)
-}
 
 /// Sets conditions of a node to `Unknown`.
 pub(super) async fn set_unknown(
@@ -44,7 +36,7 @@ pub(super) async fn set_unknown(
         "metadata": {"uid": &*node.uid, "resourceVersion": &*node.version},
         "status": {"conditions": conditions},
     });
-    let path = format!("{}/status", node_path(&node.name));
+    let path = format!("{}/status", api::node_path(&node.name));
     let call = Call::patch(path, Content::Strategic, &patch);
     Ok(writer.send(&call).await?.written())
 }
@@ -53,7 +45,7 @@ pub(super) async fn set_unknown(
 pub(super) async fn until_available(writer: &Writer, name: &str) {
     loop {
         tokio::time::sleep(RETRY).await;
-        match writer.send(&Call::get(node_path(name))).await {
+        match writer.send(&Call::get(api::node_path(name))).await {
             Err(failure) if failure.pushes_back() => {}
             _ => return,
         }
@@ -85,13 +77,13 @@ pub(super) async fn set_taints(
         "metadata": {"uid": &*node.uid, "resourceVersion": &*node.version},
         "spec": {"taints": taints},
     });
-    let call = Call::patch(node_path(&node.name), Content::Merge, &patch);
+    let call = Call::patch(api::node_path(&node.name), Content::Merge, &patch);
     Ok(writer.send(&call).await?.written())
 }
 
 /// Sets a pod's `Ready` condition to `False`. Returns false if it was not ready, or is gone.
-pub(super) async fn mark_not_ready(writer: &Writer, pod: &PodName) -> Result<bool, Failure> {
-    let found = writer.send(&Call::get(pod_path(pod))).await;
+pub(super) async fn mark_not_ready(writer: &Writer, pod: &Identity) -> Result<bool, Failure> {
+    let found = writer.send(&Call::get(api::pod_path(pod))).await;
     let found = match found {
         Err(failure) if failure.is(404) => return Ok(false),
         found => found?.tree()?,
@@ -106,7 +98,7 @@ pub(super) async fn mark_not_ready(writer: &Writer, pod: &PodName) -> Result<boo
             "type": "Ready", "status": "False", "lastTransitionTime": clock::now_rfc3339(),
         }]},
     });
-    let path = format!("{}/status", pod_path(pod));
+    let path = format!("{}/status", api::pod_path(pod));
     let call = Call::patch(path, Content::Strategic, &patch);
     match writer.send(&call).await {
         Err(failure) if failure.is(404) => Ok(false),
@@ -116,7 +108,7 @@ pub(super) async fn mark_not_ready(writer: &Writer, pod: &PodName) -> Result<boo
 
 /// Sets a pod's `DisruptionTarget` condition, and deletes the pod. 404 counts as success. 409 means that another pod
 /// has its name; the watch delivers the deletion before the retry.
-pub(super) async fn evict(writer: &Writer, pod: &PodName) -> Result<(), Failure> {
+pub(super) async fn evict(writer: &Writer, pod: &Identity) -> Result<(), Failure> {
     let patch = json!({
         "metadata": {"uid": &*pod.uid},
         "status": {"conditions": [{
@@ -125,12 +117,16 @@ pub(super) async fn evict(writer: &Writer, pod: &PodName) -> Result<(), Failure>
             "lastTransitionTime": clock::now_rfc3339(),
         }]},
     });
-    let path = format!("{}/status", pod_path(pod));
+    let path = format!("{}/status", api::pod_path(pod));
     let marked = writer
         .send(&Call::patch(path, Content::Strategic, &patch))
         .await;
     let deleted = match marked {
-        Ok(_) => writer.send(&Call::delete(pod_path(pod), &pod.uid)).await,
+        Ok(_) => {
+            writer
+                .send(&Call::delete(api::pod_path(pod), &pod.uid))
+                .await
+        }
         failed => failed,
     };
     match deleted {
@@ -155,33 +151,11 @@ pub(super) fn record_on_node(recorder: &Recorder, name: &str, uid: &str, event: 
             format!("Node {name} status is now: NodeNotReady"),
         ),
     };
-    let about = Reference {
-        api_version: "v1",
-        kind: "Node",
-        namespace: "".into(),
-        name: name.into(),
-        uid: uid.into(),
-        resource_version: String::new(),
-        field_path: String::new(),
-    };
-    let note = Note {
-        warning: false,
-        reason: reason.into(),
-        message,
-    };
-    recorder.emit(about, note);
+    let about = Reference::new("v1", "Node", &Identity::new("", name, uid));
+    recorder.emit(about, Note::new(false, reason, message));
 }
 
 /// Emits an event on a pod.
-pub(super) fn record_on_pod(recorder: &Recorder, pod: &PodName, note: Note) {
-    let about = Reference {
-        api_version: "v1",
-        kind: "Pod",
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        uid: pod.uid.clone(),
-        resource_version: String::new(),
-        field_path: String::new(),
-    };
-    recorder.emit(about, note);
+pub(super) fn record_on_pod(recorder: &Recorder, pod: &Identity, note: Note) {
+    recorder.emit(Reference::new("v1", "Pod", pod), note);
 }

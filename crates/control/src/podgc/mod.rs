@@ -47,10 +47,10 @@ pub fn run(
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let mut watches = Watches::default();
-    watches.add("pods", informers.pods(), |update| {
+    watches.add("pods", informers.pods.subscribe(), |update| {
         Event::Pod(update.map(|pod| facts(&pod)))
     });
-    watches.add("nodes", informers.nodes(), |update| {
+    watches.add("nodes", informers.nodes.subscribe(), |update| {
         Event::Node(update.map(|node| (node.name_any().into(), is_out_of_service(&node))))
     });
     let controller = PodGc {
@@ -141,7 +141,7 @@ impl Controller for PodGc {
 
 /// Whether a node is gone; nothing if the API gave no clear answer.
 async fn is_gone(writer: &Writer, node: &str) -> Option<bool> {
-    let path = format!("{}/{node}", api::cluster_path("nodes"));
+    let path = api::node_path(node);
     match writer.send(&Call::get(path)).await {
         Ok(_) => Some(false),
         Err(failure) if failure.is(404) && failure.reason == Reason::NotFound => Some(true),

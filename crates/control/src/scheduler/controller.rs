@@ -9,8 +9,8 @@ use kennel_client::clock::Clock;
 use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::rate::TokenBucket;
 use kennel_client::write::{Failure, Writer};
-use kennel_core::schedule::{Action, PodRef, Scheduler};
-use kennel_types::Monotonic;
+use kennel_core::schedule::{Action, Scheduler};
+use kennel_types::{Identity, Monotonic};
 
 use super::events::Event;
 use super::metrics::Metrics;
@@ -35,10 +35,10 @@ enum Write {
 
 /// Pods are named by their uid where no more is needed.
 pub(super) enum Outcome {
-    Bound(PodRef, Arc<str>, Bound),
-    StatusWritten { pod: PodRef, done: bool },
+    Bound(Identity, Arc<str>, Bound),
+    StatusWritten { pod: Identity, done: bool },
     StatusRetryDue(Arc<str>),
-    Evicted { preemptor: PodRef, done: bool },
+    Evicted { preemptor: Identity, done: bool },
     RetryDue(Arc<str>),
 }
 
@@ -168,7 +168,7 @@ impl SchedulerController {
     }
 
     /// Starts a write to a pod, or queues it behind the one that runs.
-    fn write(&mut self, pod: PodRef, write: Write, cx: &mut Context<Self>) {
+    fn write(&mut self, pod: Identity, write: Write, cx: &mut Context<Self>) {
         if let Some(waiting) = self.busy.get_mut(&pod.uid) {
             waiting.push_back(write);
             return;
@@ -177,7 +177,7 @@ impl SchedulerController {
         self.start_write(pod, write, cx);
     }
 
-    fn start_write(&self, pod: PodRef, write: Write, cx: &mut Context<Self>) {
+    fn start_write(&self, pod: Identity, write: Write, cx: &mut Context<Self>) {
         let writer = self.writer.clone();
         match write {
             Write::Bind(node) => cx.spawn(async move {
@@ -190,12 +190,7 @@ impl SchedulerController {
                     .as_ref()
                     .map_or_else(|failure| failure.is(404), |()| true);
                 if let Err(failure) = written {
-                    let PodRef {
-                        namespace, name, ..
-                    } = &pod;
-                    tracing::debug!(
-                        "writing the status of pod {namespace}/{name} failed: {failure}"
-                    );
+                    tracing::debug!("writing the status of pod {pod} failed: {failure}");
                 }
                 Outcome::StatusWritten { pod, done }
             }),
@@ -203,7 +198,7 @@ impl SchedulerController {
     }
 
     /// Starts the next write to a pod, when the one before has ended.
-    fn next_write(&mut self, pod: &PodRef, cx: &mut Context<Self>) {
+    fn next_write(&mut self, pod: &Identity, cx: &mut Context<Self>) {
         let Some(waiting) = self.busy.get_mut(&pod.uid) else {
             return;
         };
@@ -213,7 +208,7 @@ impl SchedulerController {
         }
     }
 
-    fn evict(&self, preemptor: PodRef, node: &str, victim: PodRef, cx: &mut Context<Self>) {
+    fn evict(&self, preemptor: Identity, node: &str, victim: Identity, cx: &mut Context<Self>) {
         let (writer, recorder) = (self.writer.clone(), self.recorder.clone());
         let message = format!("Preempted by pod {} on node {node}", preemptor.uid);
         self.metrics.victims.increment();
@@ -221,40 +216,33 @@ impl SchedulerController {
             let evicted = writes::evict(&writer, &victim).await;
             let done = evicted.is_ok();
             match evicted {
-                Ok(()) => recorder.emit(reference(&victim), note(false, "Preempted", message)),
+                Ok(()) => {
+                    recorder.emit(reference(&victim), Note::new(false, "Preempted", message));
+                }
                 Err(failure) => {
-                    let PodRef {
-                        namespace, name, ..
-                    } = &victim;
-                    tracing::warn!("evicting pod {namespace}/{name} failed: {failure}");
+                    tracing::warn!("evicting pod {victim} failed: {failure}");
                 }
             }
             Outcome::Evicted { preemptor, done }
         });
     }
 
-    fn bound(&mut self, pod: &PodRef, node: &str, cx: &mut Context<Self>) {
+    fn bound(&mut self, pod: &Identity, node: &str, cx: &mut Context<Self>) {
         self.failures.remove(&pod.uid);
         self.metrics.scheduled.increment();
         self.next_write(pod, cx);
         if self.scheduled_events.take(cx.now()) {
-            let PodRef {
-                namespace, name, ..
-            } = pod;
-            let message = format!("Successfully assigned {namespace}/{name} to {node}");
+            let message = format!("Successfully assigned {pod} to {node}");
             self.record(pod, false, "Scheduled", message);
         }
     }
 
-    fn not_bound(&mut self, pod: &PodRef, node: &str, failure: &Failure, cx: &mut Context<Self>) {
-        let PodRef {
-            namespace, name, ..
-        } = pod;
+    fn not_bound(&mut self, pod: &Identity, node: &str, failure: &Failure, cx: &mut Context<Self>) {
         // Deleted, or bound by another client: the watch delivers which.
         if failure.is(404) || failure.is(409) {
-            tracing::debug!("pod {namespace}/{name} needs no binding any more: {failure}");
+            tracing::debug!("pod {pod} needs no binding any more: {failure}");
         } else {
-            tracing::warn!("binding pod {namespace}/{name} to {node} failed: {failure}");
+            tracing::warn!("binding pod {pod} to {node} failed: {failure}");
         }
         self.metrics.errors.increment();
         self.scheduler.bind_failed(&pod.uid);
@@ -279,28 +267,12 @@ impl SchedulerController {
         cx.after(delay, Outcome::RetryDue(uid.clone()));
     }
 
-    fn record(&self, pod: &PodRef, warning: bool, reason: &'static str, message: String) {
-        self.recorder
-            .emit(reference(pod), note(warning, reason, message));
+    fn record(&self, pod: &Identity, warning: bool, reason: &'static str, message: String) {
+        let note = Note::new(warning, reason, message);
+        self.recorder.emit(reference(pod), note);
     }
 }
 
-fn note(warning: bool, reason: &'static str, message: String) -> Note {
-    Note {
-        warning,
-        reason: reason.into(),
-        message,
-    }
-}
-
-fn reference(pod: &PodRef) -> Reference {
-    Reference {
-        api_version: "v1",
-        kind: "Pod",
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        uid: pod.uid.clone(),
-        resource_version: String::new(),
-        field_path: String::new(),
-    }
+fn reference(pod: &Identity) -> Reference {
+    Reference::new("v1", "Pod", pod)
 }

@@ -2,16 +2,9 @@
 
 use std::sync::Arc;
 
-use kennel_client::feed::Identity;
-use kennel_core::daemonset::fit::Rules;
-use kennel_core::schedule::{
-    Container, HostPort, NodeInfo, Place, PodFields, PodRef, PodRequirements, PodView, Resources,
-    Scheduler,
-};
-use kennel_types::pod::ContainerPort;
-use kennel_types::{self as types, ConditionStatus, ConditionType, Namespace, Node, Timestamp};
+use kennel_core::schedule::{NodeInfo, Place, PodRequirements, PodView, Resources, Scheduler};
+use kennel_types::{ConditionStatus, ConditionType, Identity, Namespace, Node, Timestamp};
 use kube::ResourceExt as _;
-use serde_json::json;
 
 use super::NAME;
 use crate::frame::{Update, Watches};
@@ -26,9 +19,13 @@ pub(super) enum Event {
 
 pub(super) fn watches(informers: &mut Informers) -> Watches<Event> {
     let mut watches = Watches::default();
-    watches.add("namespaces", informers.namespaces(), Event::Namespace);
-    watches.add("nodes", informers.nodes(), Event::Node);
-    watches.add("pods", informers.pods(), Event::Pod);
+    watches.add(
+        "namespaces",
+        informers.namespaces.subscribe(),
+        Event::Namespace,
+    );
+    watches.add("nodes", informers.nodes.subscribe(), Event::Node);
+    watches.add("pods", informers.pods.subscribe(), Event::Pod);
     watches
 }
 
@@ -42,7 +39,7 @@ impl Event {
             Self::Namespace(Update::Gone(id)) => scheduler.namespace_gone(&id.name),
             Self::Node(Update::Applied(node)) => scheduler.node(NodeInfo {
                 view: view::node(&node),
-                allocatable: view::resources(&node.status.allocatable),
+                allocatable: Resources::from(&node.status.allocatable),
             }),
             Self::Node(Update::Gone(id)) => scheduler.node_gone(&id.name),
             Self::Pod(Update::Applied(pod)) => apply_pod(&pod, scheduler),
@@ -89,60 +86,14 @@ fn place(pod: &Pod) -> Option<Place> {
 
 /// What a pod requires of a node, and the node that it is pinned to.
 pub fn requirements(pod: &Pod) -> (PodRequirements, Option<Arc<str>>) {
-    let (meta, spec) = (&pod.metadata, &pod.spec);
-    let requests = |containers: &[types::Container]| -> Vec<Resources> {
-        let requests = containers.iter().map(|c| &c.resources.requests);
-        requests.map(view::resources).collect()
-    };
-    let (requested, init_requested) = (requests(&spec.containers), requests(&spec.init_containers));
-    PodRequirements::compile(PodFields {
-        namespace: meta.namespace.as_deref().unwrap_or_default(),
-        labels: meta.labels.as_ref(),
-        rules: rules(pod),
-        affinity: &spec.affinity,
-        containers: &containers(&spec.containers, &requested),
-        init_containers: &containers(&spec.init_containers, &init_requested),
-        overhead: &view::resources(&spec.overhead),
-        whole: &view::resources(&spec.resources.requests),
-        priority: spec.priority,
-        preempts: spec.preemption_policy.as_deref() != Some("Never"),
-    })
-}
-
-fn rules(pod: &Pod) -> Rules {
-    Rules::of_pod_spec(&json!({
-        "nodeName": pod.spec.node_name,
-        "nodeSelector": pod.spec.node_selector,
-        "affinity": pod.spec.affinity,
-        "tolerations": pod.spec.tolerations,
-    }))
-}
-
-fn containers<'a>(all: &[types::Container], requests: &'a [Resources]) -> Vec<Container<'a>> {
-    let port = |port: &ContainerPort| {
-        let address = port.host_ip.as_deref().unwrap_or_default();
-        let protocol = port.protocol.as_deref().unwrap_or_default();
-        HostPort::new(address, protocol, port.host_port.into())
-    };
-    let container = |(container, requests): (&types::Container, &'a Resources)| Container {
-        requests,
-        ports: {
-            let ports = container.ports.iter();
-            ports.filter(|port| port.host_port > 0).map(port).collect()
-        },
-        sidecar: container.is_sidecar(),
-    };
-    all.iter().zip(requests).map(container).collect()
+    let meta = &pod.metadata;
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    PodRequirements::of(namespace, meta.labels.as_ref(), &pod.spec)
 }
 
 fn pod_view(pod: &Pod, place: Place) -> PodView {
     let (meta, status) = (&pod.metadata, &pod.status);
     let (requirements, pin) = requirements(pod);
-    let Identity {
-        namespace,
-        name,
-        uid,
-    } = Identity::of(pod);
     let condition = |kind: &ConditionType, status: ConditionStatus| {
         let condition = pod.status.condition(kind);
         condition.filter(|condition| condition.status == status)
@@ -151,11 +102,7 @@ fn pod_view(pod: &Pod, place: Place) -> PodView {
     let since = unscheduled.and_then(|condition| condition.last_transition_time);
     let created = meta.creation_timestamp.as_ref();
     PodView {
-        id: PodRef {
-            namespace,
-            name,
-            uid,
-        },
+        id: Identity::of(meta),
         requirements,
         pin,
         created: created.map_or(Timestamp::EPOCH, Timestamp::from),
@@ -171,6 +118,7 @@ fn pod_view(pod: &Pod, place: Place) -> PodView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kennel_core::schedule::HostPort;
     use serde_json::{Value, json};
 
     fn check(spec: &Value, phase: &str, expected: Option<&Place>) {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use kennel_client::backoff::{Backoff, Policy};
 use kennel_client::write::{Call, Content, Failure, Writer};
 use kennel_client::{api, clock};
-use kennel_core::schedule::PodRef;
-use kennel_types::Timestamp;
+use kennel_types::{Identity, Timestamp};
 use serde_json::{Value, json};
 
 use super::NAME;
@@ -38,19 +37,15 @@ pub(super) enum StatusChange {
     NotNominated,
 }
 
-fn path(pod: &PodRef) -> String {
-    format!("{}/{}", api::core_path(&pod.namespace, "pods"), pod.name)
-}
-
 /// Binds a pod. After a failure that may have been applied, reads the pod to find out.
-pub(super) async fn bind(writer: &Writer, pod: &PodRef, node: &str) -> Bound {
+pub(super) async fn bind(writer: &Writer, pod: &Identity, node: &str) -> Bound {
     let body = json!({
         "apiVersion": "v1",
         "kind": "Binding",
         "metadata": {"namespace": &*pod.namespace, "name": &*pod.name, "uid": &*pod.uid},
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     });
-    let call = Call::create(format!("{}/binding", path(pod)), body.to_string());
+    let call = Call::create(format!("{}/binding", api::pod_path(pod)), body.to_string());
     let Err(failure) = writer.send(&call).await else {
         return Bound::Yes;
     };
@@ -62,11 +57,11 @@ pub(super) async fn bind(writer: &Writer, pod: &PodRef, node: &str) -> Bound {
 
 /// Whether the pod is bound to this node. Retries until the API answers: a guess would leak the pod's resources on the
 /// node, or give them away twice.
-async fn is_on(writer: &Writer, pod: &PodRef, node: &str) -> bool {
+async fn is_on(writer: &Writer, pod: &Identity, node: &str) -> bool {
     let mut retry = Backoff::new(READ_RETRY);
     loop {
         match writer
-            .send(&Call::get(path(pod)))
+            .send(&Call::get(api::pod_path(pod)))
             .await
             .and_then(|answer| answer.tree())
         {
@@ -76,11 +71,7 @@ async fn is_on(writer: &Writer, pod: &PodRef, node: &str) -> bool {
             }
             Err(failure) if !failure.unsure => return false,
             Err(failure) => {
-                tracing::debug!(
-                    "reading pod {}/{} failed: {failure}",
-                    pod.namespace,
-                    pod.name
-                );
+                tracing::debug!("reading pod {pod} failed: {failure}");
                 retry.sleep().await;
             }
         }
@@ -89,7 +80,7 @@ async fn is_on(writer: &Writer, pod: &PodRef, node: &str) -> bool {
 
 pub(super) async fn write_status(
     writer: &Writer,
-    pod: &PodRef,
+    pod: &Identity,
     change: &StatusChange,
 ) -> Result<(), Failure> {
     let status = match change {
@@ -108,12 +99,12 @@ pub(super) async fn write_status(
 
 /// Sets a victim's `DisruptionTarget` condition, and deletes it. 404 counts as success. 409 means that another pod has
 /// its name; the watch delivers the deletion before the retry.
-pub(super) async fn evict(writer: &Writer, victim: &PodRef) -> Result<(), Failure> {
+pub(super) async fn evict(writer: &Writer, victim: &Identity) -> Result<(), Failure> {
     let message = format!("{NAME}: preempting to accommodate a higher priority pod");
     let reason = "PreemptionByScheduler";
     let condition = condition("DisruptionTarget", "True", reason, &message, None);
     let marked = patch_status(writer, victim, json!({ "conditions": [condition] })).await;
-    let delete = Call::delete(path(victim), &victim.uid);
+    let delete = Call::delete(api::pod_path(victim), &victim.uid);
     let deleted = match marked {
         Ok(()) => writer.send_idempotent(&delete).await.map(drop),
         Err(failure) => Err(failure),
@@ -124,9 +115,13 @@ pub(super) async fn evict(writer: &Writer, victim: &PodRef) -> Result<(), Failur
     }
 }
 
-async fn patch_status(writer: &Writer, pod: &PodRef, status: Value) -> Result<(), Failure> {
+async fn patch_status(writer: &Writer, pod: &Identity, status: Value) -> Result<(), Failure> {
     let patch = json!({"metadata": {"uid": &*pod.uid}, "status": status});
-    let call = Call::patch(format!("{}/status", path(pod)), Content::Strategic, &patch);
+    let call = Call::patch(
+        format!("{}/status", api::pod_path(pod)),
+        Content::Strategic,
+        &patch,
+    );
     writer.send_idempotent(&call).await.map(drop)
 }
 

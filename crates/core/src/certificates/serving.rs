@@ -11,18 +11,10 @@ use super::{CertificateRequest, NODE_USER, Signer};
 pub const MESSAGE: &str =
     "Auto approving kubelet serving certificate for the node's own addresses.";
 
-/// From the Node object.
+/// Of a node, from the Node object; or those that no node gets a certificate for, in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeNames {
+pub struct Names {
     /// Host names and DNS names.
-    pub names: Vec<String>,
-    pub addresses: Vec<IpAddr>,
-}
-
-/// Names and addresses that no node gets a certificate for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reserved {
-    /// In lower case.
     pub names: Vec<String>,
     pub addresses: Vec<IpAddr>,
 }
@@ -45,8 +37,8 @@ fn is_name(name: &str) -> bool {
 pub fn rejection(
     asked: &CertificateRequest,
     node: &str,
-    own: &NodeNames,
-    reserved: &Reserved,
+    own: &Names,
+    reserved: &Names,
 ) -> Option<String> {
     let names = asked.dns_names.iter();
     let by_name = names.filter_map(|name| name_rejection(name, node, own, reserved));
@@ -55,7 +47,7 @@ pub fn rejection(
     by_name.chain(by_address).next()
 }
 
-fn name_rejection(name: &str, node: &str, own: &NodeNames, reserved: &Reserved) -> Option<String> {
+fn name_rejection(name: &str, node: &str, own: &Names, reserved: &Names) -> Option<String> {
     let name = name.to_ascii_lowercase();
     let node = node.to_ascii_lowercase();
     let is_own = || own.names.iter().any(|own| own.eq_ignore_ascii_case(&name));
@@ -76,7 +68,7 @@ fn is_service(name: &str) -> bool {
     name.split('.').any(|label| label == "svc") || name.ends_with(".cluster.local")
 }
 
-fn address_rejection(address: IpAddr, own: &NodeNames, reserved: &Reserved) -> Option<String> {
+fn address_rejection(address: IpAddr, own: &Names, reserved: &Names) -> Option<String> {
     // Many readers of certificates take an IPv4 address written as an IPv6 one for the former.
     let among = |all: &[IpAddr]| {
         let mut all = all.iter();
@@ -129,7 +121,7 @@ mod tests {
 
     #[test]
     fn only_what_is_surely_the_nodes_own() {
-        let own = NodeNames {
+        let own = Names {
             names: ["n1", "n1.lan", "other", "n1.ns.svc", "n1.cluster.local"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -143,7 +135,7 @@ mod tests {
             .map(|text| text.parse().unwrap())
             .to_vec(),
         };
-        let reserved = Reserved {
+        let reserved = Names {
             names: vec!["kubernetes".to_owned()],
             addresses: ["10.0.0.9", "127.0.0.1"]
                 .map(|text| text.parse().unwrap())
@@ -181,11 +173,11 @@ mod tests {
 
     #[test]
     fn a_node_with_a_name_of_the_server_is_rejected() {
-        let reserved = Reserved {
+        let reserved = Names {
             names: vec!["kubernetes".to_owned()],
-            ..Reserved::default()
+            ..Names::default()
         };
-        let own = NodeNames::default();
+        let own = Names::default();
         for node in ["kubernetes", "kubernetes.default.svc"] {
             let asked = asked("system:node:kubernetes", &[node], &[]);
             assert!(rejection(&asked, node, &own, &reserved).is_some(), "{node}");

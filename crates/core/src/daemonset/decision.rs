@@ -4,9 +4,9 @@
 use kennel_types::Timestamp;
 
 use super::fit::Fit;
-use super::ids::PodId;
 use super::status::StatusCounts;
 use super::view::Phase;
+use crate::ids::PodId;
 
 /// A claimed pod of one DaemonSet on one node.
 #[derive(Clone, Copy, Debug)]
@@ -93,13 +93,13 @@ pub(super) enum RolloutRole {
 
 /// What a node adds to the numbers that limit a rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RolloutCounts {
+pub struct RolloutCounts {
     /// Counts against `maxUnavailable` (rule 5.4.1).
-    pub(super) unavailable: bool,
+    pub unavailable: bool,
     /// Counts against `maxSurge` (rules 5.5.1 and 5.5.3).
-    pub(super) surge: bool,
+    pub surge: bool,
     /// Has an available pod (rule 5.5.2).
-    pub(super) available: bool,
+    pub available: bool,
 }
 
 /// What to do in a slot, and what it counts for.

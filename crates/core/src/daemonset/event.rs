@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use kennel_types::Identity;
 pub use kennel_types::event::Note;
 
 use super::history::Revision;
@@ -46,13 +47,8 @@ pub enum Event {
     Tick,
 }
 
-/// The result of a write.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    Done(Answer),
-    /// It failed, or its result is unknown.
-    Failed(Failure),
-}
+/// The result of a write. A failure may also mean that the result is unknown.
+pub type Outcome = Result<Answer, Failure>;
 
 /// The response to a successful write.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,14 +93,6 @@ pub enum FailureKind {
     Unknown,
 }
 
-/// The DaemonSet that an action is for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SetRef {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
-    pub uid: Arc<str>,
-}
-
 /// A pod or revision to write, in the namespace of its DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
@@ -119,11 +107,14 @@ pub enum Action {
     /// Carry out a write and report its result with [`Event::WriteFinished`].
     Write {
         ticket: Ticket,
-        daemon_set: Arc<SetRef>,
+        daemon_set: Arc<Identity>,
         write: Write,
     },
     /// Record an event on the DaemonSet (rule 3.10); the planner expects no result.
-    Emit { daemon_set: Arc<SetRef>, note: Note },
+    Emit {
+        daemon_set: Arc<Identity>,
+        note: Note,
+    },
 }
 
 /// A write to the API.

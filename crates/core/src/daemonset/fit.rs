@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use kennel_types::PodSpec;
 use serde_json::Value;
 
 use super::view::NodeView;
@@ -50,18 +51,35 @@ pub struct Rules {
 
 impl Rules {
     /// The requirements of a pod spec, without the tolerations that DaemonSet pods get.
+    pub fn of(spec: &PodSpec) -> Self {
+        let (selector, affinity) = (&spec.node_selector, &spec.affinity);
+        Self::parse(
+            spec.node_name.as_deref(),
+            selector,
+            affinity,
+            &spec.tolerations,
+        )
+    }
+
+    /// As [`of`](Self::of), of a spec that is not decoded.
     pub fn of_pod_spec(spec: &Value) -> Self {
-        let node_name = spec.get("nodeName").and_then(Value::as_str);
-        let labels = spec.get("nodeSelector").and_then(Value::as_object);
+        let (selector, affinity) = (&spec["nodeSelector"], &spec["affinity"]);
+        Self::parse(
+            spec["nodeName"].as_str(),
+            selector,
+            affinity,
+            &spec["tolerations"],
+        )
+    }
+
+    fn parse(name: Option<&str>, selector: &Value, affinity: &Value, tolerations: &Value) -> Self {
+        let labels = selector.as_object().into_iter().flatten();
+        let labels = labels.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())));
         Self {
-            node_name: node_name.filter(|n| !n.is_empty()).map(str::to_owned),
-            node_selector: labels
-                .into_iter()
-                .flatten()
-                .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
-                .collect(),
-            required: required_affinity(spec).map(NodeSelector::parse),
-            tolerations: tolerations_of(spec),
+            node_name: name.filter(|n| !n.is_empty()).map(str::to_owned),
+            node_selector: labels.collect(),
+            required: required_affinity(affinity).map(NodeSelector::parse),
+            tolerations: parse_tolerations(tolerations),
         }
     }
 
@@ -153,19 +171,16 @@ impl Rules {
     }
 }
 
-/// The required node affinity of a pod spec.
-pub fn required_affinity(spec: &Value) -> Option<&Value> {
-    spec.get("affinity")?
-        .get("nodeAffinity")?
-        .get("requiredDuringSchedulingIgnoredDuringExecution")
-        .filter(|required| !required.is_null())
+/// The required node affinity in a pod's affinity.
+fn required_affinity(affinity: &Value) -> Option<&Value> {
+    let required = &affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    Some(required).filter(|required| !required.is_null())
 }
 
-fn tolerations_of(spec: &Value) -> Vec<Toleration> {
-    let list = spec.get("tolerations").and_then(Value::as_array);
-    list.into_iter()
-        .flatten()
-        .filter_map(|item| serde::Deserialize::deserialize(item).ok())
+/// Those that cannot be decoded tolerate nothing.
+pub fn parse_tolerations(list: &Value) -> Vec<Toleration> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(|item| serde::Deserialize::deserialize(item).ok())
         .collect()
 }
 
@@ -183,7 +198,7 @@ const AUTOMATIC: [(&str, &str, bool); 7] = [
 /// The tolerations of a template's pods: those of the template, merged with the automatic ones (rule 2.3.2).
 pub fn daemon_tolerations(spec: &Value) -> Vec<Toleration> {
     let on_host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
-    let mut tolerations = tolerations_of(spec);
+    let mut tolerations = parse_tolerations(&spec["tolerations"]);
     for (key, effect, host_network_only) in AUTOMATIC {
         if host_network_only && !on_host_network {
             continue;

@@ -21,7 +21,6 @@ pub mod fit;
 #[cfg(test)]
 mod fixtures;
 pub mod history;
-mod ids;
 mod manage;
 pub mod options;
 pub mod planner;
@@ -40,6 +39,18 @@ pub use planner::Planner;
 pub use pod::Placement;
 pub use status::Counters;
 pub use view::{DaemonSetView, NodeView, PodView};
+
+/// The owner reference of a DaemonSet's pods and revisions.
+pub fn owner_reference(name: &str, uid: &str) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "name": name,
+        "uid": uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
 
 /// Label of pods and revisions: the hash of their template.
 pub const HASH_LABEL: &str = "controller-revision-hash";

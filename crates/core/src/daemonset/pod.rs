@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::fit::daemon_tolerations;
 use super::view::{DaemonSetView, PodView};
-use super::{GENERATION_LABEL, HASH_LABEL};
+use super::{GENERATION_LABEL, HASH_LABEL, owner_reference};
 use crate::affinity::NAME_FIELD;
 
 /// How a pod is placed on its node.
@@ -143,14 +143,7 @@ fn metadata(daemon_set: &DaemonSetView, hash: &str, name: &str) -> Value {
         "generateName": format!("{}-", daemon_set.name),
         "namespace": &*daemon_set.namespace,
         "labels": labels,
-        "ownerReferences": [{
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "name": &*daemon_set.name,
-            "uid": &*daemon_set.uid,
-            "controller": true,
-            "blockOwnerDeletion": true,
-        }],
+        "ownerReferences": [owner_reference(&daemon_set.name, &daemon_set.uid)],
     });
     for copied in ["annotations", "finalizers"] {
         if let Some(value) = template.get(copied) {

@@ -12,22 +12,11 @@ use super::HASH_LABEL;
 use super::decision::{Member, NodeState, RolloutCounts, RolloutRole, UpdateMode, decide};
 use super::fit::{Fit, Rules};
 use super::history::{Revision, data, name, reconcile};
-use super::ids::PodId;
 use super::pod::is_updated;
 use super::rollout::Budget;
 use super::status::Counters;
 use super::view::{DaemonSetView, NodeView, PodView};
-
-/// How a DaemonSet relates to a pod (rule 3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// Owned and selected.
-    Member,
-    /// Selected and without a controller: it will be adopted.
-    Orphan,
-    /// Owned and no longer selected: it will be released.
-    Stray,
-}
+use crate::ids::PodId;
 
 /// A pod of the DaemonSet on a node.
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +38,6 @@ impl SurveyedPod<'_> {
     }
 }
 
-/// What the rollout will do with the old pod of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RolloutTurn {
-    #[default]
-    None,
-    /// Replace it when the budget allows.
-    AwaitsBudget,
-    /// Delete it when enough others are available.
-    AwaitsAvailability,
-}
-
 /// A node that exists or that pods name.
 #[derive(Clone, Debug, Default)]
 pub struct SurveyedNode<'a> {
@@ -70,13 +48,9 @@ pub struct SurveyedNode<'a> {
     pub pods: Vec<SurveyedPod<'a>>,
     /// Pods that will be adopted: indexes in [`Input::pods`].
     pub orphans: Vec<usize>,
-    /// The controller would create a pod here now.
-    pub to_create: bool,
-    pub turn: RolloutTurn,
-    /// It counts against `maxUnavailable`.
-    pub counts_unavailable: bool,
-    /// It counts against `maxSurge`.
-    pub counts_surge: bool,
+    /// The rollout replaces its old pod when the budget allows.
+    pub awaits_budget: bool,
+    pub rollout: RolloutCounts,
 }
 
 /// The evaluation of a DaemonSet on all nodes.
@@ -88,8 +62,6 @@ pub struct Survey<'a> {
     pub counters: Counters,
     /// `maxUnavailable` and `maxSurge` in nodes; `None` if nothing is rolled out.
     pub budget: Option<(i64, i64)>,
-    /// The hash of the current template's pods, if it is known.
-    pub hash: Option<String>,
 }
 
 /// The snapshot to evaluate.
@@ -103,15 +75,10 @@ pub struct Input<'a> {
     pub now: Timestamp,
 }
 
-pub fn claim(daemon_set: &DaemonSetView, pod: &PodView) -> Option<Claim> {
+/// Whether a DaemonSet selects a pod (rule 3.2).
+fn selects(daemon_set: &DaemonSetView, pod: &PodView) -> bool {
     let label = |key: &str| pod.labels.get(key).map(String::as_str);
-    let selected = daemon_set.selector.matches(label);
-    match &pod.controller {
-        Some(uid) if *uid == daemon_set.uid && selected => Some(Claim::Member),
-        Some(uid) if *uid == daemon_set.uid => Some(Claim::Stray),
-        Some(_) => None,
-        None => (selected && !pod.terminating).then_some(Claim::Orphan),
-    }
+    daemon_set.selector.matches(label)
 }
 
 /// The hash label of the current template's pods: that of its revision, or the computed one if a pod carries it although
@@ -146,15 +113,19 @@ pub fn survey<'a>(input: &Input<'a>) -> Survey<'a> {
         let Some(target) = pod.target() else {
             continue;
         };
-        match claim(set, pod) {
-            Some(Claim::Member) => {
+        if !selects(set, pod) {
+            continue;
+        }
+        match &pod.controller {
+            Some(uid) if *uid == set.uid => {
                 let node = nodes.entry(target.clone()).or_default();
                 node.pods.push(surveyed_pod(input, hash.as_deref(), index));
             }
-            Some(Claim::Orphan) => {
+            // It will be adopted.
+            None if !pod.terminating => {
                 nodes.entry(target.clone()).or_default().orphans.push(index);
             }
-            Some(Claim::Stray) | None => {}
+            _ => {}
         }
     }
     let mut counters = Counters::default();
@@ -171,7 +142,6 @@ pub fn survey<'a>(input: &Input<'a>) -> Survey<'a> {
         nodes,
         budget: budget(counters.desired),
         counters,
-        hash,
     }
 }
 
@@ -227,15 +197,7 @@ fn decide_node(
         let is_this = |(id, _): &(PodId, _)| id.index() == pod.index;
         pod.to_delete = decision.deletes.iter().any(is_this);
     }
-    node.to_create = decision.create;
-    node.turn = match decision.role {
-        RolloutRole::None => RolloutTurn::None,
-        RolloutRole::Candidate(_) => RolloutTurn::AwaitsBudget,
-        RolloutRole::AwaitsAvailability(_) => RolloutTurn::AwaitsAvailability,
-    };
-    let RolloutCounts {
-        unavailable, surge, ..
-    } = decision.rollout;
-    (node.counts_unavailable, node.counts_surge) = (unavailable, surge);
+    node.awaits_budget = matches!(decision.role, RolloutRole::Candidate(_));
+    node.rollout = decision.rollout;
     decision.status
 }

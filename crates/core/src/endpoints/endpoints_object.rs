@@ -5,14 +5,7 @@ use serde_json::{Value, json};
 use super::facts::{Labels, ServiceFacts, Uid};
 use super::manifest;
 use super::parse::{self, StoredObject};
-use super::write::{Operation, Outcome};
-
-/// A watch event that came while a write was in flight.
-#[derive(Debug)]
-enum Deferred {
-    ParsedSlice(StoredObject),
-    Gone(Uid),
-}
+use super::write::{Deferred, Operation, Outcome};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -26,14 +19,14 @@ pub(super) struct EndpointsObject {
     /// It has our managed-by label.
     ours: bool,
     write_in_flight: bool,
-    deferred: Option<Deferred>,
+    deferred: Option<Deferred<StoredObject>>,
 }
 
 impl EndpointsObject {
     /// Handles the stored object. True if it has changed.
     pub(super) fn observe(&mut self, stored: StoredObject) -> bool {
         if self.write_in_flight {
-            self.deferred = Some(Deferred::ParsedSlice(stored));
+            self.deferred = Some(Deferred::Observed(stored));
             return false;
         }
         if self.uid.as_ref() == Some(&stored.uid) && stored.version <= self.version {
@@ -104,11 +97,11 @@ impl EndpointsObject {
         }
         (self.write_in_flight, self.fingerprint, self.ours) = (true, Some(fingerprint), true);
         match &self.uid {
-            None => Some(Operation::CreateEndpoints(object)),
+            None => Some(Operation::Create(object)),
             Some(uid) => {
                 object["metadata"]["uid"] = json!(&**uid);
                 object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-                Some(Operation::UpdateEndpoints(object))
+                Some(Operation::Update(object))
             }
         }
     }
@@ -117,7 +110,7 @@ impl EndpointsObject {
     pub(super) fn delete(&mut self, service_was_seen: bool) -> Option<Operation> {
         let uid = self.uid.clone().filter(|_| self.ours || service_was_seen)?;
         self.write_in_flight = true;
-        Some(Operation::DeleteEndpoints { uid })
+        Some(Operation::Delete { uid })
     }
 
     /// Handles the result of a write. True if a deferred watch event requires a sync.
@@ -130,15 +123,10 @@ impl EndpointsObject {
                 self.version = *version;
             }
             Outcome::Done { .. } | Outcome::NotFound => *self = Self::default(),
-            Outcome::AlreadyExists
-            | Outcome::Conflict
-            | Outcome::NamespaceTerminating
-            | Outcome::Failed => {
-                self.fingerprint = None;
-            }
+            _ => self.fingerprint = None,
         }
         match deferred {
-            Some(Deferred::ParsedSlice(stored)) => self.observe(stored),
+            Some(Deferred::Observed(stored)) => self.observe(stored),
             Some(Deferred::Gone(uid)) => self.remove(&uid),
             None => false,
         }

@@ -23,23 +23,19 @@ pub(super) const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
 /// The labels of a service's slices: those of the service, and ours.
 pub(super) fn slice_labels(service: &ServiceFacts) -> Labels {
-    let mut labels = service.labels.clone();
-    labels.remove(HEADLESS);
+    let mut labels = labels(service, MANAGED_BY, MANAGED_BY_US);
     labels.insert(SERVICE.to_owned(), service.name.to_string());
-    labels.insert(MANAGED_BY.to_owned(), MANAGED_BY_US.to_owned());
-    if service.headless {
-        labels.insert(HEADLESS.to_owned(), String::new());
-    }
     labels
 }
 
 pub(super) fn endpoints_labels(service: &ServiceFacts) -> Labels {
+    labels(service, ENDPOINTS_MANAGED_BY, ENDPOINTS_MANAGED_BY_US)
+}
+
+fn labels(service: &ServiceFacts, managed_by: &str, us: &str) -> Labels {
     let mut labels = service.labels.clone();
     labels.remove(HEADLESS);
-    labels.insert(
-        ENDPOINTS_MANAGED_BY.to_owned(),
-        ENDPOINTS_MANAGED_BY_US.to_owned(),
-    );
+    labels.insert(managed_by.to_owned(), us.to_owned());
     if service.headless {
         labels.insert(HEADLESS.to_owned(), String::new());
     }
@@ -97,15 +93,9 @@ pub(super) fn endpoint(namespace: &str, endpoint: &Endpoint) -> Value {
         },
         "targetRef": pod_reference(namespace, endpoint),
     });
-    let optional = [
-        ("hostname", &endpoint.hostname),
-        ("nodeName", &endpoint.node),
-        ("zone", &endpoint.zone),
-    ];
-    for (field, value) in optional {
-        if let Some(value) = value {
-            object[field] = json!(&**value);
-        }
+    set_names(&mut object, endpoint);
+    if let Some(zone) = &endpoint.zone {
+        object["zone"] = json!(&**zone);
     }
     object
 }
@@ -115,15 +105,20 @@ pub(super) fn address(namespace: &str, endpoint: &Endpoint) -> Value {
         "ip": endpoint.address.to_string(),
         "targetRef": pod_reference(namespace, endpoint),
     });
-    for (field, value) in [
+    set_names(&mut object, endpoint);
+    object
+}
+
+fn set_names(object: &mut Value, endpoint: &Endpoint) {
+    let optional = [
         ("hostname", &endpoint.hostname),
         ("nodeName", &endpoint.node),
-    ] {
+    ];
+    for (field, value) in optional {
         if let Some(value) = value {
             object[field] = json!(&**value);
         }
     }
-    object
 }
 
 fn pod_reference(namespace: &str, endpoint: &Endpoint) -> Value {

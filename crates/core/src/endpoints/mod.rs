@@ -28,7 +28,7 @@ mod write;
 pub use facts::{Family, Labels, NamedPort, PodFacts, ServiceFacts, Uid};
 pub use parse::StoredObject;
 pub use tracker::Tracker;
-pub use write::{Operation, Outcome, Write};
+pub use write::{Form, Operation, Outcome, Write};
 
 use std::time::Duration;
 

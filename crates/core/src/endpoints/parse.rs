@@ -4,6 +4,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
+use kennel_types::Identity;
 use serde_json::{Value, json};
 
 use super::facts::{Family, Labels, Uid, items, text};
@@ -28,6 +29,10 @@ pub struct StoredObject {
 }
 
 impl StoredObject {
+    pub(super) fn id(&self) -> Identity {
+        Identity::new(&self.namespace, &self.name, &self.uid)
+    }
+
     /// The service of a slice, if the slice is managed by us.
     pub fn slice_of(&self) -> Option<Arc<str>> {
         let ours = self.labels.get(manifest::MANAGED_BY).map(String::as_str)

@@ -10,16 +10,16 @@ use super::facts::{PodFacts, ServiceFacts, Uid};
 use super::member::{Endpoint, Member, member};
 use super::parse;
 use super::pod_index::PodIndex;
-use super::slices::{Deferred, Group, Slice, Slices};
+use super::slices::{Group, Slice, Slices};
 use super::subsets::subsets;
-use super::write::{Operation, Outcome};
+use super::write::{Deferred, Operation, Outcome};
 use super::{Forms, Limits, manifest};
 
 /// Completes a prefix to a unique name.
 pub(super) type GenerateName<'a> = &'a mut dyn FnMut(&str) -> String;
 
-/// A write and the name of its object.
-pub(super) type Named = (Arc<str>, Operation);
+/// A write and the name of its slice; nothing for the Endpoints object, which has the service's name.
+pub(super) type Named = (Option<Arc<str>>, Operation);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -112,7 +112,7 @@ impl Service {
             let write = self
                 .endpoints_object
                 .update(&facts, in_endpoints, trigger.as_deref());
-            writes.extend(write.map(|write| (facts.name.clone(), write)));
+            writes.extend(write.map(|write| (None, write)));
         }
         writes
     }
@@ -125,8 +125,7 @@ impl Service {
         }
         if forms.endpoints {
             let delete = self.endpoints_object.delete(self.seen);
-            // The caller knows the name: it is the service's.
-            writes.extend(delete.map(|delete| ("".into(), delete)));
+            writes.extend(delete.map(|delete| (None, delete)));
         }
         writes
     }
@@ -206,10 +205,10 @@ impl Service {
             (slice.labels, slice.owners) = (labels.clone(), owners.clone());
             (slice.write_in_flight, slice.dirty) = (true, false);
             let operation = match &slice.uid {
-                None => Operation::CreateSlice(body),
-                Some(_) => Operation::UpdateSlice(body),
+                None => Operation::Create(body),
+                Some(_) => Operation::Update(body),
             };
-            writes.push((name.clone(), operation));
+            writes.push((Some(name.clone()), operation));
         }
         if writes.is_empty() {
             return self.delete_slices();
@@ -244,7 +243,7 @@ impl Service {
             .filter_map(|(name, slice)| {
                 let uid = slice.uid.clone()?;
                 slice.write_in_flight = true;
-                Some((name.clone(), Operation::DeleteSlice { uid }))
+                Some((Some(name.clone()), Operation::Delete { uid }))
             })
             .collect()
     }
@@ -277,7 +276,7 @@ impl Service {
             Outcome::Conflict | Outcome::Failed => slice.dirty = true,
         }
         match deferred {
-            Some(Deferred::ParsedSlice(seen)) => self.slice_observed(name, seen),
+            Some(Deferred::Observed(seen)) => self.slice_observed(name, seen),
             Some(Deferred::Gone(uid)) => self.slice_gone(name, &uid),
             None => false,
         }
@@ -287,7 +286,7 @@ impl Service {
     pub(super) fn slice_observed(&mut self, name: &Arc<str>, seen: parse::ParsedSlice) -> bool {
         if let Some(slice) = self.slices.all.get_mut(name) {
             if slice.write_in_flight {
-                slice.deferred = Some(Deferred::ParsedSlice(seen));
+                slice.deferred = Some(Deferred::Observed(seen));
                 return false;
             }
             if slice.uid.as_ref() == Some(&seen.uid) && seen.version <= slice.version {

@@ -8,19 +8,13 @@ use serde_json::Value;
 use super::facts::{Family, Labels, Uid};
 use super::member::{Endpoint, Ports};
 use super::parse::ParsedSlice;
+use super::write::Deferred;
 
 /// What all endpoints of a slice share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Group {
     pub(super) family: Family,
     pub(super) ports: Ports,
-}
-
-/// A watch event that came while a write was in flight.
-#[derive(Debug)]
-pub(super) enum Deferred {
-    ParsedSlice(ParsedSlice),
-    Gone(Uid),
 }
 
 #[derive(Debug)]
@@ -37,7 +31,7 @@ pub(super) struct Slice {
     pub(super) dirty: bool,
     pub(super) to_delete: bool,
     pub(super) write_in_flight: bool,
-    pub(super) deferred: Option<Deferred>,
+    pub(super) deferred: Option<Deferred<ParsedSlice>>,
 }
 
 #[derive(Debug, Default)]

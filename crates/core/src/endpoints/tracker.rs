@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::Monotonic;
+use kennel_types::{Identity, Monotonic};
 
 use crate::backoff::Policy;
 
@@ -12,9 +12,8 @@ use super::facts::{PodFacts, ServiceFacts};
 use super::parse::{self, StoredObject};
 use super::pod_index::PodIndex;
 use super::selector_index::SelectorIndex;
-use super::service::GenerateName;
-use super::service::Service;
-use super::write::{Operation, Outcome, Write};
+use super::service::{GenerateName, Named, Service};
+use super::write::{Form, Outcome, Write};
 use super::{BATCH_PERIOD, Forms, Limits, MIN_SYNC_INTERVAL};
 
 /// The delay after failed writes.
@@ -139,27 +138,21 @@ impl Tracker {
     }
 
     /// A service was deleted.
-    pub fn service_gone(
-        &mut self,
-        now: Monotonic,
-        namespace: &Arc<str>,
-        name: &Arc<str>,
-        uid: &str,
-    ) {
-        let key = (namespace.clone(), name.clone());
+    pub fn service_gone(&mut self, now: Monotonic, id: &Identity) {
+        let key = (id.namespace.clone(), id.name.clone());
         let Some((service, _)) = self.services.get_mut(&key) else {
             return;
         };
         if service
             .facts
             .as_ref()
-            .is_none_or(|facts| *facts.uid != *uid)
+            .is_none_or(|facts| facts.uid != id.uid)
         {
             return;
         }
         service.remove();
         if let Some(pair) = service.pair.take() {
-            self.index.remove(namespace, name, &pair);
+            self.index.remove(&id.namespace, &id.name, &pair);
         }
         self.schedule_sync(now, &key);
     }
@@ -171,7 +164,7 @@ impl Tracker {
         let before = self.slices.get(&id).cloned();
         if before.is_some() && before != of {
             // Its labels say no longer that it is ours.
-            self.slice_gone(now, &id.0, &id.1, &stored.uid);
+            self.slice_gone(now, &stored.id());
         }
         let Some(of) = of.filter(|_| self.forms.slices) else {
             return;
@@ -185,7 +178,15 @@ impl Tracker {
     }
 
     /// A slice was deleted.
-    pub fn slice_gone(&mut self, now: Monotonic, namespace: &Arc<str>, name: &Arc<str>, uid: &str) {
+    pub fn slice_gone(
+        &mut self,
+        now: Monotonic,
+        Identity {
+            namespace,
+            name,
+            uid,
+        }: &Identity,
+    ) {
         let id = (namespace.clone(), name.clone());
         let Some(of) = self.slices.get(&id) else {
             return;
@@ -217,16 +218,10 @@ impl Tracker {
     }
 
     /// An Endpoints object was deleted.
-    pub fn endpoints_gone(
-        &mut self,
-        now: Monotonic,
-        namespace: &Arc<str>,
-        name: &Arc<str>,
-        uid: &str,
-    ) {
-        let key = (namespace.clone(), name.clone());
+    pub fn endpoints_gone(&mut self, now: Monotonic, id: &Identity) {
+        let key = (id.namespace.clone(), id.name.clone());
         if let Some((service, _)) = self.services.get_mut(&key)
-            && service.endpoints_object.remove(uid)
+            && service.endpoints_object.remove(&id.uid)
         {
             self.schedule_sync(now, &key);
         }
@@ -284,17 +279,20 @@ impl Tracker {
         if service.is_unused() {
             self.services.remove(key);
         }
-        let write = |(name, operation): (Arc<str>, Operation)| {
-            let of_slice = operation.is_of_slice();
-            let name = if of_slice { name } else { key.1.clone() };
-            if of_slice {
-                self.slices
-                    .insert((key.0.clone(), name.clone()), key.1.clone());
+        let write = |(slice, operation): Named| {
+            let form = match &slice {
+                Some(_) => Form::Slice,
+                None => Form::Endpoints,
+            };
+            if let Some(slice) = &slice {
+                let id = (key.0.clone(), slice.clone());
+                self.slices.insert(id, key.1.clone());
             }
             Write {
                 namespace: key.0.clone(),
                 service: key.1.clone(),
-                name,
+                name: slice.unwrap_or_else(|| key.1.clone()),
+                form,
                 operation,
             }
         };
@@ -308,12 +306,13 @@ impl Tracker {
             return;
         };
         let deleting = write.operation.is_deletion();
-        let again = if write.operation.is_of_slice() {
+        let of_slice = write.form == Form::Slice;
+        let again = if of_slice {
             service.slice_write_finished(&write.name, deleting, outcome)
         } else {
             service.endpoints_object.write_finished(deleting, outcome)
         };
-        if write.operation.is_of_slice() && !service.slices.all.contains_key(&write.name) {
+        if of_slice && !service.slices.all.contains_key(&write.name) {
             self.slices.remove(&(key.0.clone(), write.name.clone()));
         }
         timing.in_flight = timing.in_flight.saturating_sub(1);

@@ -12,39 +12,38 @@ pub struct Write {
     pub service: Arc<str>,
     /// The object's name.
     pub name: Arc<str>,
+    pub form: Form,
     pub operation: Operation,
+}
+
+/// The kind of the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Slice,
+    Endpoints,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    CreateSlice(Value),
-    UpdateSlice(Value),
+    Create(Value),
+    Update(Value),
     /// With the uid as precondition.
-    DeleteSlice {
-        uid: Uid,
-    },
-    CreateEndpoints(Value),
-    UpdateEndpoints(Value),
-    /// With the uid as precondition.
-    DeleteEndpoints {
+    Delete {
         uid: Uid,
     },
 }
 
 impl Operation {
-    pub(super) fn is_deletion(&self) -> bool {
-        matches!(
-            self,
-            Self::DeleteSlice { .. } | Self::DeleteEndpoints { .. }
-        )
+    pub fn is_deletion(&self) -> bool {
+        matches!(self, Self::Delete { .. })
     }
+}
 
-    pub(super) fn is_of_slice(&self) -> bool {
-        matches!(
-            self,
-            Self::CreateSlice(_) | Self::UpdateSlice(_) | Self::DeleteSlice { .. }
-        )
-    }
+/// A watch event that came while a write was in flight.
+#[derive(Debug)]
+pub(super) enum Deferred<T> {
+    Observed(T),
+    Gone(Uid),
 }
 
 /// The result of a write.

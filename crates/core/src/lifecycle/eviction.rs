@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::Monotonic;
+use kennel_types::{Identity, Monotonic};
 
-use super::monitor::PodName;
 use super::pods_by_node::{NodePod, PodsByNode};
 use crate::taint::{NO_EXECUTE, Taint, Toleration};
 
@@ -19,9 +18,9 @@ pub type Tolerations = Arc<[Toleration]>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Delete the pod. Call [`Evictions::retry`] after a failure.
-    Delete(PodName),
+    Delete(Identity),
     /// The pod may stay after all.
-    Cancelled(PodName),
+    Cancelled(Identity),
 }
 
 /// See the [module](self).
@@ -79,27 +78,16 @@ impl Evictions {
         }
     }
 
-    pub fn on_pod(&mut self, now: Monotonic, uid: &Arc<str>, pod: NodePod<&[Toleration]>) {
-        let known = self.pods.get(uid);
+    pub fn on_pod(&mut self, now: Monotonic, pod: NodePod<&[Toleration]>) {
+        let known = self.pods.get(&pod.id.uid);
         if known.is_some_and(|known| known.node == pod.node && *known.data == *pod.data) {
             return;
         }
-        let NodePod {
-            node,
-            namespace,
-            name,
-            data,
-        } = pod;
-        let data = self.share(data);
-        let pod = NodePod {
-            node,
-            namespace,
-            name,
-            data,
-        };
-        let before = self.pods.insert(uid, pod);
+        let (id, node, data) = (pod.id, pod.node, self.share(pod.data));
+        let uid = id.uid.clone();
+        let before = self.pods.insert(NodePod { id, node, data });
         self.unshare(before);
-        self.reconcile(now, uid);
+        self.reconcile(now, &uid);
     }
 
     /// Also for pods that are terminating or not bound.
@@ -133,21 +121,16 @@ impl Evictions {
                 break;
             };
             self.due.remove(&uid);
-            if let Some(name) = self.name(&uid) {
+            if let Some(pod) = self.id(&uid) {
                 self.deleting.insert(uid);
-                self.actions.push(Action::Delete(name));
+                self.actions.push(Action::Delete(pod));
             }
         }
         std::mem::take(&mut self.actions)
     }
 
-    fn name(&self, uid: &Arc<str>) -> Option<PodName> {
-        let pod = self.pods.get(uid)?;
-        Some(PodName {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: uid.clone(),
-        })
+    fn id(&self, uid: &str) -> Option<Identity> {
+        self.pods.get(uid).map(|pod| pod.id.clone())
     }
 
     /// Recomputes when to delete a pod.
@@ -159,9 +142,9 @@ impl Evictions {
         match toleration_time(taints, &pod.data) {
             None => {
                 if self.cancel(uid)
-                    && let Some(name) = self.name(uid)
+                    && let Some(pod) = self.id(uid)
                 {
-                    self.actions.push(Action::Cancelled(name));
+                    self.actions.push(Action::Cancelled(pod));
                 }
             }
             Some(time) => {

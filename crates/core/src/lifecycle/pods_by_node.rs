@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kennel_types::Identity;
+
 /// A bound pod with the data of its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodePod<T> {
+    pub id: Identity,
     pub node: Arc<str>,
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
     pub data: T,
 }
 
@@ -30,7 +31,8 @@ impl<T> Default for PodsByNode<T> {
 
 impl<T> PodsByNode<T> {
     /// Returns the previous entry.
-    pub fn insert(&mut self, uid: &Arc<str>, pod: NodePod<T>) -> Option<NodePod<T>> {
+    pub fn insert(&mut self, pod: NodePod<T>) -> Option<NodePod<T>> {
+        let uid = &pod.id.uid;
         let before = self.remove(uid);
         let on_node = self.by_node.entry(pod.node.clone()).or_default();
         on_node.insert(uid.clone());
@@ -74,13 +76,12 @@ mod tests {
                 .collect()
         };
         let pod = |node: &str, data| NodePod {
+            id: Identity::new("ns", "p", "u"),
             node: node.into(),
-            namespace: "ns".into(),
-            name: "p".into(),
             data,
         };
-        assert!(pods.insert(&"u".into(), pod("a", 1)).is_none());
-        assert_eq!(pods.insert(&"u".into(), pod("b", 2)).unwrap().data, 1);
+        assert!(pods.insert(pod("a", 1)).is_none());
+        assert_eq!(pods.insert(pod("b", 2)).unwrap().data, 1);
         assert_eq!(on(&pods, "a"), []);
         assert_eq!(on(&pods, "b"), [("u".to_owned(), 2)]);
         assert_eq!(pods.get("u").unwrap().data, 2);

@@ -57,14 +57,6 @@ pub struct TaintChange {
     pub add: Vec<Taint>,
 }
 
-fn taint(key: &str, effect: &str) -> Taint {
-    Taint {
-        key: key.to_owned(),
-        value: String::new(),
-        effect: effect.to_owned(),
-    }
-}
-
 /// Whether a node has a `NoExecute` taint of ours.
 pub fn is_evicting(facts: &NodeFacts) -> bool {
     let evicts = |taint: &Taint| {
@@ -77,8 +69,8 @@ pub fn is_evicting(facts: &NodeFacts) -> bool {
 fn no_execute_taint(conditions: Conditions) -> Option<Taint> {
     match conditions.ready()? {
         ConditionStatus::True => None,
-        ConditionStatus::False => Some(taint(NOT_READY, NO_EXECUTE)),
-        ConditionStatus::Unknown => Some(taint(UNREACHABLE, NO_EXECUTE)),
+        ConditionStatus::False => Some(Taint::new(NOT_READY, NO_EXECUTE)),
+        ConditionStatus::Unknown => Some(Taint::new(UNREACHABLE, NO_EXECUTE)),
     }
 }
 
@@ -93,10 +85,10 @@ fn desired(facts: &NodeFacts, eviction: EvictionState) -> Vec<Taint> {
     };
     let by_condition = BY_CONDITION.iter().filter(applies);
     let mut desired: Vec<Taint> = by_condition
-        .map(|(_, _, key)| taint(key, NO_SCHEDULE))
+        .map(|(_, _, key)| Taint::new(key, NO_SCHEDULE))
         .collect();
     if facts.unschedulable {
-        desired.push(taint(UNSCHEDULABLE, NO_SCHEDULE));
+        desired.push(Taint::new(UNSCHEDULABLE, NO_SCHEDULE));
     }
     let evict = match eviction {
         EvictionState::Waiting => is_evicting(facts),
@@ -162,7 +154,7 @@ mod tests {
             let (key, effect) = text.split_once(':').unwrap();
             let added = Some(kennel_types::Timestamp::from_secs(7));
             let key = key.replace("k/", "node.kubernetes.io/");
-            let taint = taint(&key, effect);
+            let taint = Taint::new(&key, effect);
             NodeTaint { taint, added }
         };
         NodeFacts {

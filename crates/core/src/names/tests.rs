@@ -51,10 +51,6 @@ fn labels() {
     ] {
         check(dns1123_label, input, expected);
     }
-    check(dns1035_label, "a9", "");
-    check(dns1035_label, "9a", "a DNS-1035 label must consist");
-    check(wildcard_dns1123_subdomain, "*.a.b", "");
-    check(wildcard_dns1123_subdomain, "*a", "a wildcard DNS-1123");
 }
 
 #[test]

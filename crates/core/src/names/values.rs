@@ -1,6 +1,8 @@
 //! Validation of variables, keys, ports, percentages and headers.
 
-use super::{SUBDOMAIN_LENGTH_MAX, form_error, length_error, lower_or_digit, range_error};
+use super::{
+    SUBDOMAIN_LENGTH_MAX, form_error, length_error, lower_or_digit, mistakes, range_error,
+};
 
 const PORT_NAME_LENGTH_MAX: usize = 15;
 
@@ -40,18 +42,15 @@ pub fn c_identifier(text: &str) -> Vec<String> {
 
 /// A key of a ConfigMap or Secret, which must also be a safe file name.
 pub fn config_map_key(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > SUBDOMAIN_LENGTH_MAX {
-        wrong.push(length_error(SUBDOMAIN_LENGTH_MAX));
-    }
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
-    if text.is_empty() || !text.bytes().all(allowed) {
-        wrong.push(form_error(
+    let is_well_formed = !text.is_empty() && text.bytes().all(allowed);
+    let mut wrong = mistakes(text, SUBDOMAIN_LENGTH_MAX, is_well_formed, || {
+        form_error(
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
             "[-._a-zA-Z0-9]+",
             &["key.name", "KEY_NAME", "key-name"],
-        ));
-    }
+        )
+    });
     match text {
         "." => wrong.push("must not be '.'".to_owned()),
         ".." => wrong.push("must not be '..'".to_owned()),

@@ -17,8 +17,7 @@ use super::qos::{self, Class};
 use super::status::PodFailure;
 use crate::daemonset::fit::Rules;
 use crate::daemonset::view::NodeView;
-use crate::quantity::Quantity;
-use crate::schedule::{Container, HostPort, PodFields, PodRequirements, Resources};
+use crate::schedule::{HostPort, PodRequirements, Resources};
 use crate::taint::{NO_EXECUTE, Taint, first_untolerated};
 
 /// The lowest priority of critical pods (`system-cluster-critical`).
@@ -59,59 +58,14 @@ struct InsufficientResource {
     capacity: i64,
 }
 
-fn resources(quantities: &BTreeMap<String, Value>) -> Resources {
-    let mut resources = Resources::default();
-    for (name, amount) in quantities {
-        resources.set(name, Quantity::read(amount));
-    }
-    resources
-}
-
-fn containers<'a>(
-    spec: &[kennel_types::Container],
-    requests: &'a [Resources],
-) -> Vec<Container<'a>> {
-    let container = |(container, requests): (&kennel_types::Container, &'a Resources)| {
-        let ports = container.ports.iter().filter(|port| port.host_port > 0);
-        let ports = ports.map(|port| {
-            let ip = port.host_ip.as_deref().unwrap_or_default();
-            let protocol = port.protocol.as_deref().unwrap_or_default();
-            HostPort::new(ip, protocol, port.host_port.into())
-        });
-        Container {
-            requests,
-            ports: ports.collect(),
-            sidecar: container.is_sidecar(),
-        }
-    };
-    spec.iter().zip(requests).map(container).collect()
-}
-
-fn container_requests(containers: &[kennel_types::Container]) -> Vec<Resources> {
-    let requests = |c: &kennel_types::Container| resources(&c.resources.requests);
-    containers.iter().map(requests).collect()
-}
-
 impl AdmissionPod {
     pub fn read(pod: &Value, is_static: bool) -> Self {
         let metadata = &pod["metadata"];
         let spec = PodSpec::deserialize(&pod["spec"]).unwrap_or_default();
-        let requests = container_requests(&spec.containers);
-        let init_requests = container_requests(&spec.init_containers);
         let rules = Rules::of_pod_spec(&pod["spec"]);
         let labels = BTreeMap::deserialize(&metadata["labels"]).ok();
-        let (demand, _pin) = PodRequirements::compile(PodFields {
-            namespace: metadata["namespace"].as_str().unwrap_or_default(),
-            labels: labels.as_ref(),
-            rules: rules.clone(),
-            affinity: &Value::Null,
-            containers: &containers(&spec.containers, &requests),
-            init_containers: &containers(&spec.init_containers, &init_requests),
-            overhead: &resources(&spec.overhead),
-            whole: &resources(&spec.resources.requests),
-            priority: spec.priority,
-            preempts: true,
-        });
+        let namespace = metadata["namespace"].as_str().unwrap_or_default();
+        let (demand, _pin) = PodRequirements::of(namespace, labels.as_ref(), &spec);
         let os_label = labels.and_then(|labels| labels.get("kubernetes.io/os").cloned());
         Self {
             uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
@@ -146,10 +100,10 @@ impl AdmissionNode {
             taints: taints.unwrap_or_default(),
             unschedulable: false,
         };
-        let allocatable = Resources::deserialize(&node["status"]["allocatable"]);
+        let allocatable = BTreeMap::deserialize(&node["status"]["allocatable"]);
         Self {
             view,
-            allocatable: allocatable.unwrap_or_default(),
+            allocatable: Resources::from(&allocatable.unwrap_or_default()),
         }
     }
 }

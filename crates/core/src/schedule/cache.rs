@@ -9,14 +9,18 @@ use super::requirements::{Class, PodRequirements};
 use super::scheduler::{Pod, Scheduler, Stage};
 
 impl Scheduler {
-    pub(super) fn class_of(&mut self, requirements: PodRequirements) -> Arc<Class> {
+    pub(super) fn class_of(&mut self, requirements: &PodRequirements) -> Arc<Class> {
         let class = self.classes.of(requirements);
         if class.requirements.has_affinity()
             && self.affinity_index.lacks_keys_of(&class.requirements)
         {
             self.affinity_index.begin(&class.requirements);
             for node in self.nodes.iter().flatten() {
-                for pod in node.pods.iter().filter_map(|id| self.pods[*id].as_ref()) {
+                for pod in node
+                    .pods
+                    .iter()
+                    .filter_map(|id| self.pods[id.index()].as_ref())
+                {
                     self.affinity_index.join(&pod.class, node);
                 }
             }
@@ -25,7 +29,7 @@ impl Scheduler {
     }
 
     pub(super) fn node_at(&self, id: NodeId) -> &Node {
-        self.nodes[id]
+        self.nodes[id.index()]
             .as_ref()
             .expect("nodes that pods name are kept")
     }
@@ -41,15 +45,15 @@ impl Scheduler {
         let node = Some(Node::new(name.clone()));
         let id = self.free_nodes.pop().unwrap_or_else(|| {
             self.nodes.push(None);
-            self.nodes.len() - 1
+            NodeId::from_index(self.nodes.len() - 1)
         });
-        self.nodes[id] = node;
+        self.nodes[id.index()] = node;
         self.node_ids.insert(name.clone(), id);
         id
     }
 
     pub(super) fn forget_node(&mut self, id: NodeId) {
-        let Some(node) = self.nodes[id].take_if(|node| node.is_forgotten()) else {
+        let Some(node) = self.nodes[id.index()].take_if(|node| node.is_forgotten()) else {
             return;
         };
         self.node_ids.remove(&node.name);
@@ -61,9 +65,9 @@ impl Scheduler {
         let uid = pod.id.uid.clone();
         let id = self.free_pods.pop().unwrap_or_else(|| {
             self.pods.push(None);
-            self.pods.len() - 1
+            PodId::from_index(self.pods.len() - 1)
         });
-        self.pods[id] = Some(pod);
+        self.pods[id.index()] = Some(pod);
         self.pod_ids.insert(uid, id);
         id
     }
@@ -74,8 +78,10 @@ impl Scheduler {
 
     /// Counts a pod as running on a node, as upstream's scheduler assumes pods.
     pub(super) fn assume(&mut self, id: PodId, at: NodeId) {
-        let pod = self.pods[id].as_ref().expect("the pod was added before");
-        let node = self.nodes[at].as_mut();
+        let pod = self.pods[id.index()]
+            .as_ref()
+            .expect("the pod was added before");
+        let node = self.nodes[at.index()].as_mut();
         let node = node.expect("nodes that pods name are kept");
         let class = pod.class.clone();
         node.pods.push(id);
@@ -86,14 +92,14 @@ impl Scheduler {
 
     /// Stops counting a pod as running on its node, if it did.
     pub(super) fn forget(&mut self, id: PodId) {
-        let Some(pod) = &self.pods[id] else {
+        let Some(pod) = &self.pods[id.index()] else {
             return;
         };
         let (Stage::Bound(at) | Stage::Binding(at, _)) = pod.stage else {
             return;
         };
         let class = pod.class.clone();
-        if let Some(node) = &mut self.nodes[at]
+        if let Some(node) = &mut self.nodes[at.index()]
             && let Some(place) = node.pods.iter().position(|other| *other == id)
         {
             node.pods.swap_remove(place);
@@ -137,7 +143,7 @@ impl Scheduler {
     }
 
     pub(super) fn pending_pod(&self, id: PodId) -> Option<(&Pod, &Pending)> {
-        let pod = self.pods[id].as_ref()?;
+        let pod = self.pods[id.index()].as_ref()?;
         match &pod.stage {
             Stage::Pending(pending) => Some((pod, pending)),
             _ => None,
@@ -145,7 +151,7 @@ impl Scheduler {
     }
 
     pub(super) fn pending_pod_mut(&mut self, id: PodId) -> Option<(Arc<Class>, &mut Pending)> {
-        let pod = self.pods[id].as_mut()?;
+        let pod = self.pods[id.index()].as_mut()?;
         match &mut pod.stage {
             Stage::Pending(pending) => Some((pod.class.clone(), pending)),
             _ => None,
@@ -153,7 +159,7 @@ impl Scheduler {
     }
 
     pub(super) fn leave_queue(&mut self, id: PodId) {
-        if let Some(pod) = &self.pods[id]
+        if let Some(pod) = &self.pods[id.index()]
             && let Stage::Pending(pending) = &pod.stage
         {
             self.queue.remove(id, &pod.class, pending);

@@ -5,7 +5,7 @@ use super::node::{NodeId, PodId};
 use super::preempt::Preemption;
 use super::queue::{PENDING, Scope};
 use super::scheduler::{Scheduler, Stage};
-use super::{Action, PodRef};
+use super::{Action, Identity};
 
 impl Scheduler {
     /// Attempts to schedule at most so many pods, and returns what to do.
@@ -63,7 +63,7 @@ impl Scheduler {
             .and_then(|(_, pending)| pending.nominated);
         self.unnominate(id);
         let name = self.node_at(node).name.clone();
-        let Some(pod) = &mut self.pods[id] else {
+        let Some(pod) = &mut self.pods[id.index()] else {
             return;
         };
         let stage = std::mem::replace(&mut pod.stage, Stage::Bound(node));
@@ -150,8 +150,8 @@ impl Scheduler {
         self.queue.park(id, &class, &pending);
     }
 
-    pub(super) fn refs(&self, ids: &[PodId]) -> Vec<PodRef> {
-        let pods = ids.iter().filter_map(|id| self.pods[*id].as_ref());
+    pub(super) fn refs(&self, ids: &[PodId]) -> Vec<Identity> {
+        let pods = ids.iter().filter_map(|id| self.pods[id.index()].as_ref());
         pods.map(|pod| pod.id.clone()).collect()
     }
 }

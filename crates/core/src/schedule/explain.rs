@@ -72,12 +72,7 @@ fn port_holder(
 }
 
 fn numbers(name: &str, requirements: &PodRequirements, info: &NodeInfo, usage: &Usage) -> String {
-    let amount = |resources: &Resources| match name {
-        "cpu" => resources.cpu,
-        "memory" => resources.memory,
-        "ephemeral-storage" => resources.storage,
-        name => resources.other(name),
-    };
+    let amount = |resources: &Resources| resources.amount(name);
     let show = |amount: i64| match name {
         "cpu" if amount % 1000 == 0 => (amount / 1000).to_string(),
         "cpu" => format!("{amount}m"),

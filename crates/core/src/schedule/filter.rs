@@ -8,10 +8,8 @@ use super::ports::HostPort;
 use super::rejection::{Reason, Rejection};
 use super::requirements::Class;
 use super::resources::Resources;
+use crate::lifecycle::taints::UNSCHEDULABLE;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, first_untolerated};
-
-/// The taint that a pod must tolerate to be placed on a cordoned node.
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// The pod to schedule.
 pub(super) struct Candidate<'a> {
@@ -56,7 +54,7 @@ impl Candidate<'_> {
             first_untolerated(taints, rules.tolerations(), &[NO_SCHEDULE, NO_EXECUTE]).is_none()
         };
         let view = &info.view;
-        if view.unschedulable && !tolerated(&[cordon()]) {
+        if view.unschedulable && !tolerated(&[Taint::new(UNSCHEDULABLE, NO_SCHEDULE)]) {
             return Err(Rejection::unresolvable(Reason::Unschedulable));
         }
         if !tolerated(&view.taints) {
@@ -122,12 +120,4 @@ fn could_ever_fit(wanted: &Resources, all: &Resources) -> bool {
         && wanted.memory <= all.memory
         && wanted.storage <= all.storage
         && others()
-}
-
-fn cordon() -> Taint {
-    Taint {
-        key: UNSCHEDULABLE.to_owned(),
-        value: String::new(),
-        effect: NO_SCHEDULE.to_owned(),
-    }
 }

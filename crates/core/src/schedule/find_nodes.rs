@@ -63,7 +63,7 @@ impl Scheduler {
     ) -> Cow<'a, Usage> {
         let mut usage = Cow::Borrowed(&node.usage);
         for other in node.nominated.iter().filter(|other| **other != id) {
-            if let Some(other) = &self.pods[*other]
+            if let Some(other) = &self.pods[other.index()]
                 && other.class.requirements.priority >= candidate.class.requirements.priority
             {
                 usage.to_mut().add(&other.class.requirements);
@@ -95,7 +95,7 @@ impl Scheduler {
             return search;
         }
         if let Scope::Node(node) = scope {
-            if self.nodes[*node].is_some() {
+            if self.nodes[node.index()].is_some() {
                 self.check_node(&candidate, id, *node, &mut search);
             }
             return search;
@@ -112,16 +112,16 @@ impl Scheduler {
         candidate: &Candidate<'_>,
         id: PodId,
         search: &mut NodeSearch,
-    ) -> NodeId {
+    ) -> usize {
         let enough = enough(self.present);
         let all = self.nodes.len();
         let start = self.next_node % all.max(1);
-        for node in (start..all).chain(0..start) {
-            if self.nodes[node].as_ref().is_some_and(|n| n.info.is_some()) {
-                self.check_node(candidate, id, node, search);
+        for index in (start..all).chain(0..start) {
+            if self.nodes[index].as_ref().is_some_and(|n| n.info.is_some()) {
+                self.check_node(candidate, id, NodeId::from_index(index), search);
             }
             if search.feasible.len() >= enough {
-                return node + 1;
+                return index + 1;
             }
         }
         start

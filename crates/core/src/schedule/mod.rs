@@ -43,18 +43,11 @@ pub use affinity_term::PodTerm;
 pub use explain::{Obstacle, obstacles};
 pub use node::NodeInfo;
 pub use ports::HostPort;
-pub use requirements::{Container, PodFields, PodRequirements};
+pub use requirements::PodRequirements;
 pub use resources::Resources;
 pub use scheduler::Scheduler;
 
-use kennel_types::Timestamp;
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodRef {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
-    pub uid: Arc<str>,
-}
+use kennel_types::{Identity, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -68,7 +61,7 @@ pub enum Place {
 /// A pod that uses resources of a node or is to be scheduled. Callers leave out all others.
 #[derive(Clone, Debug)]
 pub struct PodView {
-    pub id: PodRef,
+    pub id: Identity,
     pub requirements: PodRequirements,
     /// The node that its required affinity names.
     pub pin: Option<Arc<str>>,
@@ -88,21 +81,21 @@ pub struct PodView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Bind a pod. It counts as running there until it is seen there or [`Scheduler::bind_failed`] is called.
-    Bind { pod: PodRef, node: Arc<str> },
+    Bind { pod: Identity, node: Arc<str> },
     /// Report why a pod is unschedulable, and its nominated node.
     ReportUnschedulable {
-        pod: PodRef,
+        pod: Identity,
         message: String,
         nominated: Option<Arc<str>>,
         /// When it became unschedulable, if that was reported before.
         since: Option<Timestamp>,
     },
     /// Clear the nomination of a pod: one of higher priority has taken its place.
-    Unnominate(PodRef),
+    Unnominate(Identity),
     /// Evict pods so that another fits.
     Evict {
-        preemptor: PodRef,
+        preemptor: Identity,
         node: Arc<str>,
-        victims: Vec<PodRef>,
+        victims: Vec<Identity>,
     },
 }

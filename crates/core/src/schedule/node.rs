@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
+pub(super) use crate::ids::{NodeId, PodId};
+
 use super::ports::HostPort;
 use super::requirements::PodRequirements;
 use super::resources::Resources;
 use crate::daemonset::view::NodeView;
-
-/// An index into [`Scheduler::nodes`](super::Scheduler).
-pub(super) type NodeId = usize;
-/// An index into [`Scheduler::pods`](super::Scheduler).
-pub(super) type PodId = usize;
 
 /// A node as the API shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! Host ports.
 
+use kennel_types::pod::ContainerPort;
+
 /// Means all addresses of the host.
 const ALL: &str = "0.0.0.0";
 
@@ -19,6 +21,13 @@ impl HostPort {
             protocol: or(protocol, "TCP"),
             port,
         }
+    }
+
+    /// The host port of a container's port, if it has one.
+    pub fn of(port: &ContainerPort) -> Option<Self> {
+        let address = port.host_ip.as_deref().unwrap_or_default();
+        let protocol = port.protocol.as_deref().unwrap_or_default();
+        (port.host_port > 0).then(|| Self::new(address, protocol, port.host_port.into()))
     }
 
     pub fn number(&self) -> i64 {

@@ -81,7 +81,7 @@ impl Scheduler {
             return Ok(());
         };
         let still_there = |other: &PodId| {
-            let other = self.pods[*other].as_ref();
+            let other = self.pods[other.index()].as_ref();
             other.is_some_and(|other| {
                 let less = other.class.requirements.priority < pod.class.requirements.priority;
                 let ours = pending.victims.contains(&other.id.uid);
@@ -106,7 +106,7 @@ impl Scheduler {
         let mut lesser: Vec<(PodId, &Pod)> = node
             .pods
             .iter()
-            .filter_map(|id| Some((*id, self.pods[*id].as_ref()?)))
+            .filter_map(|id| Some((*id, self.pods[id.index()].as_ref()?)))
             .filter(|(_, pod)| pod.class.requirements.priority < priority)
             .collect();
         if lesser.is_empty() {
@@ -147,7 +147,7 @@ impl Scheduler {
     fn eviction_cost(&self, victims: &[PodId]) -> (i64, i64, usize, Reverse<Timestamp>) {
         let pods: Vec<&Pod> = victims
             .iter()
-            .filter_map(|id| self.pods[*id].as_ref())
+            .filter_map(|id| self.pods[id.index()].as_ref())
             .collect();
         let priority = |pod: &&Pod| i64::from(pod.class.requirements.priority);
         let highest = pods.iter().map(priority).max().unwrap_or(i64::MIN);
@@ -184,8 +184,11 @@ impl Scheduler {
         if let Some((_, pending)) = self.pending_pod_mut(id) {
             pending.victims = refs.iter().map(|victim| victim.uid.clone()).collect();
         }
-        let terminating =
-            |victim: &PodId| self.pods[*victim].as_ref().is_none_or(|p| p.terminating);
+        let terminating = |victim: &PodId| {
+            self.pods[victim.index()]
+                .as_ref()
+                .is_none_or(|p| p.terminating)
+        };
         let alive: Vec<PodId> = victims
             .iter()
             .copied()
@@ -204,7 +207,7 @@ impl Scheduler {
 
     /// Clears the nomination of a pod with lower priority for the same node.
     fn yield_nomination(&mut self, other: PodId, priority: i32) {
-        let Some(pod) = &self.pods[other] else {
+        let Some(pod) = &self.pods[other.index()] else {
             return;
         };
         if pod.class.requirements.priority >= priority {
@@ -222,13 +225,13 @@ impl Scheduler {
     pub(super) fn nominate(&mut self, id: PodId, node: NodeId) {
         let (_, pending) = self.pending_pod_mut(id).expect(PENDING);
         pending.nominated = Some(node);
-        if let Some(node) = &mut self.nodes[node] {
+        if let Some(node) = &mut self.nodes[node.index()] {
             node.nominated.push(id);
         }
     }
 
     pub(super) fn unnominate(&mut self, id: PodId) {
-        let Some(pod) = &mut self.pods[id] else {
+        let Some(pod) = &mut self.pods[id.index()] else {
             return;
         };
         let Stage::Pending(pending) = &mut pod.stage else {
@@ -244,7 +247,7 @@ impl Scheduler {
             let (class, pending) = (pod.class.clone(), pending.clone());
             self.queue.park(id, &class, &pending);
         }
-        if let Some(node) = &mut self.nodes[at] {
+        if let Some(node) = &mut self.nodes[at.index()] {
             node.nominated.retain(|other| *other != id);
         }
         self.node_changed(at);

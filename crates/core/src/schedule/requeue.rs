@@ -1,7 +1,7 @@
 //! Requeues unschedulable pods on relevant cluster events or when their backoff expires.
 
 use super::node::{Node, NodeId, PodId};
-use super::queue::{PENDING, Scope, Unschedulable};
+use super::queue::{PENDING, Pending, Scope, Unschedulable};
 use super::scheduler::{Scheduler, Stage};
 
 /// What a changed node would do with an unschedulable pod.
@@ -18,20 +18,20 @@ impl Scheduler {
         let Some(id) = self.pod_id(uid) else {
             return;
         };
-        let stage = self.pods[id].as_ref().map(|pod| &pod.stage);
+        let stage = self.pods[id.index()].as_ref().map(|pod| &pod.stage);
         let Some(&Stage::Binding(at, ref pending)) = stage else {
             return;
         };
         let keep_nomination = pending.keep_nomination;
         self.forget(id);
-        if let Some(pod) = &mut self.pods[id] {
-            let stage = std::mem::replace(&mut pod.stage, Stage::Bound(0));
+        if let Some(pod) = &mut self.pods[id.index()] {
+            let stage = std::mem::replace(&mut pod.stage, Stage::Bound(at));
             if let Stage::Binding(_, pending) = stage {
                 pod.stage = Stage::Pending(pending);
             }
         }
         let is_there = |node: &Node| node.info.is_some();
-        if keep_nomination && self.nodes[at].as_ref().is_some_and(is_there) {
+        if keep_nomination && self.nodes[at.index()].as_ref().is_some_and(is_there) {
             self.nominate(id, at);
         }
         self.back_off(id);
@@ -39,13 +39,16 @@ impl Scheduler {
 
     /// A victim of this pod could not be evicted: the pod backs off until [`retry`](Self::retry).
     pub fn evict_failed(&mut self, uid: &str) {
-        let Some(id) = self.pod_id(uid) else {
-            return;
-        };
-        if let Some((_, pending)) = self.pending_pod_mut(id) {
+        if let Some((id, pending)) = self.pending_by_uid(uid) {
             pending.victims.clear();
             self.back_off(id);
         }
+    }
+
+    fn pending_by_uid(&mut self, uid: &str) -> Option<(PodId, &mut Pending)> {
+        let id = self.pod_id(uid)?;
+        let (_, pending) = self.pending_pod_mut(id)?;
+        Some((id, pending))
     }
 
     fn back_off(&mut self, id: PodId) {
@@ -58,10 +61,7 @@ impl Scheduler {
 
     /// A report could not be written: reports the pod's state again with the next attempt.
     pub fn report_again(&mut self, uid: &str) {
-        let Some(id) = self.pod_id(uid) else {
-            return;
-        };
-        if let Some((_, pending)) = self.pending_pod_mut(id) {
+        if let Some((id, pending)) = self.pending_by_uid(uid) {
             pending.reported = None;
             self.activate(id, Scope::All);
         }
@@ -69,10 +69,7 @@ impl Scheduler {
 
     /// Ends the backoff of a pod.
     pub fn retry(&mut self, uid: &str) {
-        let Some(id) = self.pod_id(uid) else {
-            return;
-        };
-        if let Some((_, pending)) = self.pending_pod_mut(id)
+        if let Some((id, pending)) = self.pending_by_uid(uid)
             && pending.backing_off
         {
             pending.backing_off = false;
@@ -113,7 +110,7 @@ impl Scheduler {
     }
 
     fn requeue_for_node(&mut self, at: NodeId) {
-        let Some(node) = self.nodes[at].as_ref().filter(|n| n.info.is_some()) else {
+        let Some(node) = self.nodes[at.index()].as_ref().filter(|n| n.info.is_some()) else {
             return;
         };
         let pinned = self

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use kennel_types::{Container, PodSpec};
 use serde_json::Value;
 
 use super::affinity_term::PodTerm;
@@ -19,38 +20,6 @@ use crate::daemonset::fit::Rules;
 const DEFAULT_CPU: i64 = 100;
 /// and 200 MiB memory.
 const DEFAULT_MEMORY: i64 = 200 << 20;
-
-/// The fields of a container that the scheduler reads.
-#[derive(Clone, Debug)]
-pub struct Container<'a> {
-    pub requests: &'a Resources,
-    pub ports: Vec<HostPort>,
-    /// A restartable init container.
-    pub sidecar: bool,
-}
-
-/// The fields of a pod that [`PodRequirements`] are compiled from.
-#[derive(Clone, Debug)]
-pub struct PodFields<'a> {
-    pub namespace: &'a str,
-    pub labels: Option<&'a BTreeMap<String, String>>,
-    /// Its requirements on the node.
-    pub rules: Rules,
-    /// `spec.affinity`.
-    pub affinity: &'a Value,
-    /// `spec.containers`.
-    pub containers: &'a [Container<'a>],
-    /// `spec.initContainers`.
-    pub init_containers: &'a [Container<'a>],
-    /// `spec.overhead`.
-    pub overhead: &'a Resources,
-    /// `spec.resources.requests`.
-    pub whole: &'a Resources,
-    /// `spec.priority`.
-    pub priority: i32,
-    /// Whether it may preempt others.
-    pub preempts: bool,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PodRequirements {
@@ -77,30 +46,36 @@ pub struct PodRequirements {
 }
 
 impl PodRequirements {
-    /// Also returns the node that the pod is pinned to, if any.
-    pub fn compile(mut asked: PodFields<'_>) -> (Self, Option<Arc<str>>) {
-        let pin = asked.rules.take_pin();
-        let affinity = |kind: &str, when: &str| &asked.affinity[kind][when];
+    /// The requirements of a pod, and the node that it is pinned to, if any.
+    pub fn of(
+        namespace: &str,
+        labels: Option<&BTreeMap<String, String>>,
+        spec: &PodSpec,
+    ) -> (Self, Option<Arc<str>>) {
+        let mut rules = Rules::of(spec);
+        let pin = rules.take_pin();
+        let affinity = |kind: &str, when: &str| &spec.affinity[kind][when];
         let required = "requiredDuringSchedulingIgnoredDuringExecution";
         let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
-        let terms = |kind: &str| PodTerm::list(affinity(kind, required), asked.namespace);
+        let terms = |kind: &str| PodTerm::list(affinity(kind, required), namespace);
         let weighted_terms =
-            |kind: &str, sign: i64| weighted(affinity(kind, preferred), asked.namespace, sign);
+            |kind: &str, sign: i64| weighted(affinity(kind, preferred), namespace, sign);
         let mut preferred_pods = weighted_terms("podAffinity", 1);
         preferred_pods.extend(weighted_terms("podAntiAffinity", -1));
+        let requests = Requests::of(spec);
         let requirements = Self {
-            namespace: asked.namespace.into(),
-            labels: asked.labels.cloned().unwrap_or_default(),
-            requests: requests(&asked),
-            scored: scored(&asked),
-            ports: ports(&asked),
-            priority: asked.priority,
-            preempts: asked.preempts,
+            namespace: namespace.into(),
+            labels: labels.cloned().unwrap_or_default(),
+            requests: requests.total(),
+            scored: requests.scored(),
+            ports: ports(spec),
+            priority: spec.priority,
+            preempts: spec.preemption_policy.as_deref() != Some("Never"),
             affinity_terms: terms("podAffinity"),
             anti_affinity_terms: terms("podAntiAffinity"),
             preferred_nodes: Preference::list(affinity("nodeAffinity", preferred)),
             preferred_pods,
-            rules: asked.rules,
+            rules,
         };
         (requirements, pin.map(Into::into))
     }
@@ -136,59 +111,80 @@ fn weighted(terms: &Value, namespace: &str, sign: i64) -> Vec<(i64, PodTerm)> {
         .collect()
 }
 
-/// As upstream: the sum over the containers, or more if an init container needs more beside the sidecars that were
-/// started before it.
-fn requests(asked: &PodFields<'_>) -> Resources {
-    let mut sum = aggregate(asked, |container| container.requests.clone());
-    sum.override_with(asked.whole);
-    sum.add(asked.overhead);
-    sum
+/// The requests of a pod's parts.
+struct Requests {
+    containers: Vec<Resources>,
+    /// With whether each is a sidecar.
+    init_containers: Vec<(Resources, bool)>,
+    overhead: Resources,
+    /// Of the pod as a whole.
+    whole: Resources,
 }
 
-fn scored(asked: &PodFields<'_>) -> (i64, i64) {
-    let whole = asked.whole;
-    let or = |amount: i64, whole: i64, unsaid: i64| match (amount, whole) {
-        (0, 0) => unsaid,
-        (amount, _) => amount,
-    };
-    let mut sum = aggregate(asked, |container| {
-        let requests = container.requests;
-        Resources::of(
-            or(requests.cpu, whole.cpu, DEFAULT_CPU),
-            or(requests.memory, whole.memory, DEFAULT_MEMORY),
-        )
-    });
-    sum.override_with(whole);
-    sum.add(asked.overhead);
-    (sum.cpu, sum.memory)
-}
-
-fn aggregate(asked: &PodFields<'_>, of: impl Fn(&Container<'_>) -> Resources) -> Resources {
-    let mut sum = Resources::default();
-    for container in asked.containers {
-        sum.add(&of(container));
-    }
-    let (mut sidecars, mut most) = (Resources::default(), Resources::default());
-    for container in asked.init_containers {
-        let own = of(container);
-        if container.sidecar {
-            sum.add(&own);
-            sidecars.add(&own);
-            most.raise_to(&sidecars);
-        } else {
-            let mut together = sidecars.clone();
-            together.add(&own);
-            most.raise_to(&together);
+impl Requests {
+    fn of(spec: &PodSpec) -> Self {
+        let requests = |container: &Container| Resources::from(&container.resources.requests);
+        let init_containers = spec.init_containers.iter();
+        Self {
+            containers: spec.containers.iter().map(requests).collect(),
+            init_containers: init_containers
+                .map(|container| (requests(container), container.is_sidecar()))
+                .collect(),
+            overhead: Resources::from(&spec.overhead),
+            whole: Resources::from(&spec.resources.requests),
         }
     }
-    sum.raise_to(&most);
-    sum
+
+    fn total(&self) -> Resources {
+        self.aggregate(Resources::clone)
+    }
+
+    fn scored(&self) -> (i64, i64) {
+        let or = |amount: i64, whole: i64, unsaid: i64| match (amount, whole) {
+            (0, 0) => unsaid,
+            (amount, _) => amount,
+        };
+        let sum = self.aggregate(|requests| {
+            Resources::of(
+                or(requests.cpu, self.whole.cpu, DEFAULT_CPU),
+                or(requests.memory, self.whole.memory, DEFAULT_MEMORY),
+            )
+        });
+        (sum.cpu, sum.memory)
+    }
+
+    /// As upstream: the sum over the containers, or more if an init container needs more beside the sidecars that were
+    /// started before it.
+    fn aggregate(&self, of: impl Fn(&Resources) -> Resources) -> Resources {
+        let mut sum = Resources::default();
+        for container in &self.containers {
+            sum.add(&of(container));
+        }
+        let (mut sidecars, mut most) = (Resources::default(), Resources::default());
+        for (container, is_sidecar) in &self.init_containers {
+            let own = of(container);
+            if *is_sidecar {
+                sum.add(&own);
+                sidecars.add(&own);
+                most.raise_to(&sidecars);
+            } else {
+                let mut together = sidecars.clone();
+                together.add(&own);
+                most.raise_to(&together);
+            }
+        }
+        sum.raise_to(&most);
+        sum.override_with(&self.whole);
+        sum.add(&self.overhead);
+        sum
+    }
 }
 
-fn ports(asked: &PodFields<'_>) -> Vec<HostPort> {
-    let sidecars = asked.init_containers.iter().filter(|c| c.sidecar);
-    let running = asked.containers.iter().chain(sidecars);
-    running.flat_map(|c| &c.ports).cloned().collect()
+fn ports(spec: &PodSpec) -> Vec<HostPort> {
+    let sidecars = spec.init_containers.iter().filter(|c| c.is_sidecar());
+    let running = spec.containers.iter().chain(sidecars);
+    let ports = running.flat_map(|container| &container.ports);
+    ports.filter_map(HostPort::of).collect()
 }
 
 /// Pods with the same requirements.
@@ -231,8 +227,8 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    pub(super) fn of(&mut self, requirements: PodRequirements) -> Arc<Class> {
-        if let Some(entry) = self.known.get(&requirements) {
+    pub(super) fn of(&mut self, requirements: &PodRequirements) -> Arc<Class> {
+        if let Some(entry) = self.known.get(requirements) {
             return entry.0.clone();
         }
         if self.known.len() >= self.sweep_at {
@@ -242,7 +238,7 @@ impl Classes {
         self.last += 1;
         let class = Arc::new(Class {
             id: self.last,
-            requirements,
+            requirements: requirements.clone(),
         });
         self.known.insert(Entry(class.clone()));
         class

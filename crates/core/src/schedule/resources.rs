@@ -3,10 +3,10 @@
 //! CPU is in millicores, all else in whole units. Resources that schedulers do not account for, such as `storage`, are
 //! skipped.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 
 use crate::quantity::Quantity;
 
@@ -43,6 +43,16 @@ impl Resources {
             "pods" => self.pods = amount.value(),
             _ if is_scalar(name) => self.combine(name, |_| amount.value()),
             _ => {}
+        }
+    }
+
+    /// The amount of a resource that pods can request, by name.
+    pub fn amount(&self, name: &str) -> i64 {
+        match name {
+            "cpu" => self.cpu,
+            "memory" => self.memory,
+            "ephemeral-storage" => self.storage,
+            name => self.other(name),
         }
     }
 
@@ -131,55 +141,24 @@ fn is_scalar(name: &str) -> bool {
     name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
 }
 
-impl<'de> Deserialize<'de> for Resources {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ResourcesVisitor)
-    }
-}
-
-struct ResourcesVisitor;
-
-impl<'de> Visitor<'de> for ResourcesVisitor {
-    type Value = Resources;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("quantities by resource")
-    }
-
-    fn visit_unit<E>(self) -> Result<Resources, E> {
-        Ok(Resources::default())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Resources, A::Error> {
-        let mut resources = Resources::default();
-        while let Some((name, amount)) = map.next_entry::<String, Amount>()? {
-            resources.set(&name, amount.0);
+/// Quantities by resource name. One that cannot be parsed is zero: the API has validated it.
+impl From<&BTreeMap<String, Value>> for Resources {
+    fn from(quantities: &BTreeMap<String, Value>) -> Self {
+        let mut resources = Self::default();
+        for (name, amount) in quantities {
+            resources.set(name, Quantity::read(amount));
         }
-        Ok(resources)
-    }
-}
-
-/// A quantity as a string or a number; zero if it is invalid, because the API server has validated it.
-struct Amount(Quantity);
-
-impl<'de> Deserialize<'de> for Amount {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
-        let text = match &value {
-            serde_json::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        Ok(Self(Quantity::parse(&text).unwrap_or(Quantity::ZERO)))
+        resources
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    fn read(value: Value) -> Resources {
-        serde_json::from_value(value).unwrap()
+    fn read(quantities: Value) -> Resources {
+        Resources::from(&serde_json::from_value(quantities).unwrap())
     }
 
     #[test]
@@ -195,10 +174,7 @@ mod tests {
         assert_eq!(read.other("nvidia.com/gpu"), 2);
         assert_eq!(read.other("hugepages-2Mi"), 4 << 20);
         assert_eq!(read.other("storage"), 0);
-        assert_eq!(
-            serde_json::from_value::<Resources>(Value::Null).unwrap(),
-            Resources::default()
-        );
+        assert_eq!(Resources::from(&BTreeMap::new()), Resources::default());
     }
 
     #[test]

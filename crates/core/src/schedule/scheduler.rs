@@ -9,7 +9,7 @@ use super::affinity_term::Namespaces;
 use super::node::{Node, NodeId, NodeInfo, PodId};
 use super::queue::{PENDING, Pending, Queue, Rank, Scope};
 use super::requirements::{Class, Classes};
-use super::{Action, Place, PodRef, PodView};
+use super::{Action, Identity, Place, PodView};
 use kennel_types::Timestamp;
 
 #[derive(Clone, Debug)]
@@ -23,13 +23,27 @@ pub(super) enum Stage {
 
 #[derive(Clone, Debug)]
 pub(super) struct Pod {
-    pub(super) id: PodRef,
+    pub(super) id: Identity,
     pub(super) class: Arc<Class>,
     pub(super) created: Timestamp,
     generation: i64,
     pub(super) terminating: bool,
     pub(super) disrupted: bool,
     pub(super) stage: Stage,
+}
+
+impl Pod {
+    fn new(view: &PodView, class: Arc<Class>, stage: Stage) -> Self {
+        Self {
+            id: view.id.clone(),
+            class,
+            created: view.created,
+            generation: view.generation,
+            terminating: view.terminating,
+            disrupted: view.disrupted,
+            stage,
+        }
+    }
 }
 
 /// See the [module](super).
@@ -53,8 +67,8 @@ pub struct Scheduler {
     pub(super) classes_to_requeue: BTreeSet<u64>,
     /// Incremented by every change that may make a pod schedulable.
     pub(super) epoch: u64,
-    /// Where the next search over all nodes starts.
-    pub(super) next_node: NodeId,
+    /// The index where the next search over all nodes starts.
+    pub(super) next_node: usize,
     pub(super) synced: bool,
     arrivals: u64,
     pub(super) actions: Vec<Action>,
@@ -74,7 +88,7 @@ impl Scheduler {
     /// A node was added or changed.
     pub fn node(&mut self, info: NodeInfo) {
         let id = self.node_id(&info.view.name);
-        let node = self.nodes[id].as_mut();
+        let node = self.nodes[id.index()].as_mut();
         let node = node.expect("`node_id` has added it");
         if node.info.as_ref() == Some(&info) {
             return;
@@ -84,8 +98,7 @@ impl Scheduler {
             self.affinity_index.in_use() && node.info.as_ref().map(labels) != Some(labels(&info));
         if relabelled {
             self.recount(id, Some(info));
-            self.classes_to_requeue
-                .extend(self.queue.affinity_dependent.keys());
+            self.requeue_affinity_dependent();
         } else {
             self.present += usize::from(node.info.is_none());
             node.info = Some(info);
@@ -99,8 +112,7 @@ impl Scheduler {
             return;
         };
         self.recount(id, None);
-        self.classes_to_requeue
-            .extend(self.queue.affinity_dependent.keys());
+        self.requeue_affinity_dependent();
         self.epoch += 1;
         let nominated = self.node_at(id).nominated.clone();
         for pod in nominated {
@@ -116,10 +128,13 @@ impl Scheduler {
 
     /// Changes the labels of a node (or removes it) and counts its pods in their new topology domains.
     fn recount(&mut self, id: NodeId, info: Option<NodeInfo>) {
-        let Some(node) = &mut self.nodes[id] else {
+        let Some(node) = &mut self.nodes[id.index()] else {
             return;
         };
-        let classes = node.pods.iter().filter_map(|pod| self.pods[*pod].as_ref());
+        let classes = node
+            .pods
+            .iter()
+            .filter_map(|pod| self.pods[pod.index()].as_ref());
         let classes: Vec<Arc<Class>> = classes.map(|pod| pod.class.clone()).collect();
         for class in &classes {
             self.affinity_index.leave(class, node);
@@ -138,9 +153,13 @@ impl Scheduler {
             return;
         }
         self.namespaces.insert(name.clone(), labels);
-        self.classes_to_requeue
-            .extend(self.queue.affinity_dependent.keys());
+        self.requeue_affinity_dependent();
         self.epoch += 1;
+    }
+
+    fn requeue_affinity_dependent(&mut self) {
+        let classes = self.queue.affinity_dependent.keys();
+        self.classes_to_requeue.extend(classes);
     }
 
     /// A namespace was deleted.
@@ -157,7 +176,11 @@ impl Scheduler {
         labels: Option<&BTreeMap<String, String>>,
         terminating: bool,
     ) -> bool {
-        let Some(pod) = self.pod_ids.get(uid).and_then(|id| self.pods[*id].as_ref()) else {
+        let Some(pod) = self
+            .pod_ids
+            .get(uid)
+            .and_then(|id| self.pods[id.index()].as_ref())
+        else {
             return false;
         };
         let Stage::Bound(at) = pod.stage else {
@@ -174,7 +197,7 @@ impl Scheduler {
     pub fn pod(&mut self, view: PodView) {
         let known = self.pod_ids.get(&view.id.uid).copied();
         let stage = known
-            .and_then(|id| self.pods[id].as_ref())
+            .and_then(|id| self.pods[id.index()].as_ref())
             .map(|pod| &pod.stage);
         match (&view.place, stage) {
             // The event is from before the binding.
@@ -185,22 +208,21 @@ impl Scheduler {
                 self.add_pending(view);
             }
             (Place::Bound(name), stage) => {
-                let name = name.clone();
                 let at = match stage {
                     Some(Stage::Bound(at) | Stage::Binding(at, _)) => Some(*at),
                     _ => None,
                 };
-                let stays = at.is_some_and(|at| self.node_at(at).name == name);
-                self.add_bound(view, &name, stays);
+                let stays = at.is_some_and(|at| self.node_at(at).name == *name);
+                self.add_bound(&view, name, stays);
             }
         }
     }
 
-    fn add_bound(&mut self, view: PodView, name: &Arc<str>, stays: bool) {
-        let class = self.class_of(view.requirements);
+    fn add_bound(&mut self, view: &PodView, name: &Arc<str>, stays: bool) {
+        let class = self.class_of(&view.requirements);
         let known = self.pod_ids.get(&view.id.uid).copied();
         if stays
-            && let Some(pod) = known.and_then(|id| self.pods[id].as_mut())
+            && let Some(pod) = known.and_then(|id| self.pods[id.index()].as_mut())
             && pod.class.id == class.id
         {
             pod.generation = view.generation;
@@ -213,20 +235,12 @@ impl Scheduler {
         }
         self.pod_gone(&view.id.uid);
         let node = self.node_id(name);
-        let id = self.add_pod(Pod {
-            id: view.id,
-            class,
-            created: view.created,
-            generation: view.generation,
-            terminating: view.terminating,
-            disrupted: view.disrupted,
-            stage: Stage::Bound(node),
-        });
+        let id = self.add_pod(Pod::new(view, class, Stage::Bound(node)));
         self.assume(id, node);
     }
 
     fn add_pending(&mut self, view: PodView) {
-        let class = self.class_of(view.requirements);
+        let class = self.class_of(&view.requirements);
         self.arrivals += 1;
         let gated = view.place == Place::Gated;
         let pending = Pending {
@@ -236,7 +250,7 @@ impl Scheduler {
                 created: view.created,
                 arrived: self.arrivals,
             },
-            pin: view.pin,
+            pin: view.pin.clone(),
             gated,
             scope: Scope::None,
             backing_off: false,
@@ -247,15 +261,7 @@ impl Scheduler {
             since: view.unscheduled_since,
             affinity_dependent: false,
         };
-        let id = self.add_pod(Pod {
-            id: view.id,
-            class,
-            created: view.created,
-            generation: view.generation,
-            terminating: view.terminating,
-            disrupted: view.disrupted,
-            stage: Stage::Pending(Box::new(pending)),
-        });
+        let id = self.add_pod(Pod::new(&view, class, Stage::Pending(Box::new(pending))));
         self.queue.gated += usize::from(gated);
         // A nomination from before a restart. Pods may be seen before their nodes.
         if let Some(node) = view
@@ -269,7 +275,7 @@ impl Scheduler {
     }
 
     fn update_pending(&mut self, view: PodView) {
-        let class = self.class_of(view.requirements);
+        let class = self.class_of(&view.requirements);
         let gated = view.place == Place::Gated;
         let id = self.pod_ids[&view.id.uid];
         let (pod, pending) = self.pending_pod_mut(id).expect(PENDING);
@@ -279,7 +285,6 @@ impl Scheduler {
         }
         let nominated = pending.nominated;
         let view = PodView {
-            requirements: class.requirements.clone(),
             nominated: nominated.map(|node| self.node_at(node).name.clone()),
             ..view
         };
@@ -295,7 +300,7 @@ impl Scheduler {
         self.leave_queue(id);
         self.unnominate(id);
         self.forget(id);
-        self.pods[id] = None;
+        self.pods[id.index()] = None;
         self.free_pods.push(id);
     }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::node::{Node, NodeInfo, Usage};
+use super::node::{Node, NodeId, NodeInfo, Usage};
 use super::requirements::PodRequirements;
 use crate::taint::{PREFER_NO_SCHEDULE, Toleration};
 
@@ -20,8 +20,8 @@ pub(super) type PreferredDomains = Vec<(i64, Arc<str>, HashMap<Box<str>, usize>)
 pub(super) fn best<'a>(
     requirements: &PodRequirements,
     preferred_domains: &PreferredDomains,
-    nodes: &[(usize, &'a Node, &'a Usage)],
-) -> Option<usize> {
+    nodes: &[(NodeId, &'a Node, &'a Usage)],
+) -> Option<NodeId> {
     if let [(only, ..)] = nodes {
         return Some(*only);
     }

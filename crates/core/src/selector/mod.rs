@@ -166,10 +166,6 @@ impl Selector {
         !self.never && self.requirements.is_empty()
     }
 
-    pub fn is_nothing(&self) -> bool {
-        self.never
-    }
-
     /// The requirements, by key.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements

@@ -125,10 +125,6 @@ fn waiting_cause(
         "" => format!("{title} {what}: {}", waiting.reason),
         message => format!("{title} {what}: {}: {}", waiting.reason, line(message)),
     };
-    let describe = || {
-        let (namespace, name) = (&pod.view.namespace, &pod.view.name);
-        format!("kubectl describe pod -n {namespace} {name}")
-    };
     let finding = match waiting.reason.as_str() {
         "ErrImagePull"
         | "ImagePullBackOff"
@@ -138,25 +134,26 @@ fn waiting_cause(
         | "ImageInspectError"
         | "SignatureValidationFailed" => {
             let what = format!("cannot pull its image {}", container.spec.image);
-            Finding::missing(Cause::Image, text(&what)).remedy(describe())
+            Finding::missing(Cause::Image, text(&what)).remedy(pod.describe())
         }
         "CreateContainerConfigError" => {
             Finding::missing(Cause::ContainerConfig, text("cannot be configured"))
-                .remedy(describe())
+                .remedy(pod.describe())
         }
         "CreateContainerError"
         | "RunContainerError"
         | "PreStartHookError"
         | "PostStartHookError"
         | "PreCreateHookError" => {
-            Finding::missing(Cause::ContainerStart, text("cannot be started")).remedy(describe())
+            Finding::missing(Cause::ContainerStart, text("cannot be started"))
+                .remedy(pod.describe())
         }
         "CrashLoopBackOff" => {
             let ended = status.last_state.terminated.clone().unwrap_or_default();
             crashed(pod, container, &ended, events)
         }
         "ContainerCreating" | "PodInitializing" | "" => return None,
-        _ => Finding::missing(Cause::Starting, text("waits")).remedy(describe()),
+        _ => Finding::missing(Cause::Starting, text("waits")).remedy(pod.describe()),
     };
     Some(finding)
 }

@@ -75,8 +75,7 @@ fn terminating(case: &Case<'_>, pod: &PodSnapshot) -> Finding {
     };
     let finding = Finding::missing(Cause::Terminating, message).since(deadline);
     if late {
-        let (namespace, name) = (&pod.view.namespace, &pod.view.name);
-        return finding.remedy(format!("kubectl describe pod -n {namespace} {name}"));
+        return finding.remedy(pod.describe());
     }
     finding
 }
@@ -94,9 +93,7 @@ fn finished(pod: &PodSnapshot) -> Finding {
     });
     let message =
         format!("its pod failed ({why}): the controller replaces it with increasing backoff");
-    let (namespace, name) = (&pod.view.namespace, &pod.view.name);
-    Finding::missing(Cause::PodFailed, message)
-        .remedy(format!("kubectl describe pod -n {namespace} {name}"))
+    Finding::missing(Cause::PodFailed, message).remedy(pod.describe())
 }
 
 /// The cause when no container explains it.

@@ -2,7 +2,7 @@
 
 use super::answer::{Cause, Finding, Note, Verdict};
 use super::{Case, Snapshot, SurveyedPod, pod};
-use crate::daemonset::survey::{RolloutTurn, Survey};
+use crate::daemonset::survey::Survey;
 use crate::daemonset::view::Strategy;
 
 /// How many of the nodes that use up the rollout budget are named.
@@ -58,9 +58,9 @@ pub(super) fn busy<'a>(snapshot: &Snapshot, survey: &'a Survey<'_>) -> Vec<&'a s
     let surges = snapshot.daemon_set.strategy.surges();
     let counts = |place: &super::SurveyedNode<'_>| {
         if surges {
-            place.counts_surge
+            place.rollout.surge
         } else {
-            place.counts_unavailable
+            place.rollout.unavailable
         }
     };
     let busy = survey.nodes.iter().filter(|(_, place)| counts(place));
@@ -74,7 +74,7 @@ fn waiting(case: &Case<'_>, (unavailable, surge): (i64, i64)) -> Finding {
         (unavailable, "maxUnavailable", "without an available pod")
     };
     let count = i64::try_from(case.busy.len()).unwrap_or(i64::MAX);
-    let message = if case.place.turn == RolloutTurn::AwaitsBudget && count >= allowed {
+    let message = if case.place.awaits_budget && count >= allowed {
         format!(
             "runs the old template and waits for its turn: {limit} allows {allowed} {} {what}, \
              and that is {}",

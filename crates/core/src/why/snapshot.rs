@@ -60,6 +60,12 @@ impl PodSnapshot {
     pub(super) fn created(&self) -> Timestamp {
         self.view.created
     }
+
+    /// The command that shows more about it.
+    pub(super) fn describe(&self) -> String {
+        let (namespace, name) = (&self.view.namespace, &self.view.name);
+        format!("kubectl describe pod -n {namespace} {name}")
+    }
 }
 
 impl Snapshot {

@@ -41,10 +41,9 @@ pub(super) fn find(case: &Case<'_>, pod: &PodSnapshot) -> Finding {
         return Finding::missing(Cause::NotScheduled, message).since(Some(pod.created()));
     };
     let message = format!("its pod cannot be scheduled: {}", reasons(case, condition));
-    let (namespace, name) = (&pod.view.namespace, &pod.view.name);
     Finding::missing(Cause::Unschedulable, message)
         .since(condition.last_transition_time)
-        .remedy(format!("kubectl describe pod -n {namespace} {name}"))
+        .remedy(pod.describe())
 }
 
 fn reasons(case: &Case<'_>, condition: &Condition) -> String {

@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use kennel_client::api;
 use kennel_control::{informers, scheduler, view};
 use kennel_core::daemonset::DaemonSetView;
-use kennel_core::schedule::NodeInfo;
+use kennel_core::schedule::{NodeInfo, Resources};
 use kennel_core::why::{
     Cause, NodeOccupancy, NodeSnapshot, OccupyingPod, PodSnapshot, Snapshot, Verdict, explain,
 };
-use kennel_types::Timestamp;
+use kennel_types::{Identity, Timestamp};
 use kube::api::DynamicObject;
 use kube::{Client, Error};
 use serde::de::{Deserialize as _, DeserializeOwned};
@@ -182,18 +182,15 @@ async fn pods_on_full_node(
     };
     let on = format!("spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed");
     let others = list(client, "/api/v1/pods", None, Some(&on)).await?;
-    let others = decode::<informers::Pod>(others).into_iter().map(|other| {
-        let meta = &other.metadata;
-        let part = |text: &Option<String>| text.clone().unwrap_or_default();
-        OccupyingPod {
-            name: format!("{}/{}", part(&meta.namespace), part(&meta.name)),
-            demand: scheduler::requirements(&other).0,
-        }
+    let others = decode::<informers::Pod>(others).into_iter();
+    let others = others.map(|other| OccupyingPod {
+        name: Identity::of(&other.metadata).to_string(),
+        demand: scheduler::requirements(&other).0,
     });
     Ok(Some(NodeOccupancy {
         machine: NodeInfo {
             view: view::node(&node_object),
-            allocatable: view::resources(&node_object.status.allocatable),
+            allocatable: Resources::from(&node_object.status.allocatable),
         },
         pods: others.collect(),
         demand: scheduler::requirements(&pod).0,

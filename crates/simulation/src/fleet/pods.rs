@@ -76,7 +76,7 @@ impl Fleet {
     fn add_pod(&mut self, index: usize, uid: &Arc<str>, object: Pod) {
         let status = StatusSummary::from(&object);
         let history = RecordedHistory::from(&object);
-        let id = Identity::of(&object);
+        let id = Identity::of(&object.metadata);
         let stage = pod::stage(&object, &status);
         let gates_open = pod::gates_open(&object);
         let (owner, has_owner) = owner(&object);

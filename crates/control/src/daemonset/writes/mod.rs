@@ -11,7 +11,7 @@ mod revisions;
 mod status;
 
 use kennel_client::write::{self, Writer};
-use kennel_core::daemonset::event::{Answer, Failure, FailureKind, Object, Outcome, SetRef, Write};
+use kennel_core::daemonset::event::{Answer, Failure, FailureKind, Identity, Object, Write};
 
 pub(super) use pending_names::PendingNames;
 pub(super) use status::{count_collision, write_status};
@@ -19,35 +19,12 @@ pub(super) use status::{count_collision, write_status};
 /// The cause of a 403 in a namespace that is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// How a write ended, and whether the API asked to slow down.
-pub(super) struct Performed {
-    pub(super) outcome: Outcome,
-    pub(super) pushed_back: bool,
-}
-
-impl From<Result<Answer, Failed>> for Performed {
-    fn from(result: Result<Answer, Failed>) -> Self {
-        match result {
-            Ok(answer) => Self {
-                outcome: Outcome::Done(answer),
-                pushed_back: false,
-            },
-            Err(Failed {
-                failure,
-                pushed_back,
-            }) => Self {
-                outcome: Outcome::Failed(failure),
-                pushed_back,
-            },
-        }
-    }
-}
-
 /// A write that failed.
 #[derive(Debug)]
 pub(super) struct Failed {
-    failure: Failure,
-    pushed_back: bool,
+    pub(super) failure: Failure,
+    /// The API asked to slow down.
+    pub(super) pushed_back: bool,
 }
 
 impl Failed {
@@ -102,10 +79,10 @@ impl From<write::Failure> for Failed {
 pub(super) async fn perform(
     writer: &Writer,
     names: &PendingNames,
-    set: &SetRef,
+    set: &Identity,
     write: Write,
-) -> Performed {
-    let result = match write {
+) -> Result<Answer, Failed> {
+    match write {
         Write::CreatePod { node, blueprint } => {
             pods::create(writer, names, set, |name| blueprint.pod(&node, Some(name))).await
         }
@@ -131,8 +108,7 @@ pub(super) async fn perform(
         }
         Write::CountCollision { known } => count_collision(writer, set, known).await,
         Write::WriteStatus => unreachable!("a status is written by write_status"),
-    };
-    result.into()
+    }
 }
 
 /// An object's path, and the uid that it must have.
@@ -148,13 +124,22 @@ fn target<'a>(collection: &str, object: &'a Object) -> Target<'a> {
     }
 }
 
+/// Sends a write whose answer is not read. Failures that are `harmless` count as success.
+async fn send(
+    writer: &Writer,
+    call: &write::Call,
+    harmless: impl Fn(&write::Failure) -> bool,
+) -> Result<Answer, Failed> {
+    match writer.send_idempotent(call).await {
+        Err(failure) if !harmless(&failure) => Err(failure.into()),
+        _ => Ok(Answer::Nothing),
+    }
+}
+
 /// Deletes an object. 404 counts as success.
 async fn delete(writer: &Writer, object: &Target<'_>) -> Result<Answer, Failed> {
     let call = write::Call::delete(object.path.as_str(), object.uid);
-    match writer.send_idempotent(&call).await {
-        Err(failure) if failure.is(404) => Ok(Answer::Nothing),
-        result => Ok(result.map(|_| Answer::Nothing)?),
-    }
+    send(writer, &call, |failure| failure.is(404)).await
 }
 
 /// Sets the hash label (rules 4.2 and 4.8).
@@ -162,10 +147,7 @@ async fn label(writer: &Writer, object: &Target<'_>, hash: &str) -> Result<Answe
     let labels = serde_json::json!({kennel_core::daemonset::HASH_LABEL: hash});
     let patch = serde_json::json!({"metadata": {"uid": object.uid, "labels": labels}});
     let call = write::Call::patch(object.path.as_str(), write::Content::Merge, &patch);
-    match writer.send_idempotent(&call).await {
-        Err(failure) if failure.is(404) => Ok(Answer::Nothing),
-        result => Ok(result.map(|_| Answer::Nothing)?),
-    }
+    send(writer, &call, |failure| failure.is(404)).await
 }
 
 #[cfg(test)]

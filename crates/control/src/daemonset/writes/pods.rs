@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use kennel_client::api;
 use kennel_client::write::{Call, Failure, Writer};
-use kennel_core::daemonset::event::{Answer, Object, SetRef};
+use kennel_core::daemonset::event::{Answer, Identity, Object};
 use kennel_core::names::generate_name;
 use kennel_types::Reason;
 
 use super::pending_names::PendingNames;
-use super::{Failed, Target, target};
+use super::{Failed, Target, send, target};
 
 /// How many names are tried: two collisions in a row are unlikely even among thousands of pods.
 const NAMES: u32 = 5;
 
-pub(super) fn path<'a>(set: &SetRef, pod: &'a Object) -> Target<'a> {
+pub(super) fn path<'a>(set: &Identity, pod: &'a Object) -> Target<'a> {
     target(&api::core_path(&set.namespace, "pods"), pod)
 }
 
@@ -27,7 +27,7 @@ pub(super) fn path<'a>(set: &SetRef, pod: &'a Object) -> Target<'a> {
 pub(super) async fn create(
     writer: &Writer,
     names: &PendingNames,
-    set: &SetRef,
+    set: &Identity,
     body: impl Fn(&str) -> String,
 ) -> Result<Answer, Failed> {
     let collection = api::core_path(&set.namespace, "pods");
@@ -60,11 +60,8 @@ pub(super) async fn create(
 /// has its name.
 pub(super) async fn delete(writer: &Writer, pod: &Target<'_>) -> Result<Answer, Failed> {
     let call = Call::delete(pod.path.as_str(), pod.uid);
-    match writer.send_idempotent(&call).await {
-        // An earlier try of this request deleted it.
-        Err(failure) if failure.is(404) && failure.repeated => Ok(Answer::Nothing),
-        result => Ok(result.map(|_| Answer::Nothing)?),
-    }
+    // If it was repeated, an earlier try of this request deleted the pod.
+    send(writer, &call, |failure| failure.is(404) && failure.repeated).await
 }
 
 fn is_taken(failure: &Failure) -> bool {

@@ -2,7 +2,7 @@
 
 use kennel_client::api;
 use kennel_client::write::{self, Call, Content, Writer};
-use kennel_core::daemonset::event::{Answer, FailureKind, Object, SetRef};
+use kennel_core::daemonset::event::{Answer, FailureKind, Identity, Object};
 use kennel_core::daemonset::history::Revision;
 use kennel_types::Reason;
 use serde_json::json;
@@ -10,18 +10,18 @@ use serde_json::json;
 use super::{Failed, Target, target};
 use crate::view;
 
-pub(super) fn path<'a>(set: &SetRef, revision: &'a Object) -> Target<'a> {
+pub(super) fn path<'a>(set: &Identity, revision: &'a Object) -> Target<'a> {
     target(&collection(set), revision)
 }
 
-fn collection(set: &SetRef) -> String {
+fn collection(set: &Identity) -> String {
     api::group_path("apps/v1", &set.namespace, "controllerrevisions")
 }
 
 /// Creates a revision. If one with the same name and data exists, that is the revision.
 pub(super) async fn create(
     writer: &Writer,
-    set: &SetRef,
+    set: &Identity,
     name: &str,
     data: &str,
     body: &str,

@@ -2,27 +2,18 @@
 
 use kennel_client::write::{self, Call, Writer};
 use kennel_core::daemonset::Counters;
-use kennel_core::daemonset::event::{Answer, SetRef};
+use kennel_core::daemonset::event::{Answer, Identity};
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
+use super::Failed;
 use super::claims::{live, path};
-use super::{Failed, Performed};
 
 /// Writes the counters into the object as last observed; if that fails, reads the object and tries once more. Leaves the
 /// rest of the status unchanged.
 pub(in super::super) async fn write_status(
     writer: &Writer,
-    set: &SetRef,
-    observed: &DynamicObject,
-    counters: Counters,
-) -> Performed {
-    try_twice(writer, set, observed, counters).await.into()
-}
-
-async fn try_twice(
-    writer: &Writer,
-    set: &SetRef,
+    set: &Identity,
     observed: &DynamicObject,
     counters: Counters,
 ) -> Result<Answer, Failed> {
@@ -48,7 +39,7 @@ async fn try_twice(
 /// Increments the collision count, unless it has changed (rule 4.6.2).
 pub(in super::super) async fn count_collision(
     writer: &Writer,
-    set: &SetRef,
+    set: &Identity,
     known: Option<i64>,
 ) -> Result<Answer, Failed> {
     let mut now = live(writer, set).await?;
@@ -68,7 +59,7 @@ pub(in super::super) async fn count_collision(
 
 async fn put(
     writer: &Writer,
-    set: &SetRef,
+    set: &Identity,
     mut object: Value,
     counters: Counters,
 ) -> Result<Answer, write::Failure> {

@@ -8,6 +8,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use kennel_core::daemonset::event::Outcome;
+
 use super::*;
 
 /// A response; none is a connection that breaks.
@@ -40,8 +42,8 @@ fn api(script: Vec<Scripted>) -> (Writer, Sent) {
     )
 }
 
-fn set() -> SetRef {
-    SetRef {
+fn set() -> Identity {
+    Identity {
         namespace: "ns".into(),
         name: "d".into(),
         uid: "du".into(),
@@ -67,14 +69,14 @@ async fn done(write: Write, script: Vec<Scripted>) -> (String, Vec<(String, Valu
     let performed = perform(&writer, &PendingNames::default(), &set(), write).await;
     let sent = sent.lock().unwrap().clone();
     assert_eq!(sent.len(), answers, "{sent:?}");
-    let word = match performed.outcome {
-        Outcome::Done(Answer::Revision(revision)) => format!("revision {}", revision.revision),
-        Outcome::Done(Answer::Pod { name }) => {
+    let word = match performed.map_err(|failed| failed.failure) {
+        Ok(Answer::Revision(revision)) => format!("revision {}", revision.revision),
+        Ok(Answer::Pod { name }) => {
             assert_eq!(sent.last().unwrap().1["metadata"]["name"], *name);
             "pod".to_owned()
         }
-        Outcome::Done(_) => "done".to_owned(),
-        Outcome::Failed(failure) => format!("{:?}", failure.kind),
+        Ok(_) => "done".to_owned(),
+        Err(failure) => format!("{:?}", failure.kind),
     };
     (word, sent)
 }
@@ -285,17 +287,14 @@ async fn status(script: Vec<Scripted>) -> (Outcome, Vec<(String, Value)>) {
     let counters = kennel_core::daemonset::Counters::default();
     let performed = write_status(&writer, &set(), &seen, counters).await;
     let sent = sent.lock().unwrap().clone();
-    (performed.outcome, sent)
+    (performed.map_err(|failed| failed.failure), sent)
 }
 
 #[tokio::test]
 async fn s6_2_4_a_status_is_tried_once_more_on_the_live_object() {
     let written = || Some((200, json!({"metadata": {"resourceVersion": "8"}})));
     let (outcome, sent) = status(vec![written()]).await;
-    assert!(matches!(
-        outcome,
-        Outcome::Done(Answer::Status { version: 8, .. })
-    ));
+    assert!(matches!(outcome, Ok(Answer::Status { version: 8, .. })));
     assert_eq!(sent[0].1["metadata"]["resourceVersion"], "5");
     assert_eq!(sent[0].1["spec"], json!({"x": 1}));
     let live = || {
@@ -306,13 +305,10 @@ async fn s6_2_4_a_status_is_tried_once_more_on_the_live_object() {
     };
     let conflict = || Some((409, json!({"reason": "Conflict"})));
     let (outcome, sent) = status(vec![conflict(), live(), written()]).await;
-    assert!(matches!(
-        outcome,
-        Outcome::Done(Answer::Status { version: 8, .. })
-    ));
+    assert!(matches!(outcome, Ok(Answer::Status { version: 8, .. })));
     assert_eq!(sent[2].1["metadata"]["resourceVersion"], "7");
     let (outcome, _) = status(vec![conflict(), live(), conflict()]).await;
-    assert!(matches!(outcome, Outcome::Failed(_)));
+    assert!(outcome.is_err());
     let (outcome, _) = status(vec![conflict(), Some((404, json!({})))]).await;
-    assert_eq!(outcome, Outcome::Done(Answer::Nothing));
+    assert_eq!(outcome, Ok(Answer::Nothing));
 }

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use http::{Method, Request, Response};

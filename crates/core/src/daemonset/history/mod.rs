@@ -21,6 +21,7 @@ pub use prune::prune;
 pub use reconcile::{Reconciled, Step, reconcile};
 
 use super::HASH_LABEL;
+use super::event::Object;
 
 /// The fields of a ControllerRevision that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,14 @@ pub struct Revision {
 }
 
 impl Revision {
+    /// What a write to it names.
+    pub fn object(&self) -> Object {
+        Object {
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+        }
+    }
+
     /// The hash label of its pods: that of the revision, or its own name while it has none (rule 4.2).
     pub fn hash(&self) -> &str {
         self.labels

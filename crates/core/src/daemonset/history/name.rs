@@ -25,34 +25,6 @@ pub fn name(daemon_set: &str, hash: &str) -> String {
     format!("{daemon_set}-{hash}")
 }
 
-/// Why a revision's name is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// The revision of that name has the same data: it is the current one.
-    Same,
-    /// It has other data, but our view of the DaemonSet is stale: retry.
-    Stale,
-    /// A hash collision: increment the count in the DaemonSet's status, so that the next hash differs.
-    Collision { count: i64 },
-}
-
-/// Tells why a name is taken, from live reads of that revision and of the DaemonSet (rule 4.6.2).
-pub fn taken(
-    wanted_data: &str,
-    existing_data: &str,
-    known_count: Option<i64>,
-    live_count: Option<i64>,
-) -> Taken {
-    if wanted_data == existing_data {
-        return Taken::Same;
-    }
-    if known_count != live_count {
-        return Taken::Stale;
-    }
-    let count = known_count.unwrap_or(0) + 1;
-    Taken::Collision { count }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,17 +57,5 @@ mod tests {
     #[test]
     fn s4_6_the_name_is_the_daemon_sets_with_the_hash() {
         assert_eq!(name("logs", "5d8b"), "logs-5d8b");
-    }
-
-    #[test]
-    fn s4_6_2_a_taken_name_is_ours_stale_or_a_collision() {
-        assert_eq!(taken("a", "a", None, Some(3)), Taken::Same);
-        assert_eq!(taken("a", "b", None, Some(1)), Taken::Stale);
-        assert_eq!(taken("a", "b", Some(1), None), Taken::Stale);
-        assert_eq!(taken("a", "b", None, None), Taken::Collision { count: 1 });
-        assert_eq!(
-            taken("a", "b", Some(4), Some(4)),
-            Taken::Collision { count: 5 }
-        );
     }
 }

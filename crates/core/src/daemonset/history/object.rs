@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::HASH_LABEL;
+use super::super::{HASH_LABEL, owner_reference};
 use super::name::name;
 
 /// The inputs of a new revision.
@@ -60,14 +60,7 @@ fn metadata(parts: Parts<'_>) -> Value {
         "name": name(parts.daemon_set, parts.hash),
         "namespace": parts.namespace,
         "labels": labels,
-        "ownerReferences": [{
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "name": parts.daemon_set,
-            "uid": parts.uid,
-            "controller": true,
-            "blockOwnerDeletion": true,
-        }],
+        "ownerReferences": [owner_reference(parts.daemon_set, parts.uid)],
     });
     if !parts.annotations.is_empty() {
         metadata["annotations"] = json!(parts.annotations);

@@ -4,29 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::HASH_LABEL;
+use super::super::event::Object;
 use super::Revision;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Give a revision the hash label that it lacks (rule 4.2).
-    Label {
-        name: Arc<str>,
-        uid: Arc<str>,
-        hash: Arc<str>,
-    },
+    Label { revision: Object, hash: Arc<str> },
     /// Create the current revision, with this number.
     Create { revision: i64 },
     /// Renumber an existing revision, because its template is the current one again.
-    Renumber {
-        name: Arc<str>,
-        uid: Arc<str>,
-        revision: i64,
-    },
+    Renumber { revision: Object, number: i64 },
     /// Relabel the pods of a duplicate with the hash of the kept revision, then delete the duplicate.
     Merge {
-        name: Arc<str>,
-        uid: Arc<str>,
+        duplicate: Object,
         from: Arc<str>,
         to: Arc<str>,
     },
@@ -58,9 +50,8 @@ pub fn reconcile<'a>(data: &str, claimed: &'a [Revision]) -> Reconciled<'a> {
             steps.extend(same.into_iter().map(|duplicate| merge(duplicate, kept)));
             if kept.revision < next {
                 steps.push(Step::Renumber {
-                    name: kept.name.clone(),
-                    uid: kept.uid.clone(),
-                    revision: next,
+                    revision: kept.object(),
+                    number: next,
                 });
             }
         }
@@ -87,16 +78,14 @@ fn sorted_unique(claimed: &[Revision]) -> Vec<&Revision> {
 
 fn label(revision: &Revision) -> Option<Step> {
     (!revision.labels.contains_key(HASH_LABEL)).then(|| Step::Label {
-        name: revision.name.clone(),
-        uid: revision.uid.clone(),
+        revision: revision.object(),
         hash: revision.name.clone(),
     })
 }
 
 fn merge(duplicate: &Revision, kept: &Revision) -> Step {
     Step::Merge {
-        name: duplicate.name.clone(),
-        uid: duplicate.uid.clone(),
+        duplicate: duplicate.object(),
         from: duplicate.hash().into(),
         to: kept.hash().into(),
     }
@@ -119,10 +108,14 @@ mod tests {
 
     fn show(step: &Step) -> String {
         match step {
-            Step::Label { name, hash, .. } => format!("label {name} {hash}"),
+            Step::Label { revision, hash } => format!("label {} {hash}", revision.name),
             Step::Create { revision } => format!("create {revision}"),
-            Step::Renumber { name, revision, .. } => format!("renumber {name} {revision}"),
-            Step::Merge { name, from, to, .. } => format!("merge {name} {from} {to}"),
+            Step::Renumber { revision, number } => format!("renumber {} {number}", revision.name),
+            Step::Merge {
+                duplicate,
+                from,
+                to,
+            } => format!("merge {} {from} {to}", duplicate.name),
         }
     }
 

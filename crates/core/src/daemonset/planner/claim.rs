@@ -1,16 +1,14 @@
 //! Claims pods (rule 3.2): assigns each pod to a DaemonSet and a slot, adopts orphans and releases strays.
 
-use std::sync::Arc;
-
 use kennel_types::Timestamp;
 
 use super::super::event::{Object, Write};
 use super::super::expectation::Expectation;
-use super::super::ids::{PodId, SetId};
 use super::Planner;
 use super::pods::{Claim, PodWrite};
 use super::timers::Recheck;
-use super::write_results::PendingWrite;
+use super::write_results::WriteKind;
+use crate::ids::{PodId, SetId};
 
 impl Planner {
     /// All pods that a DaemonSet owns or might adopt.
@@ -164,20 +162,13 @@ impl Planner {
 
     /// Requests a write to a pod, and a check for when it should have shown.
     pub(super) fn write_pod(&mut self, set: SetId, pod: PodId, kind: PodWrite, write: Write) {
-        let reference = self.sets[set].reference.clone();
         let earlier = self.pods.expectation(pod).filter(|(old, _)| *old == kind);
         let ticket = self.next_ticket();
         let expectation = Expectation::new(self.now, ticket, earlier.map(|(_, earlier)| earlier));
         self.pods.set_expectation(pod, Some((kind, expectation)));
         self.recheck_pod_write(set, pod, kind, expectation.until);
-        let pending = PendingWrite::Pod {
-            set,
-            daemon_set: Arc::clone(&reference),
-            pod,
-            name: self.pods.view(pod).name.clone(),
-            kind,
-        };
-        self.request(ticket, &reference, write, pending);
+        let name = self.pods.view(pod).name.clone();
+        self.request(ticket, set, write, WriteKind::Pod { pod, name, kind });
     }
 
     /// Sets the timer for a write to a pod. Deletions need none: the decision about the slot has one.

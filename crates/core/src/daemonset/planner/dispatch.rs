@@ -1,18 +1,16 @@
 //! Requests what the queues hold, as far as budgets and the throttle allow, and the status write.
 
-use std::sync::Arc;
-
 use super::super::backoff::Backoff;
 use super::super::decision::{DeleteReason, RolloutRole};
-use super::super::event::{SetRef, Write};
+use super::super::event::Write;
 use super::super::expectation::Expectation;
-use super::super::ids::{NodeId, PodId, SetId};
 use super::super::rollout::Budget;
 use super::Planner;
 use super::pods::PodWrite;
 use super::sets::{Queue, Queues, Set};
 use super::timers::Recheck;
-use super::write_results::PendingWrite;
+use super::write_results::WriteKind;
+use crate::ids::{NodeId, PodId, SetId};
 
 impl Planner {
     /// Requests the writes that a DaemonSet needs and may have now.
@@ -137,7 +135,6 @@ impl Planner {
         let active = known.active.as_ref();
         let active = active.expect("only active DaemonSets are dispatched");
         let blueprint = active.blueprint.clone();
-        let reference: Arc<SetRef> = known.reference.clone();
         known.throttle.create_started();
         let before = known.creates.get(&node).copied();
         if before.is_none() {
@@ -150,12 +147,7 @@ impl Planner {
             node: self.nodes.name(node).clone(),
             blueprint,
         };
-        let pending = PendingWrite::Create {
-            set,
-            daemon_set: reference.clone(),
-            node,
-        };
-        self.request(ticket, &reference, write, pending);
+        self.request(ticket, set, write, WriteKind::CreatePod(node));
         self.update_slot(set, node);
     }
 
@@ -170,13 +162,8 @@ impl Planner {
         }
         let expectation = Expectation::new(now, ticket, known.status_write);
         known.status_write = Some(expectation);
-        let reference = known.reference.clone();
         self.timers.at(expectation.until, Recheck::Set(set));
-        let pending = PendingWrite::Status {
-            set,
-            daemon_set: reference.clone(),
-        };
-        self.request(ticket, &reference, Write::WriteStatus, pending);
+        self.request(ticket, set, Write::WriteStatus, WriteKind::Status);
     }
 
     /// Emits a warning about a selector that selects everything (rule 3.1, step 4).

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::fit::{Fit, Rules};
-use super::super::ids::{NodeId, PodId, SetId};
 use super::super::view::{DaemonSetView, NodeView, PodView};
 use super::Planner;
 use super::pods::{Claim, PodWrite};
 use super::sets::Set;
 use super::slot::Slot;
+use crate::ids::{NodeId, PodId, SetId};
 
 impl Planner {
     pub(super) fn on_daemon_set(&mut self, view: DaemonSetView) {

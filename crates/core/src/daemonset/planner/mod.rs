@@ -34,18 +34,18 @@ use std::sync::Arc;
 use kennel_types::Timestamp;
 
 use super::decision::Member;
-use super::event::{Action, Event, Note, SetRef, Ticket, Write};
-use super::ids::{NodeId, SetId};
+use super::event::{Action, Event, Identity, Note, Ticket, Write};
 use super::options::Options;
 use super::status::Counters;
 use super::view::DaemonSetView;
+use crate::ids::{NodeId, SetId};
 use nodes::Nodes;
 use pods::Pods;
 use revision_history::Revisions;
 use sets::Sets;
 use symbols::Symbols;
 use timers::{Recheck, Timers};
-use write_results::PendingWrite;
+use write_results::{PendingWrite, WriteKind};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -192,35 +192,31 @@ impl Planner {
         Ticket(self.last_ticket)
     }
 
-    fn request(
-        &mut self,
-        ticket: Ticket,
-        daemon_set: &Arc<SetRef>,
-        write: Write,
-        pending: PendingWrite,
-    ) {
+    fn request(&mut self, ticket: Ticket, set: SetId, write: Write, kind: WriteKind) {
+        let daemon_set = self.sets[set].reference.clone();
+        let pending = PendingWrite {
+            set,
+            daemon_set: daemon_set.clone(),
+            kind,
+        };
         self.pending.insert(ticket, pending);
         self.actions.push(Action::Write {
             ticket,
-            daemon_set: daemon_set.clone(),
+            daemon_set,
             write,
         });
     }
 
     fn emit(
         &mut self,
-        daemon_set: &Arc<SetRef>,
+        daemon_set: &Arc<Identity>,
         warning: bool,
         reason: &'static str,
         message: String,
     ) {
         self.actions.push(Action::Emit {
             daemon_set: daemon_set.clone(),
-            note: Note {
-                warning,
-                reason: reason.into(),
-                message,
-            },
+            note: Note::new(warning, reason, message),
         });
     }
 }

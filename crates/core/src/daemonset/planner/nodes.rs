@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::fit::{Fit, Rules};
-use super::super::ids::NodeId;
 use super::super::rollout::seed;
 use super::super::view::NodeView;
 use super::chunked_vec::ChunkedVec;
+use crate::ids::NodeId;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint};
 
 /// The fields that a pass over all nodes reads.

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use kennel_types::Timestamp;
 
 use super::super::expectation::Expectation;
-use super::super::ids::{NodeId, PodId, SetId};
 use super::super::view::{Phase, PodView};
 use super::super::{GENERATION_LABEL, HASH_LABEL};
 use super::chunked_vec::ChunkedVec;
 use super::symbols::{Symbol, Symbols};
 use super::uid_index::UidIndex;
+use crate::ids::{NodeId, PodId, SetId};
 
 /// How the DaemonSet in [`Hot::set`] relates to a pod (rule 3.2). `None` exactly if there is no such DaemonSet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

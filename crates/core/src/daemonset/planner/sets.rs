@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use super::super::backoff::Backoff;
 use super::super::decision::{RolloutCounts, UpdateMode};
-use super::super::event::SetRef;
+use super::super::event::Identity;
 use super::super::expectation::Expectation;
 use super::super::fit::Rules;
-use super::super::ids::{NodeId, PodId, SetId};
 use super::super::options::Pace;
 use super::super::pod::Blueprint;
 use super::super::rollout::seed;
@@ -21,6 +20,7 @@ use super::chunked_vec::ChunkedVec;
 use super::revision_history::RevisionHistory;
 use super::slot::Slot;
 use super::symbols::Symbol;
+use crate::ids::{NodeId, PodId, SetId};
 
 /// What slot decisions read of a DaemonSet whose current revision is known.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) struct Queues {
 /// One DaemonSet.
 #[derive(Debug)]
 pub(super) struct Set {
-    pub(super) reference: Arc<SetRef>,
+    pub(super) reference: Arc<Identity>,
     pub(super) view: DaemonSetView,
     pub(super) rules: Rules,
     pub(super) seed: u32,
@@ -98,14 +98,14 @@ pub(super) struct Set {
 
 impl Set {
     pub(super) fn new(view: DaemonSetView, pace: Pace, serial: u64) -> Self {
-        let reference = Arc::new(SetRef {
+        let reference = Identity {
             namespace: view.namespace.clone(),
             name: view.name.clone(),
             uid: view.uid.clone(),
-        });
+        };
         Self {
-            seed: seed(&format!("{}/{}", view.namespace, view.name)),
-            reference,
+            seed: seed(&reference.to_string()),
+            reference: Arc::new(reference),
             serial,
             rules: Rules::of_template(&view.template),
             active: None,
@@ -229,7 +229,7 @@ impl Sets {
     }
 
     pub(super) fn insert(&mut self, set: Set) -> SetId {
-        let SetRef {
+        let Identity {
             namespace,
             name,
             uid,

@@ -4,8 +4,8 @@ use kennel_types::Timestamp;
 
 use super::super::decision::RolloutCounts;
 use super::super::fit::Fit;
-use super::super::ids::PodId;
 use super::super::status::StatusCounts;
+use crate::ids::PodId;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]

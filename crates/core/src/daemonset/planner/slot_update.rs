@@ -5,7 +5,6 @@
 use kennel_types::Timestamp;
 
 use super::super::decision::{Decision, Member, NodeState, RolloutCounts, RolloutRole, decide};
-use super::super::ids::{NodeId, PodId, SetId};
 use super::super::rollout::order;
 use super::super::status::StatusCounts;
 use super::super::view::Phase;
@@ -16,6 +15,7 @@ use super::slot::{Queued, Slot};
 use super::symbols::{self, Symbol};
 use super::timers::Recheck;
 use super::{Counters, Planner};
+use crate::ids::{NodeId, PodId, SetId};
 
 impl Planner {
     pub(super) fn update_slot(&mut self, set: SetId, node: NodeId) {

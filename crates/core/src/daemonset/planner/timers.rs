@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use kennel_types::Timestamp;
 
-use super::super::ids::{NodeId, PodId, SetId};
+use crate::ids::{NodeId, PodId, SetId};
 
 /// What to check when a timer fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

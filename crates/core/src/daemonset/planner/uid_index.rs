@@ -6,8 +6,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use super::super::ids::PodId;
 use super::chunked_vec::ChunkedVec;
+use crate::ids::PodId;
 
 /// See the [module](self).
 #[derive(Debug, Default)]

@@ -2,44 +2,48 @@
 
 use std::sync::Arc;
 
-use super::super::event::{Answer, Failure, FailureKind, Outcome, SetRef, Ticket};
-use super::super::history::Revision;
-use super::super::ids::{NodeId, PodId, SetId};
+use super::super::event::{Answer, Failure, FailureKind, Identity, Outcome, Ticket};
 use super::Planner;
 use super::pods::PodWrite;
 use super::sets::Set;
 use super::timers::Recheck;
+use crate::ids::{NodeId, PodId, SetId};
 
 /// A write without a result so far.
 #[derive(Clone, Debug)]
-pub(super) enum PendingWrite {
-    Create {
-        set: SetId,
-        daemon_set: Arc<SetRef>,
-        node: NodeId,
-    },
+pub(super) struct PendingWrite {
+    pub(super) set: SetId,
+    pub(super) daemon_set: Arc<Identity>,
+    pub(super) kind: WriteKind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum WriteKind {
+    CreatePod(NodeId),
     Pod {
-        set: SetId,
-        daemon_set: Arc<SetRef>,
         pod: PodId,
         name: Arc<str>,
         kind: PodWrite,
     },
-    Status {
-        set: SetId,
-        daemon_set: Arc<SetRef>,
-    },
+    Status,
     /// The creation of a revision, or the write that counts a collision.
-    NewRevision {
-        set: SetId,
-        daemon_set: Arc<SetRef>,
-    },
+    NewRevision,
     /// Any other write to a revision, by its uid.
-    Revision {
-        set: SetId,
-        daemon_set: Arc<SetRef>,
-        revision: Arc<str>,
-    },
+    Revision(Arc<str>),
+}
+
+/// The result of a write, and the DaemonSet that it was for.
+struct Finished<'a> {
+    ticket: Ticket,
+    set: SetId,
+    daemon_set: Arc<Identity>,
+    outcome: &'a Outcome,
+}
+
+impl Finished<'_> {
+    fn failure(&self) -> Option<&Failure> {
+        self.outcome.as_ref().err()
+    }
 }
 
 impl Planner {
@@ -48,165 +52,127 @@ impl Planner {
             debug_assert!(false, "each ticket is handed back once");
             return;
         };
-        match pending {
-            PendingWrite::Create {
-                set,
-                daemon_set,
-                node,
-            } => self.create_finished(ticket, set, &daemon_set, node, outcome),
-            PendingWrite::Pod {
-                set,
-                daemon_set,
-                pod,
-                name,
-                kind,
-            } => {
+        let write = Finished {
+            ticket,
+            set: pending.set,
+            daemon_set: pending.daemon_set,
+            outcome,
+        };
+        match pending.kind {
+            WriteKind::CreatePod(node) => self.create_finished(&write, node),
+            WriteKind::Pod { pod, name, kind } => {
                 if kind == PodWrite::Delete {
-                    self.delete_finished(set, &daemon_set, &name, outcome);
+                    self.delete_finished(&write, &name);
                 }
-                self.pod_write_finished(ticket, set, pod, kind, outcome);
+                self.pod_write_finished(&write, pod, kind);
             }
-            PendingWrite::Status { set, daemon_set } => {
-                self.status_write_finished(ticket, set, &daemon_set, outcome);
-            }
-            PendingWrite::NewRevision { set, daemon_set } => {
-                self.new_revision_finished(ticket, set, &daemon_set, outcome);
-            }
-            PendingWrite::Revision {
-                set,
-                daemon_set,
-                revision,
-            } => self.revision_write_finished(ticket, set, &daemon_set, &revision, outcome),
+            WriteKind::Status => self.status_write_finished(&write),
+            WriteKind::NewRevision => self.new_revision_finished(&write),
+            WriteKind::Revision(revision) => self.revision_write_finished(&write, &revision),
         }
     }
 
     /// The DaemonSet that a write was for. It may be gone by now, and another one may have its id.
-    fn requester(&mut self, set: SetId, daemon_set: &SetRef) -> Option<&mut Set> {
-        let known = self.sets.get_mut(set)?;
-        (known.reference.uid == daemon_set.uid).then_some(known)
+    fn requester(&mut self, write: &Finished<'_>) -> Option<&mut Set> {
+        let known = self.sets.get_mut(write.set)?;
+        (known.reference.uid == write.daemon_set.uid).then_some(known)
     }
 
-    fn create_finished(
-        &mut self,
-        ticket: Ticket,
-        set: SetId,
-        daemon_set: &Arc<SetRef>,
-        node: NodeId,
-        outcome: &Outcome,
-    ) {
-        match outcome {
-            Outcome::Done(Answer::Pod { name }) => {
+    fn create_finished(&mut self, write: &Finished<'_>, node: NodeId) {
+        match write.outcome {
+            Ok(Answer::Pod { name }) => {
                 let text = format!("Created pod: {name}");
-                self.emit(daemon_set, false, "SuccessfulCreate", text);
+                self.emit(&write.daemon_set, false, "SuccessfulCreate", text);
             }
-            Outcome::Done(_) => {}
-            Outcome::Failed(failure) if failure.kind == FailureKind::NamespaceTerminating => {}
-            Outcome::Failed(failure) => {
+            Ok(_) => {}
+            Err(failure) if failure.kind == FailureKind::NamespaceTerminating => {}
+            Err(failure) => {
                 let text = format!("Error creating: {}", failure.message);
-                self.emit(daemon_set, true, "FailedCreate", text);
+                self.emit(&write.daemon_set, true, "FailedCreate", text);
             }
         }
         let now = self.now;
-        let Some(known) = self.requester(set, daemon_set) else {
+        let Some(known) = self.requester(write) else {
             return;
         };
-        let failure = failure(outcome);
-        known.throttle.create_finished(now, failure);
+        known.throttle.create_finished(now, write.failure());
         let paused = known.throttle.paused_until(now);
         // The expectation is gone if the pod has shown already.
         if let Some(create) = known.creates.get_mut(&node)
-            && create.ticket == ticket
-            && let Some(failure) = failure
+            && create.ticket == write.ticket
+            && let Some(failure) = write.failure()
         {
             *create = create.failed(now, failure);
-            self.update_slot(set, node);
+            self.update_slot(write.set, node);
         }
         if let Some(until) = paused {
-            self.timers.at(until, Recheck::Set(set));
+            self.timers.at(until, Recheck::Set(write.set));
         }
-        self.mark_for_sync(set);
+        self.mark_for_sync(write.set);
     }
 
-    fn delete_finished(
-        &mut self,
-        set: SetId,
-        daemon_set: &Arc<SetRef>,
-        name: &str,
-        outcome: &Outcome,
-    ) {
-        match outcome {
-            Outcome::Done(_) => {
+    fn delete_finished(&mut self, write: &Finished<'_>, name: &str) {
+        match write.outcome {
+            Ok(_) => {
                 let text = format!("Deleted pod: {name}");
-                self.emit(daemon_set, false, "SuccessfulDelete", text);
+                self.emit(&write.daemon_set, false, "SuccessfulDelete", text);
             }
-            Outcome::Failed(failure) if failure.kind == FailureKind::NotFound => {}
-            Outcome::Failed(failure) => {
+            Err(failure) if failure.kind == FailureKind::NotFound => {}
+            Err(failure) => {
                 let text = format!("Error deleting: {}", failure.message);
-                self.emit(daemon_set, true, "FailedDelete", text);
+                self.emit(&write.daemon_set, true, "FailedDelete", text);
             }
         }
-        if let Some(known) = self.requester(set, daemon_set) {
+        if let Some(known) = self.requester(write) {
             known.throttle.delete_finished();
-            self.mark_for_sync(set);
+            self.mark_for_sync(write.set);
         }
     }
 
-    fn pod_write_finished(
-        &mut self,
-        ticket: Ticket,
-        set: SetId,
-        pod: PodId,
-        kind: PodWrite,
-        outcome: &Outcome,
-    ) {
+    fn pod_write_finished(&mut self, write: &Finished<'_>, pod: PodId, kind: PodWrite) {
         let expectation = self
             .pods
             .expectation(pod)
             .map(|(_, expectation)| expectation);
         // The pod may be gone, its id may be another pod's by now, or the watch may have shown the result.
-        let Some(expectation) = expectation.filter(|e| e.ticket == ticket) else {
+        let Some(expectation) = expectation.filter(|e| e.ticket == write.ticket) else {
             return;
         };
         // The watch will report a pod that was not found as gone.
-        let failure = failure(outcome).filter(|failure| failure.kind != FailureKind::NotFound);
-        let Some(failure) = failure else {
+        let failure = write.failure();
+        let Some(failure) = failure.filter(|failure| failure.kind != FailureKind::NotFound) else {
             return;
         };
         let hot = self.pods.hot(pod);
         let node = hot.node;
         assert_eq!(
             hot.set,
-            Some(set),
+            Some(write.set),
             "a change of claim clears the expectation"
         );
         let expectation = expectation.failed(self.now, failure);
         self.pods.set_expectation(pod, Some((kind, expectation)));
-        self.recheck_pod_write(set, pod, kind, expectation.until);
+        self.recheck_pod_write(write.set, pod, kind, expectation.until);
         if kind == PodWrite::Delete
             && let Some(node) = node
         {
-            self.update_slot(set, node);
+            self.update_slot(write.set, node);
         }
     }
 
-    fn status_write_finished(
-        &mut self,
-        ticket: Ticket,
-        set: SetId,
-        daemon_set: &Arc<SetRef>,
-        outcome: &Outcome,
-    ) {
-        let now = self.now;
-        let Some(known) = self.requester(set, daemon_set) else {
+    fn status_write_finished(&mut self, write: &Finished<'_>) {
+        let (now, set) = (self.now, write.set);
+        let Some(known) = self.requester(write) else {
             return;
         };
         // A result that comes after the expectation's timeout belongs to an earlier write.
-        let Some(write) = known.status_write.filter(|write| write.ticket == ticket) else {
+        let earlier = known.status_write;
+        let Some(expected) = earlier.filter(|expected| expected.ticket == write.ticket) else {
             return;
         };
         let observed = known.reported.observed_generation;
-        match outcome {
-            Outcome::Done(answer) => {
+        match write.outcome {
+            Ok(answer) => {
                 known.status_write = None;
                 if let Answer::Status { counters, version } = answer
                     && (*version == 0 || *version > known.view.version)
@@ -215,10 +181,10 @@ impl Planner {
                     known.reported_version = *version;
                 }
             }
-            Outcome::Failed(failure) => {
-                let write = write.failed(now, failure);
-                known.status_write = Some(write);
-                self.timers.at(write.until, Recheck::Set(set));
+            Err(failure) => {
+                let retry = expected.failed(now, failure);
+                known.status_write = Some(retry);
+                self.timers.at(retry.until, Recheck::Set(set));
             }
         }
         if self.sets[set].reported.observed_generation != observed {
@@ -227,57 +193,34 @@ impl Planner {
         self.mark_for_sync(set);
     }
 
-    fn new_revision_finished(
-        &mut self,
-        ticket: Ticket,
-        set: SetId,
-        daemon_set: &Arc<SetRef>,
-        outcome: &Outcome,
-    ) {
+    fn new_revision_finished(&mut self, write: &Finished<'_>) {
         let now = self.now;
-        let Some(known) = self.requester(set, daemon_set) else {
+        let Some(known) = self.requester(write) else {
             return;
         };
-        let created: Option<Revision> = match outcome {
-            Outcome::Done(Answer::Revision(revision)) => Some(revision.clone()),
+        let created = match write.outcome {
+            Ok(Answer::Revision(revision)) => Some(revision.clone()),
             _ => None,
         };
-        let recheck = known
-            .history
-            .create_finished(ticket, now, created, failure(outcome));
+        let history = &mut known.history;
+        let recheck = history.create_finished(write.ticket, now, created, write.failure());
         if let Some(at) = recheck {
-            self.recheck_history(set, at);
+            self.recheck_history(write.set, at);
         }
-        self.mark_for_sync(set);
+        self.mark_for_sync(write.set);
     }
 
-    fn revision_write_finished(
-        &mut self,
-        ticket: Ticket,
-        set: SetId,
-        daemon_set: &Arc<SetRef>,
-        revision: &Arc<str>,
-        outcome: &Outcome,
-    ) {
+    fn revision_write_finished(&mut self, write: &Finished<'_>, revision: &str) {
         let now = self.now;
-        let Some(known) = self.requester(set, daemon_set) else {
-            return;
-        };
         // The expectation is gone if the watch has shown the revision since.
-        if let Some(write) = known.history.writes.get_mut(revision)
-            && write.ticket == ticket
-            && let Some(failure) = failure(outcome)
+        if let Some(known) = self.requester(write)
+            && let Some(expected) = known.history.writes.get_mut(revision)
+            && expected.ticket == write.ticket
+            && let Some(failure) = write.failure()
         {
-            *write = write.failed(now, failure);
-            let until = write.until;
-            self.recheck_history(set, until);
+            *expected = expected.failed(now, failure);
+            let until = expected.until;
+            self.recheck_history(write.set, until);
         }
-    }
-}
-
-fn failure(outcome: &Outcome) -> Option<&Failure> {
-    match outcome {
-        Outcome::Done(_) => None,
-        Outcome::Failed(failure) => Some(failure),
     }
 }

@@ -9,7 +9,7 @@ use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::HASH_LABEL;
-use super::super::event::{Answer, Event, Failure, FailureKind, Outcome, SetRef, Write};
+use super::super::event::{Answer, Event, Failure, FailureKind, Identity, Outcome, Write};
 use super::super::history::Revision;
 use super::super::status::Counters;
 use super::super::view::{DaemonSetView, NodeView, Phase, PodView, Strategy, pinned_node};
@@ -226,19 +226,16 @@ impl FakeCluster {
 
     pub(super) fn execute(
         &mut self,
-        by: &SetRef,
+        by: &Identity,
         write: &Write,
         status: Option<Counters>,
     ) -> Outcome {
-        match self.try_execute(by, write, status) {
-            Ok(answer) => Outcome::Done(answer),
-            Err(kind) => failed(kind),
-        }
+        self.try_execute(by, write, status).or_else(failed)
     }
 
     fn try_execute(
         &mut self,
-        by: &SetRef,
+        by: &Identity,
         write: &Write,
         status: Option<Counters>,
     ) -> Result<Answer, FailureKind> {
@@ -286,7 +283,7 @@ impl FakeCluster {
         Ok(Answer::Nothing)
     }
 
-    fn check_live(&self, by: &SetRef) -> Result<(), FailureKind> {
+    fn check_live(&self, by: &Identity) -> Result<(), FailureKind> {
         let set = self.sets.get(&by.uid).ok_or(FailureKind::Refused)?;
         if set.terminating {
             return Err(FailureKind::Refused);
@@ -294,7 +291,7 @@ impl FakeCluster {
         Ok(())
     }
 
-    fn write_status(&mut self, by: &SetRef, status: Option<Counters>) -> Answer {
+    fn write_status(&mut self, by: &Identity, status: Option<Counters>) -> Answer {
         let (Some(set), Some(counters)) = (self.sets.get_mut(&by.uid), status) else {
             return Answer::Nothing;
         };
@@ -304,7 +301,7 @@ impl FakeCluster {
         Answer::Status { counters, version }
     }
 
-    fn write_revision(&mut self, by: &SetRef, write: &Write) -> Result<Answer, FailureKind> {
+    fn write_revision(&mut self, by: &Identity, write: &Write) -> Result<Answer, FailureKind> {
         let mut edit = |uid: &Uid, change: &dyn Fn(&mut Revision)| {
             let found = self.revisions.get_mut(uid).ok_or(FailureKind::NotFound)?;
             change(found);
@@ -349,7 +346,7 @@ impl FakeCluster {
         }
     }
 
-    fn create_revision(&mut self, by: &SetRef, name: &str, data: &str, body: &str) -> Revision {
+    fn create_revision(&mut self, by: &Identity, name: &str, data: &str, body: &str) -> Revision {
         let body: Value = serde_json::from_str(body).unwrap();
         let labels = body["metadata"]["labels"].as_object().unwrap();
         let serial = self.serial();
@@ -376,7 +373,7 @@ fn texts(object: &serde_json::Map<String, Value>) -> BTreeMap<String, String> {
 }
 
 pub(super) fn failed(kind: FailureKind) -> Outcome {
-    Outcome::Failed(Failure {
+    Err(Failure {
         kind,
         message: "no".to_owned(),
         retry_after: None,

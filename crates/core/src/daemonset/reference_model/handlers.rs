@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kennel_types::Timestamp;
 
-use super::super::event::SetRef;
+use super::super::event::Identity;
 use super::super::view::{DaemonSetView, PodView};
 use super::pacing::SlowStart;
 use super::revisions::History;
@@ -23,7 +23,7 @@ impl ReferencePlanner {
         let uid = view.uid.clone();
         let Some(set) = self.sets.get_mut(&uid) else {
             let set = Set {
-                reference: SetRef {
+                reference: Identity {
                     namespace: view.namespace.clone(),
                     name: view.name.clone(),
                     uid: uid.clone(),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use kennel_test_support::with_seeds;
 use kennel_types::Timestamp;
 
-use super::super::event::{Event, FailureKind, Outcome, SetRef, Ticket, Write};
+use super::super::event::{Event, FailureKind, Identity, Outcome, Ticket, Write};
 use super::super::options::{Options, Pace};
 use super::super::planner::Planner;
 use super::super::pod::Placement;
@@ -28,7 +28,7 @@ pub(super) const KINDS_WEIGHTED: [Kind; 6] = [
 pub(super) struct InFlight {
     real: Ticket,
     model: Ticket,
-    by: SetRef,
+    by: Identity,
     write: Write,
 }
 
@@ -70,7 +70,7 @@ impl History {
             // Some of its writes are executed after its death.
             if self.rng.u8(..4) == 0 {
                 let status = self.real.status(&lost.by.uid);
-                self.cluster.execute(&lost.by, &lost.write, status);
+                drop(self.cluster.execute(&lost.by, &lost.write, status));
             }
         }
         self.results.clear();
@@ -170,7 +170,7 @@ impl History {
             0..8 => failed(FailureKind::Refused),
             8..11 => failed(FailureKind::Unknown),
             11..14 => {
-                self.cluster.execute(&by, &write, status);
+                drop(self.cluster.execute(&by, &write, status));
                 failed(FailureKind::Unknown)
             }
             14 if matches!(write, Write::CreatePod { .. }) => {
@@ -194,7 +194,7 @@ impl History {
         map.keys().nth(rng.usize(..map.len())).cloned()
     }
 
-    pub(super) fn write(&self, index: usize) -> (&SetRef, &Write) {
+    pub(super) fn write(&self, index: usize) -> (&Identity, &Write) {
         let found = &self.in_flight[index];
         (&found.by, &found.write)
     }

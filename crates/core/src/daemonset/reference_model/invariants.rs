@@ -4,7 +4,7 @@
 use kennel_test_support::with_seeds;
 
 use super::super::HASH_LABEL;
-use super::super::event::{SetRef, Write};
+use super::super::event::{Identity, Write};
 use super::super::options::{Options, Pace};
 use super::super::view::{Phase, PodView, Strategy};
 use super::fake_cluster::{KINDS, template};
@@ -62,7 +62,7 @@ fn calm_step(history: &mut History) {
 
 /// Asserts that a creation does not make a second pod of the same revision on a node.
 fn assert_no_twin(history: &History, index: usize) {
-    let (by, write): (&SetRef, &Write) = history.write(index);
+    let (by, write): (&Identity, &Write) = history.write(index);
     let Write::CreatePod { node, blueprint } = write else {
         return;
     };

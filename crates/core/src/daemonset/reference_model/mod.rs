@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use kennel_types::Timestamp;
 
-use super::event::{Action, Event, SetRef, Ticket, Write};
+use super::event::{Action, Event, Identity, Ticket, Write};
 use super::history::Revision;
 use super::options::Options;
 use super::status::Counters;
@@ -63,7 +63,7 @@ struct Pod {
 
 struct Set {
     view: DaemonSetView,
-    reference: SetRef,
+    reference: Identity,
     reported: Counters,
     reported_version: u64,
     status_write: Option<Requested>,
@@ -106,7 +106,7 @@ pub(super) struct ReferencePlanner {
     backoffs: BTreeMap<(Uid, Arc<str>), FailedPodBackoff>,
     /// When to reconcile histories again.
     timers: BTreeSet<(Timestamp, Uid)>,
-    pending: BTreeMap<Ticket, (SetRef, Arc<str>, Pending)>,
+    pending: BTreeMap<Ticket, (Identity, Arc<str>, Pending)>,
     tickets: u64,
     /// The actions of this step, as texts.
     actions: Vec<(String, Option<Ticket>)>,

@@ -300,18 +300,18 @@ impl ReferencePlanner {
         };
         history.triggered = true;
         match outcome {
-            Outcome::Done(Answer::Revision(created)) => {
+            Ok(Answer::Revision(created)) => {
                 history.create = None;
                 let until = now.saturating_add_millis(FIVE_MINUTES);
                 history.created = Some((created.clone(), until));
                 self.timers.insert((until, uid.clone()));
             }
-            Outcome::Done(_) => {}
-            Outcome::Failed(failure) if failure.kind == FailureKind::NameTaken => {
+            Ok(_) => {}
+            Err(failure) if failure.kind == FailureKind::NameTaken => {
                 history.collided = true;
                 history.create = None;
             }
-            Outcome::Failed(failure) => {
+            Err(failure) => {
                 history.collided = false;
                 write.fail(now, failure);
                 write.expect_nothing();

@@ -7,10 +7,7 @@ impl ReferencePlanner {
     pub(super) fn on_write_finished(&mut self, ticket: Ticket, outcome: &Outcome) {
         let (reference, name, pending) = self.pending.remove(&ticket).unwrap();
         let now = self.now;
-        let failure = match outcome {
-            Outcome::Done(_) => None,
-            Outcome::Failed(failure) => Some(failure),
-        };
+        let failure = outcome.as_ref().err();
         match pending {
             Pending::Create(uid, node) => {
                 self.emit_created(&reference.uid, outcome);
@@ -58,10 +55,10 @@ impl ReferencePlanner {
 
     fn emit_created(&mut self, uid: &Uid, outcome: &Outcome) {
         match outcome {
-            Outcome::Done(Answer::Pod { name }) => {
+            Ok(Answer::Pod { name }) => {
                 self.emit(uid, &format!("Normal SuccessfulCreate Created pod: {name}"));
             }
-            Outcome::Failed(f) if f.kind != FailureKind::NamespaceTerminating => {
+            Err(f) if f.kind != FailureKind::NamespaceTerminating => {
                 let text = format!("Warning FailedCreate Error creating: {}", f.message);
                 self.emit(uid, &text);
             }
@@ -71,14 +68,14 @@ impl ReferencePlanner {
 
     fn emit_deleted(&mut self, uid: &Uid, name: &str, outcome: &Outcome) {
         match outcome {
-            Outcome::Done(_) => {
+            Ok(_) => {
                 self.emit(uid, &format!("Normal SuccessfulDelete Deleted pod: {name}"));
             }
-            Outcome::Failed(f) if f.kind != FailureKind::NotFound => {
+            Err(f) if f.kind != FailureKind::NotFound => {
                 let text = format!("Warning FailedDelete Error deleting: {}", f.message);
                 self.emit(uid, &text);
             }
-            Outcome::Failed(_) => {}
+            Err(_) => {}
         }
     }
 
@@ -91,13 +88,13 @@ impl ReferencePlanner {
         };
         let observed = set.reported.observed_generation;
         set.status_write = match outcome {
-            Outcome::Done(_) => None,
-            Outcome::Failed(failure) => {
+            Ok(_) => None,
+            Err(failure) => {
                 write.fail(self.now, failure);
                 Some(write)
             }
         };
-        if let Outcome::Done(Answer::Status { counters, version }) = outcome
+        if let Ok(Answer::Status { counters, version }) = outcome
             && (*version == 0 || *version > set.view.version)
         {
             (set.reported, set.reported_version) = (*counters, *version);

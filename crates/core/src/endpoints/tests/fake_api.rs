@@ -62,35 +62,20 @@ impl FakeApi {
     }
 
     pub(super) fn execute(&mut self, write: &Write) -> Outcome {
-        let (slice, body) = match &write.operation {
-            Operation::CreateSlice(body) | Operation::UpdateSlice(body) => (true, Some(body)),
-            Operation::CreateEndpoints(body) | Operation::UpdateEndpoints(body) => {
-                (false, Some(body))
-            }
-            Operation::DeleteSlice { .. } => (true, None),
-            Operation::DeleteEndpoints { .. } => (false, None),
-        };
+        let slice = write.form == Form::Slice;
         let stored = self.objects.get(&(slice, write.name.clone()));
         let stored = stored.map(|object| object["metadata"].clone());
-        let (operation, Some(stored)) = (&write.operation, stored) else {
-            return match &write.operation {
-                Operation::CreateSlice(body) | Operation::CreateEndpoints(body) => {
-                    self.put(slice, body.clone())
-                }
-                _ => Outcome::NotFound,
-            };
-        };
-        match (operation, body) {
-            (Operation::CreateSlice(_) | Operation::CreateEndpoints(_), _) => {
-                Outcome::AlreadyExists
-            }
-            (_, Some(body)) if body["metadata"]["resourceVersion"] != stored["resourceVersion"] => {
+        match (&write.operation, stored) {
+            (Operation::Create(body), None) => self.put(slice, body.clone()),
+            (_, None) => Outcome::NotFound,
+            (Operation::Create(_), Some(_)) => Outcome::AlreadyExists,
+            (Operation::Update(body), Some(stored))
+                if body["metadata"]["resourceVersion"] != stored["resourceVersion"] =>
+            {
                 Outcome::Conflict
             }
-            (_, Some(body)) => self.put(slice, body.clone()),
-            (Operation::DeleteSlice { uid } | Operation::DeleteEndpoints { uid }, _)
-                if stored["uid"] != **uid =>
-            {
+            (Operation::Update(body), Some(_)) => self.put(slice, body.clone()),
+            (Operation::Delete { uid }, Some(stored)) if stored["uid"] != **uid => {
                 Outcome::NotFound
             }
             _ => {
@@ -106,10 +91,9 @@ impl FakeApi {
         let count = count.min(self.events.len());
         for (slice, object, gone) in self.events.drain(..count) {
             let stored = stored(&object);
-            let (namespace, name, uid) = (&stored.namespace, &stored.name, &*stored.uid);
             match (slice, gone) {
-                (true, true) => tracker.slice_gone(now, namespace, name, uid),
-                (false, true) => tracker.endpoints_gone(now, namespace, name, uid),
+                (true, true) => tracker.slice_gone(now, &stored.id()),
+                (false, true) => tracker.endpoints_gone(now, &stored.id()),
                 (true, false) => tracker.slice(now, stored),
                 (false, false) => tracker.endpoints(now, stored),
             }

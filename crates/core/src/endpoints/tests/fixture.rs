@@ -70,13 +70,13 @@ impl Fixture {
 
 /// The writes as short texts.
 pub(super) fn verbs(writes: &[Write]) -> Vec<&'static str> {
-    let verb = |write: &Write| match write.operation {
-        Operation::CreateSlice(_) => "create slice",
-        Operation::UpdateSlice(_) => "update slice",
-        Operation::DeleteSlice { .. } => "delete slice",
-        Operation::CreateEndpoints(_) => "create endpoints",
-        Operation::UpdateEndpoints(_) => "update endpoints",
-        Operation::DeleteEndpoints { .. } => "delete endpoints",
+    let verb = |write: &Write| match (&write.operation, write.form) {
+        (Operation::Create(_), Form::Slice) => "create slice",
+        (Operation::Update(_), Form::Slice) => "update slice",
+        (Operation::Delete { .. }, Form::Slice) => "delete slice",
+        (Operation::Create(_), Form::Endpoints) => "create endpoints",
+        (Operation::Update(_), Form::Endpoints) => "update endpoints",
+        (Operation::Delete { .. }, Form::Endpoints) => "delete endpoints",
     };
     writes.iter().map(verb).collect()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use kennel_test_support::with_seeds;
-use kennel_types::{Monotonic, Timestamp};
+use kennel_types::{Identity, Monotonic, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::facts::items;
@@ -110,7 +110,7 @@ impl Expected {
             17 => {
                 let name = random_service(rng, 0).name;
                 if let Some(service) = self.services.remove(&name) {
-                    tracker.service_gone(now, &"ns".into(), &name, &service.uid);
+                    tracker.service_gone(now, &Identity::new("ns", &name, &service.uid));
                 }
             }
             18 => {
@@ -131,7 +131,7 @@ impl Expected {
             if rng.bool() {
                 service.uid = before.uid.clone();
             } else {
-                tracker.service_gone(now, &"ns".into(), &before.name, &before.uid);
+                tracker.service_gone(now, &Identity::new("ns", &before.name, &before.uid));
             }
         }
         self.services.insert(service.name.clone(), service.clone());

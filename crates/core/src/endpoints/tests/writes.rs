@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kennel_types::{Monotonic, Timestamp};
+use kennel_types::{Identity, Monotonic, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::*;
@@ -140,14 +140,12 @@ fn a_new_selector_removes_pods_and_a_deleted_service_its_objects() {
         ),
         (2, 2)
     );
-    let (namespace, web) = ("ns".into(), "web".into());
+    let web = |uid: &str| Identity::new("ns", "web", uid);
     fixture
         .tracker
-        .service_gone(fixture.now, &namespace, &web, "another uid");
+        .service_gone(fixture.now, &web("another uid"));
     assert_eq!(fixture.converge(), []);
-    fixture
-        .tracker
-        .service_gone(fixture.now, &namespace, &web, "uid-web");
+    fixture.tracker.service_gone(fixture.now, &web("uid-web"));
     assert_eq!(
         verbs(&fixture.converge()),
         ["delete slice", "delete endpoints"]

@@ -42,12 +42,11 @@ impl Fixture {
     fn pod(&mut self, now: u64, name: &str, tolerations: &str) {
         let tolerations: Vec<_> = tolerations.split_whitespace().map(toleration).collect();
         let pod = NodePod {
+            id: Identity::new("ns", name, name),
             node: "n".into(),
-            namespace: "ns".into(),
-            name: name.into(),
             data: &tolerations[..],
         };
-        self.0.on_pod(Self::at(now), &name.into(), pod);
+        self.0.on_pod(Self::at(now), pod);
     }
 
     /// The actions until then: `-a@10` for a deletion, `+a` for a cancelled one.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::{ConditionStatus, Monotonic, Timestamp};
+use kennel_types::{ConditionStatus, Identity, Monotonic, Timestamp};
 
 use super::NodeFacts;
 use super::conditions::{UnknownCondition, unknown_conditions};
@@ -30,6 +30,16 @@ pub struct Settings {
     pub rates: Rates,
 }
 
+impl Settings {
+    fn grace(&self, entry: &Entry) -> Duration {
+        if entry.facts.conditions.ready().is_some() {
+            self.grace
+        } else {
+            self.startup_grace
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -38,13 +48,6 @@ impl Default for Settings {
             rates: Rates::default(),
         }
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodName {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
-    pub uid: Arc<str>,
 }
 
 /// A node at a resourceVersion.
@@ -78,7 +81,7 @@ pub enum Action {
     },
     /// Set the pod's `Ready` condition to `False`, since its node is not ready. Call [`Monitor::retry_pod`] after a
     /// failure.
-    MarkNotReady(PodName),
+    MarkNotReady(Identity),
     RecordEvent {
         name: Arc<str>,
         uid: Arc<str>,
@@ -155,11 +158,11 @@ impl Monitor {
     }
 
     /// A ready pod that is bound to a node that is not ready is marked not ready.
-    pub fn on_pod(&mut self, uid: &Arc<str>, pod: NodePod<bool>) {
-        let (node, ready) = (pod.node.clone(), pod.data);
-        let before = self.pods.insert(uid, pod);
+    pub fn on_pod(&mut self, pod: NodePod<bool>) {
+        let (uid, node, ready) = (pod.id.uid.clone(), pod.node.clone(), pod.data);
+        let before = self.pods.insert(pod);
         if ready && before.is_none_or(|before| before.node != node) {
-            self.retry_pod(uid);
+            self.retry_pod(&uid);
         }
     }
 
@@ -181,7 +184,7 @@ impl Monitor {
             )
         };
         if self.nodes.get(&pod.node).is_some_and(unready) {
-            self.actions.push(mark_not_ready(uid, pod));
+            self.actions.push(Action::MarkNotReady(pod.id.clone()));
         }
     }
 
@@ -204,11 +207,7 @@ impl Monitor {
 
     /// The last write to a node succeeded and made this version.
     pub fn on_written(&mut self, name: &str, uid: &str, version: &Arc<str>) {
-        let Some(entry) = self
-            .nodes
-            .get_mut(name)
-            .filter(|entry| *entry.facts.uid == *uid)
-        else {
+        let Some(entry) = self.entry(name, uid) else {
             return;
         };
         let write = entry.on_written(version);
@@ -218,11 +217,16 @@ impl Monitor {
         }
     }
 
+    fn entry(&mut self, name: &str, uid: &str) -> Option<&mut Entry> {
+        let entry = self.nodes.get_mut(name)?;
+        (*entry.facts.uid == *uid).then_some(entry)
+    }
+
     /// A ready node has been set to `Unknown`.
     fn on_became_unknown(&mut self, name: &Arc<str>, uid: &Arc<str>) {
         self.record(name, uid, NodeEvent::NotReady);
         let ready = self.pods.on(name).filter(|(_, pod)| pod.data);
-        let marks: Vec<Action> = ready.map(|(uid, pod)| mark_not_ready(uid, pod)).collect();
+        let marks = ready.map(|(_, pod)| Action::MarkNotReady(pod.id.clone()));
         self.actions.extend(marks);
     }
 
@@ -236,11 +240,7 @@ impl Monitor {
 
     /// Call this some time after a write to a node failed.
     pub fn retry_node(&mut self, name: &str, uid: &str) {
-        if let Some(entry) = self
-            .nodes
-            .get_mut(name)
-            .filter(|entry| *entry.facts.uid == *uid)
-        {
+        if let Some(entry) = self.entry(name, uid) {
             entry.on_write_failed();
             self.dirty.insert(name.into());
         }
@@ -275,14 +275,6 @@ impl Monitor {
         self.actions.push(Action::RecordEvent { name, uid, event });
     }
 
-    fn grace(&self, entry: &Entry) -> Duration {
-        if entry.facts.conditions.ready().is_some() {
-            self.settings.grace
-        } else {
-            self.settings.startup_grace
-        }
-    }
-
     fn heartbeat(&mut self, now: Monotonic, name: &Arc<str>) {
         if let Some(entry) = self.nodes.get_mut(name) {
             entry.last_heartbeat = now;
@@ -293,16 +285,13 @@ impl Monitor {
     /// Schedules a check at the end of the grace period. An earlier entry is left alone, since heartbeats are
     /// frequent.
     fn schedule_check(&mut self, name: &Arc<str>) {
-        let Some(entry) = self.nodes.get(name) else {
-            return;
-        };
-        let at = entry.last_heartbeat + self.grace(entry);
-        if !entry.overdue && entry.check_at <= at && entry.check_at > Monotonic::START {
-            return;
-        }
         let Some(entry) = self.nodes.get_mut(name) else {
             return;
         };
+        let at = entry.last_heartbeat + self.settings.grace(entry);
+        if !entry.overdue && entry.check_at <= at && entry.check_at > Monotonic::START {
+            return;
+        }
         self.deadlines.remove(&(entry.check_at, name.clone()));
         entry.check_at = at;
         self.deadlines.insert((at, name.clone()));
@@ -317,13 +306,10 @@ impl Monitor {
             let Some((_, name)) = self.deadlines.pop_first() else {
                 return;
             };
-            let Some(entry) = self.nodes.get(&name) else {
-                continue;
-            };
-            let at = entry.last_heartbeat + self.grace(entry);
             let Some(entry) = self.nodes.get_mut(&name) else {
                 continue;
             };
+            let at = entry.last_heartbeat + self.settings.grace(entry);
             entry.check_at = at;
             if at > now {
                 self.deadlines.insert((at, name));
@@ -444,12 +430,4 @@ impl Monitor {
             entry.begin_write(Write::Taints);
         }
     }
-}
-
-fn mark_not_ready(uid: &Arc<str>, pod: &NodePod<bool>) -> Action {
-    Action::MarkNotReady(PodName {
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        uid: uid.clone(),
-    })
 }

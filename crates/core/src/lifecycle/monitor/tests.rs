@@ -78,12 +78,11 @@ impl Fixture {
 
     fn pod(&mut self, name: &str, node: &str, ready: bool) {
         let pod = NodePod {
+            id: Identity::new("ns", name, name),
             node: node.into(),
-            namespace: "ns".into(),
-            name: name.into(),
             data: ready,
         };
-        self.monitor.on_pod(&name.into(), pod);
+        self.monitor.on_pod(pod);
     }
 
     /// Lets time pass until then; the nodes renew their leases every ten seconds.

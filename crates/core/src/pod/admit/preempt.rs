@@ -53,13 +53,9 @@ pub(super) fn preempt(
 
 /// What preempting a pod frees.
 fn freed(pod: &AdmissionPod, resource: &str) -> i64 {
-    let requests = &pod.demand.requests;
     match resource {
         "pods" => 1,
-        "cpu" => requests.cpu,
-        "memory" => requests.memory,
-        "ephemeral-storage" => requests.storage,
-        other => requests.other(other),
+        name => pod.demand.requests.amount(name),
     }
 }
 

@@ -56,23 +56,26 @@ fn claim_template(template: &mut Map<String, Value>) {
     }
 }
 
+/// Texts that sources get if theirs are absent or empty: source, field, text.
+const TEXTS: [(&str, &str, &str); 6] = [
+    ("iscsi", "iscsiInterface", "default"),
+    ("rbd", "pool", "rbd"),
+    ("rbd", "user", "admin"),
+    ("rbd", "keyring", "/etc/ceph/keyring"),
+    ("scaleIO", "storageMode", "ThinProvisioned"),
+    ("scaleIO", "fsType", "xfs"),
+];
+
 fn network_disks(volume: &mut Map<String, Value>) {
-    if let Some(source) = fields(volume, "iscsi") {
-        fill_text(source, "iscsiInterface", "default");
-    }
-    if let Some(source) = fields(volume, "rbd") {
-        fill_text(source, "pool", "rbd");
-        fill_text(source, "user", "admin");
-        fill_text(source, "keyring", "/etc/ceph/keyring");
+    for (source, field, text) in TEXTS {
+        if let Some(source) = fields(volume, source) {
+            fill_text(source, field, text);
+        }
     }
     if let Some(source) = fields(volume, "azureDisk") {
         fill(source, "cachingMode", || json!("ReadWrite"));
         fill(source, "kind", || json!("Shared"));
         fill(source, "fsType", || json!("ext4"));
         fill(source, "readOnly", || json!(false));
-    }
-    if let Some(source) = fields(volume, "scaleIO") {
-        fill_text(source, "storageMode", "ThinProvisioned");
-        fill_text(source, "fsType", "xfs");
     }
 }

@@ -1,13 +1,13 @@
 //! Which pods a node under pressure still admits.
 
 use kennel_types::ConditionType;
-use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{EVICTED, Pressures, is_critical};
+use super::{Pressures, evicted, is_critical};
+use crate::daemonset::fit::parse_tolerations;
 use crate::pod::qos::{self, Class};
 use crate::pod::status::PodFailure;
-use crate::taint::{NO_SCHEDULE, Taint, Toleration};
+use crate::taint::{NO_SCHEDULE, Taint};
 
 /// The rejection of a pod, or nothing when a node under these pressures admits it. Under memory pressure alone, pods
 /// that are not best-effort or that tolerate it are admitted; under any other pressure, only critical pods.
@@ -33,21 +33,15 @@ pub fn reject_under_pressure(
     let active = all.iter().filter(|(is_active, _)| *is_active);
     let named = active.map(|(_, condition)| condition.as_str());
     let named = named.collect::<Vec<_>>().join(" ");
-    Some(PodFailure {
-        reason: EVICTED.to_owned(),
-        message: format!("Pod was rejected: The node had condition: [{named}]. "),
-    })
+    Some(evicted(format!(
+        "Pod was rejected: The node had condition: [{named}]. "
+    )))
 }
 
 fn tolerates_memory_pressure(pod: &Value) -> bool {
-    let taint = Taint {
-        key: "node.kubernetes.io/memory-pressure".to_owned(),
-        value: String::new(),
-        effect: NO_SCHEDULE.to_owned(),
-    };
-    let all = pod["spec"]["tolerations"].as_array().into_iter().flatten();
-    all.filter_map(|toleration| Toleration::deserialize(toleration).ok())
-        .any(|toleration| toleration.tolerates(&taint))
+    let taint = Taint::new("node.kubernetes.io/memory-pressure", NO_SCHEDULE);
+    let mut tolerations = parse_tolerations(&pod["spec"]["tolerations"]).into_iter();
+    tolerations.any(|toleration| toleration.tolerates(&taint))
 }
 
 #[cfg(test)]

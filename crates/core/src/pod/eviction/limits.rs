@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Candidate, EVICTED};
+use super::{Candidate, evicted};
 use crate::pod::status::PodFailure;
 use crate::quantity::Quantity;
 
@@ -22,10 +22,7 @@ pub fn storage_limit_exceeded(
     let message = volume_message(spec, volumes)
         .or_else(|| pod_message(spec, used))
         .or_else(|| container_message(spec, used, split))?;
-    Some(PodFailure {
-        reason: EVICTED.to_owned(),
-        message,
-    })
+    Some(evicted(message))
 }
 
 fn items(list: &Value) -> impl Iterator<Item = &Value> {

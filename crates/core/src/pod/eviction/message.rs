@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Candidate, ContainerUsage, Crossed, EVICTED, Signal};
+use super::{Candidate, ContainerUsage, Crossed, Signal, evicted};
 use crate::pod::status::PodFailure;
 use crate::quantity::Quantity;
 
@@ -20,10 +20,7 @@ pub fn low_on_resource(crossed: &Crossed, pod: &Value, candidate: &Candidate) ->
     for used in candidate.containers.iter().flatten() {
         message.push_str(&above_request(signal, pod, used).unwrap_or_default());
     }
-    PodFailure {
-        reason: EVICTED.to_owned(),
-        message,
-    }
+    evicted(message)
 }
 
 fn above_request(signal: Signal, pod: &Value, container: &ContainerUsage) -> Option<String> {

@@ -24,5 +24,14 @@ pub use threshold::{
     Bound, Signal, Threshold, ThresholdError, defaults, parse, with_grace_periods,
 };
 
+use super::status::PodFailure;
+
 /// The reason of every eviction.
 pub const EVICTED: &str = "Evicted";
+
+fn evicted(message: String) -> PodFailure {
+    PodFailure {
+        reason: EVICTED.to_owned(),
+        message,
+    }
+}

@@ -110,12 +110,8 @@ fn kill(input: &PlanInput<'_>, container: &Container, run: &Run, reason: KillRea
             .and_then(|probe| probe.termination_grace_period_seconds),
         _ => None,
     };
-    Action::Kill {
-        name: run.name.clone(),
-        id: run.id.clone(),
-        grace: probe_grace.map_or(input.spec.termination_grace_period(), Duration::from_secs),
-        reason,
-    }
+    let grace = probe_grace.map_or(input.spec.termination_grace_period(), Duration::from_secs);
+    super::kill(run, grace, reason)
 }
 
 /// Starts a container, or wakes when its backoffs have passed.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use kennel_types::{Monotonic, PodSpec, ProbeKind};
 
-use super::{Observed, Tracker};
+use super::{Observed, Run, Tracker};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Desired {
@@ -102,6 +102,15 @@ pub fn plan(input: &PlanInput<'_>) -> Plan {
     plan
 }
 
+fn kill(run: &Run, grace: Duration, reason: KillReason) -> Action {
+    Action::Kill {
+        name: run.name.clone(),
+        id: run.id.clone(),
+        grace,
+        reason,
+    }
+}
+
 fn run(input: &PlanInput<'_>, plan: &mut Plan) {
     let observed = input.observed;
     match observed.sandbox.as_ref().filter(|sandbox| sandbox.ready) {
@@ -115,12 +124,7 @@ fn new_sandbox(input: &PlanInput<'_>, plan: &mut Plan) {
     let PlanInput { observed, busy, .. } = input;
     let grace = input.spec.termination_grace_period();
     for run in observed.running().filter(|run| !busy.contains(&run.name)) {
-        plan.actions.push(Action::Kill {
-            name: run.name.clone(),
-            id: run.id.clone(),
-            grace,
-            reason: KillReason::SandboxGone,
-        });
+        plan.actions.push(kill(run, grace, KillReason::SandboxGone));
     }
     if observed.running().next().is_some() || busy.contains("") {
         return;

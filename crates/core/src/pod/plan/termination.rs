@@ -44,12 +44,8 @@ fn is_sidecar(input: &PlanInput<'_>, run: &Run) -> bool {
 fn kill(input: &PlanInput<'_>, runs: &[&Run], grace: Duration, plan: &mut Plan) {
     for run in runs {
         if !input.busy.contains(&run.name) {
-            plan.actions.push(Action::Kill {
-                name: run.name.clone(),
-                id: run.id.clone(),
-                grace,
-                reason: KillReason::PodTerminating,
-            });
+            let reason = KillReason::PodTerminating;
+            plan.actions.push(super::kill(run, grace, reason));
         }
     }
 }

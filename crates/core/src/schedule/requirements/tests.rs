@@ -4,41 +4,8 @@ use super::*;
 use serde_json::json;
 
 fn compile(spec: &Value) -> (PodRequirements, Option<Arc<str>>) {
-    let amounts = |at: &Value| -> Resources { serde_json::from_value(at.clone()).unwrap() };
-    let items = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
-    let (containers, inits) = (items("containers"), items("initContainers"));
-    let requests = |items: &[Value]| -> Vec<Resources> {
-        items
-            .iter()
-            .map(|c| amounts(&c["resources"]["requests"]))
-            .collect()
-    };
-    let (requested, requested_first) = (requests(&containers), requests(&inits));
-    PodRequirements::compile(PodFields {
-        namespace: "ns",
-        labels: None,
-        rules: Rules::of_pod_spec(spec),
-        affinity: &spec["affinity"],
-        containers: &read(&containers, &requested),
-        init_containers: &read(&inits, &requested_first),
-        overhead: &amounts(&spec["overhead"]),
-        whole: &amounts(&spec["resources"]["requests"]),
-        priority: 0,
-        preempts: true,
-    })
-}
-
-fn read<'a>(items: &[Value], requests: &'a [Resources]) -> Vec<Container<'a>> {
-    let read = |(item, requests): (&Value, &'a Resources)| Container {
-        requests,
-        ports: item["hostPort"]
-            .as_i64()
-            .map(|port| HostPort::new("", "", port))
-            .into_iter()
-            .collect(),
-        sidecar: item["restartPolicy"] == "Always",
-    };
-    items.iter().zip(requests).map(read).collect()
+    let spec = serde_json::from_value(spec.clone()).unwrap();
+    PodRequirements::of("ns", None, &spec)
 }
 
 fn container(cpu: &str) -> Value {
@@ -91,7 +58,7 @@ fn a_container_without_requests_has_defaults_in_scores() {
 
 #[test]
 fn host_ports_are_those_of_containers_and_sidecars() {
-    let port = |number: i64| json!({ "hostPort": number });
+    let port = |number: i64| json!({"ports": [{"hostPort": number}]});
     let mut sidecar = port(3);
     sidecar["restartPolicy"] = json!("Always");
     let (requirements, _) = compile(&json!({"containers": [port(1), {}],
@@ -111,17 +78,17 @@ fn pods_that_differ_by_their_pin_alone_are_one_class() {
     let (a, pin_a) = compile(&pinned("a"));
     let (b, pin_b) = compile(&pinned("b"));
     assert_eq!((pin_a.as_deref(), pin_b.as_deref()), (Some("a"), Some("b")));
-    let (a, b) = (classes.of(a), classes.of(b));
+    let (a, b) = (classes.of(&a), classes.of(&b));
     assert_eq!(a.id, b.id);
     let (other, _) = compile(&json!({"containers": [container("1")]}));
-    assert_ne!(classes.of(other).id, a.id);
+    assert_ne!(classes.of(&other).id, a.id);
 }
 
 #[test]
 fn unused_classes_are_dropped() {
     let mut classes = Classes::default();
     for number in 0..5000 {
-        classes.of(compile(&json!({"containers": [container(&format!("{number}m"))]})).0);
+        classes.of(&compile(&json!({"containers": [container(&format!("{number}m"))]})).0);
     }
     assert!(classes.known.len() <= 1025, "{}", classes.known.len());
 }

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
-use crate::daemonset::fit::Rules;
 use crate::daemonset::view::NodeView;
 use crate::schedule::{
-    Action, Container, HostPort, NodeInfo, Place, PodFields, PodRef, PodRequirements, PodView,
-    Resources, Scheduler,
+    Action, Identity, NodeInfo, Place, PodRequirements, PodView, Resources, Scheduler,
 };
 
 pub(super) fn amounts(value: &Value) -> Resources {
-    serde_json::from_value(value.clone()).unwrap()
+    Resources::from(&serde_json::from_value(value.clone()).unwrap())
 }
 
 /// A node with 4 CPUs, 4Gi and ten pods, in a zone named after the first letter of its name. `more` may replace labels,
@@ -48,62 +46,15 @@ pub(super) fn node_info(name: &str, more: &Value) -> NodeInfo {
 
 /// A pending pod. `spec` may have, beside the fields of a pod spec: labels, namespace, created, nodeName.
 pub(super) fn pod(name: &str, spec: &Value) -> PodView {
-    let containers = spec["containers"].as_array().cloned().unwrap_or_default();
-    let requests: Vec<Resources> = containers
-        .iter()
-        .map(|c| amounts(&c["resources"]["requests"]))
-        .collect();
-    let read = |(item, requests)| {
-        let ports = Value::as_array(&Value::clone(&item)["ports"])
-            .cloned()
-            .unwrap_or_default();
-        let text = |port: &Value, field: &str| port[field].as_str().unwrap_or_default().to_owned();
-        let port = |p: &Value| {
-            HostPort::new(
-                &text(p, "hostIP"),
-                &text(p, "protocol"),
-                p["hostPort"].as_i64().unwrap(),
-            )
-        };
-        Container {
-            requests,
-            ports: ports.iter().map(port).collect(),
-            sidecar: false,
-        }
-    };
-    let containers: Vec<Container<'_>> = containers
-        .iter()
-        .cloned()
-        .zip(&requests)
-        .map(read)
-        .collect();
     let labels: Option<BTreeMap<String, String>> =
         serde_json::from_value(spec["labels"].clone()).unwrap();
     let namespace = spec["namespace"].as_str().unwrap_or("ns");
-    let mut rules = spec.clone();
-    rules["nodeName"] = Value::Null;
-    let (requirements, pin) = PodRequirements::compile(PodFields {
-        namespace,
-        labels: labels.as_ref(),
-        rules: Rules::of_pod_spec(&rules),
-        affinity: &spec["affinity"],
-        containers: &containers,
-        init_containers: &[],
-        overhead: &Resources::default(),
-        whole: &Resources::default(),
-        priority: spec["priority"]
-            .as_i64()
-            .unwrap_or_default()
-            .try_into()
-            .unwrap(),
-        preempts: spec["preemptionPolicy"] != "Never",
-    });
+    let mut unbound = spec.clone();
+    unbound["nodeName"] = Value::Null;
+    let unbound = serde_json::from_value(unbound).unwrap();
+    let (requirements, pin) = PodRequirements::of(namespace, labels.as_ref(), &unbound);
     PodView {
-        id: PodRef {
-            namespace: namespace.into(),
-            name: name.into(),
-            uid: name.into(),
-        },
+        id: Identity::new(namespace, name, name),
         requirements,
         pin,
         created: Timestamp::from_secs(spec["created"].as_i64().unwrap_or_default()),
@@ -185,7 +136,7 @@ impl Harness {
 }
 
 fn show(action: Action) -> String {
-    let names = |pods: Vec<PodRef>| pods.iter().map(|p| p.name.to_string()).collect::<Vec<_>>();
+    let names = |pods: Vec<Identity>| pods.iter().map(|p| p.name.to_string()).collect::<Vec<_>>();
     let at = |node: Option<Arc<str>>| {
         node.map(|n| format!(" (nominated {n})"))
             .unwrap_or_default()

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::harness::{node_info, pod};
 use crate::schedule::affinity_index::AffinityIndex;
-use crate::schedule::node::Usage;
+use crate::schedule::node::{NodeId, PodId, Usage};
 use crate::schedule::scheduler::{Scheduler, Stage};
 use crate::schedule::{Action, Place};
 
@@ -190,10 +190,11 @@ impl RandomCluster {
     /// Compares the cache with one that is counted from scratch.
     fn check(&self) {
         let scheduler = &self.scheduler;
-        let mut usage: BTreeMap<usize, Usage> = BTreeMap::new();
+        let mut usage: BTreeMap<NodeId, Usage> = BTreeMap::new();
         let mut affinity_index: AffinityIndex = scheduler.affinity_index.emptied();
         let (mut unschedulable, mut gated) = (0, 0);
-        for (id, pod) in scheduler.pods.iter().enumerate() {
+        for (index, pod) in scheduler.pods.iter().enumerate() {
+            let id = PodId::from_index(index);
             let Some(pod) = pod else {
                 continue;
             };
@@ -215,7 +216,8 @@ impl RandomCluster {
         }
         assert_eq!(scheduler.pending(), (0, unschedulable, gated));
         assert_eq!(scheduler.affinity_index.counts(), affinity_index.counts());
-        for (id, node) in scheduler.nodes.iter().enumerate() {
+        for (index, node) in scheduler.nodes.iter().enumerate() {
+            let id = NodeId::from_index(index);
             let Some(node) = node else {
                 continue;
             };

@@ -1,13 +1,10 @@
 //! Pods that cannot be scheduled, by the scheduler's filters or its message.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::super::{Cause, NodeOccupancy, OccupyingPod};
 use super::fixture::{Fixture, pending};
-use crate::daemonset::fit::Rules;
-use crate::schedule::{Container, HostPort, NodeInfo, PodFields, PodRequirements, Resources};
+use crate::schedule::{NodeInfo, PodRequirements, Resources};
 
 fn unscheduled(message: &str) -> Fixture {
     let status = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled",
@@ -15,30 +12,11 @@ fn unscheduled(message: &str) -> Fixture {
     Fixture::new().pod(pending("p1", "n1", json!({}), status))
 }
 
-fn demand(requests: &Resources, port: Option<i64>) -> PodRequirements {
-    let container = Container {
-        requests,
-        ports: port
-            .map(|port| HostPort::new("", "", port))
-            .into_iter()
-            .collect(),
-        sidecar: false,
-    };
-    let labels = BTreeMap::new();
-    let none = Resources::default();
-    PodRequirements::compile(PodFields {
-        namespace: "default",
-        labels: Some(&labels),
-        rules: Rules::of_pod_spec(&json!({})),
-        affinity: &Value::Null,
-        containers: &[container],
-        init_containers: &[],
-        overhead: &none,
-        whole: &none,
-        priority: 0,
-        preempts: true,
-    })
-    .0
+fn demand(requests: &Value, port: Option<i64>) -> PodRequirements {
+    let ports: Vec<Value> = port.iter().map(|port| json!({"hostPort": port})).collect();
+    let container = json!({"resources": {"requests": requests}, "ports": ports});
+    let spec = serde_json::from_value(json!({"containers": [container]})).unwrap();
+    PodRequirements::of("default", None, &spec).0
 }
 
 /// n1 with these resources, a pod on it, and a pod that does not fit.
@@ -46,7 +24,7 @@ fn occupied(allocatable: Value, taken: PodRequirements, wanted: PodRequirements)
     let mut fixture = unscheduled("0/3 nodes are available: 1 something else.");
     let machine = NodeInfo {
         view: fixture.0.nodes[0].view.clone(),
-        allocatable: serde_json::from_value(allocatable).unwrap(),
+        allocatable: Resources::from(&serde_json::from_value(allocatable).unwrap()),
     };
     let pods = vec![OccupyingPod {
         name: "shop/db".to_owned(),
@@ -60,12 +38,10 @@ fn occupied(allocatable: Value, taken: PodRequirements, wanted: PodRequirements)
     fixture
 }
 
-const GIB: i64 = 1 << 30;
-
 #[test]
 fn too_little_cpu_and_memory_are_free() {
-    let wanted = demand(&Resources::of(2000, 2 * GIB), None);
-    let taken = demand(&Resources::of(2500, 3 * GIB), None);
+    let wanted = demand(&json!({"cpu": "2", "memory": "2Gi"}), None);
+    let taken = demand(&json!({"cpu": "2500m", "memory": "3Gi"}), None);
     let fixture = occupied(
         json!({"cpu": "4", "memory": "4Gi", "pods": "10"}),
         taken,
@@ -78,7 +54,7 @@ fn too_little_cpu_and_memory_are_free() {
 
 #[test]
 fn a_host_port_is_taken() {
-    let (wanted, taken) = (Resources::default(), Resources::default());
+    let (wanted, taken) = (json!({}), json!({}));
     let (wanted, taken) = (demand(&wanted, Some(9100)), demand(&taken, Some(9100)));
     let fixture = occupied(
         json!({"cpu": "4", "memory": "4Gi", "pods": "10"}),
@@ -92,7 +68,7 @@ fn a_host_port_is_taken() {
 
 #[test]
 fn the_node_has_too_many_pods() {
-    let (wanted, taken) = (Resources::default(), Resources::default());
+    let (wanted, taken) = (json!({}), json!({}));
     let (wanted, taken) = (demand(&wanted, None), demand(&taken, None));
     let fixture = occupied(
         json!({"cpu": "4", "memory": "4Gi", "pods": "1"}),

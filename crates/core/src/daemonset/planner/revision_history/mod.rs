@@ -16,13 +16,13 @@ use super::super::decision::UpdateMode;
 use super::super::event::{Failure, FailureKind, Ticket, Write};
 use super::super::expectation::{EXPECTATION_TIMEOUT, Expectation};
 use super::super::history::{Revision, Step, data, reconcile};
-use super::super::ids::SetId;
 use super::super::pod::Blueprint;
 use super::super::rollout::Budget;
 use super::Planner;
 use super::sets::ActiveRevision;
 use super::symbols::Symbol;
 use super::timers::Recheck;
+use crate::ids::SetId;
 pub(super) use revisions::Revisions;
 
 /// What the planner knows of one DaemonSet's history beside the revisions themselves.
@@ -199,10 +199,10 @@ impl Planner {
         let created = created.map(|(created, _)| created.clone());
         claimed.extend(created.filter(|created| !self.revisions.contains(&created.uid)));
         for stray in strays {
-            self.write_revision(set, &stray.name, &stray.uid, Write::ReleaseRevision);
+            self.write_revision(set, stray.object(), Write::ReleaseRevision);
         }
         for orphan in &orphans {
-            self.write_revision(set, &orphan.name, &orphan.uid, Write::AdoptRevision);
+            self.write_revision(set, orphan.object(), Write::AdoptRevision);
         }
         orphans.is_empty().then_some(claimed)
     }

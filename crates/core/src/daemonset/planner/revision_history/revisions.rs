@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::super::super::history::Revision;
-use super::super::super::ids::SetId;
 use super::super::Planner;
+use crate::ids::SetId;
 
 /// All revisions, by uid, by the uid of their controller, and those without one by namespace.
 #[derive(Debug, Default)]

@@ -7,38 +7,36 @@ use super::super::super::event::{Object, Write};
 use super::super::super::expectation::Expectation;
 use super::super::super::history::object::{Parts, body};
 use super::super::super::history::{Revision, Step, name, prune};
-use super::super::super::ids::{PodId, SetId};
 use super::super::Planner;
 use super::super::pods::{Claim, PodWrite};
-use super::super::write_results::PendingWrite;
+use super::super::write_results::WriteKind;
+use crate::ids::{PodId, SetId};
 
 impl Planner {
     pub(super) fn take_step(&mut self, set: SetId, step: &Step) {
         match step {
             Step::Create { revision } => self.create_revision(set, *revision),
-            Step::Label { name, uid, hash } => {
+            Step::Label { revision, hash } => {
                 let hash = hash.clone();
-                self.write_revision(set, name, uid, |revision| Write::LabelRevision {
+                self.write_revision(set, revision.clone(), |revision| Write::LabelRevision {
                     revision,
                     hash,
                 });
             }
-            Step::Renumber {
-                name,
-                uid,
-                revision: number,
-            } => self.write_revision(set, name, uid, |revision| Write::RenumberRevision {
-                revision,
-                number: *number,
-            }),
+            Step::Renumber { revision, number } => {
+                let number = *number;
+                self.write_revision(set, revision.clone(), |revision| Write::RenumberRevision {
+                    revision,
+                    number,
+                });
+            }
             Step::Merge {
-                name,
-                uid,
+                duplicate,
                 from,
                 to,
             } => {
                 if from == to || !self.relabel_pods(set, from, to) {
-                    self.write_revision(set, name, uid, Write::DeleteRevision);
+                    self.write_revision(set, duplicate.clone(), Write::DeleteRevision);
                 }
             }
         }
@@ -48,31 +46,21 @@ impl Planner {
     pub(super) fn write_revision(
         &mut self,
         set: SetId,
-        name: &Arc<str>,
-        uid: &Arc<str>,
+        revision: Object,
         write: impl FnOnce(Object) -> Write,
     ) {
         let now = self.now;
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
-        let earlier = known.history.writes.get(uid).copied();
+        let earlier = known.history.writes.get(&revision.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(now)) {
             return;
         }
         let expectation = Expectation::new(now, ticket, earlier);
+        let uid = revision.uid.clone();
         known.history.writes.insert(uid.clone(), expectation);
-        let reference = known.reference.clone();
         self.recheck_history(set, expectation.until);
-        let write = write(Object {
-            name: name.clone(),
-            uid: uid.clone(),
-        });
-        let pending = PendingWrite::Revision {
-            set,
-            daemon_set: reference.clone(),
-            revision: uid.clone(),
-        };
-        self.request(ticket, &reference, write, pending);
+        self.request(ticket, set, write(revision), WriteKind::Revision(uid));
     }
 
     /// Creates the current revision, or counts the collision that has prevented that.
@@ -112,13 +100,8 @@ impl Planner {
         };
         let expectation = Expectation::new(now, ticket, known.history.create);
         known.history.create = Some(expectation);
-        let reference = known.reference.clone();
         self.recheck_history(set, expectation.until);
-        let pending = PendingWrite::NewRevision {
-            set,
-            daemon_set: reference.clone(),
-        };
-        self.request(ticket, &reference, write, pending);
+        self.request(ticket, set, write, WriteKind::NewRevision);
     }
 
     /// Relabels the pods of a duplicate with the kept hash (rule 4.8). True while some have the old one.
@@ -158,12 +141,8 @@ impl Planner {
         if old.len() > limit {
             known.history.unpruned_hashes = used.into_values().collect();
         }
-        let pruned: Vec<_> = pruned
-            .into_iter()
-            .map(|revision| (revision.name.clone(), revision.uid.clone()))
-            .collect();
-        for (name, uid) in pruned {
-            self.write_revision(set, &name, &uid, Write::DeleteRevision);
+        for revision in pruned {
+            self.write_revision(set, revision.object(), Write::DeleteRevision);
         }
     }
 }

@@ -96,7 +96,7 @@ impl Harness {
                 _ => None,
             };
             if let Some(answer) = answer {
-                let outcome = Outcome::Done(answer);
+                let outcome = Ok(answer);
                 self.planner
                     .apply(self.now, Event::WriteFinished { ticket, outcome });
                 return;
@@ -151,7 +151,7 @@ impl Harness {
 
     /// Lets a write succeed with this answer.
     pub(super) fn answer(&mut self, shown: &str, answer: Answer) -> Vec<String> {
-        self.finish(shown, &Outcome::Done(answer))
+        self.finish(shown, &Ok(answer))
     }
 
     /// Lets a write fail.
@@ -161,7 +161,7 @@ impl Harness {
             message: "no".to_owned(),
             retry_after: None,
         };
-        self.finish(shown, &Outcome::Failed(failure))
+        self.finish(shown, &Err(failure))
     }
 
     /// The hash of the pods that are created for a template.

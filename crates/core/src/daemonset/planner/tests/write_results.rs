@@ -131,7 +131,7 @@ fn a_late_result_does_not_finish_another_write() {
     let first = harness.open.remove(0).0;
     harness.pod(updated("p", "a"));
     assert_eq!(harness.apply(Event::PodGone("uid-p".into())), ["create a"]);
-    let outcome = super::super::super::event::Outcome::Done(Answer::Nothing);
+    let outcome = Ok(Answer::Nothing);
     let ticket = first;
     assert_eq!(
         harness.apply(Event::WriteFinished { ticket, outcome }),

@@ -9,16 +9,16 @@ macro_rules! id {
     ($name:ident, $what:literal) => {
         #[doc = concat!("The index of a ", $what, " in its table.")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(super) struct $name(NonZeroU32);
+        pub(crate) struct $name(NonZeroU32);
 
         impl $name {
-            pub(super) fn from_index(index: usize) -> Self {
+            pub(crate) fn from_index(index: usize) -> Self {
                 let plus_one = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
                 Self(plus_one.expect(concat!("there are fewer than four billion ", $what, "s")))
             }
 
             #[inline]
-            pub(super) fn index(self) -> usize {
+            pub(crate) fn index(self) -> usize {
                 self.0.get() as usize - 1
             }
         }
