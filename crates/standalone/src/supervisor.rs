@@ -143,7 +143,7 @@ impl Running {
     }
 }
 
-async fn with_informers<E>(
+pub async fn with_informers<E>(
     component: impl Future<Output = Result<(), E>>,
     informers: Informers,
     stop: CancellationToken,

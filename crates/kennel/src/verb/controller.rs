@@ -1,6 +1,5 @@
 //! `kennel controller`: the DaemonSet controller alone, against any Kubernetes API.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use kennel_client::fence::Fence;
@@ -9,6 +8,7 @@ use kennel_client::metrics::{Observed, Page};
 use kennel_client::write::Writer;
 use kennel_control::daemonset::{self, Metrics, Settings};
 use kennel_control::informers::Informers;
+use kennel_standalone::supervisor::with_informers;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -51,20 +51,18 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
             name: lease.name.clone(),
         },
     };
-    let metrics_server = serve_metrics(args.metrics_listen, source).await?;
+    if let Some(address) = args.metrics_listen {
+        let (address, serving) = metrics_server::listen(address, source).await?;
+        tracing::info!("serving metrics at http://{address}/metrics");
+        tokio::spawn(serving);
+    }
     let term = || Box::pin(term(client.clone(), settings.clone(), stop.clone()));
-    let controller = async {
-        if args.leader_elect {
-            let writer = Writer::new(client.clone(), Fence::open());
-            let elector = Elector::new(lease, writer, fence);
-            elector.lead(&stop, term).await.unwrap_or(Ok(()))
-        } else {
-            term().await
-        }
-    };
-    tokio::select! {
-        result = controller => result,
-        () = metrics_server => unreachable!("the metrics server never ends"),
+    if args.leader_elect {
+        let writer = Writer::new(client.clone(), Fence::open());
+        let elector = Elector::new(lease, writer, fence);
+        elector.lead(&stop, term).await.unwrap_or(Ok(()))
+    } else {
+        term().await
     }
 }
 
@@ -72,13 +70,7 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
 async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let mut informers = Informers::new(&client);
     let controller = daemonset::run(client, &mut informers, settings, stop.clone());
-    let mut controller = std::pin::pin!(controller);
-    tokio::select! {
-        result = &mut controller => return Ok(result?),
-        () = informers.run(stop) => {}
-    }
-    // The process stops: the controller finishes the writes that it has begun.
-    Ok(controller.await?)
+    Ok(with_informers(controller, informers, stop).await?)
 }
 
 /// The holder identity in the lease: the host name, and a random suffix.
@@ -104,25 +96,4 @@ impl Observable for MetricsSource {
     fn is_alive(&self) -> bool {
         !self.leadership.fence.is_open() || self.metrics.is_alive()
     }
-}
-
-/// Serves metrics if there is an address; the future never ends.
-async fn serve_metrics(
-    address: Option<SocketAddr>,
-    source: MetricsSource,
-) -> anyhow::Result<impl Future<Output = ()>> {
-    let serving = match address {
-        Some(address) => {
-            let (address, serving) = metrics_server::listen(address, source).await?;
-            tracing::info!("serving metrics at http://{address}/metrics");
-            Some(serving)
-        }
-        None => None,
-    };
-    Ok(async {
-        match serving {
-            Some(serving) => serving.await,
-            None => std::future::pending().await,
-        }
-    })
 }

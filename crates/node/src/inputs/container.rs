@@ -13,10 +13,10 @@ use super::env::{Sources, Variables};
 use super::files::{dns, hostname, hosts, termination_message};
 use super::volumes::{MountError, Mounts, create_dir, sort_mounts};
 use super::write_lock::WriteLock;
-use super::{Shared, limits, sandbox, security, start_failure};
+use super::{Shared, limits, sandbox, security};
 use crate::agent::{Paths, machine};
 use crate::json::{flag, text, texts};
-use crate::pods::Pod;
+use crate::pods::{Pod, start_failure};
 use crate::runtime::{ContainerConfig, Image, Mount};
 
 /// The run of a container to configure.

@@ -20,7 +20,6 @@ mod pull_secrets;
 mod refresh;
 mod sandbox;
 mod security;
-mod start_failure;
 #[cfg(test)]
 mod tests;
 mod tokens;

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::files::{dns, hostname};
 use super::volumes::{self, VolumeError, VolumeSources};
 use super::write_lock::{Removal, WriteLock};
-use super::{Shared, limits, security, start_failure};
+use super::{Shared, limits, security};
 use crate::files::create_public_dir;
 use crate::json::{flag, list, long_running_containers, map, text};
-use crate::pods::Pod;
+use crate::pods::{Pod, start_failure};
 use crate::runtime::{Dns, PortMapping, SandboxConfig};
 
 /// Namespaced sysctls that upstream allows by default.

@@ -12,6 +12,7 @@ mod log_files;
 pub mod manager;
 pub mod pod;
 pub mod source;
+pub(crate) mod start_failure;
 mod status;
 #[cfg(test)]
 mod tests;

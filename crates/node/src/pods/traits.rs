@@ -54,17 +54,17 @@ pub trait PodInputs: Send + Sync + 'static {
 }
 
 /// A probe or a lifecycle hook to run against a container.
-#[derive(Clone, Copy, Debug)]
-pub struct ProbeRequest<'a> {
-    pub pod: &'a Pod,
-    pub container: &'a Container,
+#[derive(Clone, Debug)]
+pub struct ProbeRequest {
+    pub pod: Arc<Pod>,
+    pub container: Container,
     /// The container's id in the runtime.
-    pub id: &'a str,
+    pub id: String,
     /// The sandbox's address, or the machine's on the host network.
     pub address: Option<IpAddr>,
     /// The probe (`exec`, `httpGet`, `tcpSocket`, `grpc` with `timeoutSeconds`) or the hook's handler
     /// (`exec`, `httpGet`, `sleep`), as in the pod's spec.
-    pub handler: &'a Value,
+    pub handler: Value,
 }
 
 /// Why a probe did not succeed, in upstream's words.
@@ -85,7 +85,7 @@ pub struct HookError(pub String);
 
 #[async_trait]
 pub trait ProbeRunner: Send + Sync + 'static {
-    async fn probe(&self, request: &ProbeRequest<'_>) -> Result<(), ProbeError>;
+    async fn probe(&self, request: &ProbeRequest) -> Result<(), ProbeError>;
 
-    async fn run_hook(&self, request: &ProbeRequest<'_>) -> Result<(), HookError>;
+    async fn run_hook(&self, request: &ProbeRequest) -> Result<(), HookError>;
 }

@@ -41,12 +41,12 @@ impl Prober {
 
 #[async_trait]
 impl ProbeRunner for Prober {
-    async fn probe(&self, request: &ProbeRequest<'_>) -> Result<(), ProbeError> {
-        probe(&Target::new(&*self.0, request), request.handler).await
+    async fn probe(&self, request: &ProbeRequest) -> Result<(), ProbeError> {
+        probe(&Target::new(&*self.0, request), &request.handler).await
     }
 
-    async fn run_hook(&self, request: &ProbeRequest<'_>) -> Result<(), HookError> {
-        hook::run(&Target::new(&*self.0, request), request.handler).await
+    async fn run_hook(&self, request: &ProbeRequest) -> Result<(), HookError> {
+        hook::run(&Target::new(&*self.0, request), &request.handler).await
     }
 }
 
@@ -93,12 +93,12 @@ async fn tcp(target: &Target<'_>, action: &Value, timeout: Duration) -> Result<(
 }
 
 impl<'a> Target<'a> {
-    fn new(runtime: &'a dyn Runtime, request: &ProbeRequest<'a>) -> Self {
+    fn new(runtime: &'a dyn Runtime, request: &'a ProbeRequest) -> Self {
         Self {
             runtime,
             pod: &request.pod.id,
-            container: request.container,
-            id: request.id,
+            container: &request.container,
+            id: &request.id,
             address: request.address,
         }
     }

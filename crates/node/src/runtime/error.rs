@@ -26,3 +26,10 @@ pub enum Error {
     #[error("{0}")]
     Failed(String),
 }
+
+impl Error {
+    /// For `map_err`.
+    pub(crate) fn failed(error: impl std::fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

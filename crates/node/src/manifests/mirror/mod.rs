@@ -39,45 +39,35 @@ pub struct Mirror {
 /// Creates and deletes mirror pods until `stop`.
 pub async fn run(mirror: Mirror, stop: CancellationToken) {
     let manager = MirrorManager {
-        writer: mirror.writer,
-        node: mirror.node,
-        commands: mirror.commands,
+        mirror,
         reconciler: Reconciler::default(),
         retries: BTreeMap::new(),
     };
-    let running = manager.run(mirror.static_pods, mirror.mirror_pods);
-    stop.run_until_cancelled(running).await;
+    stop.run_until_cancelled(manager.run()).await;
 }
 
 struct MirrorManager {
-    writer: Writer,
-    node: watch::Receiver<Arc<Value>>,
-    commands: CommandSender,
+    mirror: Mirror,
     reconciler: Reconciler,
     /// When to retry what failed, and how often it failed.
     retries: BTreeMap<Key, (Instant, u32)>,
 }
 
 impl MirrorManager {
-    async fn run(
-        mut self,
-        mut static_pods: mpsc::Receiver<PodUpdate>,
-        mut mirror_pods: mpsc::Receiver<PodUpdate>,
-    ) {
-        let mut node = self.node.clone();
+    async fn run(mut self) {
         loop {
             while self.reconcile().await {}
             let retry_at = self.retries.values().map(|(time, _)| *time).min();
             tokio::select! {
-                update = static_pods.recv() => match update {
+                update = self.mirror.static_pods.recv() => match update {
                     Some(update) => self.reconciler.on_static_pod(update),
                     None => return,
                 },
-                update = mirror_pods.recv() => match update {
+                update = self.mirror.mirror_pods.recv() => match update {
                     Some(update) => self.reconciler.on_mirror_pod(update),
                     None => return,
                 },
-                Ok(()) = node.changed() => {}
+                Ok(()) = self.mirror.node.changed() => {}
                 () = sleep_until(retry_at) => {}
             }
         }
@@ -112,12 +102,12 @@ impl MirrorManager {
             Action::Create(pod) => {
                 let path = format!("/api/v1/namespaces/{}/pods", key.0);
                 let body = mirror_object(&pod, owner).to_string();
-                let answer = self.writer.send(&Call::create(path, body)).await?;
+                let answer = self.mirror.writer.send(&Call::create(path, body)).await?;
                 self.reconciler.created(key, &answer.written().uid, &pod);
             }
             Action::Delete(uid) => {
                 let path = format!("/api/v1/namespaces/{}/pods/{}", key.0, key.1);
-                match self.writer.send(&Call::delete_now(path, &uid)).await {
+                match self.mirror.writer.send(&Call::delete_now(path, &uid)).await {
                     Ok(_) => self.reconciler.deleted(key, &uid, false),
                     // It is gone, or another pod has its name by now.
                     Err(failure) if failure.is(404) || failure.is(409) => {
@@ -128,7 +118,10 @@ impl MirrorManager {
             }
             Action::SetMirror { uid, mirror } => {
                 self.reconciler.mirror_set(&uid, mirror.as_deref());
-                self.commands.send(Command::SetMirror { uid, mirror }).await;
+                self.mirror
+                    .commands
+                    .send(Command::SetMirror { uid, mirror })
+                    .await;
             }
         }
         Ok(())
@@ -145,7 +138,7 @@ impl MirrorManager {
 
     /// The owner reference of mirror pods.
     fn owner(&self) -> Option<Value> {
-        let node = self.node.borrow();
+        let node = self.mirror.node.borrow();
         let metadata = &node["metadata"];
         let (name, uid) = (metadata["name"].as_str()?, metadata["uid"].as_str()?);
         let owner = json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid,

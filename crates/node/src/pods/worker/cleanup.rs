@@ -45,7 +45,7 @@ impl Worker {
                     with_timeout(REMOVE_TIMEOUT, runtime.remove(&run.id)).await?;
                     let paths = &shared.dependencies.settings.paths;
                     let removed = log_files::remove(paths, &pod, run);
-                    removed.map_err(|error| Error::Failed(error.to_string()))?;
+                    removed.map_err(Error::failed)?;
                 }
                 for id in &sandboxes {
                     with_timeout(REMOVE_TIMEOUT, runtime.stop_sandbox(id)).await?;
@@ -145,10 +145,13 @@ async fn remove_pod(shared: &Shared, pod: &Pod) -> Result<()> {
             return Err(Error::Failed(message));
         }
     }
-    let failed = |error: std::io::Error| Error::Failed(error.to_string());
     let dependencies = &shared.dependencies;
-    dependencies.inputs.remove(uid).await.map_err(failed)?;
-    log_files::remove_all(&dependencies.settings.paths, &pod.id).map_err(failed)
+    dependencies
+        .inputs
+        .remove(uid)
+        .await
+        .map_err(Error::failed)?;
+    log_files::remove_all(&dependencies.settings.paths, &pod.id).map_err(Error::failed)
 }
 
 fn sandboxes(found: &Found) -> impl Iterator<Item = &String> {

@@ -7,10 +7,10 @@ use kennel_client::backoff::{self, Policy};
 use kennel_core::pod::plan::KillReason;
 use kennel_types::ProbeKind;
 
-use super::probe::ContainerProbe;
 use super::start::with_timeout;
 use super::{Outcome, Worker};
 use crate::pods::events::PodEvents;
+use crate::pods::traits::{ProbeRequest, ProbeRunner};
 use crate::runtime::{Error, Runtime};
 
 /// The grace period of a container whose `preStop` hook has used up the pod's.
@@ -30,7 +30,8 @@ struct Kill {
     events: PodEvents,
     id: String,
     grace: Duration,
-    pre_stop: Option<ContainerProbe>,
+    probes: Arc<dyn ProbeRunner>,
+    pre_stop: Option<ProbeRequest>,
 }
 
 impl Worker {
@@ -40,6 +41,7 @@ impl Worker {
         let kill = Kill {
             runtime: Arc::clone(&self.shared.dependencies.runtime),
             events: self.container_events(&name),
+            probes: Arc::clone(&self.shared.dependencies.probes),
             pre_stop: self.pre_stop_hook(&name, &id),
             id,
             grace,
@@ -89,7 +91,7 @@ impl Worker {
         }
     }
 
-    fn pre_stop_hook(&self, name: &str, id: &str) -> Option<ContainerProbe> {
+    fn pre_stop_hook(&self, name: &str, id: &str) -> Option<ProbeRequest> {
         let hook = &self.raw_container(name)["lifecycle"]["preStop"];
         let container = self.pod.spec.container(name)?;
         let run = self.observed.runs.iter().find(|run| run.id == id)?;
@@ -126,7 +128,7 @@ impl Kill {
             None => self.grace,
             Some(hook) => {
                 let started = tokio::time::Instant::now();
-                let ended = tokio::time::timeout(self.grace, hook.run_hook()).await;
+                let ended = tokio::time::timeout(self.grace, self.probes.run_hook(hook)).await;
                 if !matches!(ended, Ok(Ok(()))) {
                     self.events.warn("FailedPreStopHook", "PreStopHook failed");
                 }

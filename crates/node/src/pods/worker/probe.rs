@@ -1,6 +1,5 @@
 //! Runs probes and `postStart` hooks: each in a task, and never two of the same probe at once.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use kennel_core::pod::Run;
@@ -8,9 +7,8 @@ use kennel_core::pod::tracker::{HookState, ProbeResult};
 use kennel_types::{Container, Monotonic, ProbeKind};
 use serde_json::Value;
 
-use super::{Outcome, Shared, Worker, earliest};
-use crate::pods::Pod;
-use crate::pods::traits::{HookError, ProbeError, ProbeRequest};
+use super::{Outcome, Worker, earliest};
+use crate::pods::traits::{ProbeError, ProbeRequest};
 
 impl Worker {
     /// Starts the probes and hooks that are due. Returns when the next probe is.
@@ -54,9 +52,10 @@ impl Worker {
         }
         let handler = self.raw_container(&container.name)["lifecycle"]["postStart"].clone();
         let hook = self.container_probe(container, run, handler);
+        let probes = Arc::clone(&self.shared.dependencies.probes);
         let events = self.container_events(&container.name);
         self.tasks.spawn(async move {
-            let result = hook.run_hook().await;
+            let result = probes.run_hook(&hook).await;
             if let Err(error) = &result {
                 tracing::debug!(container = %hook.container.name, "postStart hook failed: {error}");
                 events.warn("FailedPostStartHook", "PostStartHook failed");
@@ -78,9 +77,10 @@ impl Worker {
         };
         let handler = self.raw_container(&container.name)[key].clone();
         let probe = self.container_probe(container, run, handler);
+        let probes = Arc::clone(&self.shared.dependencies.probes);
         let events = self.container_events(&container.name);
         self.tasks.spawn(async move {
-            let success = match probe.run().await {
+            let success = match probes.probe(&probe).await {
                 Ok(()) => Some(true),
                 Err(ProbeError::Failed(why)) => {
                     events.warn("Unhealthy", format!("{kind:?} probe failed: {why}"));
@@ -127,48 +127,16 @@ impl Worker {
         container: &Container,
         run: &Run,
         handler: Value,
-    ) -> ContainerProbe {
+    ) -> ProbeRequest {
         let own = self.observed.sandbox.as_ref();
         let own = own.and_then(|sandbox| sandbox.addresses.first());
         let host = self.shared.dependencies.settings.addresses.first();
-        ContainerProbe {
-            shared: Arc::clone(&self.shared),
+        ProbeRequest {
             pod: Arc::clone(&self.pod),
             container: container.clone(),
             id: run.id.clone(),
             address: own.or(host).copied(),
             handler,
         }
-    }
-}
-
-/// A [`ProbeRequest`] that a task owns.
-pub(super) struct ContainerProbe {
-    shared: Arc<Shared>,
-    pod: Arc<Pod>,
-    container: Container,
-    id: String,
-    address: Option<IpAddr>,
-    handler: Value,
-}
-
-impl ContainerProbe {
-    fn request(&self) -> ProbeRequest<'_> {
-        ProbeRequest {
-            pod: &self.pod,
-            container: &self.container,
-            id: &self.id,
-            address: self.address,
-            handler: &self.handler,
-        }
-    }
-
-    async fn run(&self) -> Result<(), ProbeError> {
-        self.shared.dependencies.probes.probe(&self.request()).await
-    }
-
-    pub(super) async fn run_hook(&self) -> Result<(), HookError> {
-        let probes = &self.shared.dependencies.probes;
-        probes.run_hook(&self.request()).await
     }
 }

@@ -13,8 +13,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{Outcome, Shared, Worker};
-use crate::pods::Pod;
 use crate::pods::events::PodEvents;
+use crate::pods::{Pod, start_failure};
 use crate::runtime::{self, Error, Image, Runtime};
 
 /// The waiting reason of a container whose image cannot be pulled.
@@ -115,25 +115,15 @@ impl Start {
             inputs.prepare(pod).await?;
             inputs.sandbox_config(pod, attempt).await
         };
-        let config = match self.unless_terminating(prepare).await? {
-            Ok(config) => config,
-            Err(failure) => {
-                self.events.warn(failure.reason, failure.message.clone());
-                return Err(StartError::Failed(failure));
-            }
+        let failed = |failure: StartFailure| {
+            self.events.warn(failure.reason, failure.message.clone());
+            StartError::Failed(failure)
         };
+        let config = self.unless_terminating(prepare).await?.map_err(failed)?;
         let started = with_timeout(START_TIMEOUT, self.runtime().start_sandbox(&config)).await;
-        started.map(drop).map_err(|error| {
-            if matches!(error, Error::Unavailable(_)) {
-                return StartError::RuntimeUnavailable;
-            }
-            let message = format!("Failed to create pod sandbox: {error}");
-            self.events.warn("FailedCreatePodSandBox", message.clone());
-            StartError::Failed(StartFailure {
-                reason: "FailedCreatePodSandBox",
-                backoff_reason: "ContainerCreating",
-                message,
-            })
+        started.map(drop).map_err(|error| match error {
+            Error::Unavailable(_) => StartError::RuntimeUnavailable,
+            error => failed(start_failure::sandbox(error)),
         })
     }
 

@@ -3,14 +3,14 @@
 use std::os::fd::AsRawFd as _;
 
 use kennel_shim::control::{self, FrameKind};
-use kennel_shim::state::{CONTROL, Dir, OK, Status};
+use kennel_shim::state::{CONTROL, Dir, OK};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
 use super::spec::Spec;
-use super::{io, launch};
+use super::{check_running, io, launch};
 use crate::runtime::{Attachment, Error, Reader, Result, Session, Size, Writer};
 
 /// Terminal sizes that wait to be sent. A full channel makes the sender wait.
@@ -24,12 +24,14 @@ pub(super) async fn reopen_log(dir: Dir) -> Result<()> {
 
 /// Sends a request line and checks the reply.
 async fn request(socket: &mut UnixStream, name: &str) -> Result<()> {
-    let failed = |error: std::io::Error| Error::Failed(error.to_string());
     let line = format!("{name}\n");
-    socket.write_all(line.as_bytes()).await.map_err(failed)?;
+    socket
+        .write_all(line.as_bytes())
+        .await
+        .map_err(Error::failed)?;
     let mut reply = Vec::new();
     let mut byte = [0];
-    while socket.read(&mut byte).await.map_err(failed)? == 1 && byte != *b"\n" {
+    while socket.read(&mut byte).await.map_err(Error::failed)? == 1 && byte != *b"\n" {
         reply.extend(byte);
     }
     match String::from_utf8_lossy(&reply).as_ref() {
@@ -40,12 +42,7 @@ async fn request(socket: &mut UnixStream, name: &str) -> Result<()> {
 
 /// Connects through `/proc/self/fd`, because the path may exceed the length of a socket address.
 async fn connect(dir: &Dir) -> Result<UnixStream> {
-    if !matches!(dir.status(), Status::Supervised(Some(_))) {
-        return Err(Error::Failed(format!(
-            "container {} is not running",
-            dir.id()
-        )));
-    }
+    check_running(dir)?;
     let handle = std::fs::File::open(dir.path()).map_err(io(dir.path()))?;
     let path = format!("/proc/self/fd/{}/{CONTROL}", handle.as_raw_fd());
     UnixStream::connect(path)

@@ -6,14 +6,14 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use kennel_shim::identity::descendants;
-use kennel_shim::state::{Dir, Status};
+use kennel_shim::state::Dir;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::terminal;
+use super::{check_running, terminal};
 use crate::runtime::{Error, ExecRequest, Output, Reader, Result, Session, Size, Writer};
 
 /// Terminal sizes that wait to be applied. A full channel makes the sender wait.
@@ -35,7 +35,7 @@ pub(super) async fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut running = KillOnDrop(child.spawn().map_err(failed)?);
+    let mut running = KillOnDrop(child.spawn().map_err(Error::failed)?);
     let streams = (running.0.stdout.take(), running.0.stderr.take());
     let (mut output, mut errors) = (Vec::new(), Vec::new());
     let work = async {
@@ -50,7 +50,10 @@ pub(super) async fn run(
         status
     };
     let late = |_| Error::TimedOut(format!("command {command:?} timed out"));
-    let status = timeout(limit, work).await.map_err(late)?.map_err(failed)?;
+    let status = timeout(limit, work)
+        .await
+        .map_err(late)?
+        .map_err(Error::failed)?;
     output.extend(errors);
     Ok(Output {
         code: code(status),
@@ -85,7 +88,7 @@ pub(super) fn session(init: &Path, dir: &Dir, request: &ExecRequest) -> Result<S
         .stdin(stream(streams.stdin))
         .stdout(stream(streams.stdout))
         .stderr(stream(streams.stderr));
-    let mut child = command.spawn().map_err(failed)?;
+    let mut child = command.spawn().map_err(Error::failed)?;
     Ok(Session {
         stdin: child.stdin.take().map(|stream| Box::new(stream) as Writer),
         stdout: child.stdout.take().map(|stream| Box::new(stream) as Reader),
@@ -105,7 +108,7 @@ fn in_terminal(mut command: Command, request: &ExecRequest) -> Result<Session> {
             .map_err(failed_terminal)
     };
     command.stdin(clone()?).stdout(clone()?).stderr(clone()?);
-    let child = command.spawn().map_err(failed)?;
+    let child = command.spawn().map_err(Error::failed)?;
     // Only the child may keep the terminal open.
     drop(command);
     drop(terminal);
@@ -129,12 +132,7 @@ fn in_terminal(mut command: Command, request: &ExecRequest) -> Result<Session> {
 }
 
 fn exec_command(init: &Path, dir: &Dir, command: &[String]) -> Result<Command> {
-    if !matches!(dir.status(), Status::Supervised(Some(_))) {
-        return Err(Error::Failed(format!(
-            "container {} is not running",
-            dir.id()
-        )));
-    }
+    check_running(dir)?;
     let mut exec = Command::new(init);
     exec.args(["shim", "exec"])
         .arg(dir.path())
@@ -148,7 +146,7 @@ struct KillOnDrop(Child);
 
 impl KillOnDrop {
     fn exit(mut self) -> futures_util::future::BoxFuture<'static, Result<i32>> {
-        Box::pin(async move { self.0.wait().await.map(code).map_err(failed) })
+        Box::pin(async move { self.0.wait().await.map(code).map_err(Error::failed) })
     }
 }
 
@@ -168,9 +166,4 @@ impl Drop for KillOnDrop {
 fn code(status: ExitStatus) -> i32 {
     let killed = || status.signal().map(|signal| 128 + signal);
     status.code().or_else(killed).unwrap_or(255)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: std::io::Error) -> Error {
-    Error::Failed(error.to_string())
 }

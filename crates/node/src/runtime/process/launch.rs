@@ -89,7 +89,7 @@ impl Launcher {
         let mut report = String::new();
         if let Some(stdout) = &mut child.stdout {
             let read = stdout.read_to_string(&mut report).await;
-            read.map_err(|error| Error::Failed(error.to_string()))?;
+            read.map_err(Error::failed)?;
         }
         Ok(report)
     }

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kennel_shim::state::Dir;
+use kennel_shim::state::{Dir, Status};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
@@ -254,9 +254,17 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T> {
     let store = Arc::clone(store);
     let result = tokio::task::spawn_blocking(move || work(&store)).await;
-    result.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
+    result.map_err(Error::failed)?
 }
 
 fn io(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error {
     move |error| Error::Failed(format!("{}: {error}", path.display()))
+}
+
+fn check_running(dir: &Dir) -> Result<()> {
+    if matches!(dir.status(), Status::Supervised(Some(_))) {
+        return Ok(());
+    }
+    let id = dir.id();
+    Err(Error::Failed(format!("container {id} is not running")))
 }

@@ -32,15 +32,14 @@ pub(super) async fn container(dir: Dir, grace: Duration) -> Result<()> {
         let start = start.clone().or_else(|| dir.started());
         start.map_or(Ok(()), |start| start.process.signal(signal))
     };
-    let failed = |error: rustix::io::Errno| Error::Failed(error.to_string());
     if !grace.is_zero() {
         let spec = Spec::read(dir.path()).map_err(io(dir.path()))?;
-        send(signals::parse(&spec.stop_signal)?).map_err(failed)?;
+        send(signals::parse(&spec.stop_signal)?).map_err(Error::failed)?;
         if timeout(grace, exited(&dir)).await.is_ok() {
             return Ok(());
         }
     }
-    send(Signal::KILL).map_err(failed)?;
+    send(Signal::KILL).map_err(Error::failed)?;
     let alive = |_| {
         Error::TimedOut(format!(
             "container {} was killed and has not exited yet",

@@ -131,8 +131,7 @@ impl Store {
                 pod.name
             )));
         }
-        let record = serde_json::to_vec(&SandboxRecord::from(config));
-        let record = record.map_err(|error| Error::Failed(error.to_string()))?;
+        let record = serde_json::to_vec(&SandboxRecord::from(config)).map_err(Error::failed)?;
         state::write(&dir.join(RECORD), &record).map_err(io(&dir))?;
         Ok(id)
     }
@@ -160,7 +159,7 @@ impl Store {
             return Err(Error::Failed(format!("container {id} was started before")));
         }
         fs::create_dir_all(dir.path()).map_err(io(dir.path()))?;
-        let text = serde_json::to_string(spec).map_err(|error| Error::Failed(error.to_string()))?;
+        let text = serde_json::to_string(spec).map_err(Error::failed)?;
         dir.write("spec.json", &text).map_err(io(dir.path()))?;
         Ok(id.to_owned())
     }

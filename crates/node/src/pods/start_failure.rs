@@ -5,7 +5,7 @@ use std::fmt::Display;
 use kennel_core::pod::tracker::StartFailure;
 
 /// The container's configuration is invalid or incomplete.
-pub(super) fn container_config(error: impl Display) -> StartFailure {
+pub(crate) fn container_config(error: impl Display) -> StartFailure {
     StartFailure {
         reason: "CreateContainerConfigError",
         backoff_reason: "CreateContainerConfigError",
@@ -13,7 +13,7 @@ pub(super) fn container_config(error: impl Display) -> StartFailure {
     }
 }
 
-pub(super) fn mount(volume: &str, error: impl Display) -> StartFailure {
+pub(crate) fn mount(volume: &str, error: impl Display) -> StartFailure {
     StartFailure {
         reason: "FailedMount",
         backoff_reason: "ContainerCreating",
@@ -21,7 +21,7 @@ pub(super) fn mount(volume: &str, error: impl Display) -> StartFailure {
     }
 }
 
-pub(super) fn sandbox(error: impl Display) -> StartFailure {
+pub(crate) fn sandbox(error: impl Display) -> StartFailure {
     StartFailure {
         reason: "FailedCreatePodSandBox",
         backoff_reason: "ContainerCreating",
@@ -29,7 +29,7 @@ pub(super) fn sandbox(error: impl Display) -> StartFailure {
     }
 }
 
-pub(super) fn pod_directories(error: impl Display) -> StartFailure {
+pub(crate) fn pod_directories(error: impl Display) -> StartFailure {
     StartFailure {
         reason: "FailedToMakePodDataDirectories",
         backoff_reason: "ContainerCreating",
