@@ -70,7 +70,7 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
 async fn term(client: Client, settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let mut informers = Informers::new(&client);
     let controller = daemonset::run(client, &mut informers, settings, stop.clone());
-    Ok(with_informers(controller, informers, stop).await?)
+    Ok(Box::pin(with_informers(controller, informers, stop)).await?)
 }
 
 /// The holder identity in the lease: the host name, and a random suffix.

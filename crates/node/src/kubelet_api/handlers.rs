@@ -16,7 +16,7 @@ use super::node_endpoints;
 use super::response::{self, HttpError, HttpResponse};
 use super::route::{Container, Query, Route};
 use super::server::ServerContext;
-use super::stream::{self, PortForwarder, SessionFuture, StreamUse, Upgrade};
+use super::stream::{self, PortForwarder, StreamUse, Upgrade};
 use crate::pods::CachedPod;
 use crate::runtime::{Attachment, ExecRequest};
 
@@ -56,8 +56,11 @@ impl Handlers {
             Route::Metrics => Ok(response::text(node_endpoints::metrics(&self.context))),
             Route::Summary => node_endpoints::summary(&self.context).await,
             Route::Logs(container) => self.logs(&container, &query).await,
-            Route::Exec(container) => self.exec(&container, &query, request),
-            Route::Attach(container) => self.attach(&container, &query, request),
+            Route::Exec(container) => {
+                let command = query.all("command").map(str::to_owned).collect();
+                self.session(&container, Some(command), &query, request)
+            }
+            Route::Attach(container) => self.session(&container, None, &query, request),
             Route::PortForward {
                 namespace,
                 pod,
@@ -134,43 +137,30 @@ impl Handlers {
         Ok(response::streaming(StreamBody::new(chunks).boxed()))
     }
 
-    fn exec(
+    /// Executes the command, or attaches to the container's streams without one.
+    fn session(
         &self,
         container: &Container,
-        query: &Query,
-        request: Request<Incoming>,
-    ) -> Result<HttpResponse, HttpError> {
-        let streams = attachment(query)?;
-        let id = self.running(container)?.id;
-        let command = query.all("command").map(str::to_owned).collect();
-        let exec = ExecRequest { command, streams };
-        let runtime = Arc::clone(&self.context.runtime);
-        let session = async move { runtime.exec_session(&id, &exec).await };
-        self.serve_session(request, streams, Box::pin(session))
-    }
-
-    fn attach(
-        &self,
-        container: &Container,
+        command: Option<Vec<String>>,
         query: &Query,
         request: Request<Incoming>,
     ) -> Result<HttpResponse, HttpError> {
         let streams = attachment(query)?;
         let id = self.running(container)?.id;
         let runtime = Arc::clone(&self.context.runtime);
-        let session = async move { runtime.attach(&id, streams).await };
-        self.serve_session(request, streams, Box::pin(session))
-    }
-
-    fn serve_session(
-        &self,
-        request: Request<Incoming>,
-        streams: Attachment,
-        session: SessionFuture,
-    ) -> Result<HttpResponse, HttpError> {
+        let session = async move {
+            match command {
+                Some(command) => {
+                    let exec = ExecRequest { command, streams };
+                    runtime.exec_session(&id, &exec).await
+                }
+                None => runtime.attach(&id, streams).await,
+            }
+        };
         let upgrade = Upgrade::negotiate(request.headers(), StreamUse::Session)?;
         let response = upgrade.response();
         let upgraded = hyper::upgrade::on(request);
+        let session = Box::pin(session);
         self.spawn_until_stopped(stream::serve_session(upgraded, upgrade, streams, session));
         Ok(response)
     }

@@ -5,6 +5,8 @@
 mod port_forward;
 mod session;
 
+use std::fmt::Display;
+
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Empty, Limited};
@@ -46,19 +48,16 @@ async fn connect(url: &str, protocol: &str) -> Result<Connection> {
 }
 
 async fn upgrade(url: &str, protocol: &str) -> Result<Connection> {
-    let unreachable = |error: &dyn std::fmt::Display| Error::Unavailable(format!("{url}: {error}"));
-    let uri: Uri = url.parse().map_err(|error| unreachable(&error))?;
-    let authority = uri.authority().ok_or_else(|| unreachable(&"no address"))?;
+    let uri: Uri = url.parse().map_err(unreachable(url))?;
+    let authority = uri.authority().ok_or("no address");
+    let authority = authority.map_err(unreachable(url))?;
     let address = (
         authority.host().trim_matches(['[', ']']),
         authority.port_u16().unwrap_or(80),
     );
-    let socket = TcpStream::connect(address)
-        .await
-        .map_err(|error| unreachable(&error))?;
-    socket
-        .set_nodelay(true)
-        .map_err(|error| unreachable(&error))?;
+    let socket = TcpStream::connect(address).await;
+    let socket = socket.map_err(unreachable(url))?;
+    socket.set_nodelay(true).map_err(unreachable(url))?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let request = Request::post(path)
         .header(HOST, authority.as_str())
@@ -66,19 +65,23 @@ async fn upgrade(url: &str, protocol: &str) -> Result<Connection> {
         .header(UPGRADE, PROTOCOL)
         .header(STREAM_PROTOCOL, protocol)
         .body(Empty::<bytes::Bytes>::new())
-        .map_err(|error| unreachable(&error))?;
+        .map_err(unreachable(url))?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await;
-    let (mut sender, connection) = handshake.map_err(|error| unreachable(&error))?;
+    let (mut sender, connection) = handshake.map_err(unreachable(url))?;
     // The task ends with the upgrade, or with the response.
     tokio::spawn(connection.with_upgrades());
     let sent = sender.send_request(request).await;
-    let response = sent.map_err(|error| unreachable(&error))?;
+    let response = sent.map_err(unreachable(url))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(upgrade_error(response).await);
     }
     let upgraded = hyper::upgrade::on(response).await;
-    let upgraded = upgraded.map_err(|error| unreachable(&error))?;
+    let upgraded = upgraded.map_err(unreachable(url))?;
     Ok(Connection::new(TokioIo::new(upgraded), Role::Client))
+}
+
+fn unreachable<E: Display>(url: &str) -> impl FnOnce(E) -> Error {
+    move |error| Error::Unavailable(format!("{url}: {error}"))
 }
 
 async fn upgrade_error(response: http::Response<Incoming>) -> Error {
