@@ -64,7 +64,7 @@ impl GarbageCollector {
             client,
             writer,
             recorder,
-            graph: Graph::new(),
+            graph: Graph::default(),
             kinds: Vec::new(),
             discovered: false,
         };

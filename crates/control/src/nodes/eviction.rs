@@ -51,7 +51,7 @@ pub fn run(
     let controller = TaintEviction {
         writer,
         recorder,
-        evictions: Evictions::new(),
+        evictions: Evictions::default(),
     };
     frame::run_with(controller, watches, recording, stop)
 }

@@ -10,7 +10,7 @@ use kennel_client::write::{Call, Content, Writer};
 use kennel_client::{Error, api, clock};
 use kennel_core::garbage::pods::{Deletion, DeletionReason, PodFacts, Pods, TERMINATED_MAX};
 use kennel_core::lifecycle::taints::OUT_OF_SERVICE;
-use kennel_types::{Condition, ConditionType, Monotonic, Node, Reason, Timestamp};
+use kennel_types::{Condition, ConditionType, Identity, Monotonic, Node, Reason, Timestamp};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -72,9 +72,7 @@ fn facts(pod: &Pod) -> PodFacts {
     let node = pod.spec.node_name.as_deref().filter(|n| !n.is_empty());
     let created = meta.creation_timestamp.as_ref();
     PodFacts {
-        namespace: meta.namespace.as_deref().unwrap_or_default().into(),
-        name: meta.name.as_deref().unwrap_or_default().into(),
-        uid: meta.uid.as_deref().unwrap_or_default().into(),
+        id: Identity::of(meta),
         node: node.map(Into::into),
         created: created.map_or(Timestamp::EPOCH, Timestamp::from),
         deleting: meta.deletion_timestamp.is_some(),
@@ -155,25 +153,16 @@ async fn is_gone(writer: &Writer, node: &str) -> Option<bool> {
 /// Deletes a pod without a grace period. Sets the phase of one that has not terminated to `Failed` first. Returns false
 /// if it has to be tried again.
 async fn delete(writer: &Writer, deletion: &Deletion) -> bool {
-    let PodFacts {
-        namespace,
-        name,
-        uid,
-        terminated,
-        ..
-    } = &deletion.pod;
-    let path = format!("{}/{name}", api::core_path(namespace, "pods"));
-    tracing::info!(
-        "deleting pod {namespace}/{name}: {}",
-        describe(deletion.reason)
-    );
-    if !terminated {
+    let (pod, uid) = (&deletion.pod.id, &deletion.pod.id.uid);
+    let path = api::pod_path(pod);
+    tracing::info!("deleting pod {pod}: {}", describe(deletion.reason));
+    if !deletion.pod.terminated {
         let patch = failed(uid, deletion.reason);
         let call = Call::patch(format!("{path}/status"), Content::Strategic, &patch);
         match writer.send(&call).await {
             Err(failure) if failure.is(404) || failure.is(409) => return true,
             Err(failure) => {
-                tracing::warn!("marking pod {namespace}/{name} as failed failed: {failure}");
+                tracing::warn!("marking pod {pod} as failed failed: {failure}");
                 return false;
             }
             Ok(_) => {}
@@ -189,7 +178,7 @@ async fn delete(writer: &Writer, deletion: &Deletion) -> bool {
     };
     match writer.send(&call).await {
         Err(failure) if !failure.is(404) && !failure.is(409) => {
-            tracing::warn!("deleting pod {namespace}/{name} failed: {failure}");
+            tracing::warn!("deleting pod {pod} failed: {failure}");
             false
         }
         _ => true,

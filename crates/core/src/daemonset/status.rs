@@ -1,7 +1,5 @@
 //! The counters of a DaemonSet's status (rule 6.1), and what one node adds to them.
 
-use std::ops::{AddAssign, SubAssign};
-
 use super::decision::NodeState;
 
 /// The counters of `status`, under shorter names.
@@ -28,6 +26,17 @@ impl Counters {
     pub fn unavailable(&self) -> i64 {
         self.desired - self.available
     }
+
+    /// Replaces what one node adds.
+    pub(super) fn replace(&mut self, old: StatusCounts, new: StatusCounts) {
+        let change = |old: bool, new: bool| i64::from(new) - i64::from(old);
+        self.desired += change(old.desired, new.desired);
+        self.current += change(old.current, new.current);
+        self.misscheduled += change(old.misscheduled, new.misscheduled);
+        self.ready += change(old.ready, new.ready);
+        self.updated += change(old.updated, new.updated);
+        self.available += change(old.available, new.available);
+    }
 }
 
 /// What one node adds to the counters.
@@ -39,28 +48,6 @@ pub(super) struct StatusCounts {
     pub(super) ready: bool,
     pub(super) updated: bool,
     pub(super) available: bool,
-}
-
-impl AddAssign<StatusCounts> for Counters {
-    fn add_assign(&mut self, counts: StatusCounts) {
-        self.desired += i64::from(counts.desired);
-        self.current += i64::from(counts.current);
-        self.misscheduled += i64::from(counts.misscheduled);
-        self.ready += i64::from(counts.ready);
-        self.updated += i64::from(counts.updated);
-        self.available += i64::from(counts.available);
-    }
-}
-
-impl SubAssign<StatusCounts> for Counters {
-    fn sub_assign(&mut self, counts: StatusCounts) {
-        self.desired -= i64::from(counts.desired);
-        self.current -= i64::from(counts.current);
-        self.misscheduled -= i64::from(counts.misscheduled);
-        self.ready -= i64::from(counts.ready);
-        self.updated -= i64::from(counts.updated);
-        self.available -= i64::from(counts.available);
-    }
 }
 
 /// What a node adds. Its most senior pod represents it, even one that is being deleted (rule 6.1.1).

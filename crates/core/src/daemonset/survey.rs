@@ -14,7 +14,7 @@ use super::fit::{Fit, Rules};
 use super::history::{Revision, data, name, reconcile};
 use super::pod::is_updated;
 use super::rollout::Budget;
-use super::status::Counters;
+use super::status::{Counters, StatusCounts};
 use super::view::{DaemonSetView, NodeView, PodView};
 use crate::ids::PodId;
 
@@ -135,7 +135,8 @@ pub fn survey<'a>(input: &Input<'a>) -> Survey<'a> {
         rolls: budget(0).is_some(),
     };
     for node in nodes.values_mut() {
-        counters += decide_node(node, mode, input, hash.as_deref());
+        let counts = decide_node(node, mode, input, hash.as_deref());
+        counters.replace(StatusCounts::default(), counts);
     }
     counters.observed_generation = set.generation;
     Survey {
@@ -163,7 +164,7 @@ fn decide_node(
     mode: UpdateMode,
     input: &Input<'_>,
     hash: Option<&str>,
-) -> super::status::StatusCounts {
+) -> StatusCounts {
     node.pods
         .sort_by(|a, b| a.pod.seniority().cmp(&b.pod.seniority()));
     let counted = |s: &&SurveyedPod<'_>| !(s.pod.terminal() && s.pod.terminating);

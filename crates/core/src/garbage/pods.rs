@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::Timestamp;
+use kennel_types::{Identity, Timestamp};
 
 /// How long a node must have been missing before its pods are deleted: it may only be late.
 pub const QUARANTINE: Duration = Duration::from_secs(40);
@@ -15,9 +15,7 @@ pub const TERMINATED_MAX: usize = 12_500;
 /// The fields of a pod that the collector reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
-    pub uid: Arc<str>,
+    pub id: Identity,
     pub node: Option<Arc<str>>,
     pub created: Timestamp,
     pub deleting: bool,
@@ -75,7 +73,7 @@ impl Pods {
 
     /// A pod was added or changed.
     pub fn pod(&mut self, now: Timestamp, pod: PodFacts) {
-        let uid = pod.uid.clone();
+        let uid = pod.id.uid.clone();
         if self.all.get(&uid) == Some(&pod) {
             return;
         }
@@ -108,7 +106,7 @@ impl Pods {
             return;
         };
         self.deletions.remove(uid);
-        self.terminated.remove(&(pod.created, pod.uid));
+        self.terminated.remove(&(pod.created, pod.id.uid));
         let Some(node) = pod.node else { return };
         if let Some(pods) = self.by_node.get_mut(&node) {
             pods.remove(uid);
@@ -184,9 +182,10 @@ impl Pods {
 
     /// A deletion has failed.
     pub fn deletion_failed(&mut self, deletion: &Deletion) {
-        if self.all.contains_key(&deletion.pod.uid) && deletion.reason != DeletionReason::TooMany {
+        if self.all.contains_key(&deletion.pod.id.uid) && deletion.reason != DeletionReason::TooMany
+        {
             self.deletions
-                .insert(deletion.pod.uid.clone(), deletion.reason);
+                .insert(deletion.pod.id.uid.clone(), deletion.reason);
         }
     }
 
@@ -220,9 +219,7 @@ mod tests {
 
     fn pod(name: &str, node: &str) -> PodFacts {
         PodFacts {
-            namespace: "ns".into(),
-            name: name.into(),
-            uid: name.into(),
+            id: Identity::new("ns", name, name),
             node: (!node.is_empty()).then(|| node.into()),
             created: Timestamp::EPOCH,
             deleting: false,
@@ -233,7 +230,7 @@ mod tests {
     fn taken(pods: &mut Pods) -> Vec<(String, DeletionReason)> {
         let taken = pods.take_deletions().into_iter();
         taken
-            .map(|deletion| (deletion.pod.name.to_string(), deletion.reason))
+            .map(|deletion| (deletion.pod.id.name.to_string(), deletion.reason))
             .collect()
     }
 

@@ -41,10 +41,6 @@ pub struct Evictions {
 }
 
 impl Evictions {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     pub fn on_node(&mut self, now: Monotonic, name: &Arc<str>, taints: &[Taint]) {
         let evicting = taints.iter().filter(|taint| taint.effect == NO_EXECUTE);
         let evicting: Vec<Taint> = evicting.cloned().collect();

@@ -6,20 +6,13 @@ use serde_json::Value;
 
 use super::node;
 
-fn normal(reason: &'static str, message: String) -> Note {
-    Note {
-        warning: false,
-        reason: reason.into(),
-        message,
-    }
-}
-
 fn status_event(name: &str, reason: &'static str) -> Note {
-    normal(reason, format!("Node {name} status is now: {reason}"))
+    let message = format!("Node {name} status is now: {reason}");
+    Note::new(false, reason, message)
 }
 
 pub(super) fn agent_started() -> Note {
-    normal("Starting", "Starting kubelet.".to_owned())
+    Note::new(false, "Starting", "Starting kubelet.")
 }
 
 /// One event for each condition whose status differs from the stored object's.
@@ -43,12 +36,9 @@ pub(super) fn condition_events(name: &str, conditions: &[Condition], stored: &Va
 pub(super) fn reboot_event(name: &str, boot_id: &str, stored: &Value) -> Vec<Note> {
     let before = stored["status"]["nodeInfo"]["bootID"].as_str();
     let booted = before.is_some_and(|before| !before.is_empty() && before != boot_id);
-    let note = || Note {
-        warning: true,
-        reason: "Rebooted".into(),
-        message: format!("Node {name} has been rebooted, boot id: {boot_id}"),
-    };
-    booted.then(note).into_iter().collect()
+    let message = || format!("Node {name} has been rebooted, boot id: {boot_id}");
+    let note = booted.then(|| Note::new(true, "Rebooted", message()));
+    note.into_iter().collect()
 }
 
 /// An event if the node was cordoned or uncordoned.

@@ -200,14 +200,8 @@ impl Manifests {
         tracing::error!("{message}");
         self.metrics.failures.increment();
         if let Some(events) = &self.events {
-            events.emit(
-                Reference::own_node(&self.node_name),
-                Note {
-                    warning: true,
-                    reason: "InvalidStaticPod".into(),
-                    message,
-                },
-            );
+            let note = Note::new(true, "InvalidStaticPod", message);
+            events.emit(Reference::own_node(&self.node_name), note);
         }
     }
 

@@ -303,12 +303,7 @@ impl EvictionManager {
             return;
         };
         let about = Reference::own_node(&self.pressure.node_name);
-        let note = Note {
-            warning: true,
-            reason: reason.into(),
-            message,
-        };
-        events.emit(about, note);
+        events.emit(about, Note::new(true, reason, message));
     }
 }
 

@@ -208,8 +208,7 @@ fn apply(set: &mut Set, node: NodeId, nodes: &Nodes, decision: &Decision) -> Opt
         slot.recheck_at = decision.recheck_at;
     }
     if before.status != decision.status {
-        set.counters -= before.status;
-        set.counters += decision.status;
+        set.counters.replace(before.status, decision.status);
     }
     if before.rollout != decision.rollout {
         set.rollout.replace(before.rollout, decision.rollout);

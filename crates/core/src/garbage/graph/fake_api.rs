@@ -41,7 +41,7 @@ pub(super) fn owner(item: &Item, kind: &str, block: bool) -> OwnerRef {
 
 impl FakeApi {
     pub(super) fn new() -> Self {
-        let mut graph = Graph::new();
+        let mut graph = Graph::default();
         let ids = [
             graph.add_kind("v1", "A", true),
             graph.add_kind("v1", "B", true),

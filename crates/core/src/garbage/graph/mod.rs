@@ -103,10 +103,6 @@ pub struct Graph {
 }
 
 impl Graph {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a kind. All kinds must be added before [`Self::synced`].
     pub fn add_kind(&mut self, api_version: &str, kind: &str, namespaced: bool) -> KindId {
         self.kinds.add(api_version, kind, namespaced)

@@ -206,7 +206,7 @@ fn nothing_happens_before_the_informers_have_synced() {
     let mut api = FakeApi::new();
     let mut a = api.create(0, "a", vec![]);
     (a.deleting, a.finalizers) = (true, vec![FOREGROUND.into()]);
-    let mut graph = Graph::new();
+    let mut graph = Graph::default();
     graph.observe(a.clone());
     assert!(graph.take(10).is_empty());
     graph.synced();

@@ -27,7 +27,7 @@ struct Fixture(Evictions);
 
 impl Fixture {
     fn new() -> Self {
-        Self(Evictions::new())
+        Self(Evictions::default())
     }
 
     fn at(seconds: u64) -> Monotonic {
