@@ -37,7 +37,7 @@ pub struct Settings {
 
 /// The API.
 pub struct Api {
-    pub(crate) store: Arc<Store<Head>>,
+    pub(crate) store: Arc<dyn Store<Head>>,
     pub(crate) hubs: Hubs,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
@@ -51,7 +51,7 @@ pub struct Api {
 impl Api {
     /// Must be called within a runtime: starts the tasks that feed the watches.
     pub(crate) fn new(
-        store: Arc<Store<Head>>,
+        store: Arc<dyn Store<Head>>,
         credentials: Credentials,
         settings: Settings,
     ) -> Arc<Self> {
@@ -119,10 +119,11 @@ impl Observed for Api {
             metrics::seconds(Duration::from_nanos(nanoseconds)),
         );
         page.number(&metrics::AUDIT_DROPPED, self.settings.audit.lost());
-        let stats = self.store.stats();
-        page.number(&metrics::WRITES, stats.writes);
-        page.number(&metrics::BATCHES, stats.batches);
-        page.number(&metrics::SYNCS, stats.syncs);
-        page.number(&metrics::CHECKPOINTS, stats.checkpoints);
+        if let Some(stats) = self.store.stats() {
+            page.number(&metrics::WRITES, stats.writes);
+            page.number(&metrics::BATCHES, stats.batches);
+            page.number(&metrics::SYNCS, stats.syncs);
+            page.number(&metrics::CHECKPOINTS, stats.checkpoints);
+        }
     }
 }

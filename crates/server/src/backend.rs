@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use kennel_store::{OpenError, Options, Store};
+use kennel_store::{OpenError, Options, SqliteStore, Store};
 
 use crate::admit::service::Cidr;
 use crate::agent_client::AgentClient;
@@ -22,7 +22,7 @@ use crate::server::StartError;
 /// A running API and its store.
 pub struct Backend {
     pub api: Arc<Api>,
-    store: Arc<Store<Head>>,
+    store: Arc<SqliteStore<Head>>,
 }
 
 impl Backend {
@@ -53,11 +53,11 @@ impl Backend {
 
     /// Starts the API over a store, and writes the objects that every cluster has.
     pub(crate) async fn start(
-        store: Arc<Store<Head>>,
+        store: Arc<SqliteStore<Head>>,
         credentials: Credentials,
         settings: Settings,
     ) -> Result<Self, StartError> {
-        let objects = Arc::clone(&store);
+        let objects: Arc<dyn Store<Head>> = Arc::clone(&store) as _;
         let api = Api::new(objects, credentials, settings);
         let bootstrapped = bootstrap::ensure_initial_objects(&api).await;
         bootstrapped.map_err(|error| StartError::Bootstrap(error.message))?;
@@ -76,13 +76,13 @@ impl Backend {
 }
 
 /// Opens the store and parses the head of every object in it.
-pub(crate) fn open_store(mut options: Options) -> Result<Arc<Store<Head>>, OpenError> {
+pub(crate) fn open_store(mut options: Options) -> Result<Arc<SqliteStore<Head>>, OpenError> {
     options.collections = object::collections();
     // An empty keyring refuses encrypted objects. Without one, they would look corrupt.
     options
         .seal
         .get_or_insert_with(|| Arc::new(Keyring::empty()));
-    Store::open(options, |key, bytes| {
+    SqliteStore::open(options, |key, bytes| {
         let row = object::row_of_key(key);
         let head = row.and_then(|row| Head::read(row, bytes).ok());
         head.unwrap_or_else(|| {

@@ -33,7 +33,7 @@ pub(crate) trait View: Default + Send + Sync + 'static {
 
 /// A view with the watches that update it.
 pub(crate) struct Follower<T> {
-    store: Arc<Store<Head>>,
+    store: Arc<dyn Store<Head>>,
     rows: Vec<&'static Resource>,
     state: RwLock<State<T>>,
 }
@@ -57,7 +57,7 @@ impl<T: View> State<T> {
 }
 
 impl<T: View> Follower<T> {
-    pub(crate) fn new(store: Arc<Store<Head>>, rows: Vec<&'static Resource>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store<Head>>, rows: Vec<&'static Resource>) -> Self {
         Self {
             store,
             rows,

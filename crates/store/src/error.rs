@@ -8,30 +8,57 @@ use crate::record::{Record, Revision};
 use crate::seal::SealError;
 
 /// A write that returns an error is never visible.
-#[derive(thiserror::Error)]
 pub enum WriteError<H> {
     /// [`Op::Create`](crate::Op::Create) of a key that exists, with its record.
-    #[error("key {} exists since revision {}", .0.key, .0.created)]
     Exists(Arc<Record<H>>),
     /// Update or delete of a key that does not exist.
-    #[error("no such key")]
     Missing,
     /// The value has changed since the expected revision; this is the current record.
-    #[error("key {} was changed at revision {}", .0.key, .0.modified)]
     Stale(Arc<Record<H>>),
     /// The disk is full or failing.
-    #[error("{0}")]
     Unavailable(String),
     /// The store is closed.
-    #[error("the store is closed")]
     Closed,
+}
+
+impl<H> fmt::Display for WriteError<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exists(record) => {
+                write!(
+                    f,
+                    "key {} exists since revision {}",
+                    record.key, record.created
+                )
+            }
+            Self::Missing => f.write_str("no such key"),
+            Self::Stale(record) => {
+                write!(
+                    f,
+                    "key {} was changed at revision {}",
+                    record.key, record.modified
+                )
+            }
+            Self::Unavailable(reason) => f.write_str(reason),
+            Self::Closed => f.write_str("the store is closed"),
+        }
+    }
 }
 
 impl<H> fmt::Debug for WriteError<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WriteError({self})")
+        let name = match self {
+            Self::Exists(_) => "Exists",
+            Self::Missing => "Missing",
+            Self::Stale(_) => "Stale",
+            Self::Unavailable(_) => "Unavailable",
+            Self::Closed => "Closed",
+        };
+        write!(f, "{name}({self})")
     }
 }
+
+impl<H> std::error::Error for WriteError<H> {}
 
 /// The requested history has been dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -11,6 +11,7 @@
 //! one sync, makes it visible and only then answers. The crate does not interpret keys and values: the parsed head
 //! kept beside each value is the caller's type.
 
+mod api;
 mod error;
 pub mod memory;
 mod record;
@@ -18,9 +19,10 @@ mod seal;
 mod sqlite;
 mod stats;
 
+pub use api::Store;
 pub use error::{Compacted, Damage, OpenError, RangeAtError, WatchEnd, WriteError};
 pub use memory::Watch;
 pub use record::{Durability, Event, History, Op, Page, Record, Revision, Written};
 pub use seal::{Opened, Seal, SealError};
-pub use sqlite::{DATABASE_FILE, LOCK_FILE, Options, Store};
+pub use sqlite::{DATABASE_FILE, LOCK_FILE, Options, SqliteStore};
 pub use stats::Stats;

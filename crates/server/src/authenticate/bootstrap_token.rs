@@ -33,7 +33,7 @@ impl Secret {
     }
 }
 
-pub(super) fn user(store: &Store<Head>, token: &str) -> Result<User, TokenError> {
+pub(super) fn user(store: &dyn Store<Head>, token: &str) -> Result<User, TokenError> {
     let (id, token_secret) = split(token).ok_or(TokenError::Unknown)?;
     let name = format!("bootstrap-token-{id}");
     let stored = lookup::find(store, "secrets", Some(NAMESPACE), &name);

@@ -10,7 +10,7 @@ use crate::registry;
 
 /// Finds an object of the core group.
 pub(super) fn find(
-    store: &Store<Head>,
+    store: &dyn Store<Head>,
     plural: &str,
     namespace: Option<&str>,
     name: &str,

@@ -62,13 +62,13 @@ impl TokenError {
 }
 
 pub(crate) struct Authenticator {
-    store: Arc<Store<Head>>,
+    store: Arc<dyn Store<Head>>,
     static_tokens: Option<StaticTokens>,
     accounts: ServiceAccounts,
 }
 
 impl Authenticator {
-    pub(crate) fn new(store: Arc<Store<Head>>, credentials: Credentials) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store<Head>>, credentials: Credentials) -> Self {
         Self {
             accounts: ServiceAccounts::new(Arc::clone(&store), credentials.keys),
             static_tokens: credentials.static_tokens,
@@ -117,7 +117,7 @@ impl Authenticator {
             None if service_account::is_jwt(token) => {
                 return self.accounts.authenticate(token, audiences);
             }
-            None => bootstrap_token::user(&self.store, token)?,
+            None => bootstrap_token::user(&*self.store, token)?,
         };
         // These tokens have no audiences: they are valid only for the API.
         if !audiences.iter().any(|audience| audience == ISSUER) {

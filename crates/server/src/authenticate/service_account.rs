@@ -14,7 +14,7 @@ use crate::pki::keys::TokenKeys;
 use crate::request::{CREDENTIAL_ID, User};
 
 pub(super) struct ServiceAccounts {
-    store: Arc<Store<Head>>,
+    store: Arc<dyn Store<Head>>,
     keys: TokenKeys,
     cache: TokenCache<TokenClaims>,
 }
@@ -58,7 +58,7 @@ pub(super) fn is_jwt(token: &str) -> bool {
 }
 
 impl ServiceAccounts {
-    pub(super) fn new(store: Arc<Store<Head>>, keys: TokenKeys) -> Self {
+    pub(super) fn new(store: Arc<dyn Store<Head>>, keys: TokenKeys) -> Self {
         Self {
             store,
             keys,
@@ -113,7 +113,7 @@ impl ServiceAccounts {
     fn check_account(&self, claims: &KubernetesClaims) -> Result<(), TokenError> {
         let (namespace, wanted) = (&claims.namespace, &claims.serviceaccount);
         let name = &wanted.name;
-        let found = lookup::find(&self.store, "serviceaccounts", Some(namespace), name);
+        let found = lookup::find(&*self.store, "serviceaccounts", Some(namespace), name);
         let Some(account) = found else {
             let why = format!("serviceaccounts \"{name}\" not found");
             return Err(TokenError::because(why));
@@ -136,7 +136,7 @@ impl ServiceAccounts {
     fn check_bound(&self, claims: &KubernetesClaims) -> Result<(), TokenError> {
         let namespace = Some(claims.namespace.as_str());
         let get = |plural: &str, namespace, name: &str| {
-            lookup::find(&self.store, plural, namespace, name)
+            lookup::find(&*self.store, plural, namespace, name)
         };
         if let Some(wanted) = &claims.secret {
             check("secret", wanted, get("secrets", namespace, &wanted.name))?;

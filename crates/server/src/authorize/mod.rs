@@ -48,7 +48,7 @@ impl DecisionCost {
 
 impl Authorizer {
     /// Spawns the tasks that follow the store, so it must run within a Tokio runtime.
-    pub(crate) fn new(store: &Arc<Store<Head>>) -> Self {
+    pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
         Self {
             node: NodeAuthorizer::new(store),
             rbac: Rbac::new(Arc::clone(store)),

@@ -34,7 +34,7 @@ impl View for Copy {
 }
 
 struct Fixture {
-    store: Arc<Store<Head>>,
+    store: Arc<dyn Store<Head>>,
     follower: Arc<Follower<Copy>>,
     _dir: TempDir,
 }
@@ -47,7 +47,7 @@ fn fixture(change: impl FnOnce(&mut Options)) -> Fixture {
     let dir = TempDir::new().unwrap();
     let mut options = Options::new(dir.path());
     change(&mut options);
-    let store: Arc<Store<Head>> = backend::open_store(options).unwrap();
+    let store: Arc<dyn Store<Head>> = backend::open_store(options).unwrap();
     let rows = vec![row("configmaps"), row("secrets")];
     Fixture {
         follower: Arc::new(Follower::new(Arc::clone(&store), rows)),

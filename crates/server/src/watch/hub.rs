@@ -324,7 +324,7 @@ impl Hubs {
     }
 
     /// Feeds every hub from the store until the store closes.
-    pub fn start(&self, store: &Arc<Store<Head>>) {
+    pub fn start(&self, store: &Arc<dyn Store<Head>>) {
         for (_, hub) in &self.all {
             let feed = feed(
                 Arc::clone(hub),
@@ -338,7 +338,7 @@ impl Hubs {
 
 /// Feeds a hub from the store. If it falls behind the store's history, it ends all watches of the collection
 /// (their clients list again) and continues from the current revision.
-async fn feed(hub: Arc<Hub>, store: Arc<Store<Head>>, changed: Arc<Notify>) {
+async fn feed(hub: Arc<Hub>, store: Arc<dyn Store<Head>>, changed: Arc<Notify>) {
     loop {
         let Ok(mut watch) = store.watch(&hub.prefix, hub.position()) else {
             hub.end_all(store.revision());

@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 pub use self::watch::Watch;
 
 use self::collection::{Collection, Table};
-use self::page::PageRequest;
 use self::ring::Dropped;
 use self::watch::Watcher;
 use crate::error::{Compacted, RangeAtError};
@@ -93,7 +92,15 @@ impl<H> Memory<H> {
     /// See [`Store::range`](crate::Store::range).
     pub fn range(&self, prefix: &str, after: Option<&str>, limit: Option<usize>) -> Page<H> {
         let (tables, revision) = self.snapshot(prefix);
-        page::current(&tables, revision, PageRequest::new(prefix, after, limit))
+        page::current(
+            &tables,
+            revision,
+            page::PageRequest {
+                prefix,
+                after,
+                limit,
+            },
+        )
     }
 
     /// See [`Store::range_at`](crate::Store::range_at).
@@ -109,8 +116,15 @@ impl<H> Memory<H> {
             return Err(RangeAtError::Future { current });
         }
         reachable(&tables, revision)?;
-        let request = PageRequest::new(prefix, after, limit);
-        Ok(page::past(&tables, revision, request))
+        Ok(page::past(
+            &tables,
+            revision,
+            page::PageRequest {
+                prefix,
+                after,
+                limit,
+            },
+        ))
     }
 
     /// See [`Store::history`](crate::Store::history).

@@ -9,20 +9,12 @@ use crate::record::{Page, Record, Revision};
 
 #[derive(Clone, Copy)]
 pub(super) struct PageRequest<'a> {
-    prefix: &'a str,
-    after: Option<&'a str>,
-    limit: Option<usize>,
+    pub(super) prefix: &'a str,
+    pub(super) after: Option<&'a str>,
+    pub(super) limit: Option<usize>,
 }
 
 impl<'a> PageRequest<'a> {
-    pub(super) fn new(prefix: &'a str, after: Option<&'a str>, limit: Option<usize>) -> Self {
-        Self {
-            prefix,
-            after,
-            limit,
-        }
-    }
-
     fn start(&self) -> (Bound<&'a str>, Bound<&'a str>) {
         let from = match self.after {
             Some(after) if after >= self.prefix => Bound::Excluded(after),

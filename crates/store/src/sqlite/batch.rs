@@ -117,7 +117,7 @@ impl<H: Send + Sync + 'static> Staging<'_, H> {
         };
         let reject = |error| Err(Rejection { error, by_batch });
         let revision = self.last + 1;
-        let (key, before, after) = match (op, before) {
+        let event = match (op, before) {
             (Op::Create { .. }, Some(current)) => return reject(WriteError::Exists(current)),
             (Op::Update { .. } | Op::Delete { .. }, None) => return reject(WriteError::Missing),
             (Op::Update { expected, .. } | Op::Delete { expected, .. }, Some(current))
@@ -126,27 +126,45 @@ impl<H: Send + Sync + 'static> Staging<'_, H> {
                 return reject(WriteError::Stale(current));
             }
             (Op::Create { key, value, head }, None) => {
-                (Arc::from(key), None, Some((value, head, revision)))
+                let (created, modified) = (revision, revision);
+                let key: Arc<str> = key.into();
+                let after = Record {
+                    key: Arc::clone(&key),
+                    value,
+                    created,
+                    modified,
+                    head,
+                };
+                Event {
+                    revision,
+                    key,
+                    before: None,
+                    after: Some(Arc::new(after)),
+                }
             }
             (Op::Update { value, head, .. }, Some(before)) => {
-                let after = (value, head, before.created);
-                (Arc::clone(&before.key), Some(before), Some(after))
+                let key = Arc::clone(&before.key);
+                let (created, modified) = (before.created, revision);
+                let after = Record {
+                    key: Arc::clone(&key),
+                    value,
+                    created,
+                    modified,
+                    head,
+                };
+                Event {
+                    revision,
+                    key,
+                    before: Some(before),
+                    after: Some(Arc::new(after)),
+                }
             }
-            (Op::Delete { .. }, Some(before)) => (Arc::clone(&before.key), Some(before), None),
-        };
-        let record = |(value, head, created)| Record {
-            key: Arc::clone(&key),
-            value,
-            created,
-            modified: revision,
-            head,
-        };
-        let after = after.map(|after| Arc::new(record(after)));
-        let event = Event {
-            revision,
-            key,
-            before,
-            after,
+            (Op::Delete { .. }, Some(before)) => Event {
+                revision,
+                key: Arc::clone(&before.key),
+                before: Some(before),
+                after: None,
+            },
         };
         self.last = revision;
         self.changed

@@ -27,20 +27,21 @@ use self::database::Database;
 use self::directory::Directory;
 use self::queue::{Queue, Request};
 use self::writer::Writer;
+use crate::api::Store;
 use crate::error::{Compacted, OpenError, RangeAtError, WriteError};
 use crate::memory::{Memory, Watch};
 use crate::record::{History, Op, Page, Record, Revision, Written};
 use crate::stats::Stats;
 
-/// Ordered keys with one global revision, in one directory.
-pub struct Store<H: Send + Sync + 'static> {
+/// A store in one directory.
+pub struct SqliteStore<H: Send + Sync + 'static> {
     memory: Arc<Memory<H>>,
     queue: Arc<Queue<H>>,
     counters: Arc<Counters>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl<H: Send + Sync + 'static> Store<H> {
+impl<H: Send + Sync + 'static> SqliteStore<H> {
     /// Opens or creates the store in `options.dir`. `decode` parses the head of each stored value,
     /// once per record and on several threads.
     pub fn open(
@@ -91,64 +92,9 @@ impl<H: Send + Sync + 'static> Store<H> {
         // An error means that the writer has already ended.
         closed.await.unwrap_or_default();
     }
-
-    /// The revision of the last write that is committed and visible.
-    pub fn revision(&self) -> Revision {
-        self.memory.revision()
-    }
-
-    /// The current record of a key.
-    pub fn get(&self, key: &str) -> Option<Arc<Record<H>>> {
-        self.memory.get(key)
-    }
-
-    /// The records whose keys start with `prefix` and are greater than `after`, in key order.
-    pub fn range(&self, prefix: &str, after: Option<&str>, limit: Option<usize>) -> Page<H> {
-        self.memory.range(prefix, after, limit)
-    }
-
-    /// [`range`](Self::range) as it was at an older revision.
-    pub fn range_at(
-        &self,
-        prefix: &str,
-        revision: Revision,
-        after: Option<&str>,
-        limit: Option<usize>,
-    ) -> Result<Page<H>, RangeAtError> {
-        self.memory.range_at(prefix, revision, after, limit)
-    }
-
-    /// Performs one compare-and-set write. The future resolves when the write is visible and as
-    /// durable as requested. Dropping the future does not cancel the write.
-    pub fn write(&self, op: Op<H>) -> BoxFuture<'static, Result<Written<H>, WriteError<H>>> {
-        let queue = Arc::clone(&self.queue);
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            queue
-                .push(Request { op, answer })
-                .await
-                .map_err(|queue::Closed| WriteError::Closed)?;
-            answered.await.unwrap_or(Err(WriteError::Closed))
-        })
-    }
-
-    /// The past events after revision `after` on keys that start with `prefix`.
-    pub fn history(&self, prefix: &str, after: Revision) -> Result<History<H>, Compacted> {
-        self.memory.history(prefix, after)
-    }
-
-    /// Every event after revision `after` on keys that start with `prefix`: first the past ones, then
-    /// live ones, without a gap.
-    pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
-        self.memory.watch(prefix, after)
-    }
-
-    pub fn stats(&self) -> Stats {
-        self.counters.read()
-    }
 }
 
-impl<H: Send + Sync + 'static> Drop for Store<H> {
+impl<H: Send + Sync + 'static> Drop for SqliteStore<H> {
     fn drop(&mut self) {
         self.queue.close(None);
         let writer = self
@@ -161,5 +107,53 @@ impl<H: Send + Sync + 'static> Drop for Store<H> {
         {
             tracing::error!("the store's writer thread had panicked");
         }
+    }
+}
+
+impl<H: Send + Sync + 'static> Store<H> for SqliteStore<H> {
+    fn revision(&self) -> Revision {
+        self.memory.revision()
+    }
+
+    fn get(&self, key: &str) -> Option<Arc<Record<H>>> {
+        self.memory.get(key)
+    }
+
+    fn range(&self, prefix: &str, after: Option<&str>, limit: Option<usize>) -> Page<H> {
+        self.memory.range(prefix, after, limit)
+    }
+
+    fn range_at(
+        &self,
+        prefix: &str,
+        revision: Revision,
+        after: Option<&str>,
+        limit: Option<usize>,
+    ) -> Result<Page<H>, RangeAtError> {
+        self.memory.range_at(prefix, revision, after, limit)
+    }
+
+    fn write(&self, op: Op<H>) -> BoxFuture<'static, Result<Written<H>, WriteError<H>>> {
+        let queue = Arc::clone(&self.queue);
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            queue
+                .push(Request { op, answer })
+                .await
+                .map_err(|queue::Closed| WriteError::Closed)?;
+            answered.await.unwrap_or(Err(WriteError::Closed))
+        })
+    }
+
+    fn history(&self, prefix: &str, after: Revision) -> Result<History<H>, Compacted> {
+        self.memory.history(prefix, after)
+    }
+
+    fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted> {
+        self.memory.watch(prefix, after)
+    }
+
+    fn stats(&self) -> Option<Stats> {
+        Some(self.counters.read())
     }
 }

@@ -1,7 +1,7 @@
 //! What every caller relies on, one behaviour per test.
 
 use crate::common::{create, delete, keys, line, open, renew, update, value};
-use kennel_store::{RangeAtError, WatchEnd, WriteError};
+use kennel_store::{RangeAtError, Store, WatchEnd, WriteError};
 
 #[tokio::test]
 async fn writes_compare_and_set() {

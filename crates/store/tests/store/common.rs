@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kennel_store::{Durability, Event, Op, Options, Revision, Store, WriteError, Written};
+use kennel_store::{
+    Durability, Event, Op, Options, Revision, SqliteStore, Store, WriteError, Written,
+};
 
 /// The head used in tests: how long the value was when it was parsed.
 pub(crate) type Head = usize;
 /// The store under test.
-pub(crate) type TestStore = Arc<Store<Head>>;
+pub(crate) type TestStore = Arc<SqliteStore<Head>>;
 
 /// Two collections, of which one lies within the other, and everything else.
 pub(crate) fn options(dir: &Path) -> Options {
@@ -25,7 +27,7 @@ pub(crate) fn open(dir: &Path) -> TestStore {
 }
 
 pub(crate) fn open_with(options: Options) -> TestStore {
-    Store::open(options, |_, value| value.len()).expect("the store opens")
+    SqliteStore::open(options, |_, value| value.len()).expect("the store opens")
 }
 
 pub(crate) fn create_op(key: &str, value: &str) -> Op<Head> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kennel_store::{Durability, Event, Revision};
+use kennel_store::{Durability, Event, Revision, Store};
 
 use crate::common::{Head, TestStore, create_op, delete_op, open, update_op};
 
@@ -104,7 +104,7 @@ async fn a_list_and_a_watch_make_a_mirror() {
     for mirror in mirrors {
         assert!(mirror.await.unwrap() > 0, "the mirror never saw a change");
     }
-    let stats = store.stats();
+    let stats = store.stats().unwrap();
     assert_eq!(stats.writes, (WRITERS * WRITES) as u64);
     assert!(
         stats.lazy_writes > 0 && stats.batches < stats.writes,
@@ -120,7 +120,7 @@ async fn writes_that_wait_together_share_a_commit() {
     for outcome in futures_util::future::join_all(writes).await {
         outcome.unwrap();
     }
-    let stats = store.stats();
+    let stats = store.stats().unwrap();
     assert_eq!(stats.writes, 500);
     assert!(
         stats.batches < 50,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use kennel_store::Revision;
+use kennel_store::{Revision, Store};
 
 use crate::child::{self, Kind, Line};
 use crate::common::{create, line, open, text};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use futures_util::future::join_all;
-use kennel_store::{Durability, Op, Options, RangeAtError, Revision, Watch, WatchEnd};
+use kennel_store::{Durability, Op, Options, RangeAtError, Revision, Store, Watch, WatchEnd};
 use kennel_test_support::with_seeds;
 
 use crate::common::{

@@ -3,12 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use kennel_store::{DATABASE_FILE, OpenError, Store};
+use kennel_store::{DATABASE_FILE, OpenError, SqliteStore, Store};
 
 use crate::common::{Head, create, open, options, value};
 
 fn refusal(dir: &Path) -> OpenError {
-    match Store::<Head>::open(options(dir), |_, value| value.len()) {
+    match SqliteStore::<Head>::open(options(dir), |_, value| value.len()) {
         Ok(_) => panic!("the store opened"),
         Err(error) => error,
     }

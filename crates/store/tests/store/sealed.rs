@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kennel_store::{OpenError, Opened, Options, Seal, SealError, Store};
+use kennel_store::{OpenError, Opened, Options, Seal, SealError, SqliteStore, Store};
 use tempfile::TempDir;
 
 use crate::common::{create, delete, options, renew, update, value};
@@ -65,8 +65,8 @@ fn with(dir: &Path, pivot: u8) -> Options {
     }
 }
 
-fn open(dir: &Path, pivot: u8) -> Arc<Store<usize>> {
-    Store::open(with(dir, pivot), |_, value| value.len()).expect("the store opens")
+fn open(dir: &Path, pivot: u8) -> Arc<SqliteStore<usize>> {
+    SqliteStore::open(with(dir, pivot), |_, value| value.len()).expect("the store opens")
 }
 
 /// The files as they are at this moment, elsewhere.
@@ -179,7 +179,7 @@ async fn a_value_that_cannot_be_opened_is_named_and_nothing_is_touched() {
     store.close().await;
     let file = dir.path().join(kennel_store::DATABASE_FILE);
     let before = std::fs::read(&file).unwrap();
-    let refused = Store::open(with(dir.path(), 5), |_, value| value.len());
+    let refused = SqliteStore::open(with(dir.path(), 5), |_, value| value.len());
     let error = refused.err().expect("it does not open");
     assert!(matches!(&error, OpenError::Sealed { key, .. } if key == "/a/x"));
     let words = error.to_string();

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use kennel_store::Store as _;
+
 use crate::child::{self, Kind, Line};
 
 /// Writes per task: some dozens of batches.
@@ -160,7 +162,7 @@ fn no_write_is_acknowledged_before_its_sync_returned() {
 fn statistics_count_every_sync() {
     if let Some(dir) = child::directory() {
         let store = child::run(&dir, WRITES_TO_CHECKPOINT, LONGEST);
-        let stats = store.stats();
+        let stats = store.stats().unwrap();
         assert!(stats.checkpoints > 0 && stats.batches > 0);
         child::print(&format!("stats {}", stats.syncs));
         return;

@@ -35,13 +35,13 @@ const VOLUMES: &str = "persistentvolumes";
 type Refusal = String;
 
 pub(crate) struct NodeAuthorizer {
-    store: Arc<Store<Head>>,
+    store: Arc<dyn Store<Head>>,
     graph: Arc<Follower<Graph>>,
 }
 
 impl NodeAuthorizer {
     /// Spawns the task that keeps the graph up to date, so it must run within a Tokio runtime.
-    pub(crate) fn new(store: &Arc<Store<Head>>) -> Self {
+    pub(crate) fn new(store: &Arc<dyn Store<Head>>) -> Self {
         let rows = ["pods", VOLUMES].map(registry::core).to_vec();
         let graph = Arc::new(Follower::new(Arc::clone(store), rows));
         tokio::spawn(derived::keep_up(Arc::downgrade(&graph)));

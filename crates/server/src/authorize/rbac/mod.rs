@@ -33,7 +33,7 @@ pub(crate) struct Rbac {
 
 impl Rbac {
     /// Spawns the task that follows the store, so it must run within a Tokio runtime.
-    pub(crate) fn new(store: Arc<Store<Head>>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store<Head>>) -> Self {
         let rows = PLURALS.map(|plural| registry::served(GROUP, plural));
         let index = Arc::new(Follower::new(store, rows.to_vec()));
         tokio::spawn(derived::keep_up(Arc::downgrade(&index)));

@@ -1,0 +1,47 @@
+//! The interface of a storage engine.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::error::{Compacted, RangeAtError, WriteError};
+use crate::memory::Watch;
+use crate::record::{History, Op, Page, Record, Revision, Written};
+use crate::stats::Stats;
+
+/// Ordered keys with one global revision. Used as `Arc<dyn Store<H>>`.
+pub trait Store<H>: Send + Sync + 'static {
+    /// The revision of the last write that is committed and visible.
+    fn revision(&self) -> Revision;
+
+    /// The current record of a key.
+    fn get(&self, key: &str) -> Option<Arc<Record<H>>>;
+
+    /// The records whose keys start with `prefix` and are greater than `after`, in key order.
+    fn range(&self, prefix: &str, after: Option<&str>, limit: Option<usize>) -> Page<H>;
+
+    /// [`range`](Self::range) as it was at an older revision.
+    fn range_at(
+        &self,
+        prefix: &str,
+        revision: Revision,
+        after: Option<&str>,
+        limit: Option<usize>,
+    ) -> Result<Page<H>, RangeAtError>;
+
+    /// Performs one compare-and-set write. The future resolves when the write is visible and as
+    /// durable as requested. Dropping the future does not cancel the write.
+    fn write(&self, op: Op<H>) -> BoxFuture<'static, Result<Written<H>, WriteError<H>>>;
+
+    /// The past events after revision `after` on keys that start with `prefix`.
+    fn history(&self, prefix: &str, after: Revision) -> Result<History<H>, Compacted>;
+
+    /// Every event after revision `after` on keys that start with `prefix`: first the past ones, then
+    /// live ones, without a gap.
+    fn watch(&self, prefix: &str, after: Revision) -> Result<Watch<H>, Compacted>;
+
+    /// None if the engine does not count.
+    fn stats(&self) -> Option<Stats> {
+        None
+    }
+}
