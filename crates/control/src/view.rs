@@ -22,6 +22,7 @@ pub fn node(node: &Node) -> NodeView {
         labels: node.metadata.labels.clone().unwrap_or_default(),
         taints: node.spec.taints.iter().map(Taint::from).collect(),
         unschedulable: node.spec.unschedulable,
+        ready: Readiness::Ready,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Durations as Kubernetes writes them in flags: `1h30m`, `2s`, `500ms`.
 
+use std::fmt;
 use std::time::Duration;
 
 /// Parses hours, minutes, seconds and milliseconds, in any order. `None` if the text is anything else.
@@ -24,4 +25,44 @@ pub fn parse(mut text: &str) -> Option<Duration> {
         text = &text[units..];
     }
     Some(sum)
+}
+
+/// Prints a duration in the form that [`parse`] reads, without units that are zero: `1h30m`.
+#[derive(Clone, Copy, Debug)]
+pub struct Go(pub Duration);
+
+impl fmt::Display for Go {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let millis = u64::from(self.0.subsec_millis());
+        let units = [
+            (seconds / 3600, "h"),
+            (seconds / 60 % 60, "m"),
+            (seconds % 60, "s"),
+            (millis, "ms"),
+        ];
+        let present = units.iter().filter(|(number, _)| *number > 0);
+        for (number, unit) in present.clone() {
+            write!(f, "{number}{unit}")?;
+        }
+        match present.count() {
+            0 => f.write_str("0s"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_print_as_they_are_read() {
+        for text in ["1h30m", "15m", "2s", "1h1s", "500ms", "0s"] {
+            assert_eq!(Go(parse(text).unwrap()).to_string(), text);
+        }
+        for text in ["", "5", "m", "1d", "-1s", "1h 2m"] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
 }

@@ -39,6 +39,7 @@ pub mod names;
 pub mod pod;
 pub mod procfs;
 pub mod quantity;
+pub mod rollout;
 pub mod schedule;
 pub mod selector;
 pub mod spread;

@@ -239,6 +239,7 @@ mod tests {
                 })
                 .collect(),
             unschedulable: true,
+            ready: crate::daemonset::view::Readiness::Ready,
         };
         let fit = Rules::of_template(&json!({ "spec": spec })).judge(&node);
         assert_eq!((fit.run, fit.keep), expected, "{spec} with {taints:?}");

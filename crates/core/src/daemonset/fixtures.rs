@@ -7,7 +7,7 @@ use kennel_types::Timestamp;
 use serde_json::json;
 
 use super::status::Counters;
-use super::view::{DaemonSetView, NodeView, Phase, PodView, Strategy};
+use super::view::{DaemonSetView, Health, NodeView, Phase, PodView, Readiness, Strategy};
 use crate::selector::Selector;
 
 /// A DaemonSet that selects `app=<name>` and runs everywhere. Its uid is `uid-<name>`.
@@ -38,6 +38,7 @@ pub(super) fn node(name: &str) -> NodeView {
         labels: BTreeMap::new(),
         taints: Vec::new(),
         unschedulable: false,
+        ready: Readiness::Ready,
     }
 }
 
@@ -55,5 +56,6 @@ pub(super) fn pod(name: &str, daemon_set: &str, node: &str) -> PodView {
         terminating: false,
         phase: Phase::Active,
         ready_since: None,
+        health: Health::default(),
     }
 }

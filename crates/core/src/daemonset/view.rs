@@ -79,8 +79,20 @@ pub struct NodeView {
     pub name: Arc<str>,
     pub labels: BTreeMap<String, String>,
     pub taints: Vec<Taint>,
-    /// Cordoned. The scheduler reads it, the planner does not (rule 2.1.2).
+    /// Cordoned. The scheduler reads it, and safe rollouts (R4.2); upstream's rules do not (rule 2.1.2).
     pub unschedulable: bool,
+    /// Only safe rollouts read it (R4).
+    pub ready: Readiness,
+}
+
+/// The status of a node's `Ready` condition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readiness {
+    #[default]
+    Ready,
+    NotReady,
+    /// The kubelet does not report.
+    Unknown,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +112,74 @@ pub struct PodView {
     pub phase: Phase,
     /// `None` if it is not ready; `Timestamp::MAX` if it is and its Ready condition has no time.
     pub ready_since: Option<Timestamp>,
+    /// Only safe rollouts read it (R5).
+    pub health: Health,
+}
+
+/// What safe rollouts judge a pod by, beside its phase and readiness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Restarts of the container that was restarted most often.
+    pub restarts: u32,
+    pub waiting: Waiting,
+    /// From the pod's annotation.
+    pub before: Before,
+}
+
+/// Why a container waits, as far as waiting does not heal it (R5.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waiting {
+    #[default]
+    No,
+    InvalidImageName,
+    CreateContainerConfigError,
+    CreateContainerError,
+    RunContainerError,
+    /// `ErrImagePull` or `ImagePullBackOff`.
+    ImagePull,
+}
+
+impl Waiting {
+    /// Reads `state.waiting.reason` of a container's status.
+    pub fn parse(reason: &str) -> Self {
+        match reason {
+            "InvalidImageName" => Self::InvalidImageName,
+            "CreateContainerConfigError" => Self::CreateContainerConfigError,
+            "CreateContainerError" => Self::CreateContainerError,
+            "RunContainerError" => Self::RunContainerError,
+            "ErrImagePull" | "ImagePullBackOff" => Self::ImagePull,
+            _ => Self::No,
+        }
+    }
+}
+
+/// What a node's daemon was when a pod of a staged rollout was created (R5.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Before {
+    /// There was none, or the pod has no such annotation.
+    #[default]
+    None,
+    Available,
+    Failing,
+    /// The node was not ready.
+    Down,
+}
+
+impl Before {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Available => "available",
+            Self::Failing => "failing",
+            Self::Down => "down",
+        }
+    }
+
+    pub fn parse(text: &str) -> Self {
+        let all = [Self::Available, Self::Failing, Self::Down];
+        let found = all.into_iter().find(|before| before.as_str() == text);
+        found.unwrap_or_default()
+    }
 }
 
 /// The pod phases that the rules distinguish.

@@ -99,6 +99,7 @@ impl AdmissionNode {
             labels: BTreeMap::deserialize(&node["metadata"]["labels"]).unwrap_or_default(),
             taints: taints.unwrap_or_default(),
             unschedulable: false,
+            ready: crate::daemonset::view::Readiness::Ready,
         };
         let allocatable = BTreeMap::deserialize(&node["status"]["allocatable"]);
         Self {

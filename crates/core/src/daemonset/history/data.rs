@@ -32,6 +32,14 @@ pub fn canonical(data: &Value) -> String {
     go::to_string(&data)
 }
 
+/// The template that data restores.
+pub fn template(data: &str) -> Option<Value> {
+    let mut data: Value = serde_json::from_str(data).ok()?;
+    let mut template = data.pointer_mut("/spec/template")?.take();
+    template.as_object_mut()?.remove("$patch");
+    Some(template)
+}
+
 fn remove_null_creation_timestamp(template: &mut Map<String, Value>) {
     if let Some(Value::Object(metadata)) = template.get_mut("metadata")
         && metadata
@@ -79,6 +87,14 @@ mod tests {
             "{ \"spec\": {\"template\": {\"spec\": {\"a\": \"<\"}, \"$patch\": \"replace\"}}}";
         let theirs = canonical(&serde_json::from_str(text).unwrap());
         assert_eq!(theirs, of_template(&json!({"spec": {"a": "<"}})));
+    }
+
+    #[test]
+    fn data_restores_the_template() {
+        let template_before = json!({"metadata": {"labels": {"a": "<"}}, "spec": {"x": 1}});
+        assert_eq!(template(&of_template(&template_before)), Some(template_before));
+        assert_eq!(template("null"), None);
+        assert_eq!(template("{\"spec\":{\"template\":7}}"), None);
     }
 
     #[test]

@@ -17,11 +17,14 @@ mod reconcile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 pub use prune::prune;
 pub use reconcile::{Reconciled, Step, reconcile};
 
 use super::HASH_LABEL;
 use super::event::Object;
+use crate::rollout::state::Record;
 
 /// The fields of a ControllerRevision that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,12 @@ pub struct Revision {
     /// Its data in [`data::canonical`] form, for comparison only: the API's bytes are never written back.
     pub data: Arc<str>,
     pub terminating: bool,
+    /// The generation of its template, from its annotation.
+    pub template_generation: Option<i64>,
+    /// The verdict and state of its rollout.
+    pub record: Record,
+    /// The resource version.
+    pub version: Arc<str>,
 }
 
 impl Revision {
@@ -53,6 +62,19 @@ impl Revision {
         self.labels
             .get(HASH_LABEL)
             .map_or(&*self.name, String::as_str)
+    }
+
+    /// Its template, if its data has one.
+    pub fn template(&self) -> Option<Value> {
+        data::template(&self.data)
+    }
+
+    /// Whether another version of the same revision is newer, as far as versions are numbers.
+    pub fn is_older_than(&self, other: &Self) -> bool {
+        let number = |revision: &Self| revision.version.parse::<u64>().ok();
+        number(self)
+            .zip(number(other))
+            .is_some_and(|(own, other)| own < other)
     }
 }
 
@@ -71,6 +93,9 @@ mod fixtures {
             revision,
             data: data.into(),
             terminating: false,
+            template_generation: None,
+            record: Record::default(),
+            version: "".into(),
         }
     }
 }

@@ -12,8 +12,11 @@ use super::super::HASH_LABEL;
 use super::super::event::{Answer, Event, Failure, FailureKind, Identity, Outcome, Write};
 use super::super::history::Revision;
 use super::super::status::Counters;
-use super::super::view::{DaemonSetView, NodeView, Phase, PodView, Strategy, pinned_node};
+use super::super::view::{
+    DaemonSetView, Health, NodeView, Phase, PodView, Readiness, Strategy, pinned_node,
+};
 use super::Uid;
+use crate::rollout::state::Record;
 use crate::selector::Selector;
 
 /// The kinds of objects that are watched.
@@ -143,6 +146,7 @@ impl FakeCluster {
             labels: BTreeMap::new(),
             taints: Vec::new(),
             unschedulable: false,
+            ready: Readiness::Ready,
         };
         self.nodes.insert(name.into(), node);
         self.changed(Kind::Nodes, &name.into(), false);
@@ -218,6 +222,7 @@ impl FakeCluster {
             terminating: false,
             phase: Phase::Active,
             ready_since: None,
+            health: Health::default(),
         };
         self.pods.insert(pod.uid.clone(), pod.clone());
         self.changed(Kind::Pods, &pod.uid, false);
@@ -359,6 +364,9 @@ impl FakeCluster {
             revision: body["revision"].as_i64().unwrap(),
             data: data.into(),
             terminating: false,
+            template_generation: None,
+            record: Record::default(),
+            version: serial.to_string().into(),
         };
         self.revisions
             .insert(revision.uid.clone(), revision.clone());

@@ -2,16 +2,14 @@
 //!
 //! - `unavailable`: delete the old pod, then the manage step creates a new one (`maxSurge` is 0).
 //! - `surge`: create the new pod beside the old one, then delete that.
-//! - `order`: the order of nodes, the same after a restart.
 //! - `budget`: how many nodes at once.
 
 mod budget;
-mod order;
 mod surge;
 mod unavailable;
 
 pub(super) use budget::Budget;
-pub(super) use order::{order, seed};
+pub(super) use crate::rollout::order::{order, seed};
 
 use kennel_types::Timestamp;
 

@@ -39,6 +39,7 @@ pub(super) fn node_info(name: &str, more: &Value) -> NodeInfo {
                 .map(|t| serde_json::from_value(t.clone()).unwrap())
                 .collect(),
             unschedulable: more["unschedulable"] == true,
+            ready: crate::daemonset::view::Readiness::Ready,
         },
         allocatable: amounts(&allocatable),
     }

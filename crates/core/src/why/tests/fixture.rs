@@ -39,6 +39,9 @@ impl Fixture {
             revision: 2,
             data: data::of_template(&template).into(),
             terminating: false,
+            template_generation: None,
+            record: crate::rollout::state::Record::default(),
+            version: "".into(),
         };
         Self(Snapshot {
             now: Timestamp::from_secs(NOW),
@@ -160,6 +163,7 @@ fn node(name: &str) -> NodeSnapshot {
             labels: [("kubernetes.io/hostname".to_owned(), name.to_owned())].into(),
             taints: Vec::new(),
             unschedulable: false,
+            ready: crate::daemonset::view::Readiness::Ready,
         },
         conditions: vec![Condition {
             r#type: ConditionType::Ready,
@@ -216,6 +220,7 @@ pub(super) fn pod_with_spec(name: &str, node: &str, mut spec: Value, status: Val
                 _ => Phase::Active,
             },
             ready_since: None,
+            health: crate::daemonset::view::Health::default(),
         },
         object: serde_json::from_value(object).unwrap(),
     };

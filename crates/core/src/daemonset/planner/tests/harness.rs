@@ -13,6 +13,7 @@ use super::super::super::options::Options;
 use super::super::super::view::{DaemonSetView, Phase, PodView, Strategy};
 use super::super::Planner;
 use super::{daemon_set, node};
+use crate::rollout::state::Record;
 
 /// See the [module](self).
 pub(super) struct Harness {
@@ -129,6 +130,9 @@ impl Harness {
             revision: object["revision"].as_i64().unwrap(),
             data: data.into(),
             terminating: false,
+            template_generation: None,
+            record: Record::default(),
+            version: "".into(),
         }
     }
 

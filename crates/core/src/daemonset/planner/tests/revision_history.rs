@@ -11,6 +11,7 @@ use super::super::super::options::Options;
 use super::super::super::view::DaemonSetView;
 use super::harness::{Harness, changed, set, updated};
 use super::{NOTHING, daemon_set};
+use crate::rollout::state::Record;
 
 /// Templates that differ by their number.
 fn template(number: u32) -> Arc<serde_json::Value> {
@@ -38,6 +39,9 @@ fn revision(name: &str, number: i64, of: u32) -> Revision {
         revision: number,
         data: data::of_template(&template(of)).into(),
         terminating: false,
+        template_generation: None,
+        record: Record::default(),
+        version: "".into(),
     }
 }
 

@@ -1,0 +1,28 @@
+//! Safe rollouts (`docs/spec/rollouts.md`): policies, commands and the state of a staged rollout.
+//!
+//! ```text
+//!   annotations of the DaemonSet and its Namespace ─▶ policy (stages, deadlines, what to do on failure)
+//!                                                  ─▶ command (promote, abort, retry, pause, freeze)
+//!   annotations of the target's ControllerRevision ◀▶ state (verdict, stage, cut, phase)
+//!   nodes ─▶ order (the fixed order of nodes, the cut of a stage)
+//!   policy, state, totals over the nodes ─▶ machine ─▶ the next state and what to tell people
+//! ```
+//!
+//! Everything here is about the rollout as a whole. What happens on one node is decided in
+//! [`daemonset`](super::daemonset).
+
+pub mod command;
+pub mod machine;
+pub mod order;
+pub mod policy;
+pub mod stage;
+pub mod state;
+
+/// The prefix of all annotations of safe rollouts.
+pub const PREFIX: &str = "rollout.kennel.dev/";
+/// Annotation of ControllerRevisions: `progressing`, `stable`, `failed` or `superseded`.
+pub const VERDICT: &str = "rollout.kennel.dev/verdict";
+/// Annotation of ControllerRevisions: the state as JSON.
+pub const STATE: &str = "rollout.kennel.dev/state";
+/// Annotation of pods: what their node's daemon was when they were created (R5.5).
+pub const BEFORE: &str = "rollout.kennel.dev/before";

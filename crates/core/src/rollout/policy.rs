@@ -1,0 +1,561 @@
+//! The policy of a staged rollout (R1), read from annotations of a DaemonSet and of its Namespace.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::PREFIX;
+use super::command;
+use super::stage::{self, Stage};
+use crate::int_or_percent::IntOrPercent;
+use crate::{duration, names};
+
+type Annotations = BTreeMap<String, String>;
+
+/// What to do when a rollout has failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Stop and wait for a person (R5.3).
+    #[default]
+    Pause,
+    /// Drive all nodes back to stable (R5.4).
+    Rollback,
+}
+
+/// How nodes that are not ready count (R4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DownNodes {
+    /// They use no budget and hold no stage up.
+    #[default]
+    Skip,
+    /// As upstream counts them.
+    Count,
+}
+
+/// What is asked at the end of a stage (R7).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Check {
+    /// The instant query must yield one number that compares so.
+    Prometheus {
+        expression: String,
+        comparison: Comparison,
+        number: f64,
+    },
+    /// The address that the state is posted to.
+    Webhook { url: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+}
+
+impl Comparison {
+    const ALL: [(&'static str, Self); 6] = [
+        ("<", Self::Less),
+        ("<=", Self::LessOrEqual),
+        (">", Self::Greater),
+        (">=", Self::GreaterOrEqual),
+        ("==", Self::Equal),
+        ("!=", Self::NotEqual),
+    ];
+
+    fn parse(text: &str) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|(symbol, _)| *symbol == text);
+        found.map(|(_, comparison)| comparison)
+    }
+
+    /// Whether `left` compares so with `right`. Nothing compares with a number that is none.
+    pub fn holds(self, left: f64, right: f64) -> bool {
+        match left.partial_cmp(&right) {
+            None => false,
+            Some(order) => match self {
+                Self::Less => order.is_lt(),
+                Self::LessOrEqual => order.is_le(),
+                Self::Greater => order.is_gt(),
+                Self::GreaterOrEqual => order.is_ge(),
+                Self::Equal => order.is_eq(),
+                Self::NotEqual => order.is_ne(),
+            },
+        }
+    }
+}
+
+/// A policy with its defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// At least one; the last reaches every node.
+    pub stages: Vec<Stage>,
+    /// The node label over whose values each stage takes nodes evenly.
+    pub spread: Option<String>,
+    pub healthy_deadline: Duration,
+    pub progress_deadline: Duration,
+    pub max_failures: IntOrPercent,
+    pub max_restarts: u32,
+    pub on_failure: OnFailure,
+    pub down_nodes: DownNodes,
+    pub blame_window: Duration,
+    pub stages_on_create: bool,
+    pub pin_config: bool,
+    pub check: Option<Check>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            stages: vec![Stage::ALL],
+            spread: None,
+            healthy_deadline: Duration::from_mins(10),
+            progress_deadline: Duration::from_mins(30),
+            max_failures: IntOrPercent::Int(0),
+            max_restarts: 2,
+            on_failure: OnFailure::default(),
+            down_nodes: DownNodes::default(),
+            blame_window: Duration::from_mins(10),
+            stages_on_create: false,
+            pin_config: false,
+            check: None,
+        }
+    }
+}
+
+impl Policy {
+    /// How many of the rollout's nodes may have failed without failing the rollout; a percentage is rounded down.
+    pub fn allowed_failures(&self, nodes: i64) -> i64 {
+        match self.max_failures {
+            IntOrPercent::Int(count) => count,
+            IntOrPercent::Percent(percent) => percent.saturating_mul(nodes) / 100,
+        }
+    }
+}
+
+/// What the annotations of a DaemonSet and of its Namespace say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Setting {
+    /// No policy key is present.
+    #[default]
+    Absent,
+    /// `policy: none`.
+    Off,
+    Policy(Box<Policy>),
+    /// An unknown key or an unreadable value: acts as pause (R1.2).
+    Invalid(PolicyError),
+}
+
+impl Setting {
+    /// Reads a DaemonSet's annotations over the defaults of its Namespace (R1.1).
+    pub fn parse(own: &Annotations, namespace: &Annotations) -> Self {
+        let (own, defaults) = (entries(own), entries(namespace));
+        let off = |entries: &BTreeMap<&str, &str>| entries.get("policy") == Some(&"none");
+        let own_policy = own.keys().any(|key| !command::is_command(key));
+        if off(&own) || (off(&defaults) && !own_policy) {
+            return Self::Off;
+        }
+        let misplaced = defaults.keys().find(|key| command::is_command(key));
+        if let Some(key) = misplaced {
+            let allowed = "a command belongs on the DaemonSet, not on its Namespace";
+            return Self::Invalid(PolicyError::new(key, defaults[key], allowed));
+        }
+        let mut merged = defaults;
+        merged.extend(own);
+        merged.retain(|key, _| !command::is_command(key));
+        if merged.is_empty() {
+            return Self::Absent;
+        }
+        let mut policy = Policy::default();
+        for (key, value) in merged {
+            // The Namespace's, where the DaemonSet has a policy of its own.
+            if key == "policy" && value == "none" {
+                continue;
+            }
+            if let Err(error) = set(&mut policy, key, value) {
+                return Self::Invalid(error);
+            }
+        }
+        Self::Policy(Box::new(policy))
+    }
+
+    pub fn policy(&self) -> Option<&Policy> {
+        match self {
+            Self::Policy(policy) => Some(policy),
+            Self::Absent | Self::Off | Self::Invalid(_) => None,
+        }
+    }
+}
+
+/// Every unknown key and unreadable value among an object's annotations, for admission. Commands are none (R6.1).
+pub fn errors(annotations: &Annotations) -> Vec<PolicyError> {
+    let entries = entries(annotations);
+    let policy = entries.iter().filter(|(key, _)| !command::is_command(key));
+    policy
+        .filter_map(|(key, value)| set(&mut Policy::default(), key, value).err())
+        .collect()
+}
+
+/// The annotations of safe rollouts, without their prefix.
+fn entries(annotations: &Annotations) -> BTreeMap<&str, &str> {
+    let all = annotations.range(PREFIX.to_owned()..);
+    all.map_while(|(key, value)| Some((key.strip_prefix(PREFIX)?, value.as_str())))
+        .collect()
+}
+
+/// An annotation that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{PREFIX}{key}: {value:?} is not allowed: {allowed}")]
+pub struct PolicyError {
+    /// Without the prefix.
+    pub key: String,
+    pub value: String,
+    /// What is allowed instead.
+    pub allowed: String,
+}
+
+impl PolicyError {
+    fn new(key: &str, value: &str, allowed: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            allowed: allowed.to_owned(),
+        }
+    }
+}
+
+const KEYS: [&str; 13] = [
+    "blame-window",
+    "check",
+    "down-nodes",
+    "healthy-deadline",
+    "max-failures",
+    "max-restarts",
+    "on-failure",
+    "pin-config",
+    "policy",
+    "progress-deadline",
+    "spread",
+    "stages",
+    "stages-on-create",
+];
+const STAGES: &str = "must be stages separated by commas, each a size (a count such as 3, a percentage from 1% to \
+                      100%, or nodes(LABEL SELECTOR)), then optionally how long it bakes (such as 15m), then \
+                      optionally the word manual: \"nodes(pool=canary) 15m, 10% 30m, 50% manual, 100%\"";
+const DURATION: &str = "must be a duration longer than 0s, such as 90s, 10m or 1h30m";
+const COUNT: &str = "must be a count such as 3, or a percentage from 0% to 100%";
+const CHECK: &str = "must be \"prometheus EXPRESSION COMPARISON NUMBER\" with one of < <= > >= == !=, or \
+                     \"webhook URL\" with http:// or https://";
+
+/// Sets one key of a policy.
+fn set(policy: &mut Policy, key: &str, value: &str) -> Result<(), PolicyError> {
+    let text = value.trim();
+    let refused = |allowed: &str| PolicyError::new(key, value, allowed);
+    let long = || {
+        let parsed = duration::parse(text).filter(|parsed| !parsed.is_zero());
+        parsed.ok_or_else(|| refused(DURATION))
+    };
+    let flag = || match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(refused("must be \"true\" or \"false\"")),
+    };
+    match key {
+        "stages" => policy.stages = stage::parse(text).ok_or_else(|| refused(STAGES))?,
+        "spread" => policy.spread = Some(label_key(text).map_err(|words| refused(&words))?),
+        "healthy-deadline" => policy.healthy_deadline = long()?,
+        "progress-deadline" => policy.progress_deadline = long()?,
+        "blame-window" => policy.blame_window = long()?,
+        "max-failures" => {
+            policy.max_failures = stage::parse_count(text).ok_or_else(|| refused(COUNT))?;
+        }
+        "max-restarts" => {
+            let parsed = text.parse().ok().filter(|_| !text.starts_with('+'));
+            let allowed = "must be a count such as 0 or 5";
+            policy.max_restarts = parsed.ok_or_else(|| refused(allowed))?;
+        }
+        "on-failure" => {
+            policy.on_failure = match text {
+                "pause" => OnFailure::Pause,
+                "rollback" => OnFailure::Rollback,
+                _ => return Err(refused("must be \"pause\" or \"rollback\"")),
+            }
+        }
+        "down-nodes" => {
+            policy.down_nodes = match text {
+                "skip" => DownNodes::Skip,
+                "count" => DownNodes::Count,
+                _ => return Err(refused("must be \"skip\" or \"count\"")),
+            }
+        }
+        "stages-on-create" => policy.stages_on_create = flag()?,
+        "pin-config" => policy.pin_config = flag()?,
+        "check" => policy.check = Some(parse_check(text).ok_or_else(|| refused(CHECK))?),
+        "policy" if text == "none" => {}
+        "policy" => return Err(refused("must be \"none\", or absent")),
+        _ => return Err(refused(&unknown_key())),
+    }
+    Ok(())
+}
+
+fn unknown_key() -> String {
+    let commands = command::KEYS.join(", ");
+    let keys = KEYS.join(", ");
+    format!("the key is unknown; the keys of a policy are {keys}; the commands are {commands}")
+}
+
+fn label_key(text: &str) -> Result<String, String> {
+    let errors = names::qualified_name(text);
+    match errors.first() {
+        None => Ok(text.to_owned()),
+        Some(first) => Err(format!(
+            "must be the key of a node label, such as topology.kubernetes.io/zone: {first}"
+        )),
+    }
+}
+
+fn parse_check(text: &str) -> Option<Check> {
+    let (kind, rest) = text.split_once(char::is_whitespace)?;
+    let rest = rest.trim();
+    match kind {
+        "webhook" => {
+            let host = rest.strip_prefix("https://").or(rest.strip_prefix("http://"))?;
+            let plain = !host.is_empty() && !host.starts_with(['/', ':', '@']);
+            let valid = plain && !rest.contains(|c: char| c.is_whitespace() || c.is_control());
+            valid.then(|| Check::Webhook {
+                url: rest.to_owned(),
+            })
+        }
+        "prometheus" => {
+            let (rest, number) = rest.rsplit_once(char::is_whitespace)?;
+            let (expression, comparison) = rest.trim_end().rsplit_once(char::is_whitespace)?;
+            let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
+            let expression = expression.trim();
+            (!expression.is_empty()).then_some(())?;
+            Some(Check::Prometheus {
+                expression: expression.to_owned(),
+                comparison: Comparison::parse(comparison)?,
+                number,
+            })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn annotations(entries: &[(&str, &str)]) -> Annotations {
+        let own = |(key, value): &(&str, &str)| (format!("{PREFIX}{key}"), (*value).to_owned());
+        entries.iter().map(own).collect()
+    }
+
+    fn parse(own: &[(&str, &str)], namespace: &[(&str, &str)]) -> Setting {
+        let mut own = annotations(own);
+        own.insert("app".into(), "x".into());
+        own.insert("zone".into(), "x".into());
+        Setting::parse(&own, &annotations(namespace))
+    }
+
+    fn policy(own: &[(&str, &str)], namespace: &[(&str, &str)]) -> Policy {
+        match parse(own, namespace) {
+            Setting::Policy(policy) => *policy,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn r1_without_a_key_there_is_no_policy() {
+        assert_eq!(parse(&[], &[]), Setting::Absent);
+    }
+
+    #[test]
+    fn r1_any_key_brings_all_defaults() {
+        let found = policy(&[("max-restarts", "0")], &[]);
+        let expected = Policy {
+            max_restarts: 0,
+            ..Policy::default()
+        };
+        assert_eq!(found, expected);
+        assert_eq!(expected.stages, [Stage::ALL]);
+        assert_eq!(expected.healthy_deadline.as_secs(), 600);
+        assert_eq!(expected.progress_deadline.as_secs(), 1_800);
+        assert_eq!(expected.blame_window.as_secs(), 600);
+        assert_eq!(expected.on_failure, OnFailure::Pause);
+        assert_eq!(expected.down_nodes, DownNodes::Skip);
+    }
+
+    #[test]
+    fn r1_every_key_is_read() {
+        let found = policy(
+            &[
+                ("stages", "10%, 100%"),
+                ("spread", "topology.kubernetes.io/zone"),
+                ("healthy-deadline", "90s"),
+                ("progress-deadline", "1h"),
+                ("max-failures", "5%"),
+                ("max-restarts", "7"),
+                ("on-failure", "rollback"),
+                ("down-nodes", "count"),
+                ("blame-window", "5m"),
+                ("stages-on-create", "true"),
+                ("pin-config", "true"),
+                ("check", "webhook https://gate.example/ok"),
+            ],
+            &[],
+        );
+        let expected = Policy {
+            stages: stage::parse("10%").unwrap(),
+            spread: Some("topology.kubernetes.io/zone".into()),
+            healthy_deadline: Duration::from_secs(90),
+            progress_deadline: Duration::from_hours(1),
+            max_failures: IntOrPercent::Percent(5),
+            max_restarts: 7,
+            on_failure: OnFailure::Rollback,
+            down_nodes: DownNodes::Count,
+            blame_window: Duration::from_mins(5),
+            stages_on_create: true,
+            pin_config: true,
+            check: Some(Check::Webhook {
+                url: "https://gate.example/ok".into(),
+            }),
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn r1_1_the_namespaces_keys_are_defaults_key_by_key() {
+        let found = policy(
+            &[("max-failures", "1")],
+            &[("max-failures", "9"), ("on-failure", "rollback")],
+        );
+        assert_eq!(found.max_failures, IntOrPercent::Int(1));
+        assert_eq!(found.on_failure, OnFailure::Rollback);
+        let inherited = policy(&[], &[("on-failure", "rollback")]);
+        assert_eq!(inherited.on_failure, OnFailure::Rollback);
+    }
+
+    #[test]
+    fn r1_policy_none_switches_everything_off() {
+        assert_eq!(parse(&[("policy", "none")], &[("stages", "1")]), Setting::Off);
+        let both = [("policy", "none"), ("stages", "nonsense")];
+        assert_eq!(parse(&both, &[]), Setting::Off);
+        assert_eq!(parse(&[], &[("policy", "none"), ("stages", "1")]), Setting::Off);
+        let own = policy(&[("stages", "1")], &[("policy", "none")]);
+        assert_eq!(own.stages.len(), 2);
+    }
+
+    #[test]
+    fn r6_3_commands_switch_no_defaults_on() {
+        assert_eq!(parse(&[("pause", "night"), ("freeze", "x")], &[]), Setting::Absent);
+        assert_eq!(parse(&[("promote", "?"), ("abort", "")], &[]), Setting::Absent);
+    }
+
+    /// What the error of a value says, and that admission says the same.
+    fn refused(key: &str, value: &str) -> String {
+        let Setting::Invalid(error) = parse(&[(key, value)], &[]) else {
+            panic!("{key}: {value} is read");
+        };
+        assert_eq!(errors(&annotations(&[(key, value)])), [error.clone()]);
+        let inherited = parse(&[], &[(key, value)]);
+        assert_eq!(inherited, Setting::Invalid(error.clone()));
+        error.to_string()
+    }
+
+    #[test]
+    fn r1_2_an_unreadable_value_says_what_is_allowed() {
+        for (key, value, words) in [
+            ("stages", "some", "must be stages separated by commas"),
+            ("spread", "", "must be the key of a node label"),
+            ("spread", "a b", "must be the key of a node label"),
+            ("healthy-deadline", "10", "must be a duration"),
+            ("healthy-deadline", "0s", "longer than 0s"),
+            ("progress-deadline", "-5m", "must be a duration"),
+            ("progress-deadline", "", "must be a duration"),
+            ("blame-window", "1d", "such as 90s, 10m or 1h30m"),
+            ("max-failures", "-1", "must be a count"),
+            ("max-failures", "110%", "from 0% to 100%"),
+            ("max-failures", "few", "must be a count"),
+            ("max-restarts", "50%", "must be a count such as 0 or 5"),
+            ("max-restarts", "-1", "must be a count such as 0 or 5"),
+            ("max-restarts", "+1", "must be a count such as 0 or 5"),
+            ("on-failure", "Rollback", "must be \"pause\" or \"rollback\""),
+            ("down-nodes", "ignore", "must be \"skip\" or \"count\""),
+            ("stages-on-create", "yes", "must be \"true\" or \"false\""),
+            ("pin-config", "1", "must be \"true\" or \"false\""),
+            ("policy", "off", "must be \"none\", or absent"),
+            ("check", "prometheus up", "must be \"prometheus EXPRESSION"),
+            ("check", "prometheus up ~ 1", "must be \"prometheus EXPRESSION"),
+            ("check", "prometheus up > many", "must be \"prometheus EXPRESSION"),
+            ("check", "prometheus up > NaN", "must be \"prometheus EXPRESSION"),
+            ("check", "prometheus > 1", "must be \"prometheus EXPRESSION"),
+            ("check", "webhook ftp://x", "\"webhook URL\" with http:// or https://"),
+            ("check", "webhook https://", "\"webhook URL\" with http:// or https://"),
+            ("check", "webhook https://a b", "\"webhook URL\" with http:// or https://"),
+            ("check", "shell rm", "must be \"prometheus EXPRESSION"),
+            ("stage", "10%", "the key is unknown; the keys of a policy are blame-window"),
+            ("verdict", "stable", "the commands are abort, freeze"),
+        ] {
+            let error = refused(key, value);
+            assert!(error.contains(words), "{error}");
+            assert!(error.starts_with(&format!("{PREFIX}{key}: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_command_on_a_namespace_is_refused() {
+        let found = parse(&[], &[("pause", "night")]);
+        let Setting::Invalid(error) = found else {
+            panic!("{found:?}");
+        };
+        assert!(error.to_string().contains("belongs on the DaemonSet"), "{error}");
+    }
+
+    #[test]
+    fn r7_a_check_is_an_expression_with_a_comparison_or_an_address() {
+        let check = |text: &str| policy(&[("check", text)], &[]).check.unwrap();
+        let query = "prometheus sum(rate(errors{ds=\"$daemonset\"}[5m])) / 2 <= 0.05";
+        assert_eq!(
+            check(query),
+            Check::Prometheus {
+                expression: "sum(rate(errors{ds=\"$daemonset\"}[5m])) / 2".into(),
+                comparison: Comparison::LessOrEqual,
+                number: 0.05,
+            }
+        );
+        assert_eq!(
+            check("webhook http://gate:8080/x?y=z"),
+            Check::Webhook {
+                url: "http://gate:8080/x?y=z".into(),
+            }
+        );
+    }
+
+    #[test]
+    fn comparisons_hold_as_written_and_never_for_nan() {
+        for (comparison, expected) in [
+            ("<", [true, false, false]),
+            ("<=", [true, true, false]),
+            (">", [false, false, true]),
+            (">=", [false, true, true]),
+            ("==", [false, true, false]),
+            ("!=", [true, false, true]),
+        ] {
+            let comparison = Comparison::parse(comparison).unwrap();
+            assert_eq!([1.0, 2.0, 3.0].map(|left| comparison.holds(left, 2.0)), expected);
+            assert!(!comparison.holds(f64::NAN, 2.0));
+        }
+    }
+
+    #[test]
+    fn r1_max_failures_rounds_percentages_down() {
+        let allowed = |text: &str, nodes| {
+            policy(&[("max-failures", text)], &[]).allowed_failures(nodes)
+        };
+        assert_eq!(allowed("3", 100), 3);
+        assert_eq!(allowed("5%", 39), 1);
+        assert_eq!(allowed("5%", 19), 0);
+        assert_eq!(allowed("100%", 7), 7);
+    }
+}

@@ -1,0 +1,254 @@
+//! The state of a rollout (R8), as annotations of the target's ControllerRevision.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use kennel_types::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{STATE, VERDICT};
+
+/// What is known of a revision. It outlives the rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Progressing,
+    Stable,
+    Failed,
+    Superseded,
+}
+
+impl Verdict {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Progressing => "progressing",
+            Self::Stable => "stable",
+            Self::Failed => "failed",
+            Self::Superseded => "superseded",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [
+            Self::Progressing,
+            Self::Stable,
+            Self::Failed,
+            Self::Superseded,
+        ];
+        all.into_iter().find(|verdict| verdict.as_str() == text)
+    }
+}
+
+/// Where a rollout stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// The nodes of the stage get the target.
+    Updating,
+    /// The stage is complete, and its bake runs.
+    Baking,
+    /// A person has to promote.
+    AwaitingPromotion,
+    /// The rollout has failed, and a person has to decide.
+    Paused,
+    /// The rollout has failed, and all nodes go back to stable.
+    RollingBack,
+    /// All nodes are back on stable; the target stays failed.
+    Held,
+    /// Every node has the target.
+    Complete,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// The last place that is admitted (R3.1). Places are written as names of nodes: a name has its place in the order
+/// whether the node exists or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cut {
+    /// Nothing by place: the stage admits nodes by label.
+    #[default]
+    Nothing,
+    /// Everything, written as `*`.
+    All(AllNodes),
+    /// Up to this node.
+    Node(String),
+    /// Up to a node for each value of the `spread` label; nodes without the label have an empty value.
+    ByValue(BTreeMap<String, String>),
+}
+
+/// The text `*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllNodes;
+
+const ALL_NODES: &str = "*";
+
+impl Serialize for AllNodes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(ALL_NODES)
+    }
+}
+
+impl<'de> Deserialize<'de> for AllNodes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let expected = || serde::de::Error::custom("not *");
+        (text == ALL_NODES).then_some(Self).ok_or_else(expected)
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// The uid of the DaemonSet. The state of another one counts for nothing but its verdict (R8.2).
+    pub owner: String,
+    /// The hash of the revision to go back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable: Option<String>,
+    /// Counts the retries, from 1.
+    pub attempt: u32,
+    /// Counted from 1.
+    pub stage: usize,
+    #[serde(default)]
+    pub cut: Cut,
+    pub phase: Phase,
+    /// When the phase began.
+    pub since: Timestamp,
+    /// Why the rollout has failed or waits, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// Failed nodes that a person has accepted by promoting.
+    #[serde(default, skip_serializing_if = "Accepted::is_none")]
+    pub accepted: Accepted,
+    /// The commands that were carried out, by key, as written.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, String>,
+}
+
+/// Why a rollout has failed or waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// One word, as for a condition.
+    pub code: String,
+    pub message: String,
+}
+
+/// How many failed nodes do not fail the rollout although the policy says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accepted {
+    #[default]
+    None,
+    Nodes(i64),
+    All,
+}
+
+impl Accepted {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+/// What a revision's annotations say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    pub verdict: Option<Verdict>,
+    pub state: Option<State>,
+}
+
+impl Record {
+    /// Reads the annotations of a revision. A text that cannot be read counts as absent: the controller wrote none such.
+    pub fn parse(annotations: &BTreeMap<String, String>) -> Self {
+        let verdict = annotations.get(VERDICT);
+        let state = annotations.get(STATE);
+        Self {
+            verdict: verdict.and_then(|text| Verdict::parse(text)),
+            state: state.and_then(|text| serde_json::from_str(text).ok()),
+        }
+    }
+
+    /// The annotations to write.
+    pub fn annotations(&self) -> BTreeMap<&'static str, String> {
+        let verdict = self.verdict.map(|v| (VERDICT, v.as_str().to_owned()));
+        let state = self.state.as_ref().map(|state| {
+            let text = serde_json::to_string(state).expect("its keys are strings");
+            (STATE, text)
+        });
+        verdict.into_iter().chain(state).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(record: &Record) -> BTreeMap<&'static str, String> {
+        let written = record.annotations();
+        let own = |(key, value): (&&str, &String)| ((*key).to_owned(), value.clone());
+        let read = Record::parse(&written.iter().map(own).collect());
+        assert_eq!(read, *record);
+        written
+    }
+
+    fn state(cut: Cut) -> State {
+        State {
+            owner: "u".into(),
+            stable: Some("5d8b".into()),
+            attempt: 1,
+            stage: 2,
+            cut,
+            phase: Phase::Baking,
+            since: Timestamp::from_secs(9),
+            reason: None,
+            accepted: Accepted::None,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn r8_the_state_is_json_that_people_can_read() {
+        let record = Record {
+            verdict: Some(Verdict::Progressing),
+            state: Some(state(Cut::Node("node-7".into()))),
+        };
+        let written = round_trip(&record);
+        assert_eq!(written[VERDICT], "progressing");
+        assert_eq!(
+            written[STATE],
+            r#"{"owner":"u","stable":"5d8b","attempt":1,"stage":2,"cut":"node-7","phase":"Baking","since":"1970-01-01T00:00:09Z"}"#
+        );
+    }
+
+    #[test]
+    fn r8_every_form_of_cut_and_of_acceptance_is_read_back() {
+        let by_value = BTreeMap::from([("a".to_owned(), "n1".to_owned())]);
+        for cut in [Cut::Nothing, Cut::All(AllNodes), Cut::ByValue(by_value)] {
+            for accepted in [Accepted::None, Accepted::Nodes(3), Accepted::All] {
+                let mut state = state(cut.clone());
+                state.accepted = accepted;
+                state.reason = Some(Reason {
+                    code: "Restarts".into(),
+                    message: "m".into(),
+                });
+                state.seen.insert("promote".into(), "5d8b/1".into());
+                let verdict = Some(Verdict::Failed);
+                round_trip(&Record {
+                    verdict,
+                    state: Some(state),
+                });
+            }
+        }
+        round_trip(&Record::default());
+    }
+
+    #[test]
+    fn unreadable_annotations_count_as_absent() {
+        let bad = [(VERDICT, "maybe"), (STATE, "{"), ("other", "x")];
+        let bad = bad.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(Record::parse(&bad.into()), Record::default());
+    }
+}
