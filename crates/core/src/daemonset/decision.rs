@@ -89,6 +89,18 @@ pub(super) enum RolloutRole {
     Candidate(PodId),
     /// Delete this old pod as soon as enough others are available (rule 5.5.4).
     AwaitsAvailability(PodId),
+    /// When the budget allows, create a pod where the target's template runs and stable's does not (R2.1).
+    Gain,
+}
+
+/// The revision that a node is driven to (R2). Without a rollout policy it is always the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Driven {
+    #[default]
+    Target,
+    Stable,
+    /// Its pods stay as they are, and none are created.
+    Nowhere,
 }
 
 /// What a node adds to the numbers that limit a rollout.
@@ -113,6 +125,8 @@ pub(super) struct Decision {
     pub(super) role: RolloutRole,
     /// When time alone may change the decision; `Timestamp::MAX` if never.
     pub(super) recheck_at: Timestamp,
+    /// Which revision a created pod is of.
+    pub(super) driven: Driven,
 }
 
 impl Decision {

@@ -4,6 +4,7 @@
 //! [`Event::WriteFinished`], once, whatever the outcome. Until then, and until the watch shows the result, the planner
 //! does not request the write again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ pub use kennel_types::event::Note;
 use super::history::Revision;
 use super::pod::Blueprint;
 use super::status::Counters;
-use super::view::{DaemonSetView, NodeView, PodView};
+use super::view::{Before, DaemonSetView, NodeView, PodView};
+use crate::rollout::state::Record;
 
 /// Identifies a write. A planner never uses a number twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +43,11 @@ pub enum Event {
     Revision(Revision),
     /// A revision is gone (by uid).
     RevisionGone(Arc<str>),
+    /// The annotations of a Namespace have changed: rollout policies have their defaults there.
+    Namespace {
+        name: Arc<str>,
+        annotations: BTreeMap<String, String>,
+    },
     /// The result of a requested write.
     WriteFinished { ticket: Ticket, outcome: Outcome },
     /// Only time has passed.
@@ -124,6 +131,8 @@ pub enum Write {
     CreatePod {
         node: Arc<str>,
         blueprint: Arc<Blueprint>,
+        /// What the node's daemon was, for the annotation of a staged rollout's pod.
+        before: Before,
     },
     /// Delete a pod, with its own grace period. 404 is [`FailureKind::NotFound`]: it counts as
     /// success, but emits no event.
@@ -149,6 +158,13 @@ pub enum Write {
     RenumberRevision { revision: Object, number: i64 },
     /// Set a revision's `controller-revision-hash` (rule 4.2).
     LabelRevision { revision: Object, hash: Arc<str> },
+    /// Set the annotations of [`Record`] on a revision, on condition that its resource version is this one. Answer:
+    /// [`Answer::Revision`].
+    WriteRecord {
+        revision: Object,
+        version: Arc<str>,
+        record: Record,
+    },
     /// Delete a revision. 404 counts as success.
     DeleteRevision(Object),
     /// As [`AdoptPod`](Self::AdoptPod).

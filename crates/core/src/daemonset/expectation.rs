@@ -70,6 +70,11 @@ impl Expectation {
         }
     }
 
+    /// Whether it or an earlier attempt of it has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     /// Whether the write may still show.
     pub(super) fn is_outstanding(&self, now: Timestamp) -> bool {
         self.outstanding && now < self.until

@@ -6,9 +6,10 @@
 use serde_json::{Map, Value, json};
 
 use super::fit::daemon_tolerations;
-use super::view::{DaemonSetView, PodView};
+use super::view::{Before, DaemonSetView, PodView};
 use super::{GENERATION_LABEL, HASH_LABEL, owner_reference};
 use crate::affinity::NAME_FIELD;
+use crate::rollout::BEFORE;
 
 /// How a pod is placed on its node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,11 +36,27 @@ enum Piece {
     PodName,
     /// The name of the node goes here.
     NodeName,
+    /// What the node's daemon was goes here.
+    Before,
 }
 
 impl Blueprint {
     /// Renders the pods of a DaemonSet's current template (rules 3.9, 2.3 and 2.5).
     pub fn new(daemon_set: &DaemonSetView, hash: &str, placement: Placement) -> Self {
+        Self::render(daemon_set, hash, placement, false)
+    }
+
+    /// The same for a DaemonSet with a rollout policy: the pods carry what their node's daemon was (R5.5).
+    pub fn staged(daemon_set: &DaemonSetView, hash: &str, placement: Placement) -> Self {
+        Self::render(daemon_set, hash, placement, true)
+    }
+
+    fn render(
+        daemon_set: &DaemonSetView,
+        hash: &str,
+        placement: Placement,
+        staged: bool,
+    ) -> Self {
         let template = &daemon_set.template;
         let mut spec = object(template.get("spec"));
         let tolerations = daemon_tolerations(&Value::Object(spec.clone()));
@@ -51,15 +68,20 @@ impl Blueprint {
         if placement == Placement::Direct && named.is_none_or(str::is_empty) {
             spec.insert("nodeName".into(), node_name.clone().into());
         }
+        let before = placeholder(&text, "before");
+        let mut metadata = metadata(daemon_set, hash, &pod_name);
+        if staged {
+            metadata["annotations"][BEFORE] = before.clone().into();
+        }
         let pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": metadata(daemon_set, hash, &pod_name),
+            "metadata": metadata,
             "spec": spec,
         });
         Self {
             hash: hash.to_owned(),
-            pieces: pieces(&pod.to_string(), &pod_name, &node_name),
+            pieces: pieces(&pod.to_string(), &pod_name, &node_name, &before),
         }
     }
 
@@ -69,13 +91,14 @@ impl Blueprint {
     }
 
     /// The body of the request that creates the pod for a node. Without a name, the server generates one.
-    pub fn pod(&self, node: &str, name: Option<&str>) -> String {
+    pub fn pod(&self, node: &str, name: Option<&str>, before: Before) -> String {
         let node = Value::from(node).to_string();
         let name = name.map(name_member).unwrap_or_default();
         let pieces = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text.as_str(),
             Piece::PodName => &name,
             Piece::NodeName => &node,
+            Piece::Before => before.as_str(),
         });
         let mut body = String::with_capacity(pieces.clone().map(str::len).sum());
         body.extend(pieces);
@@ -98,7 +121,7 @@ fn name_member(name: &str) -> String {
 }
 
 /// Cuts the JSON of a pod at its placeholders.
-fn pieces(json: &str, pod_name: &str, node_name: &str) -> Vec<Piece> {
+fn pieces(json: &str, pod_name: &str, node_name: &str, before: &str) -> Vec<Piece> {
     let (pod_name, node_name) = (name_member(pod_name), Value::from(node_name).to_string());
     debug_assert!(json.contains(&pod_name), "the metadata has a name");
     let mut pieces = Vec::new();
@@ -110,7 +133,12 @@ fn pieces(json: &str, pod_name: &str, node_name: &str) -> Vec<Piece> {
             if index > 0 {
                 pieces.push(Piece::NodeName);
             }
-            pieces.push(Piece::Text(text.to_owned()));
+            for (index, text) in text.split(before).enumerate() {
+                if index > 0 {
+                    pieces.push(Piece::Before);
+                }
+                pieces.push(Piece::Text(text.to_owned()));
+            }
         }
     }
     pieces
@@ -175,7 +203,7 @@ mod tests {
     fn made(template: Value, placement: Placement) -> Value {
         let mut view = daemon_set("ds");
         view.template = Arc::new(template);
-        let text = Blueprint::new(&view, "abc", placement).pod("n1", None);
+        let text = Blueprint::new(&view, "abc", placement).pod("n1", None, Before::None);
         serde_json::from_str(&text).unwrap()
     }
 
@@ -223,7 +251,7 @@ mod tests {
         let mut view = daemon_set("ds");
         view.template = Arc::new(template.clone());
         let blueprint = Blueprint::new(&view, "abc", Placement::Scheduler);
-        let pod: Value = serde_json::from_str(&blueprint.pod("n1", Some("ds-abcde"))).unwrap();
+        let pod: Value = serde_json::from_str(&blueprint.pod("n1", Some("ds-abcde"), Before::None)).unwrap();
         assert_eq!(pod["metadata"]["name"], "ds-abcde");
         assert_eq!(pod["metadata"]["generateName"], "ds-");
         assert_eq!(pod["spec"]["volumes"], template["spec"]["volumes"]);

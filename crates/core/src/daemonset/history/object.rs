@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::{HASH_LABEL, owner_reference};
 use super::name::name;
+use crate::rollout::PREFIX;
 
 /// The inputs of a new revision.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +63,11 @@ fn metadata(parts: Parts<'_>) -> Value {
         "labels": labels,
         "ownerReferences": [owner_reference(parts.daemon_set, parts.uid)],
     });
-    if !parts.annotations.is_empty() {
-        metadata["annotations"] = json!(parts.annotations);
+    // Those of safe rollouts are about the DaemonSet alone (R8.2).
+    let copied = parts.annotations.iter();
+    let copied: BTreeMap<_, _> = copied.filter(|(key, _)| !key.starts_with(PREFIX)).collect();
+    if !copied.is_empty() {
+        metadata["annotations"] = json!(copied);
     }
     metadata
 }

@@ -53,7 +53,7 @@ impl Planner {
                 set.rollout.unavailable < budget.unavailable && set.throttle.may_delete()
             };
             while let Some(node) = self.first(set, within, |q| &q.candidates) {
-                self.delete_rollout_pod(set, node);
+                self.take_turn(set, node);
             }
             return;
         }
@@ -67,7 +67,30 @@ impl Planner {
         }
         let within = |set: &Set| set.rollout.surge < budget.surge && set.throttle.may_create(now);
         while let Some(node) = self.first(set, within, |q| &q.candidates) {
+            self.take_surge_turn(set, node);
+        }
+    }
+
+    /// The turn of a node in a rollout with `maxSurge`: the new pod is created beside the old one, unless the new
+    /// template does not run there.
+    fn take_surge_turn(&mut self, set: SetId, node: NodeId) {
+        let known = &self.sets[set];
+        let slot = known.slots.get(node.index());
+        let loses = known.staged.is_some() && slot.is_some_and(|slot| slot.fit.is_some_and(|fit| !fit.keep));
+        if loses {
+            self.delete_rollout_pod(set, node);
+        } else {
             self.create_pod(set, node);
+        }
+    }
+
+    /// The turn of a node in a rollout without `maxSurge`.
+    fn take_turn(&mut self, set: SetId, node: NodeId) {
+        let decision = self.decide_slot(set, node);
+        if decision.is_some_and(|decision| decision.role == RolloutRole::Gain) {
+            self.create_pod(set, node);
+        } else {
+            self.delete_rollout_pod(set, node);
         }
     }
 
@@ -80,7 +103,9 @@ impl Planner {
             RolloutRole::Candidate(pod) | RolloutRole::AwaitsAvailability(pod) => {
                 self.delete_pod(set, pod);
             }
-            RolloutRole::None => debug_assert!(false, "the decision of a queued slot is current"),
+            RolloutRole::None | RolloutRole::Gain => {
+                debug_assert!(false, "the decision of a queued slot is current");
+            }
         }
         self.update_slot(set, node);
     }
@@ -96,6 +121,7 @@ impl Planner {
     }
 
     fn delete_pod(&mut self, set: SetId, pod: PodId) {
+        self.remember_before(set, pod);
         self.sets[set].throttle.delete_started();
         let object = self.object(pod);
         self.write_pod(set, pod, PodWrite::Delete, Write::DeletePod(object));
@@ -131,21 +157,20 @@ impl Planner {
 
     fn create_pod(&mut self, set: SetId, node: NodeId) {
         let ticket = self.next_ticket();
+        let (blueprint, before) = self.blueprint(set, node);
         let known = &mut self.sets[set];
-        let active = known.active.as_ref();
-        let active = active.expect("only active DaemonSets are dispatched");
-        let blueprint = active.blueprint.clone();
         known.throttle.create_started();
-        let before = known.creates.get(&node).copied();
-        if before.is_none() {
+        let earlier = known.creates.get(&node).copied();
+        if earlier.is_none() {
             self.nodes.retain(node);
         }
         known
             .creates
-            .insert(node, Expectation::new(self.now, ticket, before));
+            .insert(node, Expectation::new(self.now, ticket, earlier));
         let write = Write::CreatePod {
             node: self.nodes.name(node).clone(),
             blueprint,
+            before,
         };
         self.request(ticket, set, write, WriteKind::CreatePod(node));
         self.update_slot(set, node);

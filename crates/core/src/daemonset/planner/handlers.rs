@@ -1,6 +1,6 @@
 //! Event handlers for DaemonSets, nodes and pods: each updates the slots it affects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::fit::{Fit, Rules};
@@ -9,7 +9,9 @@ use super::Planner;
 use super::pods::{Claim, PodWrite};
 use super::sets::Set;
 use super::slot::Slot;
+use super::staged::{StagedSlot, Tick};
 use crate::ids::{NodeId, PodId, SetId};
+use crate::rollout::PREFIX;
 
 impl Planner {
     pub(super) fn on_daemon_set(&mut self, view: DaemonSetView) {
@@ -49,6 +51,7 @@ impl Planner {
             || old.min_ready_seconds != new.min_ready_seconds
             || old.collision_count != new.collision_count
             || old.revision_history_limit != new.revision_history_limit;
+        let policy_changed = !same_rollout_annotations(&old.annotations, &new.annotations);
         let claims_changed = old.selector != new.selector || old.terminating != new.terminating;
         if spec_changed {
             known.stale = true;
@@ -67,6 +70,8 @@ impl Planner {
         }
         if spec_changed || claims_changed {
             self.warn_if_all_selected(set);
+        }
+        if spec_changed || claims_changed || policy_changed {
             self.mark_history(set);
         }
         if observed_changed {
@@ -118,6 +123,7 @@ impl Planner {
         let pods = self.claimable_pods(set);
         let removed = self.sets.remove(set);
         self.merging.remove(&set);
+        self.staged_sets.remove(&set);
         self.marked.retain(|marked| *marked != set);
         for node in removed.creates.into_keys() {
             self.nodes.release(node);
@@ -136,12 +142,26 @@ impl Planner {
         self.mark_histories_in(&removed.reference.namespace);
     }
 
-    pub(super) fn on_node(&mut self, view: NodeView) {
-        let (node, old) = self.nodes.put(view);
-        let readers = match old {
-            None => self.sets.ids(),
-            Some(old) => self.sets_reading_change(node, &old),
+    pub(super) fn on_namespace(&mut self, name: Arc<str>, annotations: BTreeMap<String, String>) {
+        let policy = annotations.into_iter().filter(|(key, _)| key.starts_with(PREFIX));
+        let policy: BTreeMap<String, String> = policy.collect();
+        let old = if policy.is_empty() {
+            self.namespaces.remove(&name)
+        } else {
+            self.namespaces.insert(name.clone(), policy)
         };
+        if old.as_ref() != self.namespaces.get(&name) {
+            self.mark_histories_in(&name);
+        }
+    }
+
+    pub(super) fn on_node(&mut self, view: NodeView) {
+        let (node, old) = self.nodes.put(view, Tick::of(self.steady));
+        let readers = match &old {
+            None => self.sets.ids(),
+            Some(old) => self.sets_reading_change(node, old),
+        };
+        self.update_readiness(node, old.as_ref());
         for set in readers {
             #[cfg(test)]
             {
@@ -149,6 +169,20 @@ impl Planner {
             }
             let fit = self.nodes.fit(node, &self.sets[set].rules);
             self.set_fit(set, node, fit);
+        }
+    }
+
+    /// Updates the slots of a node in DaemonSets with a rollout policy if it became ready, not ready or cordoned.
+    fn update_readiness(&mut self, node: NodeId, old: Option<&NodeView>) {
+        let new = self.nodes.view(node);
+        let same = old
+            .zip(new)
+            .is_some_and(|(old, new)| (old.ready, old.unschedulable) == (new.ready, new.unschedulable));
+        if same {
+            return;
+        }
+        for set in self.staged_sets.clone() {
+            self.update_slot(set, node);
         }
     }
 
@@ -190,9 +224,17 @@ impl Planner {
 
     /// The node fits otherwise than before, or exists no longer.
     fn set_fit(&mut self, set: SetId, node: NodeId, fit: Option<Fit>) {
-        let slot = self.sets[set].slot(node);
-        if slot.fit != fit {
-            slot.fit = fit;
+        let known = &mut self.sets[set];
+        let slot = known.slot(node);
+        let changed = slot.fit != fit;
+        slot.fit = fit;
+        let staged = known.staged.take();
+        let is_staged = staged.is_some();
+        if let Some(mut staged) = staged {
+            staged.place_node(known, node, &self.nodes);
+            known.staged = Some(staged);
+        }
+        if changed || is_staged {
             self.update_slot(set, node);
         }
     }
@@ -205,6 +247,9 @@ impl Planner {
             let known = &mut self.sets[set];
             known.backoffs.remove(&node);
             *known.slot(node) = Slot::default();
+            if let Some(staged) = &mut known.staged {
+                *staged.slot(node) = StagedSlot::default();
+            }
         }
     }
 
@@ -299,4 +344,13 @@ impl Planner {
             self.update_slot(set, node);
         }
     }
+}
+
+/// Whether both have the same annotations of safe rollouts.
+fn same_rollout_annotations(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool {
+    let of = |all: &BTreeMap<String, String>| -> BTreeMap<String, String> {
+        let own = all.iter().filter(|(key, _)| key.starts_with(PREFIX));
+        own.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    a == b || of(a) == of(b)
 }

@@ -21,6 +21,7 @@ mod revision_history;
 mod sets;
 mod slot;
 mod slot_update;
+mod staged;
 mod symbols;
 #[cfg(test)]
 mod tests;
@@ -28,10 +29,10 @@ mod timers;
 mod uid_index;
 mod write_results;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use kennel_types::Timestamp;
+use kennel_types::{Monotonic, Timestamp};
 
 use super::decision::Member;
 use super::event::{Action, Event, Identity, Note, Ticket, Write};
@@ -47,6 +48,20 @@ use symbols::Symbols;
 use timers::{Recheck, Timers};
 use write_results::{PendingWrite, WriteKind};
 
+/// The time of an event.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    pub wall: Timestamp,
+    /// If it is absent, the wall clock counts as monotonic.
+    pub steady: Option<Monotonic>,
+}
+
+impl From<Timestamp> for Now {
+    fn from(wall: Timestamp) -> Self {
+        Self { wall, steady: None }
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Planner {
@@ -58,7 +73,17 @@ pub struct Planner {
     pods: Pods,
     sets: Sets,
     revisions: Revisions,
-    timers: Timers,
+    timers: Timers<Timestamp>,
+    /// Timers of safe rollouts, which a wall clock that jumps must not move.
+    steady_timers: Timers<Monotonic>,
+    /// Monotonic time.
+    steady: Monotonic,
+    /// The wall time that `steady` counts from, where callers pass no monotonic time.
+    steady_from: Option<Timestamp>,
+    /// The rollout annotations of Namespaces that have some.
+    namespaces: HashMap<Arc<str>, BTreeMap<String, String>>,
+    /// DaemonSets with a rollout policy.
+    staged_sets: BTreeSet<SetId>,
     pending: HashMap<Ticket, PendingWrite>,
     last_ticket: u64,
     /// DaemonSets with duplicate revisions: their history is checked in each step until the duplicates are gone.
@@ -83,8 +108,8 @@ impl Planner {
     }
 
     /// Handles one event; [`take_actions`](Self::take_actions) returns what follows from it.
-    pub fn apply(&mut self, now: Timestamp, event: Event) {
-        self.now = self.now.max(now);
+    pub fn apply(&mut self, now: impl Into<Now>, event: Event) {
+        self.advance_clocks(now.into());
         self.fire_timers();
         match event {
             Event::Synced => self.on_synced(),
@@ -96,6 +121,7 @@ impl Planner {
             Event::PodGone(uid) => self.on_pod_gone(&uid),
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
+            Event::Namespace { name, annotations } => self.on_namespace(name, annotations),
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::Tick => {}
         }
@@ -107,9 +133,23 @@ impl Planner {
         std::mem::take(&mut self.actions)
     }
 
+    fn advance_clocks(&mut self, now: Now) {
+        self.now = self.now.max(now.wall);
+        let steady = now.steady.unwrap_or_else(|| {
+            let from = *self.steady_from.get_or_insert(now.wall);
+            Monotonic::since_start(now.wall.saturating_since(from))
+        });
+        self.steady = self.steady.max(steady);
+    }
+
     /// When to send [`Event::Tick`] if no other event comes before.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.timers.next()
+    }
+
+    /// The same, by the monotonic clock: whichever comes first.
+    pub fn next_steady_deadline(&self) -> Option<Monotonic> {
+        self.steady_timers.next()
     }
 
     /// The status that a DaemonSet should have now, by uid. `None` if it is gone or the planner must not act for it at
@@ -134,6 +174,17 @@ impl Planner {
     }
 
     fn fire_timers(&mut self) {
+        while let Some((at, recheck)) = self.steady_timers.pop_due(self.steady) {
+            match recheck {
+                Recheck::Slot(set, node) => self.judge_slot(at, set, node),
+                Recheck::Set(set) => {
+                    if self.sets.get(set).is_some() {
+                        self.mark_for_sync(set);
+                    }
+                }
+                Recheck::Claim(_) | Recheck::History(..) => {}
+            }
+        }
         while let Some((at, recheck)) = self.timers.pop_due(self.now) {
             match recheck {
                 Recheck::Slot(set, node) => self.recheck_slot(at, set, node),
@@ -150,6 +201,15 @@ impl Planner {
                     }
                 }
             }
+        }
+    }
+
+    /// Judges a node of a staged rollout again.
+    fn judge_slot(&mut self, at: Monotonic, set: SetId, node: NodeId) {
+        let staged = self.sets.get_mut(set).and_then(|set| set.staged.as_mut());
+        // Otherwise the DaemonSet is gone, or an earlier timer has replaced this one.
+        if staged.is_some_and(|staged| staged.is_due(node, at)) {
+            self.update_slot(set, node);
         }
     }
 
@@ -182,6 +242,7 @@ impl Planner {
         while let Some(set) = self.marked.pop() {
             self.sets[set].marked = false;
             self.sync_history(set);
+            self.advance_staged(set);
             self.dispatch(set);
             self.dispatch_status(set);
         }

@@ -2,13 +2,14 @@
 //!
 //! Ids are small, so that slots lie in a vector. An id is reused once its node is gone and nothing refers to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::super::fit::{Fit, Rules};
 use super::super::rollout::seed;
-use super::super::view::NodeView;
+use super::super::view::{NodeView, Readiness};
 use super::chunked_vec::ChunkedVec;
+use super::staged::Tick;
 use crate::ids::NodeId;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint};
 
@@ -19,6 +20,9 @@ struct Hot {
     exists: bool,
     /// It has no taint with effect `NoSchedule` or `NoExecute`.
     untainted: bool,
+    ready: Readiness,
+    /// Since when it is not ready; `Tick::MAX` if it is, or was never seen ready.
+    down_since: Tick,
 }
 
 #[derive(Debug)]
@@ -37,6 +41,8 @@ pub(super) struct Nodes {
     hot: ChunkedVec<Hot>,
     by_name: HashMap<Arc<str>, NodeId>,
     free: Vec<NodeId>,
+    /// Nodes that are not ready and were seen ready, by when that ended.
+    down: BTreeSet<(Tick, NodeId)>,
 }
 
 impl Nodes {
@@ -92,6 +98,8 @@ impl Nodes {
             seed: seed(name),
             exists: false,
             untainted: false,
+            ready: Readiness::Ready,
+            down_since: Tick::MAX,
         };
         let id = if let Some(id) = self.free.pop() {
             self.entries[id.index()] = entry;
@@ -107,8 +115,9 @@ impl Nodes {
     }
 
     /// Stores a node and returns its previous view.
-    pub(super) fn put(&mut self, view: NodeView) -> (NodeId, Option<NodeView>) {
+    pub(super) fn put(&mut self, view: NodeView, now: Tick) -> (NodeId, Option<NodeView>) {
         let id = self.id_or_insert(&view.name);
+        self.note_readiness(id, view.ready, now);
         let repels = |taint: &Taint| [NO_SCHEDULE, NO_EXECUTE].contains(&taint.effect.as_str());
         let hot = &mut self.hot[id.index()];
         hot.exists = true;
@@ -119,6 +128,35 @@ impl Nodes {
     pub(super) fn remove(&mut self, id: NodeId) {
         self.entries[id.index()].view = None;
         self.hot[id.index()].exists = false;
+        self.note_readiness(id, Readiness::Ready, Tick::MAX);
+    }
+
+    fn note_readiness(&mut self, id: NodeId, ready: Readiness, now: Tick) {
+        let hot = &mut self.hot[id.index()];
+        let was_ready = hot.exists && hot.ready == Readiness::Ready;
+        hot.ready = ready;
+        if ready == Readiness::Ready {
+            self.down.remove(&(hot.down_since, id));
+            hot.down_since = Tick::MAX;
+        } else if was_ready {
+            hot.down_since = now;
+            self.down.insert((now, id));
+        }
+    }
+
+    pub(super) fn readiness(&self, id: NodeId) -> Readiness {
+        self.hot[id.index()].ready
+    }
+
+    /// Since when a node is not ready, if it was seen ready before.
+    pub(super) fn down_since(&self, id: NodeId) -> Option<Tick> {
+        Some(self.hot[id.index()].down_since).filter(|since| *since != Tick::MAX)
+    }
+
+    /// The nodes that are down and went down at this time or later.
+    pub(super) fn down_from(&self, from: Tick) -> impl Iterator<Item = NodeId> + '_ {
+        let first = (from, NodeId::from_index(0));
+        self.down.range(first..).map(|(_, node)| *node)
     }
 
     /// Counts a reference to a node by name.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kennel_types::Timestamp;
 
 use super::super::expectation::Expectation;
-use super::super::view::{Phase, PodView};
+use super::super::view::{Before, Phase, PodView, Waiting};
 use super::super::{GENERATION_LABEL, HASH_LABEL};
 use super::chunked_vec::ChunkedVec;
 use super::symbols::{Symbol, Symbols};
@@ -59,9 +59,12 @@ pub(super) struct Hot {
     pub(super) terminating: bool,
     /// [`Pods::expectation`] has an entry for it.
     pub(super) has_expectation: bool,
+    pub(super) waiting: Waiting,
+    pub(super) before: Before,
+    pub(super) restarts: u32,
 }
 
-const _: () = assert!(size_of::<Hot>() == 48);
+const _: () = assert!(size_of::<Hot>() <= 56);
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -98,6 +101,12 @@ impl Pods {
     pub(super) fn expectation(&self, id: PodId) -> Option<(PodWrite, Expectation)> {
         let has = self.hot(id).has_expectation;
         has.then(|| self.expectations[&id])
+    }
+
+    /// Its deletion was requested and is expected to show.
+    pub(super) fn is_being_deleted(&self, id: PodId, now: Timestamp) -> bool {
+        let expectation = self.expectation(id);
+        matches!(expectation, Some((PodWrite::Delete, deletion)) if deletion.is_outstanding(now))
     }
 
     pub(super) fn set_expectation(&mut self, id: PodId, new: Option<(PodWrite, Expectation)>) {
@@ -179,6 +188,9 @@ impl Pods {
             bound: view.bound_to.is_some(),
             terminating: view.terminating,
             created: view.created,
+            waiting: view.health.waiting,
+            before: view.health.before,
+            restarts: view.health.restarts,
             ..*self.hot(id)
         };
         self.hot[id.index()] = fresh;
@@ -273,5 +285,8 @@ fn hot(view: &PodView, symbols: &mut Symbols) -> Hot {
         bound: view.bound_to.is_some(),
         terminating: view.terminating,
         has_expectation: false,
+        waiting: view.health.waiting,
+        before: view.health.before,
+        restarts: view.health.restarts,
     }
 }

@@ -19,6 +19,7 @@ use super::super::view::DaemonSetView;
 use super::chunked_vec::ChunkedVec;
 use super::revision_history::RevisionHistory;
 use super::slot::Slot;
+use super::staged::Staged;
 use super::symbols::Symbol;
 use crate::ids::{NodeId, PodId, SetId};
 
@@ -92,6 +93,8 @@ pub(super) struct Set {
     pub(super) reported: Counters,
     pub(super) reported_version: u64,
     pub(super) status_write: Option<Expectation>,
+    /// Its rollout policy, if it has one.
+    pub(super) staged: Option<Box<Staged>>,
     /// It is in [`Planner::marked`](super::Planner).
     pub(super) marked: bool,
 }
@@ -123,6 +126,7 @@ impl Set {
             reported: view.status,
             reported_version: view.version,
             status_write: None,
+            staged: None,
             marked: false,
             view,
         }
@@ -136,6 +140,26 @@ impl Set {
     pub(super) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         let label = |key: &str| labels.get(key).map(String::as_str);
         self.view.selector.matches(label)
+    }
+
+    /// The rules of the target's template and of stable's.
+    fn all_rules(&self) -> impl Iterator<Item = &Rules> {
+        let stable = self.staged.as_ref().and_then(|staged| staged.stable.as_ref());
+        std::iter::once(&self.rules).chain(stable.map(|stable| &stable.rules))
+    }
+
+    fn reads_taints(&self) -> bool {
+        self.all_rules().any(Rules::reads_taints)
+    }
+
+    /// The keys of the node labels that its slots depend on.
+    fn label_keys(&self) -> BTreeSet<String> {
+        let keys = self.all_rules().flat_map(Rules::label_keys);
+        let mut keys: BTreeSet<String> = keys.map(str::to_owned).collect();
+        if let Some(staged) = &self.staged {
+            keys.extend(staged.label_keys());
+        }
+        keys
     }
 
     pub(super) fn slot(&mut self, node: NodeId) -> &mut Slot {
@@ -264,12 +288,11 @@ impl Sets {
     /// Adds a DaemonSet to the readers of the labels and taints that its rules read.
     pub(super) fn index_rules(&mut self, id: SetId) {
         let set = self.entries[id.index()].as_ref().expect(IN_USE);
-        if set.rules.reads_taints() {
+        if set.reads_taints() {
             self.taint_readers.insert(id);
         }
-        for key in set.rules.label_keys() {
-            let readers = self.label_readers.entry(key.to_owned()).or_default();
-            readers.insert(id);
+        for key in set.label_keys() {
+            self.label_readers.entry(key).or_default().insert(id);
         }
     }
 
@@ -277,12 +300,11 @@ impl Sets {
     pub(super) fn unindex_rules(&mut self, id: SetId) {
         let set = self.entries[id.index()].as_ref().expect(IN_USE);
         self.taint_readers.remove(&id);
-        for key in set.rules.label_keys() {
-            // Absent if the rules name a key twice.
-            if let Some(readers) = self.label_readers.get_mut(key) {
+        for key in set.label_keys() {
+            if let Some(readers) = self.label_readers.get_mut(&key) {
                 readers.remove(&id);
                 if readers.is_empty() {
-                    self.label_readers.remove(key);
+                    self.label_readers.remove(&key);
                 }
             }
         }

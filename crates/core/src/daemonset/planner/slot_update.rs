@@ -12,6 +12,7 @@ use super::nodes::Nodes;
 use super::pods::{Claim, Hot, PodWrite, Pods};
 use super::sets::{ActiveRevision, Queue, Queues, RolloutTotals, Set};
 use super::slot::{Queued, Slot};
+use super::staged::{Context, StagedSlot, Tick};
 use super::symbols::{self, Symbol};
 use super::timers::Recheck;
 use super::{Counters, Planner};
@@ -20,6 +21,10 @@ use crate::ids::{NodeId, PodId, SetId};
 impl Planner {
     pub(super) fn update_slot(&mut self, set: SetId, node: NodeId) {
         self.mark_for_sync(set);
+        if self.sets[set].staged.is_some() {
+            self.update_staged_slot(set, node);
+            return;
+        }
         let Some(decision) = self.decide_slot(set, node) else {
             return;
         };
@@ -28,8 +33,37 @@ impl Planner {
         }
     }
 
+    fn update_staged_slot(&mut self, set: SetId, node: NodeId) {
+        let Some((decision, new)) = self.decide_staged_slot(set, node) else {
+            return;
+        };
+        let known = &mut self.sets[set];
+        if let Some(at) = apply(known, node, &self.nodes, &decision) {
+            self.timers.at(at, Recheck::Slot(set, node));
+        }
+        let judge_at = known.staged.as_mut().and_then(|staged| staged.enter(node, new));
+        if let Some(at) = judge_at {
+            self.steady_timers.at(at, Recheck::Slot(set, node));
+        }
+    }
+
+    fn decide_staged_slot(&mut self, set: SetId, node: NodeId) -> Option<(Decision, StagedSlot)> {
+        let context = Context {
+            nodes: &self.nodes,
+            pods: &self.pods,
+            now: self.now,
+            tick: Tick::of(self.steady),
+        };
+        let set = &self.sets[set];
+        let staged = set.staged.as_ref()?;
+        staged.decide_slot(set, node, &mut self.scratch, context)
+    }
+
     /// `None` while the planner must not act for the DaemonSet.
     pub(super) fn decide_slot(&mut self, set: SetId, node: NodeId) -> Option<Decision> {
+        if self.sets[set].staged.is_some() {
+            return self.decide_staged_slot(set, node).map(|(decision, _)| decision);
+        }
         let set = &self.sets[set];
         decide_slot(set, node, &self.pods, &mut self.scratch, self.now)
     }
@@ -37,6 +71,10 @@ impl Planner {
     /// Evaluates every node and updates every slot of a DaemonSet.
     pub(super) fn update_all_slots(&mut self, set: SetId) {
         self.mark_for_sync(set);
+        if self.sets[set].staged.is_some() {
+            self.update_all_staged_slots(set);
+            return;
+        }
         let known = &mut self.sets[set];
         known.slots.grow_to(self.nodes.len());
         known.counters = Counters::default();
@@ -59,6 +97,38 @@ impl Planner {
             let recheck = decision.and_then(|decision| apply(known, node, &self.nodes, &decision));
             if let Some(at) = recheck {
                 self.timers.at(at, Recheck::Slot(set, node));
+            }
+        }
+    }
+}
+
+impl Planner {
+    /// As [`update_all_slots`](Self::update_all_slots), with a rollout policy.
+    fn update_all_staged_slots(&mut self, set: SetId) {
+        let known = &mut self.sets[set];
+        known.slots.grow_to(self.nodes.len());
+        known.counters = Counters::default();
+        known.rollout = RolloutTotals::default();
+        known.queues = Queues::default();
+        let mut staged = known.staged.take().expect("the caller has checked it");
+        staged.reset();
+        for node in self.nodes.ids() {
+            let fit = self.nodes.fit(node, &known.rules);
+            let slot = known.slot(node);
+            *slot = Slot {
+                recheck_at: slot.recheck_at,
+                head: slot.head,
+                fit,
+                ..Slot::default()
+            };
+            staged.place_node(known, node, &self.nodes);
+        }
+        staged.load_cut(known.seed);
+        known.staged = Some(staged);
+        for node in self.nodes.ids() {
+            let slot = self.sets[set].slot(node);
+            if slot.fit.is_some() || slot.head.is_some() {
+                self.update_staged_slot(set, node);
             }
         }
     }
@@ -132,7 +202,7 @@ fn steady_decision(active: &ActiveRevision) -> Decision {
 }
 
 /// Collects the members of a slot, the most senior first. True if an orphan is about to be adopted.
-fn collect_members(
+pub(super) fn collect_members(
     group: &mut Vec<Member>,
     slot: &Slot,
     active: &ActiveRevision,
@@ -197,7 +267,7 @@ fn apply(set: &mut Set, node: NodeId, nodes: &Nodes, decision: &Decision) -> Opt
     let queued = Queued {
         create: decision.create,
         delete: !decision.deletes.is_empty(),
-        candidate: matches!(decision.role, RolloutRole::Candidate(_)),
+        candidate: matches!(decision.role, RolloutRole::Candidate(_) | RolloutRole::Gain),
         awaiting_availability: matches!(decision.role, RolloutRole::AwaitsAvailability(_)),
     };
     slot.status = decision.status;

@@ -6,8 +6,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use kennel_types::Timestamp;
-
 use crate::ids::{NodeId, PodId, SetId};
 
 /// What to check when a timer fires.
@@ -23,18 +21,26 @@ pub(super) enum Recheck {
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
-pub(super) struct Timers {
-    heap: BinaryHeap<Reverse<(Timestamp, Recheck)>>,
+#[derive(Debug)]
+pub(super) struct Timers<Time: Ord> {
+    heap: BinaryHeap<Reverse<(Time, Recheck)>>,
 }
 
-impl Timers {
-    pub(super) fn at(&mut self, at: Timestamp, recheck: Recheck) {
+impl<Time: Ord> Default for Timers<Time> {
+    fn default() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+        }
+    }
+}
+
+impl<Time: Copy + Ord> Timers<Time> {
+    pub(super) fn at(&mut self, at: Time, recheck: Recheck) {
         self.heap.push(Reverse((at, recheck)));
     }
 
     /// Takes the earliest timer that is due, with its time.
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<(Timestamp, Recheck)> {
+    pub(super) fn pop_due(&mut self, now: Time) -> Option<(Time, Recheck)> {
         let first = self.heap.peek()?;
         if first.0.0 > now {
             return None;
@@ -42,7 +48,7 @@ impl Timers {
         self.heap.pop().map(|Reverse(entry)| entry)
     }
 
-    pub(super) fn next(&self) -> Option<Timestamp> {
+    pub(super) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 }

@@ -28,6 +28,8 @@ pub(super) enum WriteKind {
     Status,
     /// The creation of a revision, or the write that counts a collision.
     NewRevision,
+    /// The verdict and state of a rollout.
+    Record,
     /// Any other write to a revision, by its uid.
     Revision(Arc<str>),
 }
@@ -68,6 +70,7 @@ impl Planner {
             }
             WriteKind::Status => self.status_write_finished(&write),
             WriteKind::NewRevision => self.new_revision_finished(&write),
+            WriteKind::Record => self.record_written(ticket, write.set, &write.daemon_set, outcome),
             WriteKind::Revision(revision) => self.revision_write_finished(&write, &revision),
         }
     }

@@ -13,41 +13,42 @@ use super::super::event::{Answer, Event, Failure, FailureKind, Identity, Outcome
 use super::super::history::Revision;
 use super::super::status::Counters;
 use super::super::view::{
-    DaemonSetView, Health, NodeView, Phase, PodView, Readiness, Strategy, pinned_node,
+    Before, DaemonSetView, Health, NodeView, Phase, PodView, Readiness, Strategy, pinned_node,
 };
 use super::Uid;
+use crate::rollout::BEFORE;
 use crate::rollout::state::Record;
 use crate::selector::Selector;
 
 /// The kinds of objects that are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(in super::super) enum Kind {
     Sets,
     Nodes,
     Pods,
     Revisions,
 }
 
-pub(super) const KINDS: [Kind; 4] = [Kind::Sets, Kind::Nodes, Kind::Pods, Kind::Revisions];
+pub(in super::super) const KINDS: [Kind; 4] = [Kind::Sets, Kind::Nodes, Kind::Pods, Kind::Revisions];
 
 /// See the [module](self).
-pub(super) struct FakeCluster {
-    pub(super) now: Timestamp,
-    pub(super) sets: BTreeMap<Uid, DaemonSetView>,
-    pub(super) nodes: BTreeMap<Uid, NodeView>,
-    pub(super) pods: BTreeMap<Uid, PodView>,
-    pub(super) revisions: BTreeMap<Uid, Revision>,
+pub(in super::super) struct FakeCluster {
+    pub(in super::super) now: Timestamp,
+    pub(in super::super) sets: BTreeMap<Uid, DaemonSetView>,
+    pub(in super::super) nodes: BTreeMap<Uid, NodeView>,
+    pub(in super::super) pods: BTreeMap<Uid, PodView>,
+    pub(in super::super) revisions: BTreeMap<Uid, Revision>,
     /// Events that the watches have not delivered yet.
-    pub(super) queues: BTreeMap<Kind, VecDeque<(Uid, Event)>>,
+    pub(in super::super) queues: BTreeMap<Kind, VecDeque<(Uid, Event)>>,
     /// Objects that the watches have delivered and not reported as gone.
     delivered: BTreeMap<Kind, BTreeSet<Uid>>,
     /// Incremented with each change.
-    pub(super) version: u64,
+    pub(in super::super) version: u64,
     serial: u32,
 }
 
 impl FakeCluster {
-    pub(super) fn new(now: Timestamp) -> Self {
+    pub(in super::super) fn new(now: Timestamp) -> Self {
         Self {
             now,
             sets: BTreeMap::new(),
@@ -61,23 +62,28 @@ impl FakeCluster {
         }
     }
 
-    pub(super) fn serial(&mut self) -> u32 {
+    pub(in super::super) fn serial(&mut self) -> u32 {
         self.serial += 1;
         self.serial
     }
 
     /// Now, in whole seconds as API objects carry times.
-    pub(super) fn timestamp(&self) -> Timestamp {
+    pub(in super::super) fn timestamp(&self) -> Timestamp {
         Timestamp::from_secs(self.now.as_secs())
     }
 
     /// Queues a watch event for an object that has changed or is gone. `merged`: only the last state is delivered.
-    pub(super) fn changed(&mut self, kind: Kind, id: &Uid, merged: bool) {
+    pub(in super::super) fn changed(&mut self, kind: Kind, id: &Uid, merged: bool) {
         self.version += 1;
         if kind == Kind::Sets
             && let Some(set) = self.sets.get_mut(id)
         {
             set.version = self.version;
+        }
+        if kind == Kind::Revisions
+            && let Some(revision) = self.revisions.get_mut(id)
+        {
+            revision.version = self.version.to_string().into();
         }
         let event = self.event(kind, id);
         let queue = self.queues.get_mut(&kind).unwrap();
@@ -103,7 +109,7 @@ impl FakeCluster {
     }
 
     /// Takes the next event of a watch.
-    pub(super) fn deliver(&mut self, kind: Kind) -> Option<Event> {
+    pub(in super::super) fn deliver(&mut self, kind: Kind) -> Option<Event> {
         let (id, event) = self.queues.get_mut(&kind)?.pop_front()?;
         let delivered = self.delivered.get_mut(&kind)?;
         match event {
@@ -117,7 +123,7 @@ impl FakeCluster {
     }
 
     /// A watch breaks and relists: queued events are lost, and everything is delivered again.
-    pub(super) fn relist(&mut self, kind: Kind) {
+    pub(in super::super) fn relist(&mut self, kind: Kind) {
         self.queues.get_mut(&kind).unwrap().clear();
         let ids: BTreeSet<Uid> = match kind {
             Kind::Sets => self.sets.keys().cloned().collect(),
@@ -133,14 +139,14 @@ impl FakeCluster {
     }
 
     /// All informers start from nothing.
-    pub(super) fn forget_deliveries(&mut self) {
+    pub(in super::super) fn forget_deliveries(&mut self) {
         for kind in KINDS {
             self.delivered.get_mut(&kind).unwrap().clear();
             self.relist(kind);
         }
     }
 
-    pub(super) fn add_node(&mut self, name: &str) {
+    pub(in super::super) fn add_node(&mut self, name: &str) {
         let node = NodeView {
             name: name.into(),
             labels: BTreeMap::new(),
@@ -152,7 +158,7 @@ impl FakeCluster {
         self.changed(Kind::Nodes, &name.into(), false);
     }
 
-    pub(super) fn add_set(&mut self, name: &str, strategy: Strategy) {
+    pub(in super::super) fn add_set(&mut self, name: &str, strategy: Strategy) {
         let serial = self.serial();
         let uid: Uid = format!("set-{serial}").into();
         let set = DaemonSetView {
@@ -177,7 +183,7 @@ impl FakeCluster {
     }
 
     /// Changes a DaemonSet's spec.
-    pub(super) fn edit_set(&mut self, uid: &Uid, change: impl FnOnce(&mut DaemonSetView)) {
+    pub(in super::super) fn edit_set(&mut self, uid: &Uid, change: impl FnOnce(&mut DaemonSetView)) {
         let Some(set) = self.sets.get_mut(uid) else {
             return;
         };
@@ -190,20 +196,20 @@ impl FakeCluster {
         self.changed(Kind::Sets, uid, false);
     }
 
-    pub(super) fn edit_pod(&mut self, uid: &Uid, merged: bool, change: impl FnOnce(&mut PodView)) {
+    pub(in super::super) fn edit_pod(&mut self, uid: &Uid, merged: bool, change: impl FnOnce(&mut PodView)) {
         if let Some(pod) = self.pods.get_mut(uid) {
             change(pod);
             self.changed(Kind::Pods, uid, merged);
         }
     }
 
-    pub(super) fn remove_pod(&mut self, uid: &Uid, merged: bool) {
+    pub(in super::super) fn remove_pod(&mut self, uid: &Uid, merged: bool) {
         if self.pods.remove(uid).is_some() {
             self.changed(Kind::Pods, uid, merged);
         }
     }
 
-    pub(super) fn add_pod(&mut self, body: &Value) -> PodView {
+    pub(in super::super) fn add_pod(&mut self, body: &Value) -> PodView {
         let serial = self.serial();
         let meta = &body["metadata"];
         let labels = meta["labels"].as_object().unwrap();
@@ -222,14 +228,17 @@ impl FakeCluster {
             terminating: false,
             phase: Phase::Active,
             ready_since: None,
-            health: Health::default(),
+            health: Health {
+                before: Before::parse(meta["annotations"][BEFORE].as_str().unwrap_or_default()),
+                ..Health::default()
+            },
         };
         self.pods.insert(pod.uid.clone(), pod.clone());
         self.changed(Kind::Pods, &pod.uid, false);
         pod
     }
 
-    pub(super) fn execute(
+    pub(in super::super) fn execute(
         &mut self,
         by: &Identity,
         write: &Write,
@@ -245,8 +254,13 @@ impl FakeCluster {
         status: Option<Counters>,
     ) -> Result<Answer, FailureKind> {
         match write {
-            Write::CreatePod { node, blueprint } => {
-                let body: Value = serde_json::from_str(&blueprint.pod(node, None)).unwrap();
+            Write::CreatePod {
+                node,
+                blueprint,
+                before,
+            } => {
+                let body = blueprint.pod(node, None, *before);
+                let body: Value = serde_json::from_str(&body).unwrap();
                 let name = self.add_pod(&body).name;
                 return Ok(Answer::Pod { name });
             }
@@ -307,12 +321,20 @@ impl FakeCluster {
     }
 
     fn write_revision(&mut self, by: &Identity, write: &Write) -> Result<Answer, FailureKind> {
+        if let Write::WriteRecord {
+            revision, version, ..
+        } = write
+        {
+            let found = self.revisions.get(&revision.uid);
+            if found.ok_or(FailureKind::NotFound)?.version != *version {
+                return Err(FailureKind::Refused);
+            }
+        }
         let mut edit = |uid: &Uid, change: &dyn Fn(&mut Revision)| {
             let found = self.revisions.get_mut(uid).ok_or(FailureKind::NotFound)?;
             change(found);
-            let found = found.clone();
             self.changed(Kind::Revisions, uid, false);
-            Ok(Answer::Revision(found))
+            Ok(Answer::Revision(self.revisions[uid].clone()))
         };
         match write {
             Write::RenumberRevision { revision, number } => {
@@ -333,6 +355,9 @@ impl FakeCluster {
                 self.changed(Kind::Revisions, &revision.uid, false);
                 Ok(Answer::Nothing)
             }
+            Write::WriteRecord {
+                revision, record, ..
+            } => edit(&revision.uid, &|r| r.record = record.clone()),
             Write::ReleaseRevision(revision) => edit(&revision.uid, &|r| r.controller = None),
             Write::DeleteRevision(revision) => {
                 self.revisions.remove(&revision.uid);
@@ -366,12 +391,12 @@ impl FakeCluster {
             terminating: false,
             template_generation: None,
             record: Record::default(),
-            version: serial.to_string().into(),
+            version: "".into(),
         };
-        self.revisions
-            .insert(revision.uid.clone(), revision.clone());
-        self.changed(Kind::Revisions, &revision.uid, false);
-        revision
+        let uid = revision.uid.clone();
+        self.revisions.insert(uid.clone(), revision);
+        self.changed(Kind::Revisions, &uid, false);
+        self.revisions[&uid].clone()
     }
 }
 
@@ -380,7 +405,7 @@ fn texts(object: &serde_json::Map<String, Value>) -> BTreeMap<String, String> {
     object.iter().map(own).collect()
 }
 
-pub(super) fn failed(kind: FailureKind) -> Outcome {
+pub(in super::super) fn failed(kind: FailureKind) -> Outcome {
     Err(Failure {
         kind,
         message: "no".to_owned(),
@@ -389,10 +414,10 @@ pub(super) fn failed(kind: FailureKind) -> Outcome {
 }
 
 /// How many templates there are.
-pub(super) const TEMPLATES: u32 = 7;
+pub(in super::super) const TEMPLATES: u32 = 7;
 
 /// One of a few templates, some of which are not eligible everywhere.
-pub(super) fn template(version: u32) -> Arc<Value> {
+pub(in super::super) fn template(version: u32) -> Arc<Value> {
     let mut spec = json!({"containers": [{"name": "c", "image": format!("image:{version}")}]});
     if version % 4 == 3 {
         spec["nodeSelector"] = json!({"zone": "a"});

@@ -63,7 +63,10 @@ fn calm_step(history: &mut History) {
 /// Asserts that a creation does not make a second pod of the same revision on a node.
 fn assert_no_twin(history: &History, index: usize) {
     let (by, write): (&Identity, &Write) = history.write(index);
-    let Write::CreatePod { node, blueprint } = write else {
+    let Write::CreatePod {
+        node, blueprint, ..
+    } = write
+    else {
         return;
     };
     let twin = |pod: &&PodView| {

@@ -12,7 +12,7 @@
 
 mod convergence;
 mod disruptions;
-mod fake_cluster;
+pub(super) mod fake_cluster;
 mod handlers;
 mod histories;
 mod invariants;
@@ -36,7 +36,7 @@ use super::view::{DaemonSetView, NodeView, PodView};
 use pacing::{FailedPodBackoff, Requested, SlowStart};
 use revisions::History;
 
-type Uid = Arc<str>;
+pub(super) type Uid = Arc<str>;
 
 /// How a DaemonSet relates to a pod (rule 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub(super) fn text(action: &Action) -> (String, Option<Ticket>) {
 
 fn write_text(write: &Write) -> String {
     match write {
-        Write::CreatePod { node, blueprint } => format!("create {node} {}", blueprint.hash()),
+        Write::CreatePod { node, blueprint, .. } => format!("create {node} {}", blueprint.hash()),
         Write::CreateRevision { name, body, .. } => {
             let body: serde_json::Value = serde_json::from_str(body).unwrap();
             format!("create revision {name} {}", body["revision"])
@@ -208,6 +208,7 @@ impl ReferencePlanner {
             Event::PodGone(uid) => drop(self.pods.remove(&uid)),
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
+            Event::Namespace { .. } => {}
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::Tick => {}
         }

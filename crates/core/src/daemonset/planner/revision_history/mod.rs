@@ -162,9 +162,13 @@ impl Planner {
                 self.take_step(set, step);
             }
         }
+        let target = found.current.cloned();
         if let Some(current) = current.or(borrowed) {
             self.prune(set, &found.old);
             self.activate(set, current);
+            if let Some(target) = target {
+                self.sync_staged(set, &target, &claimed);
+            }
         } else {
             let known = &mut self.sets[set];
             (known.history.current, known.active, known.stale) = (None, None, true);

@@ -44,6 +44,10 @@ impl Revisions {
         Some(old)
     }
 
+    fn get(&self, uid: &str) -> Option<&Revision> {
+        self.all.get(uid)
+    }
+
     pub(super) fn contains(&self, uid: &str) -> bool {
         self.all.contains_key(uid)
     }
@@ -74,6 +78,11 @@ impl Revisions {
 
 impl Planner {
     pub(in super::super) fn on_revision(&mut self, revision: &Revision) {
+        // The answer to a write may have shown a newer one.
+        let known = self.revisions.get(&revision.uid);
+        if known.is_some_and(|known| revision.is_older_than(known)) {
+            return;
+        }
         let old = self.revisions.put(revision.clone());
         if old.as_ref() == Some(revision) {
             return;

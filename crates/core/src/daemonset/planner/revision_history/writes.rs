@@ -43,7 +43,7 @@ impl Planner {
     }
 
     /// Requests a write to a revision, unless an earlier one is outstanding or waits for its retry.
-    pub(super) fn write_revision(
+    pub(in super::super) fn write_revision(
         &mut self,
         set: SetId,
         revision: Object,
@@ -133,7 +133,11 @@ impl Planner {
         let mut used = BTreeMap::new();
         for hash in old.iter().map(|revision| revision.hash()) {
             let symbol = self.symbols.intern(Some(hash));
-            if known.hash_uses.contains_key(&symbol) {
+            let staged = known.staged.as_ref();
+            let stable = staged.and_then(|staged| staged.stable.as_ref());
+            // Stable is kept as long as a rollout may go back to it (R5.8).
+            let is_stable = stable.is_some_and(|stable| *stable.hash == *hash);
+            if is_stable || known.hash_uses.contains_key(&symbol) {
                 used.insert(hash, symbol);
             }
         }

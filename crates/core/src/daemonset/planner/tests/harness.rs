@@ -199,6 +199,7 @@ pub(super) fn show(write: &Write) -> String {
             format!("renumber {} {number}", revision.name)
         }
         Write::LabelRevision { revision, hash } => format!("label {} {hash}", revision.name),
+        Write::WriteRecord { revision, .. } => format!("write record of {}", revision.name),
         Write::DeleteRevision(revision) => format!("delete revision {}", revision.name),
         Write::AdoptRevision(revision) => format!("adopt revision {}", revision.name),
         Write::ReleaseRevision(revision) => format!("release revision {}", revision.name),

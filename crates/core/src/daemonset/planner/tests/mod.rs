@@ -6,6 +6,7 @@ mod harness;
 mod manage;
 mod revision_history;
 mod rolling_update;
+mod staged;
 mod status;
 mod surge;
 mod write_results;

@@ -1,0 +1,278 @@
+//! Which nodes a rollout has, in which order, and which of them the present stage admits (R3.1).
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use super::super::super::ids::NodeId;
+use super::super::nodes::Nodes;
+use super::super::sets::Set;
+use super::slot::StagedCounts;
+use super::{Context, Staged, StagedSlot, Tick};
+use crate::rollout::machine::{NextStage, Totals};
+use crate::rollout::order::{Place, Places};
+use crate::rollout::stage::Size;
+use crate::rollout::state::{AllNodes, Cut};
+
+/// The index of a `spread` value; without `spread`, all nodes have the same.
+pub(super) type ValueId = NonZeroU32;
+
+/// The values of the `spread` label.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    names: Vec<Arc<str>>,
+    ids: BTreeMap<Arc<str>, ValueId>,
+}
+
+impl Values {
+    pub(super) fn id(&mut self, value: &str) -> ValueId {
+        if let Some(id) = self.ids.get(value) {
+            return *id;
+        }
+        let value: Arc<str> = value.into();
+        self.names.push(value.clone());
+        let id = u32::try_from(self.names.len()).ok().and_then(NonZeroU32::new);
+        let id = id.expect("there are fewer than four billion values");
+        self.ids.insert(value, id);
+        id
+    }
+
+    pub(super) fn name(&self, id: ValueId) -> &Arc<str> {
+        &self.names[id.get() as usize - 1]
+    }
+}
+
+/// The cut, as places.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum Cutoff {
+    #[default]
+    Nothing,
+    All,
+    UpTo(BTreeMap<ValueId, Place>),
+}
+
+impl Cutoff {
+    pub(super) fn admits(&self, value: Option<ValueId>, place: impl FnOnce() -> Place) -> bool {
+        match (self, value) {
+            (Self::Nothing, _) | (_, None) => false,
+            (Self::All, Some(_)) => true,
+            (Self::UpTo(cut), Some(value)) => cut.get(&value).is_some_and(|last| place() <= *last),
+        }
+    }
+}
+
+impl Staged {
+    pub(super) fn place(&self, set: &Set, node: NodeId, nodes: &Nodes) -> Place {
+        Place::new(set.seed, nodes.seed(node), nodes.name(node))
+    }
+
+    fn spread_value<'a>(&self, node: NodeId, nodes: &'a Nodes) -> &'a str {
+        let key = self.policy.spread.as_ref();
+        let view = nodes.view(node);
+        let value = key.zip(view).and_then(|(key, view)| view.labels.get(key));
+        value.map_or("", String::as_str)
+    }
+
+    /// Whether the present stage takes nodes by label, and this is one.
+    pub(super) fn is_selected(&self, node: NodeId, nodes: &Nodes) -> bool {
+        let Some(Size::Nodes(selector)) = self.stage_size() else {
+            return false;
+        };
+        let view = nodes.view(node);
+        view.is_some_and(|view| {
+            selector.matches(|key| view.labels.get(key).map(String::as_str))
+        })
+    }
+
+    /// The present stage takes nodes by label, and no earlier one did: a node that loses the label goes back (R3.7).
+    pub(super) fn follows_labels(&self) -> bool {
+        let by_label = |size: &Size| matches!(size, Size::Nodes(_));
+        let Some(stage) = self.state().map(|state| state.stage) else {
+            return false;
+        };
+        let earlier = self.policy.stages.iter().take(stage.saturating_sub(1));
+        self.stage_size().is_some_and(by_label) && !earlier.map(|s| &s.size).any(by_label)
+    }
+
+    /// Enters a node into the rollout's nodes, or takes it out, after its eligibility or labels have changed.
+    pub(in super::super) fn place_node(&mut self, set: &Set, node: NodeId, nodes: &Nodes) {
+        let place = self.place(set, node, nodes);
+        let stable_fit = self.stable.as_ref().and_then(|stable| nodes.fit(node, &stable.rules));
+        self.slot(node).stable_fit = stable_fit;
+        let mine = *self.slot(node);
+        let target = set.slots.get(node.index()).and_then(|slot| slot.fit);
+        let runs = |fit: Option<super::super::super::fit::Fit>| fit.is_some_and(|fit| fit.run);
+        let wanted = runs(target) || runs(mine.stable_fit);
+        let value = wanted.then(|| {
+            let value = self.spread_value(node, nodes).to_owned();
+            self.values.id(&value)
+        });
+        if value == mine.value {
+            return;
+        }
+        if let Some(old) = mine.value {
+            let name = self.values.name(old).clone();
+            self.places.remove(&name, place);
+            self.before_cut -= i64::from(self.cut.admits(Some(old), || place));
+        }
+        if let Some(new) = value {
+            let name = self.values.name(new).clone();
+            self.places.insert(&name, place, node);
+            self.before_cut += i64::from(self.cut.admits(Some(new), || place));
+        }
+        self.totals.nodes = self.places.total();
+        self.slot(node).value = value;
+    }
+
+    /// Takes all nodes out, before they are entered again.
+    pub(in super::super) fn reset(&mut self) {
+        self.places = Places::default();
+        self.values = Values::default();
+        self.cut = Cutoff::Nothing;
+        self.before_cut = 0;
+        self.totals = Totals::default();
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            (slot.value, slot.counts) = (None, StagedCounts::default());
+        }
+    }
+
+    pub(in super::super) fn slot(&mut self, node: NodeId) -> &mut StagedSlot {
+        let index = node.index();
+        if self.slots.get(index).is_none() {
+            self.slots.grow_to(index + 1);
+        }
+        &mut self.slots[index]
+    }
+
+    /// Translates the state's cut to places and counts the nodes up to it.
+    pub(in super::super) fn load_cut(&mut self, seed: u32) {
+        let cut = self.state().map(|state| state.cut.clone()).unwrap_or_default();
+        self.cut = match cut {
+            Cut::Nothing => Cutoff::Nothing,
+            Cut::All(AllNodes) => Cutoff::All,
+            Cut::Node(name) => {
+                // Written without `spread`. With one, it holds for every value.
+                let place = Place::of(seed, &name);
+                let all: Vec<ValueId> = self.all_values();
+                Cutoff::UpTo(all.into_iter().map(|value| (value, place)).collect())
+            }
+            Cut::ByValue(cut) => {
+                let last = |(value, name): (&String, &String)| {
+                    (self.values.id(value), Place::of(seed, name))
+                };
+                Cutoff::UpTo(cut.iter().map(last).collect())
+            }
+        };
+        let up_to = self.places.iter().filter(|(value, place, _)| {
+            let id = self.values.ids.get(*value).copied();
+            self.cut.admits(id, || *place)
+        });
+        self.before_cut = i64::try_from(up_to.count()).unwrap_or(i64::MAX);
+    }
+
+    fn all_values(&mut self) -> Vec<ValueId> {
+        self.values.id("");
+        self.values.ids.values().copied().collect()
+    }
+
+    /// The cut that admits so many nodes, as the state has it.
+    pub(super) fn cut_of(&self, size: &Size, nodes: &Nodes) -> Cut {
+        if matches!(size, Size::Count(crate::int_or_percent::IntOrPercent::Percent(100))) {
+            return Cut::All(AllNodes);
+        }
+        let Some(size) = size.of(self.places.total()) else {
+            // A stage by label adds to what is admitted by place already.
+            return self.state().map(|state| state.cut.clone()).unwrap_or_default();
+        };
+        let last = self.places.cut(size);
+        let name = |node: NodeId| nodes.name(node).to_string();
+        if self.policy.spread.is_some() {
+            let by_value = last.into_iter().map(|(value, (_, node))| (value.to_string(), name(node)));
+            return Cut::ByValue(by_value.collect());
+        }
+        let last = last.into_values().next();
+        last.map_or(Cut::Nothing, |(_, node)| Cut::Node(name(node)))
+    }
+
+    /// The first stage after `stage` that adds a node (R3.8).
+    pub(super) fn next_stage(&self, set: &Set, stage: usize, context: Context<'_>) -> Option<NextStage> {
+        let stages = self.policy.stages.iter().enumerate().skip(stage);
+        for (index, candidate) in stages {
+            let adds = match &candidate.size {
+                Size::Count(_) => {
+                    let size = candidate.size.of(self.places.total()).unwrap_or(0);
+                    size > self.totals.admitted
+                }
+                Size::Nodes(_) => self.adds_selected(&candidate.size, context.nodes),
+            };
+            if adds {
+                return Some(NextStage {
+                    stage: index + 1,
+                    cut: self.cut_of(&candidate.size, context.nodes),
+                });
+            }
+        }
+        let _ = set;
+        None
+    }
+
+    /// Whether a stage by label has a node that is not admitted yet, or none at all.
+    fn adds_selected(&self, size: &Size, nodes: &Nodes) -> bool {
+        let Size::Nodes(selector) = size else {
+            return false;
+        };
+        let mut selected = self.places.iter().filter(|(_, _, node)| {
+            let view = nodes.view(*node);
+            view.is_some_and(|view| selector.matches(|key| view.labels.get(key).map(String::as_str)))
+        });
+        let admitted = |node: NodeId| {
+            let slot = self.slots.get(node.index());
+            slot.is_some_and(|slot| slot.counts.admitted)
+        };
+        match selected.next() {
+            None => true,
+            Some((_, _, first)) => {
+                !admitted(first) || selected.any(|(_, _, node)| !admitted(node))
+            }
+        }
+    }
+
+    /// The cut that the present stage needs now, if fewer nodes than its size lie up to the one it has (R3.1).
+    pub(super) fn moved_cut(&self, nodes: &Nodes) -> Option<Cut> {
+        let size = self.stage_size()?;
+        let wanted = size.of(self.places.total())?;
+        if self.before_cut >= wanted || self.cut == Cutoff::All {
+            return None;
+        }
+        let cut = self.cut_of(size, nodes);
+        (Some(&cut) != self.state().map(|state| &state.cut)).then_some(cut)
+    }
+
+    /// Whether at least as many nodes without the target went down recently as nodes with it (R4.2).
+    pub(super) fn is_outage(&self, set: &Set, context: Context<'_>) -> bool {
+        if let Some((at, outage)) = self.outage.get()
+            && at == context.tick
+        {
+            return outage;
+        }
+        let window = self.policy.blame_window + super::judge::BLAME_AFTER;
+        let from: Tick = context.tick.before(window);
+        let (mut with, mut without) = (0_usize, 0_usize);
+        for node in context.nodes.down_from(from) {
+            let slot = self.slots.get(node.index());
+            if slot.is_none_or(|slot| slot.value.is_none()) {
+                continue;
+            }
+            if slot.is_some_and(|slot| slot.judged.is_some()) {
+                with += 1;
+            } else {
+                without += 1;
+            }
+        }
+        let _ = set;
+        let outage = without >= with;
+        self.outage.set(Some((context.tick, outage)));
+        outage
+    }
+}

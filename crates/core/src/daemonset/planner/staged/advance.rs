@@ -1,0 +1,459 @@
+//! Advances a staged rollout: evaluates its totals, writes the next state, and tells people what has happened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kennel_types::Monotonic;
+
+use super::super::super::event::{Failure, Object, SetRef, Ticket, Write};
+use super::super::super::expectation::Expectation;
+use super::super::super::history::Revision;
+use super::super::super::ids::{NodeId, PodId, SetId};
+use super::super::super::pod::Blueprint;
+use super::super::super::view::{Before, Readiness};
+use super::super::Planner;
+use super::super::pods::Claim;
+use super::super::timers::Recheck;
+use super::super::write_results::PendingWrite;
+use super::decide::is_available;
+use super::slot::Cause;
+use super::{Context, Driven, Staged, StagedSlot, Standing, Tick};
+use crate::rollout::command::Command;
+use crate::rollout::machine::{self, Input, NextStage, Step, Transition};
+use crate::rollout::stage::Size;
+use crate::rollout::state::{Accepted, Cut, Phase, Reason, Record, State, Verdict};
+
+/// How many failed nodes a reason names.
+const NAMED: usize = 10;
+
+/// A state that is being written.
+#[derive(Debug)]
+pub(super) struct PendingTransition {
+    pub(super) ticket: Ticket,
+    /// The event to emit once it is written.
+    note: Option<(bool, &'static str, String)>,
+}
+
+impl Planner {
+    /// Starts the rollout of a new target, takes the step that is due, or moves the cut.
+    pub(in super::super) fn advance_staged(&mut self, set: SetId) {
+        let Some(staged) = self.sets[set].staged.as_deref() else {
+            return;
+        };
+        if staged.transition.is_some() || self.sets[set].active.is_none() {
+            return;
+        }
+        match staged.standing {
+            Standing::Unstarted if staged.invalid.is_none() => self.start_rollout(set),
+            Standing::Unstarted | Standing::Direct => {}
+            Standing::Staged | Standing::Back => self.step_rollout(set),
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            nodes: &self.nodes,
+            pods: &self.pods,
+            now: self.now,
+            tick: Tick::of(self.steady),
+        }
+    }
+
+    /// Writes the first state of a new target.
+    fn start_rollout(&mut self, set: SetId) {
+        let known = &self.sets[set];
+        let Some(staged) = known.staged.as_deref() else {
+            return;
+        };
+        let stable = staged.stable.as_ref().map(|stable| stable.hash.to_string());
+        let earlier = staged.state();
+        let mut state = State {
+            owner: known.reference.uid.to_string(),
+            attempt: earlier.map_or(1, |earlier| earlier.attempt + 1),
+            stage: 0,
+            cut: Cut::Nothing,
+            phase: Phase::Updating,
+            since: self.now,
+            reason: None,
+            accepted: Accepted::None,
+            seen: earlier.map(|earlier| earlier.seen.clone()).unwrap_or_default(),
+            stable,
+        };
+        let has_pods = !known.hash_uses.is_empty();
+        let only_target = known.hash_uses.keys().all(|hash| {
+            known.active.as_ref().is_some_and(|active| active.hash == *hash)
+        });
+        let first_creation = state.stable.is_none() && !has_pods;
+        if (first_creation && !staged.policy.stages_on_create) || (has_pods && only_target) {
+            state.phase = Phase::Complete;
+            state.cut = Cut::All(crate::rollout::state::AllNodes);
+            return self.write_record(set, Verdict::Stable, state, None);
+        }
+        if staged.totals.nodes > 0 && self.selects_none(set) {
+            state.phase = Phase::AwaitingPromotion;
+            state.reason = Some(Reason {
+                code: machine::NO_NODES.to_owned(),
+                message: "the new template selects no node; promote it if that is meant".to_owned(),
+            });
+            let note = self.describe(set, Transition::AwaitingPromotion, &state);
+            return self.write_record(set, Verdict::Progressing, state, note);
+        }
+        match staged.next_stage(known, 0, self.context()) {
+            Some(NextStage { stage, cut }) => {
+                (state.stage, state.cut) = (stage, cut);
+                let text = format!("Rolling out {}: {}", staged.target.hash, staged.stage_text(stage));
+                let note = Some((false, "RolloutStarted", text));
+                self.write_record(set, Verdict::Progressing, state, note);
+            }
+            // There is no node.
+            None => {
+                state.phase = Phase::Complete;
+                state.cut = Cut::All(crate::rollout::state::AllNodes);
+                self.write_record(set, Verdict::Stable, state, None);
+            }
+        }
+    }
+
+    /// The target's template selects no node.
+    fn selects_none(&self, set: SetId) -> bool {
+        let known = &self.sets[set];
+        let mut ids = self.nodes.ids();
+        !ids.any(|node| {
+            let slot = known.slots.get(node.index());
+            slot.is_some_and(|slot| slot.fit.is_some_and(|fit| fit.run))
+        })
+    }
+
+    fn step_rollout(&mut self, set: SetId) {
+        let steady = self.steady;
+        let known = &mut self.sets[set];
+        let Some(staged) = known.staged.as_deref_mut() else {
+            return;
+        };
+        if staged.totals.healthy > staged.most_healthy {
+            staged.most_healthy = staged.totals.healthy;
+            staged.progressed = steady;
+        }
+        let known = &self.sets[set];
+        let (Some(staged), Some(state)) = (known.staged.as_deref(), known.staged.as_deref().and_then(Staged::state)) else {
+            return;
+        };
+        let command = staged.command();
+        let retries = matches!(command, Some((_, _, Command::Retry { .. })));
+        let from = if retries { 0 } else { state.stage };
+        let next = || staged.next_stage(known, from, self.context());
+        let failure = || self.failure(set);
+        let input = Input {
+            policy: &staged.policy,
+            state,
+            totals: staged.totals,
+            in_phase: steady - staged.phase_began,
+            without_progress: steady - staged.progressed.max(staged.phase_began),
+            paused: staged.commands.pause.is_some() || staged.invalid.is_some() || staged.frozen,
+            check: &staged.check,
+            command,
+            lacks_nodes: matches!(staged.stage_size(), Some(Size::Nodes(_))) && staged.totals.healthy == 0,
+            next: &next,
+            failure: &failure,
+        };
+        match machine::step(&input) {
+            Step::Go(state, verdict, transition) => {
+                let state = State { since: self.now, ..*state };
+                let note = self.describe(set, transition, &state);
+                self.write_record(set, verdict, state, note);
+            }
+            Step::CommandIgnored => {
+                let ignored = command.map(|(key, value, _)| (key, value.to_owned()));
+                self.ignore_command(set, ignored);
+            }
+            Step::Check => {}
+            Step::Wait(wake) => {
+                if let Some(cut) = staged.moved_cut(&self.nodes).filter(|_| state.phase == Phase::Updating) {
+                    let state = State { cut, ..state.clone() };
+                    let verdict = staged.record.verdict.unwrap_or(Verdict::Progressing);
+                    self.write_record(set, verdict, state, None);
+                } else if let Some(wake) = wake {
+                    self.wake_rollout(set, steady + wake);
+                }
+            }
+        }
+    }
+
+    /// Sets a timer for the rollout as a whole.
+    fn wake_rollout(&mut self, set: SetId, at: Monotonic) {
+        let staged = self.sets[set].staged.as_deref_mut();
+        if let Some(staged) = staged
+            && (staged.wake_at <= self.steady || at < staged.wake_at)
+        {
+            staged.wake_at = at;
+            self.steady_timers.at(at, Recheck::Set(set));
+        }
+    }
+
+    /// The pod to create on a node, and what its daemon was.
+    pub(in super::super) fn blueprint(&mut self, set: SetId, node: NodeId) -> (Arc<Blueprint>, Before) {
+        let driven = match self.sets[set].staged.is_some() {
+            true => self.decide_slot(set, node).map_or(Driven::Target, |decision| decision.driven),
+            false => Driven::Target,
+        };
+        let known = &self.sets[set];
+        let target = known.active.as_ref();
+        let target = target.expect("only active DaemonSets are dispatched");
+        let Some(staged) = &known.staged else {
+            return (target.blueprint.clone(), Before::None);
+        };
+        let stable = staged.stable.as_ref().filter(|_| driven == Driven::Stable);
+        let blueprint = stable.map_or(&staged.blueprint, |stable| &stable.active.blueprint);
+        let remembered = staged.slots.get(node.index()).and_then(|slot| slot.before);
+        let before = if self.nodes.readiness(node) == Readiness::Ready {
+            remembered.unwrap_or_else(|| self.before(set, node))
+        } else {
+            Before::Down
+        };
+        (blueprint.clone(), before)
+    }
+
+    /// What a node's daemon is now.
+    fn before(&self, set: SetId, node: NodeId) -> Before {
+        let known = &self.sets[set];
+        let min_ready = known.active.as_ref().map_or(Duration::ZERO, |active| active.min_ready);
+        let mut next = known.slots.get(node.index()).and_then(|slot| slot.head);
+        let mut before = Before::None;
+        while let Some(pod) = next {
+            let hot = self.pods.hot(pod);
+            next = hot.next;
+            if hot.claim == Claim::Member {
+                let available = is_available(hot, min_ready, self.now);
+                before = if available { Before::Available } else { Before::Failing };
+            }
+        }
+        before
+    }
+
+    /// Remembers what a daemon is that is about to be deleted.
+    pub(in super::super) fn remember_before(&mut self, set: SetId, pod: PodId) {
+        let Some(node) = self.pods.hot(pod).node.filter(|_| self.sets[set].staged.is_some()) else {
+            return;
+        };
+        let before = self.before(set, node);
+        if let Some(staged) = &mut self.sets[set].staged {
+            staged.slot(node).before = Some(before);
+        }
+    }
+
+    fn ignore_command(&mut self, set: SetId, command: Option<(&'static str, String)>) {
+        let known = &mut self.sets[set];
+        let reference = known.reference.clone();
+        let Some((staged, command)) = known.staged.as_deref_mut().zip(command) else {
+            return;
+        };
+        let (key, value) = command.clone();
+        staged.ignored.insert(command);
+        let text = format!("{}{key}: {value:?} names nothing that it could act on", crate::rollout::PREFIX);
+        self.emit(&reference, true, "CommandIgnored", text);
+        self.mark_for_sync(set);
+    }
+
+    /// Writes a record, unless an earlier write is outstanding or waits for its retry.
+    fn write_record(
+        &mut self,
+        set: SetId,
+        verdict: Verdict,
+        state: State,
+        note: Option<(bool, &'static str, String)>,
+    ) {
+        let now = self.now;
+        let ticket = self.next_ticket();
+        let known = &mut self.sets[set];
+        let reference = known.reference.clone();
+        let Some(staged) = known.staged.as_deref_mut() else {
+            return;
+        };
+        let target = staged.target.clone();
+        let earlier = known.history.writes.get(&target.uid).copied();
+        if earlier.is_some_and(|earlier| earlier.blocks(now)) {
+            return;
+        }
+        let expectation = Expectation::new(now, ticket, earlier);
+        known.history.writes.insert(target.uid.clone(), expectation);
+        staged.transition = Some(PendingTransition { ticket, note });
+        self.recheck_history(set, expectation.until);
+        let record = Record {
+            verdict: Some(verdict),
+            state: Some(state),
+        };
+        let write = Write::WriteRecord {
+            revision: Object {
+                name: target.name.clone(),
+                uid: target.uid.clone(),
+            },
+            version: target.version.clone(),
+            record,
+        };
+        let pending = PendingWrite::Record {
+            set,
+            daemon_set: reference.clone(),
+        };
+        self.request(ticket, &reference, write, pending);
+        // Nothing changes revision before it is written.
+        self.update_all_slots(set);
+    }
+
+    pub(in super::super) fn record_written(
+        &mut self,
+        ticket: Ticket,
+        set: SetId,
+        daemon_set: &Arc<SetRef>,
+        written: Option<&Revision>,
+        failure: Option<&Failure>,
+    ) {
+        let now = self.now;
+        let known = self.sets.get_mut(set).filter(|known| known.reference.uid == daemon_set.uid);
+        let Some(known) = known else {
+            return;
+        };
+        let staged = known.staged.as_deref_mut();
+        let transition = staged.and_then(|staged| staged.transition.take_if(|t| t.ticket == ticket));
+        if let Some(revision) = written {
+            let note = transition.and_then(|transition| transition.note);
+            if let Some((warning, reason, text)) = note {
+                self.emit(daemon_set, warning, reason, text);
+            }
+            self.on_revision(revision);
+            self.mark_history(set);
+        } else if let Some(failure) = failure {
+            if let Some(write) = known.history.writes.values_mut().find(|write| write.ticket == ticket) {
+                *write = write.failed(now, failure).for_retry();
+                let until = write.until;
+                self.recheck_history(set, until);
+            }
+            self.mark_history(set);
+        }
+    }
+
+    /// The commonest cause of failure, and the nodes.
+    fn failure(&self, set: SetId) -> Reason {
+        let known = &self.sets[set];
+        let mut by_cause: BTreeMap<Cause, Vec<NodeId>> = BTreeMap::new();
+        if let Some(staged) = known.staged.as_deref() {
+            for (_, _, node) in staged.places.iter() {
+                let slot = staged.slots.get(node.index());
+                if let Some(cause) = slot.and_then(|slot| slot.counts.failed) {
+                    by_cause.entry(cause).or_default().push(node);
+                }
+            }
+        }
+        let total: usize = by_cause.values().map(Vec::len).sum();
+        let most = by_cause.into_iter().max_by_key(|(_, nodes)| nodes.len());
+        let Some((cause, nodes)) = most else {
+            return Reason {
+                code: "Failed".to_owned(),
+                message: "nodes have failed".to_owned(),
+            };
+        };
+        let names: Vec<&str> = nodes.iter().take(NAMED).map(|node| &**self.nodes.name(*node)).collect();
+        let more = total.saturating_sub(names.len());
+        let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let SetRef { namespace, name, .. } = &*known.reference;
+        Reason {
+            code: cause.code().to_owned(),
+            message: format!(
+                "{total} nodes have failed, most with {}: {}{and_more}; see kennel rollout status {name} -n {namespace}",
+                cause.code(),
+                names.join(", ")
+            ),
+        }
+    }
+
+    /// The event of a transition.
+    fn describe(
+        &self,
+        set: SetId,
+        transition: Transition,
+        state: &State,
+    ) -> Option<(bool, &'static str, String)> {
+        let staged = self.sets[set].staged.as_deref()?;
+        let hash = &staged.target.hash;
+        let why = state.reason.as_ref().map_or("", |reason| &reason.message);
+        let stage = staged.stage_text(state.stage);
+        Some(match transition {
+            Transition::StageStarted => (false, "StageStarted", format!("{hash}: {stage}")),
+            Transition::StageHealthy => (false, "StageHealthy", format!("{hash}: {stage} is healthy and bakes")),
+            Transition::AwaitingPromotion => {
+                (false, "AwaitingPromotion", format!("{hash}: {stage} waits for a person. {why}"))
+            }
+            Transition::RolloutPaused => (true, "RolloutPaused", format!("{hash}: paused in {stage}: {why}")),
+            Transition::RollingBack => {
+                let stable = state.stable.as_deref().unwrap_or("none");
+                (true, "RollingBack", format!("{hash} has failed, going back to {stable}: {why}"))
+            }
+            Transition::RolledBack => {
+                let stable = state.stable.as_deref().unwrap_or("none");
+                (false, "RolledBack", format!("{hash} is held; every node is back on {stable}"))
+            }
+            Transition::RolloutComplete => (false, "RolloutComplete", format!("{hash} is on every node")),
+        })
+    }
+}
+
+impl Staged {
+    /// Whether the timer for a node is the one that was set last; it has fired then.
+    pub(in super::super) fn is_due(&mut self, node: NodeId, at: Monotonic) -> bool {
+        let slot = self.slot(node);
+        let due = slot.judge_at.time() == at;
+        if due {
+            slot.judge_at = Tick::MAX;
+        }
+        due
+    }
+
+    /// The first command for the target that was neither carried out nor found to do nothing.
+    fn command(&self) -> Option<(&'static str, &str, &Command)> {
+        let seen = self.state().map(|state| &state.seen);
+        let open = self.commands.once.iter().find(|(key, value, command)| {
+            let done = seen.is_some_and(|seen| seen.get(*key) == Some(value));
+            let ignored = self.ignored.contains(&(*key, value.clone()));
+            !done && !ignored && self.is_for_target(command)
+        });
+        open.map(|(key, value, command)| (*key, value.as_str(), command))
+    }
+
+    fn is_for_target(&self, command: &Command) -> bool {
+        match command {
+            Command::Promote { hash, .. } | Command::Abort { hash } | Command::Retry { hash, .. } => {
+                **hash == *self.target.hash
+            }
+            Command::Unreadable => true,
+        }
+    }
+
+    fn stage_text(&self, stage: usize) -> String {
+        let stages = &self.policy.stages;
+        match stage.checked_sub(1).and_then(|index| stages.get(index)) {
+            Some(size) => format!("stage {stage} of {} ({size})", stages.len()),
+            None => format!("stage {stage} of {}", stages.len()),
+        }
+    }
+
+    /// Enters a slot's new counts into the totals. Returns when to judge it again, unless an earlier timer is set.
+    pub(in super::super) fn enter(&mut self, node: NodeId, new: StagedSlot) -> Option<Monotonic> {
+        let slot = self.slot(node);
+        let old = *slot;
+        *slot = new;
+        let change = |old: bool, new: bool| i64::from(new) - i64::from(old);
+        let (was, is) = (old.counts, new.counts);
+        let totals = &mut self.totals;
+        totals.admitted += change(was.admitted, is.admitted);
+        totals.healthy += change(was.healthy, is.healthy);
+        totals.pending += change(was.pending, is.pending);
+        totals.failed += change(was.failed.is_some(), is.failed.is_some());
+        totals.on_target += change(was.on_target, is.on_target);
+        let sooner = new.judge_at < old.judge_at;
+        if !sooner && old.judge_at != Tick::MAX && new.judge_at != Tick::MAX {
+            // The earlier timer judges again and sets the next.
+            self.slot(node).judge_at = old.judge_at.min(new.judge_at);
+        }
+        sooner.then(|| new.judge_at.time())
+    }
+}

@@ -1,0 +1,333 @@
+//! The decision about one node of a DaemonSet with a rollout policy: which revision the node is driven to (R2), and what
+//! holds it back.
+
+use std::time::Duration;
+
+use kennel_types::Timestamp;
+
+use super::super::super::decision::{Decision, Member, NodeState, RolloutRole, decide};
+use super::super::super::fit::Fit;
+use super::super::super::ids::NodeId;
+use super::super::super::view::{Before, Phase as PodPhase, Readiness, Waiting};
+use super::super::nodes::Nodes;
+use super::super::pods::{Claim, Hot, Pods};
+use super::super::sets::{ActiveRevision, Set};
+use super::super::slot_update::collect_members;
+use super::super::symbols::{self, Symbol};
+use super::judge::{BLAME_AFTER, Evidence, judge};
+use super::slot::{Ailment, StagedCounts, StagedSlot, Stopwatch, Tick};
+use super::{Driven, Staged, Standing};
+use crate::rollout::policy::DownNodes;
+
+/// The tables and the time.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Context<'a> {
+    pub(in super::super) nodes: &'a Nodes,
+    pub(in super::super) pods: &'a Pods,
+    pub(in super::super) now: Timestamp,
+    pub(in super::super) tick: Tick,
+}
+
+/// What a pass over a node's pods finds.
+#[derive(Clone, Copy, Default)]
+struct Found<'a> {
+    /// The pod of the target that is not being deleted.
+    target: Option<&'a Hot>,
+    target_available: bool,
+    /// An available pod of a revision that is neither the target nor stable, and has not failed.
+    superseded_available: bool,
+    any: bool,
+    any_available: bool,
+}
+
+impl Staged {
+    /// Decides a slot and returns what the planner keeps of it.
+    pub(in super::super) fn decide_slot(
+        &self,
+        set: &Set,
+        node: NodeId,
+        group: &mut Vec<Member>,
+        context: Context<'_>,
+    ) -> Option<(Decision, StagedSlot)> {
+        let target = set.active.as_ref()?;
+        let slot = set.slots.get(node.index()).copied().unwrap_or_default();
+        let mut mine = self.slots.get(node.index()).copied().unwrap_or_default();
+        let readiness = context.nodes.readiness(node);
+        let skips = self.policy.down_nodes == DownNodes::Skip;
+        let unreachable = skips && readiness == Readiness::Unknown;
+        let (found, judged) = self.look(&slot, target, context);
+        let in_rollout = mine.value.is_some();
+        let admitted = in_rollout && self.admits(set, node, &mine, found.target.is_some(), context);
+        let driven = self.drive(admitted, found);
+        let holds = self.holds() || unreachable || driven == Driven::Nowhere;
+
+        let fit = self.fit(slot.fit, mine.stable_fit, driven, holds && found.any);
+        let revision = match (driven, &self.stable) {
+            (Driven::Stable, Some(stable)) => &stable.active,
+            _ => target,
+        };
+        let adopting = collect_members(group, &slot, revision, context.pods, context.now);
+        for member in group.iter_mut() {
+            let hot = context.pods.hot(member.id);
+            member.updated = holds || self.is_of(hot, revision);
+        }
+        let create = set.creates.get(&node);
+        let observed = set.reported.observed_generation;
+        let backoff = set.backoffs.get(&node);
+        let mut decision = decide(&NodeState {
+            mode: target.mode,
+            fit,
+            group,
+            creating: create.is_some_and(|create| create.is_outstanding(context.now)),
+            create_blocked_until: create.map_or(Timestamp::MIN, |create| create.until),
+            adopting,
+            backoff_until: backoff.map_or(Timestamp::MIN, |b| b.until(observed)),
+            now: context.now,
+        });
+        decision.driven = driven;
+        self.turn_in_budget(&mut decision, slot.fit, &mine, admitted && !holds, group, context.now);
+        if unreachable || driven == Driven::Nowhere {
+            decision.create = false;
+        }
+        self.observe(&mut mine, found, judged, admitted, readiness, create.is_some_and(|create| create.has_failed()), context);
+        let blamed = self.blames(set, node, found, readiness, context);
+        let evidence = Evidence {
+            pod_failed: found.target.is_some_and(|pod| pod.phase == PodPhase::Failed),
+            restarts: found.target.map_or(0, |pod| pod.restarts),
+            before: found.target.map_or(Before::None, |pod| pod.before),
+            blamed,
+        };
+        let down = readiness != Readiness::Ready && !blamed;
+        let wanted = slot.fit.is_some_and(|fit| fit.run);
+        let healthy = if wanted { found.target_available } else { !found.any };
+        let judgement = judge(&mine, &evidence, &self.policy, context.tick);
+        let failed = judgement.cause.filter(|_| admitted && !judgement.excused);
+        mine.judge_at = if admitted { judgement.again_at } else { Tick::MAX };
+        if admitted && skips && !blamed && let Some(since) = context.nodes.down_since(node) {
+            let at = since.after(BLAME_AFTER);
+            if at > context.tick {
+                mine.judge_at = mine.judge_at.min(at);
+            }
+        }
+        let skipped = skips && down;
+        mine.counts = StagedCounts {
+            admitted,
+            healthy: admitted && healthy,
+            pending: admitted
+                && !healthy
+                && !skipped
+                && failed.is_none()
+                && !judgement.excused,
+            failed,
+            on_target: found.target.is_some() && !unreachable,
+        };
+        let excused = admitted && judgement.excused;
+        if skipped || failed.is_some() || excused {
+            decision.rollout.unavailable = false;
+            decision.rollout.surge = false;
+        }
+        let desired = decision.status.desired && !(unreachable);
+        if decision.status.desired && !desired {
+            decision.status = super::super::super::status::StatusCounts {
+                misscheduled: found.any,
+                ..Default::default()
+            };
+        }
+        let first = group.first().map(|first| context.pods.hot(first.id));
+        decision.status.updated =
+            decision.status.desired && first.is_some_and(|first| self.is_of(first, target));
+        if self.frozen {
+            decision.create = false;
+            decision.deletes.clear();
+            decision.role = RolloutRole::None;
+        }
+        Some((decision, mine))
+    }
+
+    /// A pass over the pods of a slot. The second part is the target's pod.
+    fn look<'a>(
+        &self,
+        slot: &super::super::slot::Slot,
+        target: &ActiveRevision,
+        context: Context<'a>,
+    ) -> (Found<'a>, Option<super::super::super::ids::PodId>) {
+        let mut found = Found::default();
+        let mut judged = None;
+        let mut next = slot.head;
+        while let Some(pod) = next {
+            let hot = context.pods.hot(pod);
+            next = hot.next;
+            let leaving = hot.terminating || context.pods.is_being_deleted(pod, context.now);
+            if hot.claim != Claim::Member || leaving {
+                continue;
+            }
+            let available = is_available(hot, target.min_ready, context.now);
+            found.any = true;
+            found.any_available |= available;
+            if self.is_of(hot, target) {
+                found.target = Some(hot);
+                found.target_available |= available;
+                judged = Some(pod);
+            } else {
+                let stable = self.stable.as_ref();
+                let is_stable = stable.is_some_and(|stable| self.is_of(hot, &stable.active));
+                let failed = self.failed_hashes.contains(&hot.hash);
+                found.superseded_available |= available && !is_stable && !failed;
+            }
+        }
+        (found, judged)
+    }
+
+    /// Whether a pod is of a revision: by its hash, and by its generation where no revision has that hash (R2.2).
+    pub(super) fn is_of(&self, pod: &Hot, revision: &ActiveRevision) -> bool {
+        let same = |label: Symbol, of: Symbol| label == of && of != symbols::NONE;
+        same(pod.hash, revision.hash)
+            || (!self.known_hashes.contains(&pod.hash) && same(pod.generation, revision.generation))
+    }
+
+    /// Whether the node's turn has come (R3.1, R3.7).
+    fn admits(
+        &self,
+        set: &Set,
+        node: NodeId,
+        mine: &StagedSlot,
+        has_target: bool,
+        context: Context<'_>,
+    ) -> bool {
+        match self.standing {
+            Standing::Direct => true,
+            Standing::Unstarted | Standing::Back => false,
+            Standing::Staged => {
+                let place = || self.place(set, node, context.nodes);
+                self.cut.admits(mine.value, place)
+                    || self.is_selected(node, context.nodes)
+                    || (has_target && !self.follows_labels())
+            }
+        }
+    }
+
+    fn drive(&self, admitted: bool, found: Found<'_>) -> Driven {
+        if admitted {
+            return Driven::Target;
+        }
+        let left = found.superseded_available && self.standing != Standing::Back;
+        match &self.stable {
+            Some(_) if left => Driven::Nowhere,
+            Some(_) => Driven::Stable,
+            None => Driven::Nowhere,
+        }
+    }
+
+    /// The eligibility by the template that the node is driven to. Pods that are held stay.
+    fn fit(
+        &self,
+        target: Option<Fit>,
+        stable: Option<Fit>,
+        driven: Driven,
+        stays: bool,
+    ) -> Option<Fit> {
+        let fit = match driven {
+            Driven::Target => target,
+            Driven::Stable => stable,
+            Driven::Nowhere => target.zip(stable.or(target)).map(|(target, stable)| Fit {
+                run: target.run || stable.run,
+                keep: true,
+            }),
+        };
+        fit.map(|fit| Fit {
+            keep: fit.keep || stays,
+            run: fit.run || (stays && target.zip(stable).is_some_and(|(t, s)| t.run || s.run)),
+        })
+    }
+
+    /// A node that only one of the two templates selects gains or loses its pod within the budget (R2.1).
+    fn turn_in_budget(
+        &self,
+        decision: &mut Decision,
+        target: Option<Fit>,
+        mine: &StagedSlot,
+        may_turn: bool,
+        group: &[Member],
+        now: Timestamp,
+    ) {
+        let (Some(target), Some(stable)) = (target, mine.stable_fit) else {
+            return;
+        };
+        if decision.driven != Driven::Target || self.standing == Standing::Direct {
+            return;
+        }
+        if target.run && !stable.run && group.is_empty() && decision.create {
+            decision.create = false;
+            if may_turn {
+                decision.role = RolloutRole::Gain;
+            }
+        }
+        if !target.keep && stable.keep {
+            let available = |pod: &&Member| pod.available(now) && !pod.is_leaving();
+            if let Some(pod) = group.iter().find(available) {
+                decision.deletes.retain(|(id, _)| *id != pod.id);
+                if may_turn && pod.delete_blocked_until <= now {
+                    decision.role = RolloutRole::Candidate(pod.id);
+                }
+            }
+        }
+    }
+
+    /// Notes since when the target's pod is not ready and what ails the node.
+    #[expect(clippy::too_many_arguments, reason = "one call, and every argument is a fact about the node")]
+    fn observe(
+        &self,
+        mine: &mut StagedSlot,
+        found: Found<'_>,
+        judged: Option<super::super::super::ids::PodId>,
+        admitted: bool,
+        readiness: Readiness,
+        create_failed: bool,
+        context: Context<'_>,
+    ) {
+        let tick = context.tick;
+        if mine.judged != judged {
+            mine.judged = judged;
+            let age = found.target.map(|pod| context.now.saturating_since(pod.created));
+            mine.not_ready = Stopwatch::started(age.unwrap_or(Duration::ZERO));
+        }
+        if found.target_available {
+            mine.not_ready = Stopwatch::default();
+        }
+        let up = readiness == Readiness::Ready || self.policy.down_nodes == DownNodes::Count;
+        let runs = admitted && up && found.target.is_some_and(|pod| !pod.ready);
+        mine.not_ready.run(runs, tick);
+        let ailment = match found.target {
+            Some(pod) if pod.waiting != Waiting::No => Ailment::Waiting(pod.waiting),
+            None if admitted && create_failed => Ailment::CannotCreate,
+            _ => Ailment::None,
+        };
+        mine.ails(ailment, tick);
+    }
+
+    /// Whether the target has taken its node down (R4.2).
+    fn blames(
+        &self,
+        set: &Set,
+        node: NodeId,
+        found: Found<'_>,
+        readiness: Readiness,
+        context: Context<'_>,
+    ) -> bool {
+        let Some((pod, since)) = found.target.zip(context.nodes.down_since(node)) else {
+            return false;
+        };
+        let cordoned = context.nodes.view(node).is_none_or(|view| view.unschedulable);
+        if readiness == Readiness::Ready || cordoned || pod.before == Before::Down {
+            return false;
+        }
+        let created = context.tick.before(context.now.saturating_since(pod.created));
+        let in_window = since.since(created) <= self.policy.blame_window && since >= created;
+        let long_enough = since.after(BLAME_AFTER) <= context.tick;
+        in_window && long_enough && !self.is_outage(set, context)
+    }
+}
+
+pub(super) fn is_available(pod: &Hot, min_ready: Duration, now: Timestamp) -> bool {
+    pod.ready && (min_ready.is_zero() || (pod.ready_at != Timestamp::MAX && pod.ready_at + min_ready <= now))
+}

@@ -1,0 +1,73 @@
+//! Judges one node of a staged rollout: is it healthy, has it failed, or does it still have time (R5.1)?
+
+use std::time::Duration;
+
+use super::super::super::view::{Before, Waiting};
+use super::slot::{Ailment, Cause, StagedSlot, Tick};
+use crate::rollout::policy::Policy;
+
+/// How long an ailment lasts before it is a failure.
+const AILING: Duration = Duration::from_secs(30);
+const PULLING: Duration = Duration::from_mins(2);
+/// How long a node is down before it may be blamed on the target (R4.2).
+pub(super) const BLAME_AFTER: Duration = Duration::from_mins(2);
+
+/// What the judgement reads of an admitted node and of the target's pod there.
+pub(super) struct Evidence {
+    pub(super) pod_failed: bool,
+    pub(super) restarts: u32,
+    pub(super) before: Before,
+    /// The node is down and to be blamed on the target.
+    pub(super) blamed: bool,
+}
+
+/// The judgement, and when it may change by time alone.
+pub(super) struct Judgement {
+    pub(super) cause: Option<Cause>,
+    pub(super) excused: bool,
+    pub(super) again_at: Tick,
+}
+
+pub(super) fn judge(
+    slot: &StagedSlot,
+    evidence: &Evidence,
+    policy: &Policy,
+    now: Tick,
+) -> Judgement {
+    let mut again_at = Tick::MAX;
+    let mut due = |at: Tick| {
+        if at > now {
+            again_at = again_at.min(at);
+        }
+        at <= now
+    };
+    let ailment = match slot.ailment {
+        Ailment::None => None,
+        Ailment::CannotCreate => Some((Cause::CannotCreate, AILING)),
+        Ailment::Waiting(Waiting::ImagePull) => {
+            Some((Cause::Waiting(Waiting::ImagePull), PULLING))
+        }
+        Ailment::Waiting(waiting) => Some((Cause::Waiting(waiting), AILING)),
+    };
+    let ailment = ailment.filter(|(_, limit)| due(slot.ailing_since.after(*limit)));
+    let late = slot.not_ready.reaches(policy.healthy_deadline, now);
+    let late = late.is_some_and(&mut due);
+    let cause = if evidence.pod_failed {
+        Some(Cause::PodFailed)
+    } else if evidence.restarts > policy.max_restarts {
+        Some(Cause::Restarts)
+    } else if let Some((cause, _)) = ailment {
+        Some(cause)
+    } else if late {
+        Some(Cause::NotAvailable)
+    } else if evidence.blamed {
+        Some(Cause::NodeDown)
+    } else {
+        None
+    };
+    Judgement {
+        cause,
+        excused: evidence.before == Before::Failing,
+        again_at,
+    }
+}

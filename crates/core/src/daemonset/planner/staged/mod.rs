@@ -1,0 +1,150 @@
+//! Staged rollouts: a DaemonSet with a rollout policy (`docs/spec/rollouts.md`).
+//!
+//! ```text
+//!   sync: policy, commands and the target's record ─▶ Staged (or none: then the DaemonSet behaves as upstream's)
+//!   decide, judge: one node ─▶ which revision it is driven to, is it healthy, has it failed ─▶ totals
+//!   admission: the rollout's nodes in order, and the cut
+//!   advance: totals and time ─▶ the next state, written to the target's revision before anything follows from it
+//! ```
+
+mod admission;
+mod advance;
+mod decide;
+mod judge;
+mod slot;
+mod sync;
+
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use kennel_types::Monotonic;
+
+use super::super::fit::Rules;
+use super::super::ids::NodeId;
+use super::super::pod::Blueprint;
+use super::chunked_vec::ChunkedVec;
+use super::sets::ActiveRevision;
+use super::symbols::Symbol;
+use crate::rollout::command::Commands;
+use crate::rollout::machine::{CheckResult, Totals};
+use crate::rollout::order::Places;
+use crate::rollout::policy::{Policy, PolicyError};
+use crate::rollout::stage::Size;
+use crate::rollout::state::{Phase, Record, State};
+pub(super) use admission::Cutoff;
+use advance::PendingTransition;
+pub(super) use decide::Context;
+pub(super) use slot::{StagedSlot, Tick};
+
+pub(super) use super::super::decision::Driven;
+
+/// How the nodes of a DaemonSet with a policy are driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The target's state is not written yet: every node stays with stable.
+    Unstarted,
+    /// The target's verdict is stable: every node is driven to it, without stages (R5.6).
+    Direct,
+    /// Admitted nodes are driven to the target, others to stable.
+    Staged,
+    /// Every node is driven to stable (R5.4).
+    Back,
+}
+
+/// Stable's revision.
+#[derive(Debug)]
+pub(super) struct Stable {
+    pub(super) active: ActiveRevision,
+    pub(super) rules: Rules,
+    pub(super) hash: Arc<str>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) policy: Policy,
+    pub(super) invalid: Option<PolicyError>,
+    pub(super) commands: Commands,
+    pub(super) frozen: bool,
+    pub(super) standing: Standing,
+    /// The generation of the DaemonSet that this was derived from.
+    generation: i64,
+    /// The target's pods, with the annotation of R5.5.
+    blueprint: Arc<Blueprint>,
+    /// The hash, name and uid of the target's revision.
+    pub(super) target: TargetRevision,
+    /// As the API has it.
+    pub(super) record: Record,
+    pub(super) stable: Option<Stable>,
+    /// The hashes of all revisions, and of those whose verdict is failed.
+    pub(super) known_hashes: HashSet<Symbol>,
+    pub(super) failed_hashes: HashSet<Symbol>,
+    /// The rollout's nodes.
+    places: Places<NodeId>,
+    values: admission::Values,
+    cut: Cutoff,
+    /// How many of the rollout's nodes lie up to the cut.
+    before_cut: i64,
+    pub(super) totals: Totals,
+    /// The most nodes that were healthy at once in this attempt.
+    most_healthy: i64,
+    pub(super) slots: ChunkedVec<StagedSlot>,
+    phase_began: Monotonic,
+    /// When the timer of the rollout as a whole fires.
+    wake_at: Monotonic,
+    progressed: Monotonic,
+    check: CheckResult,
+    transition: Option<PendingTransition>,
+    /// Commands that had nothing to act on, as an event has said.
+    ignored: BTreeSet<(&'static str, String)>,
+    outage: Cell<Option<(Tick, bool)>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TargetRevision {
+    pub(super) hash: Arc<str>,
+    pub(super) name: Arc<str>,
+    pub(super) uid: Arc<str>,
+    pub(super) version: Arc<str>,
+}
+
+impl Staged {
+    fn state(&self) -> Option<&State> {
+        self.record.state.as_ref()
+    }
+
+    fn phase(&self) -> Option<Phase> {
+        self.state().map(|state| state.phase)
+    }
+
+    /// No node changes its revision at present.
+    pub(super) fn holds(&self) -> bool {
+        if self.standing == Standing::Back {
+            return false;
+        }
+        self.invalid.is_some()
+            || self.commands.pause.is_some()
+            || self.transition.is_some()
+            || self.standing == Standing::Unstarted
+            || self.phase() == Some(Phase::Paused)
+    }
+
+    fn stage_size(&self) -> Option<&Size> {
+        let index = self.state()?.stage.checked_sub(1)?;
+        let last = self.policy.stages.len() - 1;
+        Some(&self.policy.stages[index.min(last)].size)
+    }
+
+    /// The labels that the rollout reads of nodes, beside the templates' own.
+    pub(super) fn label_keys(&self) -> BTreeSet<String> {
+        let mut keys: BTreeSet<String> = self.policy.spread.iter().cloned().collect();
+        for stage in &self.policy.stages {
+            if let Size::Nodes(selector) = &stage.size {
+                let of = selector.requirements().iter();
+                keys.extend(of.map(|requirement| requirement.key().to_owned()));
+            }
+        }
+        keys
+    }
+}

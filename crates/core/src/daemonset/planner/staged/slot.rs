@@ -1,0 +1,200 @@
+//! What the planner keeps of one node beside its [`Slot`](super::super::slot::Slot) while a DaemonSet has a rollout
+//! policy.
+
+use std::time::Duration;
+
+use kennel_types::Monotonic;
+
+use super::super::super::fit::Fit;
+use super::super::super::ids::PodId;
+use super::super::super::view::{Before, Waiting};
+
+/// Tenths of a second since the process started: a quarter of the size of a [`Monotonic`], and precise enough for
+/// deadlines of nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) struct Tick(u32);
+
+impl Tick {
+    pub(in super::super) const MAX: Self = Self(u32::MAX);
+
+    pub(in super::super) fn of(time: Monotonic) -> Self {
+        let tenths = time.elapsed().as_millis() / 100;
+        Self(u32::try_from(tenths).unwrap_or(u32::MAX))
+    }
+
+    /// The first moment that counts as this tick.
+    pub(in super::super) fn time(self) -> Monotonic {
+        Monotonic::since_start(Duration::from_millis(u64::from(self.0) * 100))
+    }
+
+    pub(in super::super) fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::from(self.0.saturating_sub(earlier.0)) * 100)
+    }
+
+    /// Rounded up, so that a deadline is never early.
+    pub(in super::super) fn after(self, duration: Duration) -> Self {
+        let tenths = duration.as_millis().div_ceil(100);
+        Self(self.0.saturating_add(u32::try_from(tenths).unwrap_or(u32::MAX)))
+    }
+
+    pub(in super::super) fn before(self, duration: Duration) -> Self {
+        let tenths = duration.as_millis() / 100;
+        Self(self.0.saturating_sub(u32::try_from(tenths).unwrap_or(u32::MAX)))
+    }
+}
+
+/// Why a node has failed (R5.1), the commonest of which a failed rollout names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum Cause {
+    Restarts,
+    Waiting(Waiting),
+    PodFailed,
+    CannotCreate,
+    NotAvailable,
+    NodeDown,
+}
+
+impl Cause {
+    /// One word, as for a condition.
+    pub(in super::super) fn code(self) -> &'static str {
+        match self {
+            Self::Restarts => "TooManyRestarts",
+            Self::Waiting(Waiting::InvalidImageName) => "InvalidImageName",
+            Self::Waiting(Waiting::CreateContainerConfigError) => "CreateContainerConfigError",
+            Self::Waiting(Waiting::CreateContainerError) => "CreateContainerError",
+            Self::Waiting(Waiting::RunContainerError) => "RunContainerError",
+            Self::Waiting(Waiting::ImagePull | Waiting::No) => "ImagePullBackOff",
+            Self::PodFailed => "PodFailed",
+            Self::CannotCreate => "CannotCreatePod",
+            Self::NotAvailable => "NotAvailable",
+            Self::NodeDown => "NodeDown",
+        }
+    }
+}
+
+/// What a node adds to the [`Totals`](crate::rollout::machine::Totals) at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct StagedCounts {
+    pub(in super::super) admitted: bool,
+    pub(in super::super) healthy: bool,
+    pub(in super::super) pending: bool,
+    pub(in super::super) failed: Option<Cause>,
+    pub(in super::super) on_target: bool,
+}
+
+/// Something that does not heal by waiting and becomes a failure when it lasts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum Ailment {
+    #[default]
+    None,
+    Waiting(Waiting),
+    CannotCreate,
+}
+
+/// Counts how long the target's pod is not ready while its node is up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Stopwatch {
+    /// Before the present run.
+    elapsed: Tick,
+    /// When the present run began.
+    since: Option<std::num::NonZeroU32>,
+}
+
+impl Stopwatch {
+    /// One that was started this long ago.
+    pub(in super::super) fn started(ago: Duration) -> Self {
+        Self {
+            elapsed: Tick::default().after(ago),
+            since: None,
+        }
+    }
+
+    pub(in super::super) fn run(&mut self, running: bool, now: Tick) {
+        match (self.since, running) {
+            (None, true) => self.since = std::num::NonZeroU32::new(now.0.max(1)),
+            (Some(_), false) => {
+                self.elapsed = Tick(self.elapsed(now).0);
+                self.since = None;
+            }
+            (None, false) | (Some(_), true) => {}
+        }
+    }
+
+    fn elapsed(self, now: Tick) -> Tick {
+        let run = self.since.map_or(0, |since| now.0.saturating_sub(since.get()));
+        Tick(self.elapsed.0.saturating_add(run))
+    }
+
+    /// When it reaches a deadline, if it runs or has reached it already.
+    pub(in super::super) fn reaches(self, deadline: Duration, now: Tick) -> Option<Tick> {
+        let left = Tick::default().after(deadline).0.saturating_sub(self.elapsed(now).0);
+        (left == 0 || self.since.is_some()).then(|| Tick(now.0.saturating_add(left)))
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct StagedSlot {
+    /// The pod of the target that is judged.
+    pub(in super::super) judged: Option<PodId>,
+    pub(in super::super) not_ready: Stopwatch,
+    pub(in super::super) ailing_since: Tick,
+    /// When to judge the node again.
+    pub(in super::super) judge_at: Tick,
+    /// The index of its `spread` value, while it is one of the rollout's nodes.
+    pub(in super::super) value: Option<std::num::NonZeroU32>,
+    /// Eligibility by stable's template.
+    pub(in super::super) stable_fit: Option<Fit>,
+    pub(in super::super) ailment: Ailment,
+    /// What its daemon was when the planner deleted it for the target.
+    pub(in super::super) before: Option<Before>,
+    pub(in super::super) counts: StagedCounts,
+}
+
+const _: () = assert!(size_of::<StagedSlot>() <= 40);
+
+impl Default for StagedSlot {
+    fn default() -> Self {
+        Self {
+            judged: None,
+            not_ready: Stopwatch::default(),
+            ailing_since: Tick::default(),
+            judge_at: Tick::MAX,
+            value: None,
+            stable_fit: None,
+            ailment: Ailment::None,
+            before: None,
+            counts: StagedCounts::default(),
+        }
+    }
+}
+
+impl StagedSlot {
+    /// Notes what ails the node now.
+    pub(in super::super) fn ails(&mut self, ailment: Ailment, now: Tick) {
+        if self.ailment != ailment {
+            self.ailment = ailment;
+            self.ailing_since = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopwatch_counts_only_while_it_runs() {
+        let second = Duration::from_secs(1);
+        let tick = |seconds: u32| Tick(seconds * 10);
+        let mut watch = Stopwatch::started(4 * second);
+        assert_eq!(watch.reaches(10 * second, tick(100)), None);
+        watch.run(true, tick(100));
+        assert_eq!(watch.reaches(10 * second, tick(101)), Some(tick(106)));
+        watch.run(false, tick(103));
+        assert_eq!(watch.reaches(10 * second, tick(200)), None);
+        watch.run(true, tick(200));
+        assert_eq!(watch.reaches(10 * second, tick(202)), Some(tick(203)));
+        assert_eq!(watch.reaches(10 * second, tick(209)), Some(tick(209)));
+    }
+}

@@ -1,0 +1,308 @@
+//! Derives how a DaemonSet's nodes are driven from its policy, its commands and the records of its revisions.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use kennel_types::Monotonic;
+
+use super::super::super::event::Write;
+use super::super::super::history::Revision;
+use super::super::super::ids::SetId;
+use super::super::super::pod::Blueprint;
+use super::super::super::view::DaemonSetView;
+use super::super::Planner;
+use super::super::chunked_vec::ChunkedVec;
+use super::super::super::fit::Rules;
+use super::super::sets::ActiveRevision;
+use super::super::symbols::Symbol;
+use super::admission::Values;
+use super::{Cutoff, Stable, Staged, Standing, TargetRevision};
+use crate::rollout::command::Commands;
+use crate::rollout::machine::Totals;
+use crate::rollout::order::Places;
+use crate::rollout::policy::{DownNodes, Policy, PolicyError, Setting};
+use crate::rollout::state::{Record, Verdict};
+
+/// What a [`Staged`] is made of.
+struct Derived {
+    policy: Policy,
+    invalid: Option<PolicyError>,
+    commands: Commands,
+    standing: Standing,
+    record: Record,
+    stable: Option<Stable>,
+    known_hashes: HashSet<Symbol>,
+    failed_hashes: HashSet<Symbol>,
+}
+
+impl Derived {
+    fn equals(&self, staged: &Staged) -> bool {
+        let hash = |stable: &Option<Stable>| stable.as_ref().map(|stable| stable.hash.clone());
+        self.policy == staged.policy
+            && self.invalid == staged.invalid
+            && self.commands == staged.commands
+            && self.standing == staged.standing
+            && self.record == staged.record
+            && self.known_hashes == staged.known_hashes
+            && self.failed_hashes == staged.failed_hashes
+            && hash(&self.stable) == hash(&staged.stable)
+    }
+}
+
+/// Pause and freeze without a policy switch nothing else on (R6.3).
+fn as_upstream() -> Policy {
+    Policy {
+        down_nodes: DownNodes::Count,
+        ..Policy::default()
+    }
+}
+
+/// The record of a revision. The state of another owner counts for nothing but its verdict (R8.2).
+fn own_record(record: &Record, owner: &str) -> Record {
+    let state = record.state.clone().filter(|state| state.owner == owner);
+    Record {
+        verdict: record.verdict,
+        state,
+    }
+}
+
+fn standing(record: &Record) -> Standing {
+    match (record.verdict, &record.state) {
+        (Some(Verdict::Stable), _) => Standing::Direct,
+        (Some(Verdict::Failed), _) => Standing::Back,
+        (Some(Verdict::Progressing), Some(_)) => Standing::Staged,
+        (Some(Verdict::Progressing), None) | (Some(Verdict::Superseded) | None, _) => {
+            Standing::Unstarted
+        }
+    }
+}
+
+impl Planner {
+    /// Updates the staged rollout of a DaemonSet whose current revision is known. `claimed` are all its revisions.
+    pub(in super::super) fn sync_staged(
+        &mut self,
+        set: SetId,
+        target: &Revision,
+        claimed: &[Revision],
+    ) {
+        let known = &self.sets[set];
+        let none = BTreeMap::new();
+        let defaults = self.namespaces.get(&known.reference.namespace);
+        let setting = Setting::parse(&known.view.annotations, defaults.unwrap_or(&none));
+        let commands = Commands::parse(&known.view.annotations);
+        let record = own_record(&target.record, &known.reference.uid);
+        let failed = record.verdict == Some(Verdict::Failed);
+        let (policy, invalid, standing) = match setting {
+            Setting::Policy(policy) => (*policy, None, standing(&record)),
+            Setting::Invalid(error) => (Policy::default(), Some(error), standing(&record)),
+            // The verdict outlives the policy (R1.4).
+            Setting::Absent if failed => (Policy::default(), None, standing(&record)),
+            Setting::Absent | Setting::Off
+                if commands.pause.is_some() || commands.freeze.is_some() =>
+            {
+                (as_upstream(), None, Standing::Direct)
+            }
+            Setting::Absent | Setting::Off => return self.unstage(set),
+        };
+        let stable = self.find_stable(set, &record, standing, target, claimed);
+        let stable = stable.and_then(|revision| self.stable(set, &revision));
+        let derived = Derived {
+            policy,
+            invalid,
+            commands,
+            standing,
+            record,
+            stable,
+            known_hashes: self.hashes(claimed, |_| true),
+            failed_hashes: self.hashes(claimed, |record| record.verdict == Some(Verdict::Failed)),
+        };
+        self.restage(set, target, derived);
+        self.supersede(set, target, claimed);
+    }
+
+    /// Ends the rollouts of earlier targets (R5.7).
+    fn supersede(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) {
+        for revision in claimed.iter().filter(|revision| revision.uid != target.uid) {
+            if revision.record.verdict != Some(Verdict::Progressing) {
+                continue;
+            }
+            let version = revision.version.clone();
+            let record = Record {
+                verdict: Some(Verdict::Superseded),
+                ..revision.record.clone()
+            };
+            self.write_revision(set, &revision.name, &revision.uid, |revision| {
+                Write::WriteRecord {
+                    revision,
+                    version,
+                    record,
+                }
+            });
+        }
+    }
+
+    fn hashes(&mut self, revisions: &[Revision], which: impl Fn(&Record) -> bool) -> HashSet<Symbol> {
+        let chosen = revisions.iter().filter(|revision| which(&revision.record));
+        chosen.map(|revision| self.symbols.intern(Some(revision.hash()))).collect()
+    }
+
+    /// The DaemonSet behaves as upstream's from now on.
+    fn unstage(&mut self, set: SetId) {
+        self.staged_sets.remove(&set);
+        if self.sets[set].staged.is_none() {
+            return;
+        }
+        self.sets.unindex_rules(set);
+        self.sets[set].staged = None;
+        self.sets.index_rules(set);
+        self.update_all_slots(set);
+    }
+
+    fn restage(&mut self, set: SetId, target: &Revision, derived: Derived) {
+        let target = TargetRevision {
+            hash: target.hash().into(),
+            name: target.name.clone(),
+            uid: target.uid.clone(),
+            version: target.version.clone(),
+        };
+        let known = &mut self.sets[set];
+        let generation = known.view.generation;
+        if let Some(staged) = &mut known.staged
+            && staged.target.uid == target.uid
+            && staged.generation == generation
+            && derived.equals(staged)
+        {
+            staged.target = target;
+            return;
+        }
+        let old = known.staged.take().filter(|old| old.target.uid == target.uid);
+        let same_phase = old.as_ref().filter(|old| old.record.state == derived.record.state);
+        let began = same_phase.map(|old| old.phase_began);
+        let began = began.unwrap_or_else(|| self.phase_began(&derived.record));
+        let check = same_phase.map(|old| old.check.clone()).unwrap_or_default();
+        let (most_healthy, progressed, ignored, slots) = match old {
+            Some(old) => (old.most_healthy, old.progressed.max(began), old.ignored, old.slots),
+            None => (0, began, BTreeSet::new(), ChunkedVec::default()),
+        };
+        let view = &self.sets[set].view;
+        let blueprint = Blueprint::staged(view, &target.hash, self.options.placement);
+        let staged = Staged {
+            generation,
+            blueprint: Arc::new(blueprint),
+            frozen: derived.commands.freeze.is_some(),
+            policy: derived.policy,
+            invalid: derived.invalid,
+            commands: derived.commands,
+            standing: derived.standing,
+            target,
+            record: derived.record,
+            stable: derived.stable,
+            known_hashes: derived.known_hashes,
+            failed_hashes: derived.failed_hashes,
+            places: Places::default(),
+            values: Values::default(),
+            cut: Cutoff::Nothing,
+            before_cut: 0,
+            totals: Totals::default(),
+            most_healthy,
+            slots,
+            phase_began: began,
+            wake_at: Monotonic::START,
+            progressed,
+            check,
+            transition: None,
+            ignored,
+            outage: Cell::new(None),
+        };
+        self.sets.unindex_rules(set);
+        self.sets[set].staged = Some(Box::new(staged));
+        self.sets.index_rules(set);
+        self.staged_sets.insert(set);
+        self.update_all_slots(set);
+    }
+
+    /// When the phase of a record began, by the monotonic clock: while this process lives that is when it was written,
+    /// afterwards the record's own time counts.
+    fn phase_began(&self, record: &Record) -> Monotonic {
+        let since = record.state.as_ref().map(|state| state.since);
+        let ago = since.map(|since| self.now.saturating_since(since)).unwrap_or_default();
+        Monotonic::since_start(self.steady.elapsed().saturating_sub(ago))
+    }
+
+    /// The revision to drive other nodes to (R2).
+    fn find_stable(
+        &mut self,
+        set: SetId,
+        record: &Record,
+        standing: Standing,
+        target: &Revision,
+        claimed: &[Revision],
+    ) -> Option<Revision> {
+        let by_hash = |hash: &str| claimed.iter().find(|r| r.hash() == hash).cloned();
+        match (&record.state, standing) {
+            (_, Standing::Direct) => None,
+            (Some(state), Standing::Staged | Standing::Back) => {
+                state.stable.as_deref().and_then(by_hash)
+            }
+            _ => {
+                let hash = self.stable_hash(set, target, claimed)?;
+                by_hash(&hash).filter(|revision| revision.uid != target.uid)
+            }
+        }
+    }
+
+    /// The hash of stable for a rollout that starts now.
+    pub(super) fn stable_hash(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) -> Option<Arc<str>> {
+        let others = claimed.iter().filter(|revision| revision.uid != target.uid);
+        let preceding = others.clone().max_by_key(|revision| (revision.revision, &revision.name));
+        if let Some(preceding) = preceding {
+            let record = own_record(&preceding.record, &self.sets[set].reference.uid);
+            match (record.verdict, record.state) {
+                (Some(Verdict::Stable), _) => return Some(preceding.hash().into()),
+                (Some(_), Some(state)) if state.stable.is_some() => {
+                    return state.stable.map(Into::into);
+                }
+                _ => {}
+            }
+        }
+        let known = &self.sets[set];
+        let mut counted: Vec<(u32, i64, Arc<str>)> = Vec::new();
+        for revision in claimed {
+            let symbol = self.symbols.intern(Some(revision.hash()));
+            let pods = known.hash_uses.get(&symbol).copied().unwrap_or(0);
+            counted.push((pods, revision.revision, revision.hash().into()));
+        }
+        let most = counted.into_iter().filter(|(pods, ..)| *pods > 0).max();
+        match most {
+            Some((_, _, hash)) if *hash != *target.hash() => Some(hash),
+            // Most pods carry the target already, or there are none: the one before, if there is one.
+            Some(_) | None => preceding.map(|revision| revision.hash().into()),
+        }
+    }
+
+    fn stable(&mut self, set: SetId, revision: &Revision) -> Option<Stable> {
+        let template = revision.template()?;
+        let known = &self.sets[set];
+        let target = known.active.as_ref()?;
+        let (mode, min_ready) = (target.mode, target.min_ready);
+        let view = DaemonSetView {
+            template: Arc::new(template),
+            template_generation: revision.template_generation,
+            ..known.view.clone()
+        };
+        let generation = revision.template_generation.map(|number| number.to_string());
+        let hash: Arc<str> = revision.hash().into();
+        Some(Stable {
+            rules: Rules::of_template(&view.template),
+            active: ActiveRevision {
+                mode,
+                min_ready,
+                hash: self.symbols.intern(Some(&hash)),
+                generation: self.symbols.intern(generation.as_deref()),
+                blueprint: Arc::new(Blueprint::staged(&view, &hash, self.options.placement)),
+            },
+            hash,
+        })
+    }
+}

@@ -1,0 +1,261 @@
+//! A cluster in memory with a planner and kubelets: everything that the planner requests is carried out, until nothing is
+//! left to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kennel_types::{Monotonic, Timestamp};
+
+use super::super::super::super::HASH_LABEL;
+use super::super::super::super::event::{Action, Event};
+use super::super::super::super::options::Options;
+use super::super::super::super::reference_model::fake_cluster::{
+    FakeCluster, KINDS, Kind, template,
+};
+use super::super::super::super::view::{PodView, Readiness, Strategy};
+use super::super::super::{Now, Planner};
+use crate::int_or_percent::IntOrPercent;
+use crate::rollout::PREFIX;
+use crate::rollout::state::{Phase, Record, Verdict};
+
+/// See the [module](self).
+pub(super) struct Cluster {
+    pub(super) fake: FakeCluster,
+    pub(super) planner: Planner,
+    pub(super) steady: Duration,
+    uid: Arc<str>,
+    /// The templates whose pods never become ready.
+    pub(super) broken: BTreeSet<u32>,
+    /// Nodes on which no pod becomes ready.
+    pub(super) sick: BTreeSet<String>,
+    /// The events on the DaemonSet: reason and message.
+    pub(super) events: Vec<(String, String)>,
+    /// How many nodes were without an available pod at most.
+    pub(super) most_unavailable: usize,
+}
+
+impl Cluster {
+    /// Nodes `node-0` and so on, each with a pod of the first template, and a DaemonSet with `maxUnavailable: 1`.
+    pub(super) fn new(nodes: usize, policy: &[(&str, &str)]) -> Self {
+        let mut cluster = Self {
+            fake: FakeCluster::new(Timestamp::from_secs(1_000_000)),
+            planner: Planner::new(Options::default()),
+            steady: Duration::from_secs(60),
+            uid: "".into(),
+            broken: BTreeSet::new(),
+            sick: BTreeSet::new(),
+            events: Vec::new(),
+            most_unavailable: 0,
+        };
+        for number in 0..nodes {
+            cluster.fake.add_node(&format!("node-{number}"));
+        }
+        cluster.fake.add_set("ds", rolling(1));
+        cluster.uid = cluster.fake.sets.keys().next().unwrap().clone();
+        cluster.annotate(policy);
+        cluster.start();
+        cluster.run();
+        cluster.events.clear();
+        cluster.most_unavailable = 0;
+        cluster
+    }
+
+    /// Kills the controller and starts another.
+    pub(super) fn restart(&mut self) {
+        self.planner = Planner::new(Options::default());
+        self.fake.forget_deliveries();
+        self.start();
+        self.run();
+    }
+
+    fn start(&mut self) {
+        for kind in KINDS {
+            while self.deliver(kind) {}
+        }
+        self.apply(Event::Synced);
+    }
+
+    fn apply(&mut self, event: Event) {
+        let now = Now {
+            wall: self.fake.now,
+            steady: Some(Monotonic::since_start(self.steady)),
+        };
+        self.planner.apply(now, event);
+    }
+
+    fn deliver(&mut self, kind: Kind) -> bool {
+        let event = self.fake.deliver(kind);
+        let found = event.is_some();
+        event.into_iter().for_each(|event| self.apply(event));
+        found
+    }
+
+    /// Until nothing is left to do.
+    pub(super) fn run(&mut self) {
+        for _ in 0..10_000 {
+            let mut busy = self.kubelets();
+            for kind in KINDS {
+                busy |= self.deliver(kind);
+            }
+            for action in self.planner.take_actions() {
+                busy = true;
+                self.perform(action);
+            }
+            self.count_unavailable();
+            if !busy {
+                return;
+            }
+        }
+        panic!("the cluster never comes to rest: {:?}", self.events);
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Emit { note, .. } => {
+                self.events.push((note.reason.to_string(), note.message));
+            }
+            Action::Write {
+                ticket,
+                daemon_set,
+                write,
+            } => {
+                let status = self.planner.status(&daemon_set.uid);
+                let outcome = self.fake.execute(&daemon_set, &write, status);
+                self.apply(Event::WriteFinished { ticket, outcome });
+            }
+        }
+    }
+
+    /// Binds pods, makes them ready unless they are broken, and removes those that terminate.
+    fn kubelets(&mut self) -> bool {
+        let pods: Vec<PodView> = self.fake.pods.values().cloned().collect();
+        let now = self.fake.timestamp();
+        let mut busy = false;
+        for pod in pods {
+            let node = pod.target().cloned().unwrap();
+            let up = self.fake.nodes.get(&node).is_some_and(|n| n.ready != Readiness::Unknown);
+            if pod.terminating && up {
+                self.fake.remove_pod(&pod.uid, false);
+                busy = true;
+            } else if pod.bound_to.is_none() {
+                self.fake.edit_pod(&pod.uid, false, |pod| pod.bound_to = Some(node));
+                busy = true;
+            } else if pod.ready_since.is_none() && up && self.becomes_ready(&pod, &node) {
+                self.fake.edit_pod(&pod.uid, false, |pod| pod.ready_since = Some(now));
+                busy = true;
+            }
+        }
+        busy
+    }
+
+    fn becomes_ready(&self, pod: &PodView, node: &str) -> bool {
+        let hash = &pod.labels[HASH_LABEL];
+        let broken = self.broken.iter().any(|number| self.hash(*number).as_ref() == Some(hash));
+        !broken && !self.sick.contains(node)
+    }
+
+    fn count_unavailable(&mut self) {
+        let available: BTreeSet<&Arc<str>> = self
+            .fake
+            .pods
+            .values()
+            .filter(|pod| pod.ready_since.is_some() && !pod.terminating)
+            .filter_map(PodView::target)
+            .collect();
+        let unavailable = self.fake.nodes.len() - available.len();
+        self.most_unavailable = self.most_unavailable.max(unavailable);
+    }
+
+    /// Time passes on both clocks.
+    pub(super) fn advance(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.steady += Duration::from_secs(1);
+            self.fake.now = self.fake.now + Duration::from_secs(1);
+            self.apply(Event::Tick);
+            self.run();
+        }
+    }
+
+    pub(super) fn annotate(&mut self, entries: &[(&str, &str)]) {
+        let uid = self.uid.clone();
+        self.fake.edit_set(&uid, |set| {
+            let all = Arc::make_mut(&mut set.annotations);
+            for (key, value) in entries {
+                all.insert(format!("{PREFIX}{key}"), (*value).to_owned());
+            }
+        });
+    }
+
+    pub(super) fn unannotate(&mut self, keys: &[&str]) {
+        let uid = self.uid.clone();
+        self.fake.edit_set(&uid, |set| {
+            let all = Arc::make_mut(&mut set.annotations);
+            keys.iter().for_each(|key| drop(all.remove(&format!("{PREFIX}{key}"))));
+        });
+    }
+
+    /// Changes the template and runs.
+    pub(super) fn roll_out(&mut self, number: u32) {
+        self.change_template(number);
+        self.run();
+    }
+
+    pub(super) fn change_template(&mut self, number: u32) {
+        let uid = self.uid.clone();
+        self.fake.edit_set(&uid, |set| set.template = template(number));
+    }
+
+    pub(super) fn edit_node(&mut self, name: &str, change: impl FnOnce(&mut super::super::super::super::view::NodeView)) {
+        let id: Arc<str> = name.into();
+        change(self.fake.nodes.get_mut(&id).unwrap());
+        self.fake.changed(Kind::Nodes, &id, false);
+    }
+
+    /// The hash of a template's revision.
+    pub(super) fn hash(&self, number: u32) -> Option<String> {
+        let data = super::super::super::super::history::data::of_template(&template(number));
+        let mut revisions = self.fake.revisions.values();
+        let found = revisions.find(|revision| *revision.data == *data)?;
+        Some(found.hash().to_owned())
+    }
+
+    pub(super) fn record(&self, number: u32) -> Record {
+        let hash = self.hash(number).unwrap();
+        let mut revisions = self.fake.revisions.values();
+        revisions.find(|r| r.hash() == hash).unwrap().record.clone()
+    }
+
+    pub(super) fn phase(&self, number: u32) -> (Option<Verdict>, Option<(usize, Phase)>) {
+        let Record { verdict, state } = self.record(number);
+        (verdict, state.map(|state| (state.stage, state.phase)))
+    }
+
+    /// The nodes that have a pod of a template.
+    pub(super) fn on(&self, number: u32) -> Vec<String> {
+        let hash = self.hash(number);
+        let pods = self.fake.pods.values();
+        let of = pods.filter(|pod| Some(&pod.labels[HASH_LABEL]) == hash.as_ref());
+        let mut names: Vec<String> = of.map(|pod| pod.target().unwrap().to_string()).collect();
+        names.sort();
+        names
+    }
+
+    /// How many nodes have a pod of each template.
+    pub(super) fn counts(&self) -> BTreeMap<u32, usize> {
+        let counts = (0..7).map(|number| (number, self.on(number).len()));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    pub(super) fn reasons(&self) -> Vec<&str> {
+        let ours = |reason: &&str| !reason.starts_with("Successful");
+        self.events.iter().map(|(reason, _)| reason.as_str()).filter(ours).collect()
+    }
+}
+
+pub(super) fn rolling(unavailable: i64) -> Strategy {
+    Strategy::RollingUpdate {
+        max_unavailable: Some(IntOrPercent::Int(unavailable)),
+        max_surge: Some(IntOrPercent::Int(0)),
+    }
+}
