@@ -7,14 +7,14 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kennel_client::informer::Informer;
-use kennel_types::{Lease, Namespace, Node};
+use kennel_types::{ContainerHealth, Lease, Namespace, Node};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::{Client, Resource};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-/// Pods as the controllers watch them: no controller reads container statuses.
-pub type Pod = kennel_types::Pod<IgnoredAny>;
+/// Pods as the controllers watch them.
+pub type Pod = kennel_types::Pod<ContainerHealth>;
 
 /// The namespace of the nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";

@@ -5,11 +5,16 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kennel_core::daemonset::history::{Revision, data};
-use kennel_core::daemonset::view::{Phase, Strategy, pinned_node};
+use kennel_core::daemonset::view::{
+    Before, Health, Phase, Readiness, Strategy, pinned_node,
+};
 use kennel_core::daemonset::{Counters, DaemonSetView, GENERATION_ANNOTATION, NodeView, PodView};
+use kennel_core::rollout::BEFORE;
+use kennel_core::rollout::condition::{self, Condition, Conditions};
+use kennel_core::rollout::state::Record;
 use kennel_core::selector::{Selector, SelectorError};
 use kennel_core::taint::Taint;
-use kennel_types::{self as types, ConditionType, Node, PodPhase, Timestamp};
+use kennel_types::{self as types, ConditionStatus, ConditionType, Node, PodPhase, Timestamp};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -22,7 +27,7 @@ pub fn node(node: &Node) -> NodeView {
         labels: node.metadata.labels.clone().unwrap_or_default(),
         taints: node.spec.taints.iter().map(Taint::from).collect(),
         unschedulable: node.spec.unschedulable,
-        ready: Readiness::Ready,
+        ready: readiness(node),
     }
 }
 
@@ -50,7 +55,29 @@ pub fn pod(pod: &Pod) -> Option<PodView> {
             _ => Phase::Active,
         },
         ready_since: ready_since(pod),
+        health: health(pod),
     })
+}
+
+fn readiness(node: &Node) -> Readiness {
+    let ready = node.status.condition(&ConditionType::Ready);
+    match ready.map_or(ConditionStatus::Unknown, |ready| ready.status) {
+        ConditionStatus::True => Readiness::Ready,
+        ConditionStatus::False => Readiness::NotReady,
+        ConditionStatus::Unknown => Readiness::Unknown,
+    }
+}
+
+fn health(pod: &Pod) -> Health {
+    let (inits, mains) = (&pod.status.init_container_statuses, &pod.status.container_statuses);
+    let all = || inits.iter().chain(mains);
+    let annotations = pod.metadata.annotations.as_ref();
+    let before = annotations.and_then(|all| all.get(BEFORE));
+    Health {
+        restarts: all().map(|status| status.restart_count).max().unwrap_or(0),
+        waiting: all().map(|status| status.state.waiting.reason).max().unwrap_or_default(),
+        before: before.map_or(Before::None, |text| Before::parse(text)),
+    }
 }
 
 /// The uid of the DaemonSet that controls an object; `Some(None)` if it has no controller, nothing if its controller is
@@ -87,6 +114,9 @@ pub fn revision(object: &DynamicObject) -> Option<Revision> {
         revision: number(&object.data, "revision"),
         data: data::canonical(&object.data["data"]).into(),
         terminating: meta.deletion_timestamp.is_some(),
+        template_generation: template_generation(meta),
+        record: meta.annotations.as_ref().map(Record::parse).unwrap_or_default(),
+        version: meta.resource_version.as_deref().unwrap_or_default().into(),
     })
 }
 
@@ -95,27 +125,48 @@ pub fn daemon_set(object: &DynamicObject) -> Result<DaemonSetView, SelectorError
     let meta = &object.metadata;
     let (spec, status) = (&object.data["spec"], &object.data["status"]);
     let annotations: Option<&BTreeMap<String, String>> = meta.annotations.as_ref();
-    let template_generation = annotations
-        .and_then(|all| all.get(GENERATION_ANNOTATION))
-        .and_then(|text| text.parse().ok());
     let version = meta.resource_version.as_ref().and_then(|v| v.parse().ok());
     Ok(DaemonSetView {
         namespace: meta.namespace.as_deref().unwrap_or_default().into(),
         name: meta.name.as_deref().unwrap_or_default().into(),
         uid: meta.uid.as_deref().unwrap_or_default().into(),
         generation: meta.generation.unwrap_or_default(),
-        template_generation,
+        template_generation: template_generation(meta),
         terminating: meta.deletion_timestamp.is_some(),
         selector: Selector::from_object(&spec["selector"])?,
         template: Arc::new(spec["template"].clone()),
         min_ready_seconds: number(spec, "minReadySeconds"),
         collision_count: status["collisionCount"].as_i64(),
         status: counters(status),
+        conditions: Arc::new(conditions(&status["conditions"])),
         strategy: Strategy::parse(&spec["updateStrategy"]),
         revision_history_limit: spec["revisionHistoryLimit"].as_i64().unwrap_or(10),
         annotations: Arc::new(annotations.cloned().unwrap_or_default()),
         version: version.unwrap_or_default(),
     })
+}
+
+fn template_generation(meta: &ObjectMeta) -> Option<i64> {
+    let text = meta.annotations.as_ref()?.get(GENERATION_ANNOTATION)?;
+    text.parse().ok()
+}
+
+/// The conditions of safe rollouts among those of a DaemonSet.
+fn conditions(list: &Value) -> Conditions {
+    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let ours = list.as_array().into_iter().flatten();
+    let ours = ours.filter(|condition| {
+        condition["type"].as_str().is_some_and(|kind| condition::TYPES.contains(&kind))
+    });
+    let read = |found: &Value| {
+        let condition = Condition {
+            status: found["status"] == "True",
+            reason: text(found, "reason"),
+            message: text(found, "message"),
+        };
+        (text(found, "type"), condition)
+    };
+    ours.map(read).collect()
 }
 
 fn number(object: &Value, field: &str) -> i64 {

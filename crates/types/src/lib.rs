@@ -26,7 +26,8 @@ pub use lease::{Lease, LeaseSpec};
 pub use meta::{Identity, Namespace};
 pub use node::{Node, NodeSpec, NodeStatus, Taint};
 pub use pod::{
-    Container, ContainerStatus, Pod, PodPhase, PodSpec, PodStatus, Probe, ProbeKind, RestartPolicy,
+    Container, ContainerHealth, ContainerStatus, Pod, PodPhase, PodSpec, PodStatus, Probe,
+    ProbeKind, RestartPolicy, Waiting,
 };
 pub use reason::Reason;
 pub use time::{Monotonic, Timestamp};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// Decodes `null` like an absent field.
@@ -83,7 +84,8 @@ pub struct Namespace {
     pub metadata: ObjectMeta,
 }
 
-/// Decodes metadata without annotations and managed fields, which are most of its bytes.
+/// Decodes metadata without managed fields and without annotations other than Kennel's own, which are most of its
+/// bytes.
 pub fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
@@ -97,6 +99,8 @@ pub fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta
         deletion_timestamp: Option<Time>,
         deletion_grace_period_seconds: Option<i64>,
         labels: Option<BTreeMap<String, String>>,
+        #[serde(deserialize_with = "null_as_default")]
+        annotations: OwnAnnotations,
         owner_references: Option<Vec<OwnerReference>>,
         finalizers: Option<Vec<String>>,
     }
@@ -111,11 +115,55 @@ pub fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta
         deletion_timestamp: read.deletion_timestamp,
         deletion_grace_period_seconds: read.deletion_grace_period_seconds,
         labels: read.labels,
+        annotations: Some(read.annotations.0).filter(|own| !own.is_empty()),
         owner_references: read.owner_references,
         finalizers: read.finalizers,
         ..ObjectMeta::default()
     })
 }
+
+/// The annotations whose keys are Kennel's own; the others are skipped without allocating.
+#[derive(Default)]
+struct OwnAnnotations(BTreeMap<String, String>);
+
+/// The domain of Kennel's own annotations.
+const OWN_DOMAIN: &str = "kennel.dev/";
+
+impl<'de> Deserialize<'de> for OwnAnnotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = OwnAnnotations;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("annotations")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OwnAnnotations, A::Error> {
+                let mut own = OwnAnnotations::default();
+                while let Some(key) = map.next_key::<OwnKey>()? {
+                    match key.0 {
+                        Some(key) => drop(own.0.insert(key, map.next_value()?)),
+                        None => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(own)
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+/// A key, if it is Kennel's own.
+struct OwnKey(Option<String>);
+
+impl From<&str> for OwnKey {
+    fn from(key: &str) -> Self {
+        Self(key.contains(OWN_DOMAIN).then(|| key.to_owned()))
+    }
+}
+
+deserialize_from_str!(OwnKey);
 
 /// Decodes only what identifies an object: leases are renewed a thousand times a second.
 pub fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {

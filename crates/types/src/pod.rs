@@ -1,7 +1,7 @@
 //! Pods.
 //!
-//! [`Pod`] is generic over what is decoded of a container's status: controllers, which never read it, use
-//! [`serde::de::IgnoredAny`], so that the pod events of a rollout allocate nothing for it.
+//! [`Pod`] is generic over what is decoded of a container's status: controllers use [`ContainerHealth`], and who reads none
+//! of it [`serde::de::IgnoredAny`], so that the pod events of a rollout allocate little for it.
 
 pub mod references;
 
@@ -83,6 +83,59 @@ impl PodSpec {
         all.find(|container| container.name == name)
     }
 }
+
+/// What tells how healthy a container is, without allocating.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ContainerHealth {
+    #[serde(deserialize_with = "null_as_default")]
+    pub restart_count: u32,
+    #[serde(deserialize_with = "null_as_default")]
+    pub state: ContainerHealthState,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerHealthState {
+    #[serde(deserialize_with = "null_as_default")]
+    pub waiting: ContainerHealthWaiting,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerHealthWaiting {
+    #[serde(deserialize_with = "null_as_default")]
+    pub reason: Waiting,
+}
+
+/// Why a container waits, as far as waiting does not heal it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waiting {
+    /// It does not wait, or for another reason.
+    #[default]
+    No,
+    InvalidImageName,
+    CreateContainerConfigError,
+    CreateContainerError,
+    RunContainerError,
+    /// `ErrImagePull` or `ImagePullBackOff`.
+    ImagePull,
+}
+
+impl From<&str> for Waiting {
+    fn from(reason: &str) -> Self {
+        match reason {
+            "InvalidImageName" => Self::InvalidImageName,
+            "CreateContainerConfigError" => Self::CreateContainerConfigError,
+            "CreateContainerError" => Self::CreateContainerError,
+            "RunContainerError" => Self::RunContainerError,
+            "ErrImagePull" | "ImagePullBackOff" => Self::ImagePull,
+            _ => Self::No,
+        }
+    }
+}
+
+crate::meta::deserialize_from_str!(Waiting);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

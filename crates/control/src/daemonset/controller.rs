@@ -9,6 +9,7 @@ use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
+use kennel_core::daemonset::planner::Now;
 use kennel_core::daemonset::event::{
     Action, Answer, Event as PlannerEvent, FailureKind, Identity, Outcome as WriteOutcome, Ticket,
     Write,
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 
 use super::events::Event;
 use super::metrics::{self, Metrics};
-use super::writes::{self, Failed, PendingNames};
+use super::writes::{self, Failed, PendingNames, Status};
 use crate::frame::{Context, Controller, Round};
 
 /// The least time between two status writes of one DaemonSet, so that a wave of pods becoming
@@ -57,6 +58,8 @@ pub(super) struct DaemonSetController {
     writer: Writer,
     recorder: Recorder,
     pace: Pace,
+    /// The planner's monotonic time.
+    clock: Clock,
     pending_names: PendingNames,
     metrics: Arc<Metrics>,
     /// By uid.
@@ -101,7 +104,9 @@ impl Controller for DaemonSetController {
 
     fn reconcile(&mut self, cx: &mut Context<Self>) {
         let due = self.planner.next_deadline();
-        if due.is_some_and(|at| at <= Timestamp::from_millis(clock::now_ms())) {
+        let due = due.is_some_and(|at| at <= Timestamp::from_millis(clock::now_ms()));
+        let steady = self.planner.next_steady_deadline();
+        if due || steady.is_some_and(|at| at <= self.clock.monotonic()) {
             self.apply(PlannerEvent::Tick);
         }
         for action in self.planner.take_actions() {
@@ -142,8 +147,10 @@ impl Controller for DaemonSetController {
     }
 
     fn next_deadline(&self, clock: &Clock) -> Option<Monotonic> {
-        let deadline = self.planner.next_deadline();
-        deadline.map(|at| clock.when(at))
+        let wall = self.planner.next_deadline().map(|at| clock.when(at));
+        let steady = self.planner.next_steady_deadline();
+        let steady = steady.map(|at| clock.monotonic() + (at - self.clock.monotonic()));
+        wall.into_iter().chain(steady).min()
     }
 
     fn observe(&self, round: &Round) {
@@ -172,6 +179,7 @@ impl DaemonSetController {
             writer,
             recorder,
             pace,
+            clock: Clock::start(),
             pending_names: PendingNames::default(),
             metrics,
             known: BTreeMap::new(),
@@ -198,7 +206,10 @@ impl DaemonSetController {
     }
 
     fn apply(&mut self, event: PlannerEvent) {
-        let now = Timestamp::from_millis(clock::now_ms());
+        let now = Now {
+            wall: Timestamp::from_millis(clock::now_ms()),
+            steady: Some(self.clock.monotonic()),
+        };
         self.planner.apply(now, event);
     }
 
@@ -234,12 +245,17 @@ impl DaemonSetController {
             let outcome = Ok(Answer::Nothing);
             return self.apply(PlannerEvent::WriteFinished { ticket, outcome });
         };
+        let status = Status {
+            counters,
+            conditions: self.planner.conditions(&daemon_set.uid),
+            now: Timestamp::from_millis(clock::now_ms()),
+        };
         known.written_at = Some(Instant::now());
         let (writer, object) = (self.writer.clone(), known.object.clone());
         // Before the pods that wait in the queue, so that the status shows a rollout's progress.
         cx.spawn_first(async move {
             let place = metrics::place(&Write::WriteStatus);
-            let job = writes::write_status(&writer, &daemon_set, &object, counters);
+            let job = writes::write_status(&writer, &daemon_set, &object, &status);
             timed(ticket, &daemon_set, place, job).await
         });
     }

@@ -1,9 +1,10 @@
 //! Watch events as the planner reads them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kennel_core::daemonset::event::Event as PlannerEvent;
-use kennel_types::Node;
+use kennel_types::{Namespace, Node};
 use kube::api::DynamicObject;
 
 use crate::frame::{Update, Watches};
@@ -28,6 +29,7 @@ pub(super) fn watches(informers: &mut Informers) -> Watches<Event> {
         informers.revisions.subscribe(),
         revision,
     );
+    watches.add("namespaces", informers.namespaces.subscribe(), namespace);
     watches
 }
 
@@ -69,6 +71,19 @@ fn revision(update: Update<Arc<DynamicObject>>) -> Event {
             None => PlannerEvent::RevisionGone(uid(object.metadata.uid.as_deref())),
         },
         Update::Gone(id) => PlannerEvent::RevisionGone(id.uid),
+    })
+}
+
+fn namespace(update: Update<Arc<Namespace>>) -> Event {
+    Event::Planner(match update {
+        Update::Applied(namespace) => PlannerEvent::Namespace {
+            name: uid(namespace.metadata.name.as_deref()),
+            annotations: namespace.metadata.annotations.clone().unwrap_or_default(),
+        },
+        Update::Gone(id) => PlannerEvent::Namespace {
+            name: id.name,
+            annotations: BTreeMap::new(),
+        },
     })
 }
 

@@ -29,7 +29,7 @@ kennel_core::metrics! {
 }
 
 /// The label values of the writes.
-const WRITES: [&str; 13] = [
+const WRITES: [&str; 14] = [
     "create_pod",
     "delete_pod",
     "adopt_pod",
@@ -43,6 +43,7 @@ const WRITES: [&str; 13] = [
     "release_revision",
     "count_collision",
     "write_status",
+    "write_record",
 ];
 
 /// The index of a write in [`WRITES`].
@@ -61,6 +62,7 @@ pub(super) fn place(write: &Write) -> usize {
         Write::ReleaseRevision(_) => 10,
         Write::CountCollision { .. } => 11,
         Write::WriteStatus => 12,
+        Write::WriteRecord { .. } => 13,
     }
 }
 

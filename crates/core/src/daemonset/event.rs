@@ -15,6 +15,7 @@ use super::history::Revision;
 use super::pod::Blueprint;
 use super::status::Counters;
 use super::view::{Before, DaemonSetView, NodeView, PodView};
+use crate::rollout::condition::Conditions;
 use crate::rollout::state::Record;
 
 /// Identifies a write. A planner never uses a number twice.
@@ -70,6 +71,8 @@ pub enum Answer {
     Status {
         /// The counters that were written.
         counters: Counters,
+        /// Our conditions that were written.
+        conditions: Arc<Conditions>,
         /// The DaemonSet's new resource version; 0 if it is not a number.
         version: u64,
     },
@@ -174,7 +177,8 @@ pub enum Write {
     /// Read the DaemonSet live; if its `status.collisionCount` is still `known`, increment it (from 0 if absent), else
     /// fail with [`FailureKind::Refused`] (rule 4.6.2).
     CountCollision { known: Option<i64> },
-    /// Write the status that [`Planner::status`](super::Planner::status) returns at the time of writing, so that callers
+    /// Write the status that [`Planner::status`](super::Planner::status) and
+    /// [`Planner::conditions`](super::Planner::conditions) return at the time of writing, so that callers
     /// may delay it to merge changes. Keep all other fields of the status (rule 6.2.3), and retry once after a live read
     /// (rule 6.2.4). Answer: [`Answer::Status`]. 404 counts as success.
     WriteStatus,

@@ -24,6 +24,7 @@ pub(super) fn daemon_set(name: &str) -> DaemonSetView {
         min_ready_seconds: 0,
         collision_count: None,
         status: Counters::default(),
+        conditions: Arc::default(),
         strategy: Strategy::parse(&json!({})),
         revision_history_limit: 10,
         annotations: Arc::default(),

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kennel_types::Timestamp;
+pub use kennel_types::Waiting;
 use serde_json::Value;
 
 use super::status::Counters;
 use crate::affinity::NAME_FIELD;
 use crate::int_or_percent::IntOrPercent;
+use crate::rollout::condition::Conditions;
 use crate::selector::Selector;
 use crate::taint::Taint;
 
@@ -30,6 +32,8 @@ pub struct DaemonSetView {
     pub collision_count: Option<i64>,
     /// The status that the API has.
     pub status: Counters,
+    /// Those conditions of the status that are ours.
+    pub conditions: Arc<Conditions>,
     pub strategy: Strategy,
     pub revision_history_limit: i64,
     /// All annotations: new revisions get them (rule 4.6).
@@ -124,33 +128,6 @@ pub struct Health {
     pub waiting: Waiting,
     /// From the pod's annotation.
     pub before: Before,
-}
-
-/// Why a container waits, as far as waiting does not heal it (R5.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Waiting {
-    #[default]
-    No,
-    InvalidImageName,
-    CreateContainerConfigError,
-    CreateContainerError,
-    RunContainerError,
-    /// `ErrImagePull` or `ImagePullBackOff`.
-    ImagePull,
-}
-
-impl Waiting {
-    /// Reads `state.waiting.reason` of a container's status.
-    pub fn parse(reason: &str) -> Self {
-        match reason {
-            "InvalidImageName" => Self::InvalidImageName,
-            "CreateContainerConfigError" => Self::CreateContainerConfigError,
-            "CreateContainerError" => Self::CreateContainerError,
-            "RunContainerError" => Self::RunContainerError,
-            "ErrImagePull" | "ImagePullBackOff" => Self::ImagePull,
-            _ => Self::No,
-        }
-    }
 }
 
 /// What a node's daemon was when a pod of a staged rollout was created (R5.5).

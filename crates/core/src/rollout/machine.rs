@@ -115,7 +115,8 @@ pub fn step(input: &Input<'_>) -> Step {
         Phase::Baking => baking(input),
         Phase::AwaitingPromotion => awaiting(input),
         Phase::RollingBack if input.totals.on_target == 0 => {
-            let state = enter(input.state, Phase::Held);
+            let mut state = enter(input.state, Phase::Held);
+            state.reason.clone_from(&input.state.reason);
             Step::Go(Box::new(state), Verdict::Failed, Transition::RolledBack)
         }
         Phase::RollingBack | Phase::Paused | Phase::Held | Phase::Complete => Step::Wait(None),

@@ -5,6 +5,7 @@
 //!                                                  ─▶ command (promote, abort, retry, pause, freeze)
 //!   annotations of the target's ControllerRevision ◀▶ state (verdict, stage, cut, phase)
 //!   nodes ─▶ order (the fixed order of nodes, the cut of a stage)
+//!   state ─▶ condition (what kubectl and other tools see)
 //!   policy, state, totals over the nodes ─▶ machine ─▶ the next state and what to tell people
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! [`daemonset`](super::daemonset).
 
 pub mod command;
+pub mod condition;
 pub mod machine;
 pub mod order;
 pub mod policy;

@@ -14,7 +14,7 @@ use kennel_client::write::{self, Writer};
 use kennel_core::daemonset::event::{Answer, Failure, FailureKind, Identity, Object, Write};
 
 pub(super) use pending_names::PendingNames;
-pub(super) use status::{count_collision, write_status};
+pub(super) use status::{Status, count_collision, write_status};
 
 /// The cause of a 403 in a namespace that is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
@@ -83,8 +83,13 @@ pub(super) async fn perform(
     write: Write,
 ) -> Result<Answer, Failed> {
     match write {
-        Write::CreatePod { node, blueprint } => {
-            pods::create(writer, names, set, |name| blueprint.pod(&node, Some(name))).await
+        Write::CreatePod {
+            node,
+            blueprint,
+            before,
+        } => {
+            let body = |name: &str| blueprint.pod(&node, Some(name), before);
+            pods::create(writer, names, set, body).await
         }
         Write::DeletePod(pod) => pods::delete(writer, &pods::path(set, &pod)).await,
         Write::AdoptPod(pod) => claims::adopt(writer, set, &pods::path(set, &pod)).await,
@@ -98,6 +103,14 @@ pub(super) async fn perform(
         }
         Write::LabelRevision { revision, hash } => {
             label(writer, &revisions::path(set, &revision), &hash).await
+        }
+        Write::WriteRecord {
+            revision,
+            version,
+            record,
+        } => {
+            let path = revisions::path(set, &revision);
+            revisions::write_record(writer, &path, &version, &record).await
         }
         Write::DeleteRevision(revision) => delete(writer, &revisions::path(set, &revision)).await,
         Write::AdoptRevision(revision) => {

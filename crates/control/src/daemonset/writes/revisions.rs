@@ -4,6 +4,7 @@ use kennel_client::api;
 use kennel_client::write::{self, Call, Content, Writer};
 use kennel_core::daemonset::event::{Answer, FailureKind, Identity, Object};
 use kennel_core::daemonset::history::Revision;
+use kennel_core::rollout::state::Record;
 use kennel_types::Reason;
 use serde_json::json;
 
@@ -56,6 +57,24 @@ pub(super) async fn renumber(
     let patch = json!({"metadata": {"uid": revision.uid}, "revision": number});
     let call = Call::patch(revision.path.as_str(), Content::Merge, &patch);
     let answer = writer.send_idempotent(&call).await?;
+    read(&answer).map(Answer::Revision)
+}
+
+/// Writes the verdict and state of a rollout, on condition that the revision has not changed.
+pub(super) async fn write_record(
+    writer: &Writer,
+    revision: &Target<'_>,
+    version: &str,
+    record: &Record,
+) -> Result<Answer, Failed> {
+    let metadata = json!({
+        "uid": revision.uid,
+        "resourceVersion": version,
+        "annotations": record.annotations(),
+    });
+    let patch = json!({ "metadata": metadata });
+    let call = Call::patch(revision.path.as_str(), Content::Merge, &patch);
+    let answer = writer.send(&call).await?;
     read(&answer).map(Answer::Revision)
 }
 

@@ -1,8 +1,12 @@
 //! Writes a DaemonSet's status (rules 6.2.3, 6.2.4 and 4.6.2).
 
+use std::sync::Arc;
+
 use kennel_client::write::{self, Call, Writer};
 use kennel_core::daemonset::Counters;
 use kennel_core::daemonset::event::{Answer, Identity};
+use kennel_core::rollout::condition::{self, Conditions};
+use kennel_types::Timestamp;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
@@ -15,9 +19,9 @@ pub(in super::super) async fn write_status(
     writer: &Writer,
     set: &Identity,
     observed: &DynamicObject,
-    counters: Counters,
+    status: &Status,
 ) -> Result<Answer, Failed> {
-    let first = put(writer, set, to_value(observed), counters).await;
+    let first = put(writer, set, to_value(observed), status).await;
     match first {
         Ok(answer) => Ok(answer),
         Err(failure) if failure.is(404) => Ok(Answer::Nothing),
@@ -31,7 +35,7 @@ pub(in super::super) async fn write_status(
                 Err(failed) if failed.is_not_found() => return Ok(Answer::Nothing),
                 Err(failed) => return Err(failed),
             };
-            Ok(put(writer, set, now, counters).await?)
+            Ok(put(writer, set, now, status).await?)
         }
     }
 }
@@ -61,19 +65,24 @@ async fn put(
     writer: &Writer,
     set: &Identity,
     mut object: Value,
-    counters: Counters,
+    new: &Status,
 ) -> Result<Answer, write::Failure> {
     let status = &mut object["status"];
     if !status.is_object() {
         *status = Value::Object(Map::new());
     }
     if let Value::Object(status) = status {
-        set_counters(status, counters);
+        set_counters(status, new.counters);
+        set_conditions(status, &new.conditions, new.now);
     }
     let call = Call::replace(format!("{}/status", path(set)), &object);
     let answer = writer.send(&call).await?;
     let version = answer.written().resource_version.parse().unwrap_or(0);
-    Ok(Answer::Status { counters, version })
+    Ok(Answer::Status {
+        counters: new.counters,
+        conditions: new.conditions.clone(),
+        version,
+    })
 }
 
 fn to_value(observed: &DynamicObject) -> Value {
@@ -110,6 +119,37 @@ fn set_counters(status: &mut Map<String, Value>, counters: Counters) {
     }
 }
 
+/// Replaces our conditions and leaves all others. The time of a transition stays while the status does.
+fn set_conditions(status: &mut Map<String, Value>, conditions: &Conditions, now: Timestamp) {
+    let is_ours = |found: &Value| {
+        let kind = found["type"].as_str();
+        kind.is_some_and(|kind| condition::TYPES.contains(&kind))
+    };
+    let old = status.get("conditions").and_then(Value::as_array);
+    let old = old.cloned().unwrap_or_default();
+    if conditions.is_empty() && !old.iter().any(is_ours) {
+        return;
+    }
+    let (ours, mut all): (Vec<Value>, Vec<Value>) = old.into_iter().partition(is_ours);
+    for (kind, condition) in conditions {
+        let text = if condition.status { "True" } else { "False" };
+        let before = ours.iter().find(|old| old["type"] == **kind && old["status"] == text);
+        let since = before.map(|before| before["lastTransitionTime"].clone());
+        all.push(json!({
+            "type": kind,
+            "status": text,
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": since.unwrap_or_else(|| json!(now)),
+        }));
+    }
+    if all.is_empty() {
+        status.remove("conditions");
+    } else {
+        status.insert("conditions".to_owned(), Value::Array(all));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +175,30 @@ mod tests {
         check(&json!({}), counters, &after);
         let stale = json!({"numberAvailable": 7, "updatedNumberScheduled": 7});
         check(&stale, counters, &after);
+    }
+
+    #[test]
+    fn r9_1_our_conditions_replace_our_own_and_no_others() {
+        let other = json!({"type": "Mine", "status": "True"});
+        let mut status = Map::new();
+        status.insert("conditions".into(), json!([other]));
+        let stalled = condition::conditions(false, true, "RolledBack", "m");
+        set_conditions(&mut status, &stalled, Timestamp::from_secs(5));
+        let conditions = status["conditions"].as_array().unwrap().clone();
+        assert_eq!(conditions.len(), 4);
+        assert_eq!(conditions[3]["type"], "Stalled");
+        assert_eq!(conditions[3]["status"], "True");
+        assert_eq!(conditions[3]["lastTransitionTime"], "1970-01-01T00:00:05Z");
+        let again = condition::conditions(false, true, "Frozen", "m");
+        set_conditions(&mut status, &again, Timestamp::from_secs(9));
+        assert_eq!(status["conditions"][3]["reason"], "Frozen");
+        assert_eq!(status["conditions"][3]["lastTransitionTime"], "1970-01-01T00:00:05Z");
+        set_conditions(&mut status, &Conditions::new(), Timestamp::from_secs(9));
+        assert_eq!(status["conditions"], json!([other]));
+        let mut empty = Map::new();
+        empty.insert("conditions".into(), json!([]));
+        set_conditions(&mut empty, &Conditions::new(), Timestamp::from_secs(9));
+        assert_eq!(empty["conditions"], json!([]));
     }
 
     #[test]

@@ -284,8 +284,12 @@ async fn status(script: Vec<Scripted>) -> (Outcome, Vec<(String, Value)>) {
     let seen = json!({"metadata": {"name": "d", "namespace": "ns", "uid": "du",
         "resourceVersion": "5"}, "spec": {"x": 1}, "status": {"conditions": []}});
     let seen = serde_json::from_value(seen).unwrap();
-    let counters = kennel_core::daemonset::Counters::default();
-    let performed = write_status(&writer, &set(), &seen, counters).await;
+    let status = Status {
+        counters: kennel_core::daemonset::Counters::default(),
+        conditions: std::sync::Arc::default(),
+        now: kennel_types::Timestamp::EPOCH,
+    };
+    let performed = write_status(&writer, &set(), &seen, &status).await;
     let sent = sent.lock().unwrap().clone();
     (performed.map_err(|failed| failed.failure), sent)
 }

@@ -38,6 +38,7 @@ impl Planner {
         let observed = known.reported.observed_generation;
         if view.version == 0 || view.version >= known.reported_version {
             known.reported = view.status;
+            known.reported_conditions = view.conditions.clone();
             known.reported_version = view.version;
         }
         let observed_changed = known.reported.observed_generation != observed;

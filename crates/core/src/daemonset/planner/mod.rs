@@ -40,10 +40,11 @@ use super::options::Options;
 use super::status::Counters;
 use super::view::DaemonSetView;
 use crate::ids::{NodeId, SetId};
+use crate::rollout::condition::Conditions;
 use nodes::Nodes;
 use pods::Pods;
 use revision_history::Revisions;
-use sets::Sets;
+use sets::{Set, Sets};
 use symbols::Symbols;
 use timers::{Recheck, Timers};
 use write_results::{PendingWrite, WriteKind};
@@ -158,6 +159,12 @@ impl Planner {
     pub fn status(&self, daemon_set: &str) -> Option<Counters> {
         let set = &self.sets[self.sets.id(daemon_set)?];
         set.active.as_ref().map(|_| set.status())
+    }
+
+    /// Our conditions that a DaemonSet should have now, by uid. Other conditions stay as they are.
+    pub fn conditions(&self, daemon_set: &str) -> Arc<Conditions> {
+        let set = self.sets.id(daemon_set).map(|id| &self.sets[id]);
+        set.map(Set::conditions).unwrap_or_default()
     }
 
     /// The latest view of a DaemonSet, by uid.

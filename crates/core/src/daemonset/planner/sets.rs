@@ -16,6 +16,7 @@ use super::super::rollout::seed;
 use super::super::status::Counters;
 use super::super::throttle::Throttle;
 use super::super::view::DaemonSetView;
+use crate::rollout::condition::Conditions;
 use super::chunked_vec::ChunkedVec;
 use super::revision_history::RevisionHistory;
 use super::slot::Slot;
@@ -91,6 +92,7 @@ pub(super) struct Set {
     pub(super) history: RevisionHistory,
     /// The status that the API has, as far as the planner knows, and the resource version it is from.
     pub(super) reported: Counters,
+    pub(super) reported_conditions: Arc<Conditions>,
     pub(super) reported_version: u64,
     pub(super) status_write: Option<Expectation>,
     /// Its rollout policy, if it has one.
@@ -124,6 +126,7 @@ impl Set {
             hash_uses: HashMap::new(),
             history: RevisionHistory::new(&view.template),
             reported: view.status,
+            reported_conditions: view.conditions.clone(),
             reported_version: view.version,
             status_write: None,
             staged: None,
@@ -178,6 +181,12 @@ impl Set {
         }
     }
 
+    /// The conditions it should have now.
+    pub(super) fn conditions(&self) -> Arc<Conditions> {
+        let staged = self.staged.as_ref();
+        staged.map_or_else(Arc::default, |staged| staged.conditions.clone())
+    }
+
     /// Whether the status has to be written (rule 6.2.2).
     pub(super) fn status_differs(&self) -> bool {
         let observed_generation = self.reported.observed_generation;
@@ -185,7 +194,9 @@ impl Set {
             observed_generation,
             ..self.counters
         };
-        same != self.reported || observed_generation < self.view.generation
+        same != self.reported
+            || observed_generation < self.view.generation
+            || self.conditions() != self.reported_conditions
     }
 }
 

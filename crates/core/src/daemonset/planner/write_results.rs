@@ -177,10 +177,15 @@ impl Planner {
         match write.outcome {
             Ok(answer) => {
                 known.status_write = None;
-                if let Answer::Status { counters, version } = answer
+                if let Answer::Status {
+                    counters,
+                    conditions,
+                    version,
+                } = answer
                     && (*version == 0 || *version > known.view.version)
                 {
                     known.reported = *counters;
+                    known.reported_conditions = conditions.clone();
                     known.reported_version = *version;
                 }
             }

@@ -17,6 +17,7 @@ use super::super::view::{
 };
 use super::Uid;
 use crate::rollout::BEFORE;
+use crate::rollout::condition::Conditions;
 use crate::rollout::state::Record;
 use crate::selector::Selector;
 
@@ -173,6 +174,7 @@ impl FakeCluster {
             min_ready_seconds: 0,
             collision_count: None,
             status: Counters::default(),
+        conditions: Arc::default(),
             strategy,
             revision_history_limit: 2,
             annotations: Arc::default(),
@@ -244,6 +246,20 @@ impl FakeCluster {
         write: &Write,
         status: Option<Counters>,
     ) -> Outcome {
+        self.execute_with(by, write, status, Arc::default())
+    }
+
+    /// The same, with conditions in the status.
+    pub(in super::super) fn execute_with(
+        &mut self,
+        by: &Identity,
+        write: &Write,
+        status: Option<Counters>,
+        conditions: Arc<Conditions>,
+    ) -> Outcome {
+        if *write == Write::WriteStatus {
+            return Ok(self.write_status(by, status, conditions));
+        }
         self.try_execute(by, write, status).or_else(failed)
     }
 
@@ -288,7 +304,7 @@ impl FakeCluster {
                 let labels = Arc::make_mut(&mut pod.labels);
                 labels.insert(HASH_LABEL.into(), hash.to_string());
             }),
-            Write::WriteStatus => return Ok(self.write_status(by, status)),
+            Write::WriteStatus => return Ok(self.write_status(by, status, Arc::default())),
             Write::CountCollision { known } => {
                 let set = self.sets.get_mut(&by.uid).ok_or(FailureKind::NotFound)?;
                 if set.collision_count != *known {
@@ -310,14 +326,24 @@ impl FakeCluster {
         Ok(())
     }
 
-    fn write_status(&mut self, by: &Identity, status: Option<Counters>) -> Answer {
+    fn write_status(
+        &mut self,
+        by: &Identity,
+        status: Option<Counters>,
+        conditions: Arc<Conditions>,
+    ) -> Answer {
         let (Some(set), Some(counters)) = (self.sets.get_mut(&by.uid), status) else {
             return Answer::Nothing;
         };
         set.status = counters;
+        set.conditions = conditions.clone();
         self.changed(Kind::Sets, &by.uid, false);
         let version = self.version;
-        Answer::Status { counters, version }
+        Answer::Status {
+            counters,
+            conditions,
+            version,
+        }
     }
 
     fn write_revision(&mut self, by: &Identity, write: &Write) -> Result<Answer, FailureKind> {

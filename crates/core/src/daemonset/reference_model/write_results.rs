@@ -94,7 +94,9 @@ impl ReferencePlanner {
                 Some(write)
             }
         };
-        if let Ok(Answer::Status { counters, version }) = outcome
+        if let Ok(Answer::Status {
+            counters, version, ..
+        }) = outcome
             && (*version == 0 || *version > set.view.version)
         {
             (set.reported, set.reported_version) = (*counters, *version);

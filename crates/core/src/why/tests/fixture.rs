@@ -145,6 +145,7 @@ fn daemon_set(template: Value) -> DaemonSetView {
         template: Arc::new(template),
         min_ready_seconds: 0,
         collision_count: None,
+        conditions: Arc::default(),
         status: Counters {
             observed_generation: 2,
             ..Counters::default()

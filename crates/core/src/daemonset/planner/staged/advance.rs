@@ -428,7 +428,7 @@ impl Staged {
         }
     }
 
-    fn stage_text(&self, stage: usize) -> String {
+    pub(super) fn stage_text(&self, stage: usize) -> String {
         let stages = &self.policy.stages;
         match stage.checked_sub(1).and_then(|index| stages.get(index)) {
             Some(size) => format!("stage {stage} of {} ({size})", stages.len()),

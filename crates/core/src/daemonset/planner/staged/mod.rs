@@ -12,6 +12,7 @@ mod advance;
 mod decide;
 mod judge;
 mod slot;
+mod status;
 mod sync;
 
 use std::cell::Cell;
@@ -27,6 +28,7 @@ use super::chunked_vec::ChunkedVec;
 use super::sets::ActiveRevision;
 use super::symbols::Symbol;
 use crate::rollout::command::Commands;
+use crate::rollout::condition::Conditions;
 use crate::rollout::machine::{CheckResult, Totals};
 use crate::rollout::order::Places;
 use crate::rollout::policy::{Policy, PolicyError};
@@ -64,6 +66,8 @@ pub(super) struct Stable {
 #[derive(Debug)]
 pub(super) struct Staged {
     pub(super) policy: Policy,
+    /// It is there for a policy or a held target, not for `pause` or `freeze` alone.
+    has_policy: bool,
     pub(super) invalid: Option<PolicyError>,
     pub(super) commands: Commands,
     pub(super) frozen: bool,
@@ -99,6 +103,8 @@ pub(super) struct Staged {
     /// Commands that had nothing to act on, as an event has said.
     ignored: BTreeSet<(&'static str, String)>,
     outage: Cell<Option<(Tick, bool)>>,
+    /// The conditions that the status should have.
+    pub(super) conditions: Arc<Conditions>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

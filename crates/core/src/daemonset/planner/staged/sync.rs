@@ -27,6 +27,7 @@ use crate::rollout::state::{Record, Verdict};
 /// What a [`Staged`] is made of.
 struct Derived {
     policy: Policy,
+    has_policy: bool,
     invalid: Option<PolicyError>,
     commands: Commands,
     standing: Standing,
@@ -40,6 +41,7 @@ impl Derived {
     fn equals(&self, staged: &Staged) -> bool {
         let hash = |stable: &Option<Stable>| stable.as_ref().map(|stable| stable.hash.clone());
         self.policy == staged.policy
+            && self.has_policy == staged.has_policy
             && self.invalid == staged.invalid
             && self.commands == staged.commands
             && self.standing == staged.standing
@@ -93,6 +95,11 @@ impl Planner {
         let commands = Commands::parse(&known.view.annotations);
         let record = own_record(&target.record, &known.reference.uid);
         let failed = record.verdict == Some(Verdict::Failed);
+        let has_policy = match &setting {
+            Setting::Policy(_) | Setting::Invalid(_) => true,
+            Setting::Absent => failed,
+            Setting::Off => false,
+        };
         let (policy, invalid, standing) = match setting {
             Setting::Policy(policy) => (*policy, None, standing(&record)),
             Setting::Invalid(error) => (Policy::default(), Some(error), standing(&record)),
@@ -109,6 +116,7 @@ impl Planner {
         let stable = stable.and_then(|revision| self.stable(set, &revision));
         let derived = Derived {
             policy,
+            has_policy,
             invalid,
             commands,
             standing,
@@ -187,11 +195,12 @@ impl Planner {
         };
         let view = &self.sets[set].view;
         let blueprint = Blueprint::staged(view, &target.hash, self.options.placement);
-        let staged = Staged {
+        let mut staged = Staged {
             generation,
             blueprint: Arc::new(blueprint),
             frozen: derived.commands.freeze.is_some(),
             policy: derived.policy,
+            has_policy: derived.has_policy,
             invalid: derived.invalid,
             commands: derived.commands,
             standing: derived.standing,
@@ -214,7 +223,9 @@ impl Planner {
             transition: None,
             ignored,
             outage: Cell::new(None),
+            conditions: Arc::default(),
         };
+        staged.conditions = Arc::new(staged.current_conditions());
         self.sets.unindex_rules(set);
         self.sets[set].staged = Some(Box::new(staged));
         self.sets.index_rules(set);

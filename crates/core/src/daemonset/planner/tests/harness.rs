@@ -92,7 +92,12 @@ impl Harness {
                 )),
                 Write::WriteStatus => self.planner.status(&daemon_set.uid).map(|counters| {
                     let version = 0;
-                    Answer::Status { counters, version }
+                    let conditions = Arc::default();
+                    Answer::Status {
+                        counters,
+                        conditions,
+                        version,
+                    }
                 }),
                 _ => None,
             };

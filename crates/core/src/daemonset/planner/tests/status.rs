@@ -64,7 +64,7 @@ fn s6_2_2_a_status_is_written_only_if_it_differs() {
     let counters = harness.planner.status("uid-ds").unwrap();
     let version = 7;
     assert_eq!(
-        harness.answer("write status", Answer::Status { counters, version }),
+        harness.answer("write status", status(counters, version)),
         NOTHING
     );
     let changed_pod = changed(updated("p", "a"), |pod| {
@@ -85,7 +85,7 @@ fn s7_7_a_view_older_than_our_status_write_is_ignored() {
     harness.pod(updated("p", "a"));
     let counters = harness.planner.status("uid-ds").unwrap();
     let version = 7;
-    harness.answer("write status", Answer::Status { counters, version });
+    harness.answer("write status", status(counters, version));
     let stale = view_with_status(Counters::default(), 6);
     assert_eq!(harness.apply(Event::DaemonSet(stale)), NOTHING);
     let foreign = view_with_status(Counters::default(), 8);
@@ -109,7 +109,7 @@ fn s6_2_1_one_status_write_at_a_time_and_a_last_one_at_the_end() {
     assert_eq!(harness.pod(unready(updated("p", "a"))), NOTHING);
     let version = 7;
     assert_eq!(
-        harness.answer("write status", Answer::Status { counters, version }),
+        harness.answer("write status", status(counters, version)),
         ["write status"]
     );
 }
@@ -175,4 +175,12 @@ fn s2_4_2_a_node_that_is_not_ready_leaves_desired_and_its_pod_is_misscheduled() 
     }
     assert_eq!(harness.apply(Event::Node(not_ready)), NOTHING);
     assert_eq!(harness.counters("ds"), [0, 0, 1, 0, 0, 0]);
+}
+
+fn status(counters: Counters, version: u64) -> Answer {
+    Answer::Status {
+        counters,
+        conditions: std::sync::Arc::default(),
+        version,
+    }
 }

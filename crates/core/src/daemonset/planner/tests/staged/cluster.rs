@@ -121,7 +121,8 @@ impl Cluster {
                 write,
             } => {
                 let status = self.planner.status(&daemon_set.uid);
-                let outcome = self.fake.execute(&daemon_set, &write, status);
+                let conditions = self.planner.conditions(&daemon_set.uid);
+                let outcome = self.fake.execute_with(&daemon_set, &write, status, conditions);
                 self.apply(Event::WriteFinished { ticket, outcome });
             }
         }
@@ -245,6 +246,13 @@ impl Cluster {
     pub(super) fn counts(&self) -> BTreeMap<u32, usize> {
         let counts = (0..7).map(|number| (number, self.on(number).len()));
         counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// The true conditions, with their reasons.
+    pub(super) fn conditions(&self) -> Vec<(String, String)> {
+        let all = self.fake.sets[&self.uid].conditions.iter();
+        let held = all.filter(|(_, condition)| condition.status);
+        held.map(|(kind, condition)| (kind.clone(), condition.reason.clone())).collect()
     }
 
     pub(super) fn reasons(&self) -> Vec<&str> {

@@ -60,7 +60,7 @@ fn r5_4_a_bad_release_goes_back_by_itself_and_is_held() {
     assert_eq!(cluster.counts(), [(0, 10)].into());
     assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
     let state = cluster.record(1).state.unwrap();
-    assert_eq!(state.reason, None);
+    assert_eq!(state.reason.unwrap().code, "NotAvailable");
     assert_eq!(cluster.reasons(), ["RolloutStarted", "RollingBack", "RolledBack"]);
 }
 
@@ -337,4 +337,44 @@ fn r5_7_a_newer_template_supersedes_a_rollout() {
     assert_eq!(counts[&2], 2, "{counts:?}");
     assert_eq!(cluster.phase(1).0, Some(Verdict::Superseded));
     assert_eq!(cluster.record(2).state.unwrap().stable, cluster.hash(0));
+}
+
+fn check_conditions(cluster: &Cluster, expected: &[(&str, &str)]) {
+    let found = cluster.conditions();
+    let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn r9_1_conditions_follow_the_phases() {
+    let policy = [("stages", "1 5m, 50% manual, 100%"), ("on-failure", "rollback")];
+    let mut cluster = Cluster::new(4, &policy);
+    check_conditions(&cluster, &[]);
+    cluster.roll_out(1);
+    check_conditions(&cluster, &[("Progressing", "Baking"), ("Reconciling", "Baking")]);
+    cluster.annotate(&[("pause", "night")]);
+    cluster.run();
+    check_conditions(&cluster, &[]);
+    cluster.unannotate(&["pause"]);
+    cluster.run();
+    cluster.advance(300);
+    let waits = "AwaitingPromotion";
+    check_conditions(&cluster, &[("Progressing", waits), ("Reconciling", waits)]);
+    let hash = cluster.hash(1).unwrap();
+    cluster.annotate(&[("abort", &hash)]);
+    cluster.run();
+    check_conditions(&cluster, &[("Stalled", "RolledBack")]);
+    cluster.annotate(&[("stages", "?")]);
+    cluster.run();
+    check_conditions(&cluster, &[("Stalled", "PolicyInvalid")]);
+}
+
+#[test]
+fn r1_4_conditions_go_with_the_policy() {
+    let mut cluster = Cluster::new(2, &[("stages", "100%")]);
+    let count = |cluster: &Cluster| cluster.fake.sets.values().next().unwrap().conditions.len();
+    assert_eq!(count(&cluster), 3);
+    cluster.unannotate(&["stages"]);
+    cluster.run();
+    assert_eq!(count(&cluster), 0);
 }
