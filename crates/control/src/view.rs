@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kennel_core::daemonset::history::{Revision, data};
-use kennel_core::daemonset::view::{
-    Before, Health, Phase, Readiness, Strategy, pinned_node,
-};
+use kennel_core::daemonset::view::{Before, Health, Phase, Readiness, Strategy, pinned_node};
 use kennel_core::daemonset::{Counters, DaemonSetView, GENERATION_ANNOTATION, NodeView, PodView};
 use kennel_core::rollout::BEFORE;
 use kennel_core::rollout::condition::{self, Condition, Conditions};
@@ -69,13 +67,19 @@ fn readiness(node: &Node) -> Readiness {
 }
 
 fn health(pod: &Pod) -> Health {
-    let (inits, mains) = (&pod.status.init_container_statuses, &pod.status.container_statuses);
+    let (inits, mains) = (
+        &pod.status.init_container_statuses,
+        &pod.status.container_statuses,
+    );
     let all = || inits.iter().chain(mains);
     let annotations = pod.metadata.annotations.as_ref();
     let before = annotations.and_then(|all| all.get(BEFORE));
     Health {
         restarts: all().map(|status| status.restart_count).max().unwrap_or(0),
-        waiting: all().map(|status| status.state.waiting.reason).max().unwrap_or_default(),
+        waiting: all()
+            .map(|status| status.state.waiting.reason)
+            .max()
+            .unwrap_or_default(),
         before: before.map_or(Before::None, |text| Before::parse(text)),
     }
 }
@@ -115,7 +119,11 @@ pub fn revision(object: &DynamicObject) -> Option<Revision> {
         data: data::canonical(&object.data["data"]).into(),
         terminating: meta.deletion_timestamp.is_some(),
         template_generation: template_generation(meta),
-        record: meta.annotations.as_ref().map(Record::parse).unwrap_or_default(),
+        record: meta
+            .annotations
+            .as_ref()
+            .map(Record::parse)
+            .unwrap_or_default(),
         version: meta.resource_version.as_deref().unwrap_or_default().into(),
     })
 }
@@ -153,10 +161,13 @@ fn template_generation(meta: &ObjectMeta) -> Option<i64> {
 
 /// The conditions of safe rollouts among those of a DaemonSet.
 fn conditions(list: &Value) -> Conditions {
-    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let text =
+        |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     let ours = list.as_array().into_iter().flatten();
     let ours = ours.filter(|condition| {
-        condition["type"].as_str().is_some_and(|kind| condition::TYPES.contains(&kind))
+        condition["type"]
+            .as_str()
+            .is_some_and(|kind| condition::TYPES.contains(&kind))
     });
     let read = |found: &Value| {
         let condition = Condition {

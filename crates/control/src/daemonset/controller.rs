@@ -9,12 +9,12 @@ use kennel_client::events::{Note, Recorder, Reference};
 use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
-use kennel_core::daemonset::planner::Now;
 use kennel_core::daemonset::event::{
     Action, Answer, Event as PlannerEvent, FailureKind, Identity, Outcome as WriteOutcome, Ticket,
     Write,
 };
 use kennel_core::daemonset::options::Options;
+use kennel_core::daemonset::planner::Now;
 use kennel_types::{Monotonic, Timestamp};
 use kube::api::DynamicObject;
 use tokio::time::Instant;

@@ -51,12 +51,7 @@ impl Blueprint {
         Self::render(daemon_set, hash, placement, true)
     }
 
-    fn render(
-        daemon_set: &DaemonSetView,
-        hash: &str,
-        placement: Placement,
-        staged: bool,
-    ) -> Self {
+    fn render(daemon_set: &DaemonSetView, hash: &str, placement: Placement, staged: bool) -> Self {
         let template = &daemon_set.template;
         let mut spec = object(template.get("spec"));
         let tolerations = daemon_tolerations(&Value::Object(spec.clone()));
@@ -251,7 +246,8 @@ mod tests {
         let mut view = daemon_set("ds");
         view.template = Arc::new(template.clone());
         let blueprint = Blueprint::new(&view, "abc", Placement::Scheduler);
-        let pod: Value = serde_json::from_str(&blueprint.pod("n1", Some("ds-abcde"), Before::None)).unwrap();
+        let pod: Value =
+            serde_json::from_str(&blueprint.pod("n1", Some("ds-abcde"), Before::None)).unwrap();
         assert_eq!(pod["metadata"]["name"], "ds-abcde");
         assert_eq!(pod["metadata"]["generateName"], "ds-");
         assert_eq!(pod["spec"]["volumes"], template["spec"]["volumes"]);

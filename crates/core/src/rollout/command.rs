@@ -23,9 +23,17 @@ pub enum Extent {
 /// A command that acts once on one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    Promote { hash: String, extent: Extent },
-    Abort { hash: String },
-    Retry { hash: String, attempt: u32 },
+    Promote {
+        hash: String,
+        extent: Extent,
+    },
+    Abort {
+        hash: String,
+    },
+    Retry {
+        hash: String,
+        attempt: u32,
+    },
     /// It cannot be read, and does nothing.
     Unreadable,
 }

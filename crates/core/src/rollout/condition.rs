@@ -16,13 +16,11 @@ pub struct Condition {
 pub const TYPES: [&str; 3] = ["Progressing", "Reconciling", "Stalled"];
 
 /// The three conditions. Of the last two at most one is true: tools take a true `Stalled` as final.
-pub fn conditions(
-    progressing: bool,
-    stalled: bool,
-    reason: &str,
-    message: &str,
-) -> Conditions {
-    debug_assert!(!(progressing && stalled), "what is stalled makes no progress");
+pub fn conditions(progressing: bool, stalled: bool, reason: &str, message: &str) -> Conditions {
+    debug_assert!(
+        !(progressing && stalled),
+        "what is stalled makes no progress"
+    );
     let [progress, reconcile, stall] = TYPES;
     let condition = |status: bool| Condition {
         status,
@@ -34,5 +32,6 @@ pub fn conditions(
         (reconcile, condition(progressing)),
         (stall, condition(stalled)),
     ];
-    all.map(|(kind, condition)| (kind.to_owned(), condition)).into()
+    all.map(|(kind, condition)| (kind.to_owned(), condition))
+        .into()
 }

@@ -166,7 +166,10 @@ fn awaiting(input: &Input<'_>) -> Step {
     let waits_for_nodes = input.state.reason.as_ref();
     let waits_for_nodes = waits_for_nodes.is_some_and(|reason| reason.code == NO_NODES);
     if waits_for_nodes && input.state.stage > 0 && !input.lacks_nodes && !input.paused {
-        return go(enter(input.state, Phase::Updating), Transition::StageStarted);
+        return go(
+            enter(input.state, Phase::Updating),
+            Transition::StageStarted,
+        );
     }
     Step::Wait(None)
 }

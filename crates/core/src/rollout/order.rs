@@ -158,7 +158,8 @@ mod tests {
         let admitted = |size: i64| {
             let cut = places.cut(size);
             let all = places.iter();
-            let first = all.filter(|(value, place, _)| cut.get(*value).is_some_and(|c| place <= &c.0));
+            let first =
+                all.filter(|(value, place, _)| cut.get(*value).is_some_and(|c| place <= &c.0));
             first.map(|(_, _, id)| id).collect::<Vec<u32>>()
         };
         for size in 0..=60_usize {

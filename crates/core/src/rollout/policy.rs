@@ -319,7 +319,9 @@ fn parse_check(text: &str) -> Option<Check> {
     let rest = rest.trim();
     match kind {
         "webhook" => {
-            let host = rest.strip_prefix("https://").or(rest.strip_prefix("http://"))?;
+            let host = rest
+                .strip_prefix("https://")
+                .or(rest.strip_prefix("http://"))?;
             let plain = !host.is_empty() && !host.starts_with(['/', ':', '@']);
             let valid = plain && !rest.contains(|c: char| c.is_whitespace() || c.is_control());
             valid.then(|| Check::Webhook {
@@ -329,7 +331,10 @@ fn parse_check(text: &str) -> Option<Check> {
         "prometheus" => {
             let (rest, number) = rest.rsplit_once(char::is_whitespace)?;
             let (expression, comparison) = rest.trim_end().rsplit_once(char::is_whitespace)?;
-            let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
+            let number: f64 = number
+                .parse()
+                .ok()
+                .filter(|number: &f64| number.is_finite())?;
             let expression = expression.trim();
             (!expression.is_empty()).then_some(())?;
             Some(Check::Prometheus {
@@ -438,18 +443,30 @@ mod tests {
 
     #[test]
     fn r1_policy_none_switches_everything_off() {
-        assert_eq!(parse(&[("policy", "none")], &[("stages", "1")]), Setting::Off);
+        assert_eq!(
+            parse(&[("policy", "none")], &[("stages", "1")]),
+            Setting::Off
+        );
         let both = [("policy", "none"), ("stages", "nonsense")];
         assert_eq!(parse(&both, &[]), Setting::Off);
-        assert_eq!(parse(&[], &[("policy", "none"), ("stages", "1")]), Setting::Off);
+        assert_eq!(
+            parse(&[], &[("policy", "none"), ("stages", "1")]),
+            Setting::Off
+        );
         let own = policy(&[("stages", "1")], &[("policy", "none")]);
         assert_eq!(own.stages.len(), 2);
     }
 
     #[test]
     fn r6_3_commands_switch_no_defaults_on() {
-        assert_eq!(parse(&[("pause", "night"), ("freeze", "x")], &[]), Setting::Absent);
-        assert_eq!(parse(&[("promote", "?"), ("abort", "")], &[]), Setting::Absent);
+        assert_eq!(
+            parse(&[("pause", "night"), ("freeze", "x")], &[]),
+            Setting::Absent
+        );
+        assert_eq!(
+            parse(&[("promote", "?"), ("abort", "")], &[]),
+            Setting::Absent
+        );
     }
 
     /// What the error of a value says, and that admission says the same.
@@ -480,21 +497,53 @@ mod tests {
             ("max-restarts", "50%", "must be a count such as 0 or 5"),
             ("max-restarts", "-1", "must be a count such as 0 or 5"),
             ("max-restarts", "+1", "must be a count such as 0 or 5"),
-            ("on-failure", "Rollback", "must be \"pause\" or \"rollback\""),
+            (
+                "on-failure",
+                "Rollback",
+                "must be \"pause\" or \"rollback\"",
+            ),
             ("down-nodes", "ignore", "must be \"skip\" or \"count\""),
             ("stages-on-create", "yes", "must be \"true\" or \"false\""),
             ("pin-config", "1", "must be \"true\" or \"false\""),
             ("policy", "off", "must be \"none\", or absent"),
             ("check", "prometheus up", "must be \"prometheus EXPRESSION"),
-            ("check", "prometheus up ~ 1", "must be \"prometheus EXPRESSION"),
-            ("check", "prometheus up > many", "must be \"prometheus EXPRESSION"),
-            ("check", "prometheus up > NaN", "must be \"prometheus EXPRESSION"),
+            (
+                "check",
+                "prometheus up ~ 1",
+                "must be \"prometheus EXPRESSION",
+            ),
+            (
+                "check",
+                "prometheus up > many",
+                "must be \"prometheus EXPRESSION",
+            ),
+            (
+                "check",
+                "prometheus up > NaN",
+                "must be \"prometheus EXPRESSION",
+            ),
             ("check", "prometheus > 1", "must be \"prometheus EXPRESSION"),
-            ("check", "webhook ftp://x", "\"webhook URL\" with http:// or https://"),
-            ("check", "webhook https://", "\"webhook URL\" with http:// or https://"),
-            ("check", "webhook https://a b", "\"webhook URL\" with http:// or https://"),
+            (
+                "check",
+                "webhook ftp://x",
+                "\"webhook URL\" with http:// or https://",
+            ),
+            (
+                "check",
+                "webhook https://",
+                "\"webhook URL\" with http:// or https://",
+            ),
+            (
+                "check",
+                "webhook https://a b",
+                "\"webhook URL\" with http:// or https://",
+            ),
             ("check", "shell rm", "must be \"prometheus EXPRESSION"),
-            ("stage", "10%", "the key is unknown; the keys of a policy are blame-window"),
+            (
+                "stage",
+                "10%",
+                "the key is unknown; the keys of a policy are blame-window",
+            ),
             ("verdict", "stable", "the commands are abort, freeze"),
         ] {
             let error = refused(key, value);
@@ -509,7 +558,10 @@ mod tests {
         let Setting::Invalid(error) = found else {
             panic!("{found:?}");
         };
-        assert!(error.to_string().contains("belongs on the DaemonSet"), "{error}");
+        assert!(
+            error.to_string().contains("belongs on the DaemonSet"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -543,16 +595,18 @@ mod tests {
             ("!=", [true, false, true]),
         ] {
             let comparison = Comparison::parse(comparison).unwrap();
-            assert_eq!([1.0, 2.0, 3.0].map(|left| comparison.holds(left, 2.0)), expected);
+            assert_eq!(
+                [1.0, 2.0, 3.0].map(|left| comparison.holds(left, 2.0)),
+                expected
+            );
             assert!(!comparison.holds(f64::NAN, 2.0));
         }
     }
 
     #[test]
     fn r1_max_failures_rounds_percentages_down() {
-        let allowed = |text: &str, nodes| {
-            policy(&[("max-failures", text)], &[]).allowed_failures(nodes)
-        };
+        let allowed =
+            |text: &str, nodes| policy(&[("max-failures", text)], &[]).allowed_failures(nodes);
         assert_eq!(allowed("3", 100), 3);
         assert_eq!(allowed("5%", 39), 1);
         assert_eq!(allowed("5%", 19), 0);

@@ -65,7 +65,9 @@ impl fmt::Display for Stage {
 pub(super) fn parse(text: &str) -> Option<Vec<Stage>> {
     let stages: Option<Vec<Stage>> = split(text).into_iter().map(parse_stage).collect();
     let mut stages = stages?;
-    let reaches_all = stages.last().is_some_and(|last| last.size == Stage::ALL.size);
+    let reaches_all = stages
+        .last()
+        .is_some_and(|last| last.size == Stage::ALL.size);
     if !reaches_all {
         stages.push(Stage::ALL);
     }
@@ -180,7 +182,12 @@ mod tests {
     fn r1_stages_are_size_bake_and_gate() {
         check(
             "nodes(pool=canary) 15m, 10% 30m, 50% manual, 100% 10m",
-            &["nodes(pool=canary) 15m", "10% 30m", "50% manual", "100% 10m"],
+            &[
+                "nodes(pool=canary) 15m",
+                "10% 30m",
+                "50% manual",
+                "100% 10m",
+            ],
         );
         check("3", &["3", "100%"]);
         check(" 1 ,2 1h30m manual ", &["1", "2 1h30m manual", "100%"]);

@@ -147,7 +147,10 @@ pub enum Accepted {
 }
 
 impl Accepted {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
     fn is_none(&self) -> bool {
         *self == Self::None
     }

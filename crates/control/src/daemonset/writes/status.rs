@@ -133,7 +133,9 @@ fn set_conditions(status: &mut Map<String, Value>, conditions: &Conditions, now:
     let (ours, mut all): (Vec<Value>, Vec<Value>) = old.into_iter().partition(is_ours);
     for (kind, condition) in conditions {
         let text = if condition.status { "True" } else { "False" };
-        let before = ours.iter().find(|old| old["type"] == **kind && old["status"] == text);
+        let before = ours
+            .iter()
+            .find(|old| old["type"] == **kind && old["status"] == text);
         let since = before.map(|before| before["lastTransitionTime"].clone());
         all.push(json!({
             "type": kind,
@@ -192,7 +194,10 @@ mod tests {
         let again = condition::conditions(false, true, "Frozen", "m");
         set_conditions(&mut status, &again, Timestamp::from_secs(9));
         assert_eq!(status["conditions"][3]["reason"], "Frozen");
-        assert_eq!(status["conditions"][3]["lastTransitionTime"], "1970-01-01T00:00:05Z");
+        assert_eq!(
+            status["conditions"][3]["lastTransitionTime"],
+            "1970-01-01T00:00:05Z"
+        );
         set_conditions(&mut status, &Conditions::new(), Timestamp::from_secs(9));
         assert_eq!(status["conditions"], json!([other]));
         let mut empty = Map::new();

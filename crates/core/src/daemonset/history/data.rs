@@ -92,7 +92,10 @@ mod tests {
     #[test]
     fn data_restores_the_template() {
         let template_before = json!({"metadata": {"labels": {"a": "<"}}, "spec": {"x": 1}});
-        assert_eq!(template(&of_template(&template_before)), Some(template_before));
+        assert_eq!(
+            template(&of_template(&template_before)),
+            Some(template_before)
+        );
         assert_eq!(template("null"), None);
         assert_eq!(template("{\"spec\":{\"template\":7}}"), None);
     }

@@ -76,7 +76,8 @@ impl Planner {
     fn take_surge_turn(&mut self, set: SetId, node: NodeId) {
         let known = &self.sets[set];
         let slot = known.slots.get(node.index());
-        let loses = known.staged.is_some() && slot.is_some_and(|slot| slot.fit.is_some_and(|fit| !fit.keep));
+        let loses = known.staged.is_some()
+            && slot.is_some_and(|slot| slot.fit.is_some_and(|fit| !fit.keep));
         if loses {
             self.delete_rollout_pod(set, node);
         } else {

@@ -144,7 +144,9 @@ impl Planner {
     }
 
     pub(super) fn on_namespace(&mut self, name: Arc<str>, annotations: BTreeMap<String, String>) {
-        let policy = annotations.into_iter().filter(|(key, _)| key.starts_with(PREFIX));
+        let policy = annotations
+            .into_iter()
+            .filter(|(key, _)| key.starts_with(PREFIX));
         let policy: BTreeMap<String, String> = policy.collect();
         let old = if policy.is_empty() {
             self.namespaces.remove(&name)
@@ -176,9 +178,9 @@ impl Planner {
     /// Updates the slots of a node in DaemonSets with a rollout policy if it became ready, not ready or cordoned.
     fn update_readiness(&mut self, node: NodeId, old: Option<&NodeView>) {
         let new = self.nodes.view(node);
-        let same = old
-            .zip(new)
-            .is_some_and(|(old, new)| (old.ready, old.unschedulable) == (new.ready, new.unschedulable));
+        let same = old.zip(new).is_some_and(|(old, new)| {
+            (old.ready, old.unschedulable) == (new.ready, new.unschedulable)
+        });
         if same {
             return;
         }
@@ -351,7 +353,8 @@ impl Planner {
 fn same_rollout_annotations(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool {
     let of = |all: &BTreeMap<String, String>| -> BTreeMap<String, String> {
         let own = all.iter().filter(|(key, _)| key.starts_with(PREFIX));
-        own.map(|(key, value)| (key.clone(), value.clone())).collect()
+        own.map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     };
     a == b || of(a) == of(b)
 }

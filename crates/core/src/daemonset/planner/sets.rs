@@ -16,13 +16,13 @@ use super::super::rollout::seed;
 use super::super::status::Counters;
 use super::super::throttle::Throttle;
 use super::super::view::DaemonSetView;
-use crate::rollout::condition::Conditions;
 use super::chunked_vec::ChunkedVec;
 use super::revision_history::RevisionHistory;
 use super::slot::Slot;
 use super::staged::Staged;
 use super::symbols::Symbol;
 use crate::ids::{NodeId, PodId, SetId};
+use crate::rollout::condition::Conditions;
 
 /// What slot decisions read of a DaemonSet whose current revision is known.
 #[derive(Debug)]
@@ -147,7 +147,10 @@ impl Set {
 
     /// The rules of the target's template and of stable's.
     fn all_rules(&self) -> impl Iterator<Item = &Rules> {
-        let stable = self.staged.as_ref().and_then(|staged| staged.stable.as_ref());
+        let stable = self
+            .staged
+            .as_ref()
+            .and_then(|staged| staged.stable.as_ref());
         std::iter::once(&self.rules).chain(stable.map(|stable| &stable.rules))
     }
 

@@ -41,7 +41,10 @@ impl Planner {
         if let Some(at) = apply(known, node, &self.nodes, &decision) {
             self.timers.at(at, Recheck::Slot(set, node));
         }
-        let judge_at = known.staged.as_mut().and_then(|staged| staged.enter(node, new));
+        let judge_at = known
+            .staged
+            .as_mut()
+            .and_then(|staged| staged.enter(node, new));
         if let Some(at) = judge_at {
             self.steady_timers.at(at, Recheck::Slot(set, node));
         }
@@ -62,7 +65,9 @@ impl Planner {
     /// `None` while the planner must not act for the DaemonSet.
     pub(super) fn decide_slot(&mut self, set: SetId, node: NodeId) -> Option<Decision> {
         if self.sets[set].staged.is_some() {
-            return self.decide_staged_slot(set, node).map(|(decision, _)| decision);
+            return self
+                .decide_staged_slot(set, node)
+                .map(|(decision, _)| decision);
         }
         let set = &self.sets[set];
         decide_slot(set, node, &self.pods, &mut self.scratch, self.now)

@@ -30,7 +30,8 @@ pub(in super::super) enum Kind {
     Revisions,
 }
 
-pub(in super::super) const KINDS: [Kind; 4] = [Kind::Sets, Kind::Nodes, Kind::Pods, Kind::Revisions];
+pub(in super::super) const KINDS: [Kind; 4] =
+    [Kind::Sets, Kind::Nodes, Kind::Pods, Kind::Revisions];
 
 /// See the [module](self).
 pub(in super::super) struct FakeCluster {
@@ -174,7 +175,7 @@ impl FakeCluster {
             min_ready_seconds: 0,
             collision_count: None,
             status: Counters::default(),
-        conditions: Arc::default(),
+            conditions: Arc::default(),
             strategy,
             revision_history_limit: 2,
             annotations: Arc::default(),
@@ -185,7 +186,11 @@ impl FakeCluster {
     }
 
     /// Changes a DaemonSet's spec.
-    pub(in super::super) fn edit_set(&mut self, uid: &Uid, change: impl FnOnce(&mut DaemonSetView)) {
+    pub(in super::super) fn edit_set(
+        &mut self,
+        uid: &Uid,
+        change: impl FnOnce(&mut DaemonSetView),
+    ) {
         let Some(set) = self.sets.get_mut(uid) else {
             return;
         };
@@ -198,7 +203,12 @@ impl FakeCluster {
         self.changed(Kind::Sets, uid, false);
     }
 
-    pub(in super::super) fn edit_pod(&mut self, uid: &Uid, merged: bool, change: impl FnOnce(&mut PodView)) {
+    pub(in super::super) fn edit_pod(
+        &mut self,
+        uid: &Uid,
+        merged: bool,
+        change: impl FnOnce(&mut PodView),
+    ) {
         if let Some(pod) = self.pods.get_mut(uid) {
             change(pod);
             self.changed(Kind::Pods, uid, merged);

@@ -133,7 +133,9 @@ pub(super) fn text(action: &Action) -> (String, Option<Ticket>) {
 
 fn write_text(write: &Write) -> String {
     match write {
-        Write::CreatePod { node, blueprint, .. } => format!("create {node} {}", blueprint.hash()),
+        Write::CreatePod {
+            node, blueprint, ..
+        } => format!("create {node} {}", blueprint.hash()),
         Write::CreateRevision { name, body, .. } => {
             let body: serde_json::Value = serde_json::from_str(body).unwrap();
             format!("create revision {name} {}", body["revision"])

@@ -8,8 +8,8 @@ mod budget;
 mod surge;
 mod unavailable;
 
-pub(super) use budget::Budget;
 pub(super) use crate::rollout::order::{order, seed};
+pub(super) use budget::Budget;
 
 use kennel_types::Timestamp;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::super::super::ids::NodeId;
 use super::super::nodes::Nodes;
 use super::super::sets::Set;
 use super::slot::StagedCounts;
 use super::{Context, Staged, StagedSlot, Tick};
+use crate::ids::NodeId;
 use crate::rollout::machine::{NextStage, Totals};
 use crate::rollout::order::{Place, Places};
 use crate::rollout::stage::Size;
@@ -31,7 +31,9 @@ impl Values {
         }
         let value: Arc<str> = value.into();
         self.names.push(value.clone());
-        let id = u32::try_from(self.names.len()).ok().and_then(NonZeroU32::new);
+        let id = u32::try_from(self.names.len())
+            .ok()
+            .and_then(NonZeroU32::new);
         let id = id.expect("there are fewer than four billion values");
         self.ids.insert(value, id);
         id
@@ -79,9 +81,7 @@ impl Staged {
             return false;
         };
         let view = nodes.view(node);
-        view.is_some_and(|view| {
-            selector.matches(|key| view.labels.get(key).map(String::as_str))
-        })
+        view.is_some_and(|view| selector.matches(|key| view.labels.get(key).map(String::as_str)))
     }
 
     /// The present stage takes nodes by label, and no earlier one did: a node that loses the label goes back (R3.7).
@@ -97,7 +97,10 @@ impl Staged {
     /// Enters a node into the rollout's nodes, or takes it out, after its eligibility or labels have changed.
     pub(in super::super) fn place_node(&mut self, set: &Set, node: NodeId, nodes: &Nodes) {
         let place = self.place(set, node, nodes);
-        let stable_fit = self.stable.as_ref().and_then(|stable| nodes.fit(node, &stable.rules));
+        let stable_fit = self
+            .stable
+            .as_ref()
+            .and_then(|stable| nodes.fit(node, &stable.rules));
         self.slot(node).stable_fit = stable_fit;
         let mine = *self.slot(node);
         let target = set.slots.get(node.index()).and_then(|slot| slot.fit);
@@ -147,7 +150,10 @@ impl Staged {
 
     /// Translates the state's cut to places and counts the nodes up to it.
     pub(in super::super) fn load_cut(&mut self, seed: u32) {
-        let cut = self.state().map(|state| state.cut.clone()).unwrap_or_default();
+        let cut = self
+            .state()
+            .map(|state| state.cut.clone())
+            .unwrap_or_default();
         self.cut = match cut {
             Cut::Nothing => Cutoff::Nothing,
             Cut::All(AllNodes) => Cutoff::All,
@@ -178,17 +184,25 @@ impl Staged {
 
     /// The cut that admits so many nodes, as the state has it.
     pub(super) fn cut_of(&self, size: &Size, nodes: &Nodes) -> Cut {
-        if matches!(size, Size::Count(crate::int_or_percent::IntOrPercent::Percent(100))) {
+        if matches!(
+            size,
+            Size::Count(crate::int_or_percent::IntOrPercent::Percent(100))
+        ) {
             return Cut::All(AllNodes);
         }
         let Some(size) = size.of(self.places.total()) else {
             // A stage by label adds to what is admitted by place already.
-            return self.state().map(|state| state.cut.clone()).unwrap_or_default();
+            return self
+                .state()
+                .map(|state| state.cut.clone())
+                .unwrap_or_default();
         };
         let last = self.places.cut(size);
         let name = |node: NodeId| nodes.name(node).to_string();
         if self.policy.spread.is_some() {
-            let by_value = last.into_iter().map(|(value, (_, node))| (value.to_string(), name(node)));
+            let by_value = last
+                .into_iter()
+                .map(|(value, (_, node))| (value.to_string(), name(node)));
             return Cut::ByValue(by_value.collect());
         }
         let last = last.into_values().next();
@@ -196,7 +210,12 @@ impl Staged {
     }
 
     /// The first stage after `stage` that adds a node (R3.8).
-    pub(super) fn next_stage(&self, set: &Set, stage: usize, context: Context<'_>) -> Option<NextStage> {
+    pub(super) fn next_stage(
+        &self,
+        set: &Set,
+        stage: usize,
+        context: Context<'_>,
+    ) -> Option<NextStage> {
         let stages = self.policy.stages.iter().enumerate().skip(stage);
         for (index, candidate) in stages {
             let adds = match &candidate.size {
@@ -224,7 +243,9 @@ impl Staged {
         };
         let mut selected = self.places.iter().filter(|(_, _, node)| {
             let view = nodes.view(*node);
-            view.is_some_and(|view| selector.matches(|key| view.labels.get(key).map(String::as_str)))
+            view.is_some_and(|view| {
+                selector.matches(|key| view.labels.get(key).map(String::as_str))
+            })
         });
         let admitted = |node: NodeId| {
             let slot = self.slots.get(node.index());
@@ -232,9 +253,7 @@ impl Staged {
         };
         match selected.next() {
             None => true,
-            Some((_, _, first)) => {
-                !admitted(first) || selected.any(|(_, _, node)| !admitted(node))
-            }
+            Some((_, _, first)) => !admitted(first) || selected.any(|(_, _, node)| !admitted(node)),
         }
     }
 

@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use kennel_types::Monotonic;
 
-use super::super::super::event::{Failure, Object, SetRef, Ticket, Write};
+use super::super::super::event::{Answer, Identity, Object, Outcome, Ticket, Write};
 use super::super::super::expectation::Expectation;
-use super::super::super::history::Revision;
-use super::super::super::ids::{NodeId, PodId, SetId};
 use super::super::super::pod::Blueprint;
 use super::super::super::view::{Before, Readiness};
 use super::super::Planner;
 use super::super::pods::Claim;
 use super::super::timers::Recheck;
-use super::super::write_results::PendingWrite;
+use super::super::write_results::WriteKind;
 use super::decide::is_available;
 use super::slot::Cause;
 use super::{Context, Driven, Staged, StagedSlot, Standing, Tick};
+use crate::ids::{NodeId, PodId, SetId};
 use crate::rollout::command::Command;
 use crate::rollout::machine::{self, Input, NextStage, Step, Transition};
 use crate::rollout::stage::Size;
@@ -77,12 +76,17 @@ impl Planner {
             since: self.now,
             reason: None,
             accepted: Accepted::None,
-            seen: earlier.map(|earlier| earlier.seen.clone()).unwrap_or_default(),
+            seen: earlier
+                .map(|earlier| earlier.seen.clone())
+                .unwrap_or_default(),
             stable,
         };
         let has_pods = !known.hash_uses.is_empty();
         let only_target = known.hash_uses.keys().all(|hash| {
-            known.active.as_ref().is_some_and(|active| active.hash == *hash)
+            known
+                .active
+                .as_ref()
+                .is_some_and(|active| active.hash == *hash)
         });
         let first_creation = state.stable.is_none() && !has_pods;
         if (first_creation && !staged.policy.stages_on_create) || (has_pods && only_target) {
@@ -102,7 +106,11 @@ impl Planner {
         match staged.next_stage(known, 0, self.context()) {
             Some(NextStage { stage, cut }) => {
                 (state.stage, state.cut) = (stage, cut);
-                let text = format!("Rolling out {}: {}", staged.target.hash, staged.stage_text(stage));
+                let text = format!(
+                    "Rolling out {}: {}",
+                    staged.target.hash,
+                    staged.stage_text(stage)
+                );
                 let note = Some((false, "RolloutStarted", text));
                 self.write_record(set, Verdict::Progressing, state, note);
             }
@@ -136,7 +144,10 @@ impl Planner {
             staged.progressed = steady;
         }
         let known = &self.sets[set];
-        let (Some(staged), Some(state)) = (known.staged.as_deref(), known.staged.as_deref().and_then(Staged::state)) else {
+        let (Some(staged), Some(state)) = (
+            known.staged.as_deref(),
+            known.staged.as_deref().and_then(Staged::state),
+        ) else {
             return;
         };
         let command = staged.command();
@@ -153,13 +164,17 @@ impl Planner {
             paused: staged.commands.pause.is_some() || staged.invalid.is_some() || staged.frozen,
             check: &staged.check,
             command,
-            lacks_nodes: matches!(staged.stage_size(), Some(Size::Nodes(_))) && staged.totals.healthy == 0,
+            lacks_nodes: matches!(staged.stage_size(), Some(Size::Nodes(_)))
+                && staged.totals.healthy == 0,
             next: &next,
             failure: &failure,
         };
         match machine::step(&input) {
             Step::Go(state, verdict, transition) => {
-                let state = State { since: self.now, ..*state };
+                let state = State {
+                    since: self.now,
+                    ..*state
+                };
                 let note = self.describe(set, transition, &state);
                 self.write_record(set, verdict, state, note);
             }
@@ -169,8 +184,14 @@ impl Planner {
             }
             Step::Check => {}
             Step::Wait(wake) => {
-                if let Some(cut) = staged.moved_cut(&self.nodes).filter(|_| state.phase == Phase::Updating) {
-                    let state = State { cut, ..state.clone() };
+                if let Some(cut) = staged
+                    .moved_cut(&self.nodes)
+                    .filter(|_| state.phase == Phase::Updating)
+                {
+                    let state = State {
+                        cut,
+                        ..state.clone()
+                    };
                     let verdict = staged.record.verdict.unwrap_or(Verdict::Progressing);
                     self.write_record(set, verdict, state, None);
                 } else if let Some(wake) = wake {
@@ -192,9 +213,15 @@ impl Planner {
     }
 
     /// The pod to create on a node, and what its daemon was.
-    pub(in super::super) fn blueprint(&mut self, set: SetId, node: NodeId) -> (Arc<Blueprint>, Before) {
+    pub(in super::super) fn blueprint(
+        &mut self,
+        set: SetId,
+        node: NodeId,
+    ) -> (Arc<Blueprint>, Before) {
         let driven = match self.sets[set].staged.is_some() {
-            true => self.decide_slot(set, node).map_or(Driven::Target, |decision| decision.driven),
+            true => self
+                .decide_slot(set, node)
+                .map_or(Driven::Target, |decision| decision.driven),
             false => Driven::Target,
         };
         let known = &self.sets[set];
@@ -217,7 +244,10 @@ impl Planner {
     /// What a node's daemon is now.
     fn before(&self, set: SetId, node: NodeId) -> Before {
         let known = &self.sets[set];
-        let min_ready = known.active.as_ref().map_or(Duration::ZERO, |active| active.min_ready);
+        let min_ready = known
+            .active
+            .as_ref()
+            .map_or(Duration::ZERO, |active| active.min_ready);
         let mut next = known.slots.get(node.index()).and_then(|slot| slot.head);
         let mut before = Before::None;
         while let Some(pod) = next {
@@ -225,7 +255,11 @@ impl Planner {
             next = hot.next;
             if hot.claim == Claim::Member {
                 let available = is_available(hot, min_ready, self.now);
-                before = if available { Before::Available } else { Before::Failing };
+                before = if available {
+                    Before::Available
+                } else {
+                    Before::Failing
+                };
             }
         }
         before
@@ -233,7 +267,12 @@ impl Planner {
 
     /// Remembers what a daemon is that is about to be deleted.
     pub(in super::super) fn remember_before(&mut self, set: SetId, pod: PodId) {
-        let Some(node) = self.pods.hot(pod).node.filter(|_| self.sets[set].staged.is_some()) else {
+        let Some(node) = self
+            .pods
+            .hot(pod)
+            .node
+            .filter(|_| self.sets[set].staged.is_some())
+        else {
             return;
         };
         let before = self.before(set, node);
@@ -250,7 +289,10 @@ impl Planner {
         };
         let (key, value) = command.clone();
         staged.ignored.insert(command);
-        let text = format!("{}{key}: {value:?} names nothing that it could act on", crate::rollout::PREFIX);
+        let text = format!(
+            "{}{key}: {value:?} names nothing that it could act on",
+            crate::rollout::PREFIX
+        );
         self.emit(&reference, true, "CommandIgnored", text);
         self.mark_for_sync(set);
     }
@@ -266,13 +308,16 @@ impl Planner {
         let now = self.now;
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
-        let reference = known.reference.clone();
         let Some(staged) = known.staged.as_deref_mut() else {
             return;
         };
         let target = staged.target.clone();
         let earlier = known.history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(now)) {
+            // The retry waits, and so do the nodes.
+            if !std::mem::replace(&mut staged.is_stuck, true) {
+                self.update_all_slots(set);
+            }
             return;
         }
         let expectation = Expectation::new(now, ticket, earlier);
@@ -285,17 +330,13 @@ impl Planner {
         };
         let write = Write::WriteRecord {
             revision: Object {
-                name: target.name.clone(),
-                uid: target.uid.clone(),
+                name: target.name,
+                uid: target.uid,
             },
-            version: target.version.clone(),
+            version: target.version,
             record,
         };
-        let pending = PendingWrite::Record {
-            set,
-            daemon_set: reference.clone(),
-        };
-        self.request(ticket, &reference, write, pending);
+        self.request(ticket, set, write, WriteKind::Record);
         // Nothing changes revision before it is written.
         self.update_all_slots(set);
     }
@@ -304,32 +345,38 @@ impl Planner {
         &mut self,
         ticket: Ticket,
         set: SetId,
-        daemon_set: &Arc<SetRef>,
-        written: Option<&Revision>,
-        failure: Option<&Failure>,
+        daemon_set: &Arc<Identity>,
+        outcome: &Outcome,
     ) {
         let now = self.now;
-        let known = self.sets.get_mut(set).filter(|known| known.reference.uid == daemon_set.uid);
-        let Some(known) = known else {
+        let known = self.sets.get_mut(set);
+        // The DaemonSet may be gone by now, and another one may have its id.
+        let Some(known) = known.filter(|known| known.reference.uid == daemon_set.uid) else {
             return;
         };
         let staged = known.staged.as_deref_mut();
-        let transition = staged.and_then(|staged| staged.transition.take_if(|t| t.ticket == ticket));
-        if let Some(revision) = written {
-            let note = transition.and_then(|transition| transition.note);
-            if let Some((warning, reason, text)) = note {
-                self.emit(daemon_set, warning, reason, text);
+        let transition =
+            staged.and_then(|staged| staged.transition.take_if(|t| t.ticket == ticket));
+        match outcome {
+            Ok(Answer::Revision(revision)) => {
+                let note = transition.and_then(|transition| transition.note);
+                if let Some((warning, reason, text)) = note {
+                    self.emit(daemon_set, warning, reason, text);
+                }
+                self.on_revision(revision);
             }
-            self.on_revision(revision);
-            self.mark_history(set);
-        } else if let Some(failure) = failure {
-            if let Some(write) = known.history.writes.values_mut().find(|write| write.ticket == ticket) {
-                *write = write.failed(now, failure).for_retry();
-                let until = write.until;
-                self.recheck_history(set, until);
+            Ok(_) => {}
+            Err(failure) => {
+                let mut writes = known.history.writes.values_mut();
+                if let Some(write) = writes.find(|write| write.ticket == ticket) {
+                    *write = write.failed(now, failure).for_retry();
+                    let until = write.until;
+                    self.recheck_history(set, until);
+                }
             }
-            self.mark_history(set);
         }
+        self.update_all_slots(set);
+        self.mark_history(set);
     }
 
     /// The commonest cause of failure, and the nodes.
@@ -352,10 +399,20 @@ impl Planner {
                 message: "nodes have failed".to_owned(),
             };
         };
-        let names: Vec<&str> = nodes.iter().take(NAMED).map(|node| &**self.nodes.name(*node)).collect();
+        let names: Vec<&str> = nodes
+            .iter()
+            .take(NAMED)
+            .map(|node| &**self.nodes.name(*node))
+            .collect();
         let more = total.saturating_sub(names.len());
-        let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let SetRef { namespace, name, .. } = &*known.reference;
+        let and_more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let Identity {
+            namespace, name, ..
+        } = &*known.reference;
         Reason {
             code: cause.code().to_owned(),
             message: format!(
@@ -379,20 +436,40 @@ impl Planner {
         let stage = staged.stage_text(state.stage);
         Some(match transition {
             Transition::StageStarted => (false, "StageStarted", format!("{hash}: {stage}")),
-            Transition::StageHealthy => (false, "StageHealthy", format!("{hash}: {stage} is healthy and bakes")),
-            Transition::AwaitingPromotion => {
-                (false, "AwaitingPromotion", format!("{hash}: {stage} waits for a person. {why}"))
-            }
-            Transition::RolloutPaused => (true, "RolloutPaused", format!("{hash}: paused in {stage}: {why}")),
+            Transition::StageHealthy => (
+                false,
+                "StageHealthy",
+                format!("{hash}: {stage} is healthy and bakes"),
+            ),
+            Transition::AwaitingPromotion => (
+                false,
+                "AwaitingPromotion",
+                format!("{hash}: {stage} waits for a person. {why}"),
+            ),
+            Transition::RolloutPaused => (
+                true,
+                "RolloutPaused",
+                format!("{hash}: paused in {stage}: {why}"),
+            ),
             Transition::RollingBack => {
                 let stable = state.stable.as_deref().unwrap_or("none");
-                (true, "RollingBack", format!("{hash} has failed, going back to {stable}: {why}"))
+                (
+                    true,
+                    "RollingBack",
+                    format!("{hash} has failed, going back to {stable}: {why}"),
+                )
             }
             Transition::RolledBack => {
                 let stable = state.stable.as_deref().unwrap_or("none");
-                (false, "RolledBack", format!("{hash} is held; every node is back on {stable}"))
+                (
+                    false,
+                    "RolledBack",
+                    format!("{hash} is held; every node is back on {stable}"),
+                )
             }
-            Transition::RolloutComplete => (false, "RolloutComplete", format!("{hash} is on every node")),
+            Transition::RolloutComplete => {
+                (false, "RolloutComplete", format!("{hash} is on every node"))
+            }
         })
     }
 }
@@ -421,9 +498,9 @@ impl Staged {
 
     fn is_for_target(&self, command: &Command) -> bool {
         match command {
-            Command::Promote { hash, .. } | Command::Abort { hash } | Command::Retry { hash, .. } => {
-                **hash == *self.target.hash
-            }
+            Command::Promote { hash, .. }
+            | Command::Abort { hash }
+            | Command::Retry { hash, .. } => **hash == *self.target.hash,
             Command::Unreadable => true,
         }
     }

@@ -7,7 +7,6 @@ use kennel_types::Timestamp;
 
 use super::super::super::decision::{Decision, Member, NodeState, RolloutRole, decide};
 use super::super::super::fit::Fit;
-use super::super::super::ids::NodeId;
 use super::super::super::view::{Before, Phase as PodPhase, Readiness, Waiting};
 use super::super::nodes::Nodes;
 use super::super::pods::{Claim, Hot, Pods};
@@ -17,6 +16,7 @@ use super::super::symbols::{self, Symbol};
 use super::judge::{BLAME_AFTER, Evidence, judge};
 use super::slot::{Ailment, StagedCounts, StagedSlot, Stopwatch, Tick};
 use super::{Driven, Staged, Standing};
+use crate::ids::{NodeId, PodId};
 use crate::rollout::policy::DownNodes;
 
 /// The tables and the time.
@@ -85,25 +85,54 @@ impl Staged {
             now: context.now,
         });
         decision.driven = driven;
-        self.turn_in_budget(&mut decision, slot.fit, &mine, admitted && !holds, group, context.now);
+        self.turn_in_budget(
+            &mut decision,
+            slot.fit,
+            &mine,
+            admitted && !holds,
+            group,
+            context.now,
+        );
         if unreachable || driven == Driven::Nowhere {
             decision.create = false;
         }
-        self.observe(&mut mine, found, judged, admitted, readiness, create.is_some_and(|create| create.has_failed()), context);
+        self.observe(
+            &mut mine,
+            found,
+            judged,
+            admitted,
+            readiness,
+            create.is_some_and(|create| create.has_failed()),
+            context,
+        );
         let blamed = self.blames(set, node, found, readiness, context);
         let evidence = Evidence {
-            pod_failed: found.target.is_some_and(|pod| pod.phase == PodPhase::Failed),
+            pod_failed: found
+                .target
+                .is_some_and(|pod| pod.phase == PodPhase::Failed),
             restarts: found.target.map_or(0, |pod| pod.restarts),
             before: found.target.map_or(Before::None, |pod| pod.before),
             blamed,
         };
         let down = readiness != Readiness::Ready && !blamed;
         let wanted = slot.fit.is_some_and(|fit| fit.run);
-        let healthy = if wanted { found.target_available } else { !found.any };
+        let healthy = if wanted {
+            found.target_available
+        } else {
+            !found.any
+        };
         let judgement = judge(&mine, &evidence, &self.policy, context.tick);
         let failed = judgement.cause.filter(|_| admitted && !judgement.excused);
-        mine.judge_at = if admitted { judgement.again_at } else { Tick::MAX };
-        if admitted && skips && !blamed && let Some(since) = context.nodes.down_since(node) {
+        mine.judge_at = if admitted {
+            judgement.again_at
+        } else {
+            Tick::MAX
+        };
+        if admitted
+            && skips
+            && !blamed
+            && let Some(since) = context.nodes.down_since(node)
+        {
             let at = since.after(BLAME_AFTER);
             if at > context.tick {
                 mine.judge_at = mine.judge_at.min(at);
@@ -113,11 +142,7 @@ impl Staged {
         mine.counts = StagedCounts {
             admitted,
             healthy: admitted && healthy,
-            pending: admitted
-                && !healthy
-                && !skipped
-                && failed.is_none()
-                && !judgement.excused,
+            pending: admitted && !healthy && !skipped && failed.is_none() && !judgement.excused,
             failed,
             on_target: found.target.is_some() && !unreachable,
         };
@@ -150,7 +175,7 @@ impl Staged {
         slot: &super::super::slot::Slot,
         target: &ActiveRevision,
         context: Context<'a>,
-    ) -> (Found<'a>, Option<super::super::super::ids::PodId>) {
+    ) -> (Found<'a>, Option<PodId>) {
         let mut found = Found::default();
         let mut judged = None;
         let mut next = slot.head;
@@ -274,12 +299,15 @@ impl Staged {
     }
 
     /// Notes since when the target's pod is not ready and what ails the node.
-    #[expect(clippy::too_many_arguments, reason = "one call, and every argument is a fact about the node")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call, and every argument is a fact about the node"
+    )]
     fn observe(
         &self,
         mine: &mut StagedSlot,
         found: Found<'_>,
-        judged: Option<super::super::super::ids::PodId>,
+        judged: Option<PodId>,
         admitted: bool,
         readiness: Readiness,
         create_failed: bool,
@@ -288,7 +316,9 @@ impl Staged {
         let tick = context.tick;
         if mine.judged != judged {
             mine.judged = judged;
-            let age = found.target.map(|pod| context.now.saturating_since(pod.created));
+            let age = found
+                .target
+                .map(|pod| context.now.saturating_since(pod.created));
             mine.not_ready = Stopwatch::started(age.unwrap_or(Duration::ZERO));
         }
         if found.target_available {
@@ -317,11 +347,16 @@ impl Staged {
         let Some((pod, since)) = found.target.zip(context.nodes.down_since(node)) else {
             return false;
         };
-        let cordoned = context.nodes.view(node).is_none_or(|view| view.unschedulable);
+        let cordoned = context
+            .nodes
+            .view(node)
+            .is_none_or(|view| view.unschedulable);
         if readiness == Readiness::Ready || cordoned || pod.before == Before::Down {
             return false;
         }
-        let created = context.tick.before(context.now.saturating_since(pod.created));
+        let created = context
+            .tick
+            .before(context.now.saturating_since(pod.created));
         let in_window = since.since(created) <= self.policy.blame_window && since >= created;
         let long_enough = since.after(BLAME_AFTER) <= context.tick;
         in_window && long_enough && !self.is_outage(set, context)
@@ -329,5 +364,7 @@ impl Staged {
 }
 
 pub(super) fn is_available(pod: &Hot, min_ready: Duration, now: Timestamp) -> bool {
-    pod.ready && (min_ready.is_zero() || (pod.ready_at != Timestamp::MAX && pod.ready_at + min_ready <= now))
+    pod.ready
+        && (min_ready.is_zero()
+            || (pod.ready_at != Timestamp::MAX && pod.ready_at + min_ready <= now))
 }

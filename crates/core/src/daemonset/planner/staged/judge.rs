@@ -44,9 +44,7 @@ pub(super) fn judge(
     let ailment = match slot.ailment {
         Ailment::None => None,
         Ailment::CannotCreate => Some((Cause::CannotCreate, AILING)),
-        Ailment::Waiting(Waiting::ImagePull) => {
-            Some((Cause::Waiting(Waiting::ImagePull), PULLING))
-        }
+        Ailment::Waiting(Waiting::ImagePull) => Some((Cause::Waiting(Waiting::ImagePull), PULLING)),
         Ailment::Waiting(waiting) => Some((Cause::Waiting(waiting), AILING)),
     };
     let ailment = ailment.filter(|(_, limit)| due(slot.ailing_since.after(*limit)));

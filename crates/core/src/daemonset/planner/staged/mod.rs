@@ -22,11 +22,11 @@ use std::sync::Arc;
 use kennel_types::Monotonic;
 
 use super::super::fit::Rules;
-use super::super::ids::NodeId;
 use super::super::pod::Blueprint;
 use super::chunked_vec::ChunkedVec;
 use super::sets::ActiveRevision;
 use super::symbols::Symbol;
+use crate::ids::NodeId;
 use crate::rollout::command::Commands;
 use crate::rollout::condition::Conditions;
 use crate::rollout::machine::{CheckResult, Totals};
@@ -100,6 +100,8 @@ pub(super) struct Staged {
     progressed: Monotonic,
     check: CheckResult,
     transition: Option<PendingTransition>,
+    /// The next state could not be written yet.
+    is_stuck: bool,
     /// Commands that had nothing to act on, as an event has said.
     ignored: BTreeSet<(&'static str, String)>,
     outage: Cell<Option<(Tick, bool)>>,
@@ -132,6 +134,7 @@ impl Staged {
         self.invalid.is_some()
             || self.commands.pause.is_some()
             || self.transition.is_some()
+            || self.is_stuck
             || self.standing == Standing::Unstarted
             || self.phase() == Some(Phase::Paused)
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use kennel_types::Monotonic;
 
 use super::super::super::fit::Fit;
-use super::super::super::ids::PodId;
 use super::super::super::view::{Before, Waiting};
+use crate::ids::PodId;
 
 /// Tenths of a second since the process started: a quarter of the size of a [`Monotonic`], and precise enough for
 /// deadlines of nodes.
@@ -34,12 +34,18 @@ impl Tick {
     /// Rounded up, so that a deadline is never early.
     pub(in super::super) fn after(self, duration: Duration) -> Self {
         let tenths = duration.as_millis().div_ceil(100);
-        Self(self.0.saturating_add(u32::try_from(tenths).unwrap_or(u32::MAX)))
+        Self(
+            self.0
+                .saturating_add(u32::try_from(tenths).unwrap_or(u32::MAX)),
+        )
     }
 
     pub(in super::super) fn before(self, duration: Duration) -> Self {
         let tenths = duration.as_millis() / 100;
-        Self(self.0.saturating_sub(u32::try_from(tenths).unwrap_or(u32::MAX)))
+        Self(
+            self.0
+                .saturating_sub(u32::try_from(tenths).unwrap_or(u32::MAX)),
+        )
     }
 }
 
@@ -121,13 +127,18 @@ impl Stopwatch {
     }
 
     fn elapsed(self, now: Tick) -> Tick {
-        let run = self.since.map_or(0, |since| now.0.saturating_sub(since.get()));
+        let run = self
+            .since
+            .map_or(0, |since| now.0.saturating_sub(since.get()));
         Tick(self.elapsed.0.saturating_add(run))
     }
 
     /// When it reaches a deadline, if it runs or has reached it already.
     pub(in super::super) fn reaches(self, deadline: Duration, now: Tick) -> Option<Tick> {
-        let left = Tick::default().after(deadline).0.saturating_sub(self.elapsed(now).0);
+        let left = Tick::default()
+            .after(deadline)
+            .0
+            .saturating_sub(self.elapsed(now).0);
         (left == 0 || self.since.is_some()).then(|| Tick(now.0.saturating_add(left)))
     }
 }

@@ -19,11 +19,18 @@ impl Staged {
         let hash = &self.target.hash;
         let Some(state) = self.state() else {
             return match self.standing {
-                Standing::Direct => conditions(false, false, "Complete", &format!("{hash} is stable")),
-                Standing::Back => conditions(false, true, "RolledBack", &format!("{hash} has failed")),
-                Standing::Unstarted | Standing::Staged => {
-                    conditions(true, false, "Starting", &format!("{hash} is about to be rolled out"))
+                Standing::Direct => {
+                    conditions(false, false, "Complete", &format!("{hash} is stable"))
                 }
+                Standing::Back => {
+                    conditions(false, true, "RolledBack", &format!("{hash} has failed"))
+                }
+                Standing::Unstarted | Standing::Staged => conditions(
+                    true,
+                    false,
+                    "Starting",
+                    &format!("{hash} is about to be rolled out"),
+                ),
             };
         };
         if self.standing == Standing::Direct {
@@ -41,7 +48,11 @@ impl Staged {
             (Phase::Updating, None) => conditions(true, false, "Updating", &text),
             (Phase::Baking, None) => conditions(true, false, "Baking", &text),
             (Phase::AwaitingPromotion, _) => {
-                let reason = if code.is_empty() { "AwaitingPromotion" } else { code };
+                let reason = if code.is_empty() {
+                    "AwaitingPromotion"
+                } else {
+                    code
+                };
                 conditions(true, false, reason, &join(&text, why))
             }
             (Phase::Paused, _) => {

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use kennel_types::Monotonic;
 
-use super::super::super::event::Write;
+use super::super::super::event::{Object, Write};
+use super::super::super::fit::Rules;
 use super::super::super::history::Revision;
-use super::super::super::ids::SetId;
 use super::super::super::pod::Blueprint;
 use super::super::super::view::DaemonSetView;
 use super::super::Planner;
 use super::super::chunked_vec::ChunkedVec;
-use super::super::super::fit::Rules;
 use super::super::sets::ActiveRevision;
 use super::super::symbols::Symbol;
 use super::admission::Values;
 use super::{Cutoff, Stable, Staged, Standing, TargetRevision};
+use crate::ids::SetId;
 use crate::rollout::command::Commands;
 use crate::rollout::machine::Totals;
 use crate::rollout::order::Places;
@@ -140,19 +140,27 @@ impl Planner {
                 verdict: Some(Verdict::Superseded),
                 ..revision.record.clone()
             };
-            self.write_revision(set, &revision.name, &revision.uid, |revision| {
-                Write::WriteRecord {
-                    revision,
-                    version,
-                    record,
-                }
+            let object = Object {
+                name: revision.name.clone(),
+                uid: revision.uid.clone(),
+            };
+            self.write_revision(set, object, |revision| Write::WriteRecord {
+                revision,
+                version,
+                record,
             });
         }
     }
 
-    fn hashes(&mut self, revisions: &[Revision], which: impl Fn(&Record) -> bool) -> HashSet<Symbol> {
+    fn hashes(
+        &mut self,
+        revisions: &[Revision],
+        which: impl Fn(&Record) -> bool,
+    ) -> HashSet<Symbol> {
         let chosen = revisions.iter().filter(|revision| which(&revision.record));
-        chosen.map(|revision| self.symbols.intern(Some(revision.hash()))).collect()
+        chosen
+            .map(|revision| self.symbols.intern(Some(revision.hash())))
+            .collect()
     }
 
     /// The DaemonSet behaves as upstream's from now on.
@@ -184,13 +192,23 @@ impl Planner {
             staged.target = target;
             return;
         }
-        let old = known.staged.take().filter(|old| old.target.uid == target.uid);
-        let same_phase = old.as_ref().filter(|old| old.record.state == derived.record.state);
+        let old = known
+            .staged
+            .take()
+            .filter(|old| old.target.uid == target.uid);
+        let same_phase = old
+            .as_ref()
+            .filter(|old| old.record.state == derived.record.state);
         let began = same_phase.map(|old| old.phase_began);
         let began = began.unwrap_or_else(|| self.phase_began(&derived.record));
         let check = same_phase.map(|old| old.check.clone()).unwrap_or_default();
         let (most_healthy, progressed, ignored, slots) = match old {
-            Some(old) => (old.most_healthy, old.progressed.max(began), old.ignored, old.slots),
+            Some(old) => (
+                old.most_healthy,
+                old.progressed.max(began),
+                old.ignored,
+                old.slots,
+            ),
             None => (0, began, BTreeSet::new(), ChunkedVec::default()),
         };
         let view = &self.sets[set].view;
@@ -221,6 +239,7 @@ impl Planner {
             progressed,
             check,
             transition: None,
+            is_stuck: false,
             ignored,
             outage: Cell::new(None),
             conditions: Arc::default(),
@@ -237,7 +256,9 @@ impl Planner {
     /// afterwards the record's own time counts.
     fn phase_began(&self, record: &Record) -> Monotonic {
         let since = record.state.as_ref().map(|state| state.since);
-        let ago = since.map(|since| self.now.saturating_since(since)).unwrap_or_default();
+        let ago = since
+            .map(|since| self.now.saturating_since(since))
+            .unwrap_or_default();
         Monotonic::since_start(self.steady.elapsed().saturating_sub(ago))
     }
 
@@ -264,9 +285,16 @@ impl Planner {
     }
 
     /// The hash of stable for a rollout that starts now.
-    pub(super) fn stable_hash(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) -> Option<Arc<str>> {
+    pub(super) fn stable_hash(
+        &mut self,
+        set: SetId,
+        target: &Revision,
+        claimed: &[Revision],
+    ) -> Option<Arc<str>> {
         let others = claimed.iter().filter(|revision| revision.uid != target.uid);
-        let preceding = others.clone().max_by_key(|revision| (revision.revision, &revision.name));
+        let preceding = others
+            .clone()
+            .max_by_key(|revision| (revision.revision, &revision.name));
         if let Some(preceding) = preceding {
             let record = own_record(&preceding.record, &self.sets[set].reference.uid);
             match (record.verdict, record.state) {
@@ -302,7 +330,9 @@ impl Planner {
             template_generation: revision.template_generation,
             ..known.view.clone()
         };
-        let generation = revision.template_generation.map(|number| number.to_string());
+        let generation = revision
+            .template_generation
+            .map(|number| number.to_string());
         let hash: Arc<str> = revision.hash().into();
         Some(Stable {
             rules: Rules::of_template(&view.template),

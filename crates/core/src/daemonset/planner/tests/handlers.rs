@@ -148,5 +148,9 @@ fn direct_placement_is_an_option() {
     let super::super::super::event::Write::CreatePod { blueprint, .. } = write else {
         panic!("{write:?}");
     };
-    assert!(blueprint.pod("a", None, super::super::super::view::Before::None).contains("\"nodeName\":\"a\""));
+    assert!(
+        blueprint
+            .pod("a", None, super::super::super::view::Before::None)
+            .contains("\"nodeName\":\"a\"")
+    );
 }

@@ -122,7 +122,9 @@ impl Cluster {
             } => {
                 let status = self.planner.status(&daemon_set.uid);
                 let conditions = self.planner.conditions(&daemon_set.uid);
-                let outcome = self.fake.execute_with(&daemon_set, &write, status, conditions);
+                let outcome = self
+                    .fake
+                    .execute_with(&daemon_set, &write, status, conditions);
                 self.apply(Event::WriteFinished { ticket, outcome });
             }
         }
@@ -135,15 +137,21 @@ impl Cluster {
         let mut busy = false;
         for pod in pods {
             let node = pod.target().cloned().unwrap();
-            let up = self.fake.nodes.get(&node).is_some_and(|n| n.ready != Readiness::Unknown);
+            let up = self
+                .fake
+                .nodes
+                .get(&node)
+                .is_some_and(|n| n.ready != Readiness::Unknown);
             if pod.terminating && up {
                 self.fake.remove_pod(&pod.uid, false);
                 busy = true;
             } else if pod.bound_to.is_none() {
-                self.fake.edit_pod(&pod.uid, false, |pod| pod.bound_to = Some(node));
+                self.fake
+                    .edit_pod(&pod.uid, false, |pod| pod.bound_to = Some(node));
                 busy = true;
             } else if pod.ready_since.is_none() && up && self.becomes_ready(&pod, &node) {
-                self.fake.edit_pod(&pod.uid, false, |pod| pod.ready_since = Some(now));
+                self.fake
+                    .edit_pod(&pod.uid, false, |pod| pod.ready_since = Some(now));
                 busy = true;
             }
         }
@@ -152,7 +160,10 @@ impl Cluster {
 
     fn becomes_ready(&self, pod: &PodView, node: &str) -> bool {
         let hash = &pod.labels[HASH_LABEL];
-        let broken = self.broken.iter().any(|number| self.hash(*number).as_ref() == Some(hash));
+        let broken = self
+            .broken
+            .iter()
+            .any(|number| self.hash(*number).as_ref() == Some(hash));
         !broken && !self.sick.contains(node)
     }
 
@@ -192,7 +203,8 @@ impl Cluster {
         let uid = self.uid.clone();
         self.fake.edit_set(&uid, |set| {
             let all = Arc::make_mut(&mut set.annotations);
-            keys.iter().for_each(|key| drop(all.remove(&format!("{PREFIX}{key}"))));
+            keys.iter()
+                .for_each(|key| drop(all.remove(&format!("{PREFIX}{key}"))));
         });
     }
 
@@ -204,10 +216,15 @@ impl Cluster {
 
     pub(super) fn change_template(&mut self, number: u32) {
         let uid = self.uid.clone();
-        self.fake.edit_set(&uid, |set| set.template = template(number));
+        self.fake
+            .edit_set(&uid, |set| set.template = template(number));
     }
 
-    pub(super) fn edit_node(&mut self, name: &str, change: impl FnOnce(&mut super::super::super::super::view::NodeView)) {
+    pub(super) fn edit_node(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut super::super::super::super::view::NodeView),
+    ) {
         let id: Arc<str> = name.into();
         change(self.fake.nodes.get_mut(&id).unwrap());
         self.fake.changed(Kind::Nodes, &id, false);
@@ -252,12 +269,17 @@ impl Cluster {
     pub(super) fn conditions(&self) -> Vec<(String, String)> {
         let all = self.fake.sets[&self.uid].conditions.iter();
         let held = all.filter(|(_, condition)| condition.status);
-        held.map(|(kind, condition)| (kind.clone(), condition.reason.clone())).collect()
+        held.map(|(kind, condition)| (kind.clone(), condition.reason.clone()))
+            .collect()
     }
 
     pub(super) fn reasons(&self) -> Vec<&str> {
         let ours = |reason: &&str| !reason.starts_with("Successful");
-        self.events.iter().map(|(reason, _)| reason.as_str()).filter(ours).collect()
+        self.events
+            .iter()
+            .map(|(reason, _)| reason.as_str())
+            .filter(ours)
+            .collect()
     }
 }
 

@@ -40,7 +40,14 @@ fn r3_stages_follow_each_other_within_the_budget() {
     assert_eq!(cluster.most_unavailable, 1);
     assert_eq!(
         cluster.reasons(),
-        ["RolloutStarted", "StageHealthy", "StageStarted", "AwaitingPromotion", "StageStarted", "RolloutComplete"]
+        [
+            "RolloutStarted",
+            "StageHealthy",
+            "StageStarted",
+            "AwaitingPromotion",
+            "StageStarted",
+            "RolloutComplete"
+        ]
     );
 }
 
@@ -61,7 +68,10 @@ fn r5_4_a_bad_release_goes_back_by_itself_and_is_held() {
     assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
     let state = cluster.record(1).state.unwrap();
     assert_eq!(state.reason.unwrap().code, "NotAvailable");
-    assert_eq!(cluster.reasons(), ["RolloutStarted", "RollingBack", "RolledBack"]);
+    assert_eq!(
+        cluster.reasons(),
+        ["RolloutStarted", "RollingBack", "RolledBack"]
+    );
 }
 
 #[test]
@@ -115,7 +125,9 @@ fn r2_nodes_that_are_not_admitted_get_stable() {
 fn r3_7_a_stage_by_label_follows_the_label() {
     let mut cluster = Cluster::new(4, &[("stages", "nodes(pool=canary) 1h, 100%")]);
     let label = |cluster: &mut Cluster, name: &str| {
-        cluster.edit_node(name, |node| drop(node.labels.insert("pool".into(), "canary".into())));
+        cluster.edit_node(name, |node| {
+            drop(node.labels.insert("pool".into(), "canary".into()))
+        });
         cluster.run();
     };
     label(&mut cluster, "node-2");
@@ -133,7 +145,10 @@ fn r3_8_a_stage_by_label_without_nodes_waits() {
     let mut cluster = Cluster::new(3, &[("stages", "nodes(pool=canary), 100%")]);
     cluster.roll_out(1);
     cluster.advance(10);
-    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::AwaitingPromotion))));
+    assert_eq!(
+        cluster.phase(1),
+        (PROGRESSING, Some((1, Phase::AwaitingPromotion)))
+    );
     assert_eq!(cluster.counts(), [(0, 3)].into());
 }
 
@@ -193,7 +208,9 @@ fn r5_1_restarts_beyond_the_limit_fail_a_node() {
         let of = pods.filter(|pod| pod.labels[super::super::super::HASH_LABEL] == hash);
         let uids: Vec<_> = of.map(|pod| pod.uid.clone()).collect();
         for uid in uids {
-            cluster.fake.edit_pod(&uid, false, |pod| pod.health.restarts = restarts);
+            cluster
+                .fake
+                .edit_pod(&uid, false, |pod| pod.health.restarts = restarts);
         }
         cluster.run();
     };
@@ -215,7 +232,9 @@ fn r5_1_what_does_not_heal_by_waiting_fails_a_node() {
         let pods = cluster.fake.pods.values();
         let of = pods.filter(|pod| pod.labels[super::super::super::HASH_LABEL] == hash);
         let uid = of.map(|pod| pod.uid.clone()).next().unwrap();
-        cluster.fake.edit_pod(&uid, false, |pod| pod.health.waiting = waiting);
+        cluster
+            .fake
+            .edit_pod(&uid, false, |pod| pod.health.waiting = waiting);
         cluster.run();
         cluster.advance(seconds - 1);
         assert_eq!(cluster.phase(1).0, PROGRESSING, "{waiting:?}");
@@ -230,7 +249,9 @@ fn r5_5_a_daemon_that_failed_before_its_turn_is_excused() {
     let mut cluster = Cluster::new(3, &policy);
     let victim = cluster.fake.pods.values().next().unwrap().clone();
     cluster.sick.insert(victim.target().unwrap().to_string());
-    cluster.fake.edit_pod(&victim.uid, false, |pod| pod.ready_since = None);
+    cluster
+        .fake
+        .edit_pod(&victim.uid, false, |pod| pod.ready_since = None);
     cluster.run();
     cluster.roll_out(1);
     cluster.advance(1_200);
@@ -324,7 +345,10 @@ fn r2_1_a_template_that_selects_no_node_waits_for_a_person() {
     let mut cluster = Cluster::new(4, &[("stages", "100%")]);
     cluster.roll_out(3);
     assert_eq!(cluster.counts(), [(0, 4)].into());
-    assert_eq!(cluster.phase(3), (PROGRESSING, Some((0, Phase::AwaitingPromotion))));
+    assert_eq!(
+        cluster.phase(3),
+        (PROGRESSING, Some((0, Phase::AwaitingPromotion)))
+    );
 }
 
 #[test]
@@ -341,17 +365,26 @@ fn r5_7_a_newer_template_supersedes_a_rollout() {
 
 fn check_conditions(cluster: &Cluster, expected: &[(&str, &str)]) {
     let found = cluster.conditions();
-    let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let found: Vec<(&str, &str)> = found
+        .iter()
+        .map(|(a, b)| (a.as_str(), b.as_str()))
+        .collect();
     assert_eq!(found, expected);
 }
 
 #[test]
 fn r9_1_conditions_follow_the_phases() {
-    let policy = [("stages", "1 5m, 50% manual, 100%"), ("on-failure", "rollback")];
+    let policy = [
+        ("stages", "1 5m, 50% manual, 100%"),
+        ("on-failure", "rollback"),
+    ];
     let mut cluster = Cluster::new(4, &policy);
     check_conditions(&cluster, &[]);
     cluster.roll_out(1);
-    check_conditions(&cluster, &[("Progressing", "Baking"), ("Reconciling", "Baking")]);
+    check_conditions(
+        &cluster,
+        &[("Progressing", "Baking"), ("Reconciling", "Baking")],
+    );
     cluster.annotate(&[("pause", "night")]);
     cluster.run();
     check_conditions(&cluster, &[]);
