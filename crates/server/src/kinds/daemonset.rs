@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::check::{forbid, not_negative};
 use super::pod::{defaults, template, warnings};
-use super::{Strategy, selector};
+use super::{Strategy, rollout_policy, selector};
 use crate::field::{ErrorList as _, Errors, Path};
 use crate::schema::semantic_eq;
 use crate::tree;
@@ -50,12 +50,14 @@ impl Strategy for DaemonSet {
     fn validate_create(&self, object: &Value) -> Errors {
         let mut errors = Errors::new();
         prepare::validate_template_generation(&mut errors, object);
+        rollout_policy::validate(&mut errors, object, None);
         spec(&mut errors, object, None);
         errors
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
+        rollout_policy::validate(&mut errors, new, Some(old));
         spec(&mut errors, new, Some(old));
         let at = Path::new("spec").child("selector");
         let (wanted, before) = (
@@ -180,6 +182,8 @@ const COUNTERS: [&str; 9] = [
 
 fn status(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
+    // A status write may change annotations, too.
+    rollout_policy::validate(&mut errors, new, Some(old));
     let nothing = Value::Null;
     let at = Path::new("status");
     let status = new.get("status").unwrap_or(&nothing);

@@ -23,6 +23,7 @@ pub mod persistentvolumeclaim;
 pub mod pod;
 pub mod priorityclass;
 pub mod rbac;
+mod rollout_policy;
 pub mod runtimeclass;
 pub mod secret;
 pub mod selector;

@@ -6,9 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::Strategy;
 use super::meta::check_finalizer;
-use crate::field::{Errors, FieldError, Path};
+use super::{Strategy, rollout_policy};
+use crate::field::{ErrorList as _, Errors, Path};
 use crate::tree::{copy_from_old, default_to, has, list, map, set, text, texts};
 
 /// Label with the namespace's own name, for selectors.
@@ -54,6 +54,13 @@ impl Strategy for Namespace {
         for name in texts(object, "spec.finalizers") {
             check_finalizer(&mut errors, name, &path);
         }
+        rollout_policy::validate(&mut errors, object, None);
+        errors
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        rollout_policy::validate(&mut errors, new, Some(old));
         errors
     }
 
@@ -61,8 +68,9 @@ impl Strategy for Namespace {
         copy_from_old(new, old, "status");
     }
 
-    fn validate_subresource_update(&self, new: &Value, _old: &Value) -> Errors {
+    fn validate_subresource_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
+        rollout_policy::validate(&mut errors, new, Some(old));
         let path = Path::new("spec.finalizers");
         for (i, name) in texts(new, "spec.finalizers").enumerate() {
             check_finalizer(&mut errors, name, &path.index(i));
@@ -78,7 +86,9 @@ impl Strategy for Namespace {
         !list(object, "spec.finalizers").is_empty()
     }
 
-    fn validate_status_update(&self, new: &Value, _old: &Value) -> Errors {
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Errors {
+        let mut errors = Errors::new();
+        rollout_policy::validate(&mut errors, new, Some(old));
         let (phase, words) = if has(new, "metadata.deletionTimestamp") {
             (
                 "Terminating",
@@ -91,11 +101,10 @@ impl Strategy for Namespace {
             )
         };
         let shown = text(new, "status.phase");
-        if shown == phase {
-            return Vec::new();
+        if shown != phase {
+            errors.invalid(&Path::new("status").child("Phase"), shown, words);
         }
-        let path = Path::new("status").child("Phase");
-        vec![FieldError::invalid(&path, shown, words)]
+        errors
     }
 }
 

@@ -27,6 +27,7 @@ mod pods;
 mod protobuf;
 mod representations;
 mod revisions;
+mod rollout_policies;
 mod selectors;
 mod updates;
 mod watches;

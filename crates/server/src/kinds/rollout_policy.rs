@@ -1,0 +1,103 @@
+//! Validates rollout policies: annotations of DaemonSets and Namespaces below `rollout.kennel.dev/`
+//! (`docs/spec/rollouts.md`, R1.2). Commands are never refused: the controller ignores one that it cannot carry out.
+
+use std::collections::BTreeMap;
+
+use kennel_core::rollout::{PREFIX, policy};
+use serde_json::Value;
+
+use super::meta;
+use crate::field::{ErrorList as _, Errors, Path};
+use crate::tree::text_entries;
+
+const ANNOTATIONS: &str = "metadata.annotations";
+
+/// Adds an error for each unknown key and each unreadable value. On an update, an annotation that `old` has with the
+/// same value is left alone, so that an invalid object can still be changed, deleted, and have its status written.
+pub(super) fn validate(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+    let ours = text_entries(object, ANNOTATIONS).filter(|(key, _)| key.starts_with(PREFIX));
+    let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    let annotations: BTreeMap<String, String> = ours.map(own).collect();
+    if annotations.is_empty() {
+        return;
+    }
+    let path = Path::new("metadata").child("annotations");
+    for error in policy::errors(&annotations) {
+        let key = format!("{PREFIX}{}", error.key);
+        let before = old.and_then(|old| meta::entry(old, ANNOTATIONS, &key));
+        if before != Some(&error.value) {
+            errors.invalid(&path.key(&key), &error.value, &error.allowed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::testing::check;
+
+    fn object(annotations: &Value) -> Value {
+        json!({"metadata": {"name": "a", "annotations": annotations}})
+    }
+
+    #[track_caller]
+    fn refused(new: &Value, old: Option<&Value>, expected: &[&str]) {
+        let mut errors = Errors::new();
+        let old = old.map(object);
+        validate(&mut errors, &object(new), old.as_ref());
+        check(&errors, expected);
+    }
+
+    #[test]
+    fn r1_2_every_bad_annotation_has_an_error_of_its_own() {
+        refused(&json!({}), None, &[]);
+        refused(
+            &json!({
+                "example.com/stages": "x",
+                "rollout.kennel.dev/max-failures": "few",
+                "rollout.kennel.dev/on-failure": "rollback",
+                "rollout.kennel.dev/pin-config": "yes",
+                "rollout.kennel.devil/x": "y",
+            }),
+            None,
+            &[
+                "metadata.annotations[rollout.kennel.dev/max-failures]: Invalid value: \"few\": must be a \
+                 count such as 3, or a percentage from 0% to 100%",
+                "metadata.annotations[rollout.kennel.dev/pin-config]: Invalid value: \"yes\": must be \"true\" \
+                 or \"false\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn r1_2_a_bad_annotation_that_is_there_already_may_stay() {
+        let bad = json!({"rollout.kennel.dev/max-restarts": "many"});
+        refused(&bad, Some(&bad), &[]);
+        let worse = json!({"rollout.kennel.dev/max-restarts": "more"});
+        refused(
+            &worse,
+            Some(&bad),
+            &[
+                "metadata.annotations[rollout.kennel.dev/max-restarts]: Invalid value: \"more\": must be a \
+                 count such as 0 or 5",
+            ],
+        );
+    }
+
+    #[test]
+    fn r6_1_commands_are_never_refused() {
+        refused(
+            &json!({
+                "rollout.kennel.dev/abort": "",
+                "rollout.kennel.dev/freeze": "fire",
+                "rollout.kennel.dev/pause": "night",
+                "rollout.kennel.dev/promote": "what?",
+                "rollout.kennel.dev/retry": "no/number",
+            }),
+            None,
+            &[],
+        );
+    }
+}
