@@ -28,6 +28,9 @@ use crate::frame::{Context, Controller, Round};
 /// ready costs a few writes and not thousands.
 const STATUS_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How often the metrics of rollouts are updated while no rollout changes its phase.
+const ROLLOUTS_INTERVAL: Duration = Duration::from_secs(1);
+
 pub(super) enum Outcome {
     Write {
         ticket: Ticket,
@@ -64,6 +67,8 @@ pub(super) struct DaemonSetController {
     metrics: Arc<Metrics>,
     /// By uid.
     known: BTreeMap<Arc<str>, Known>,
+    /// When the metrics of rollouts were last updated; `None` after a rollout's state was written.
+    rollouts_shown: Option<Instant>,
 }
 
 impl Controller for DaemonSetController {
@@ -124,6 +129,7 @@ impl Controller for DaemonSetController {
                 Action::Emit { daemon_set, note } => self.emit(&daemon_set, note),
             }
         }
+        self.show_rollouts();
     }
 
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
@@ -139,6 +145,9 @@ impl Controller for DaemonSetController {
                 let pushed_back = result.as_ref().is_err_and(|failed| failed.pushed_back);
                 let outcome = result.map_err(|failed| failed.failure);
                 self.metrics.wrote(place, &outcome, took);
+                if metrics::is_record(place) {
+                    self.rollouts_shown = None;
+                }
                 cx.answered(took, pushed_back);
                 self.record_outcome(&daemon_set, place, &outcome);
                 self.apply(PlannerEvent::WriteFinished { ticket, outcome });
@@ -183,6 +192,16 @@ impl DaemonSetController {
             pending_names: PendingNames::default(),
             metrics,
             known: BTreeMap::new(),
+            rollouts_shown: None,
+        }
+    }
+
+    /// Updates the metrics of rollouts: at once after a state was written, so that no phase is missed.
+    fn show_rollouts(&mut self) {
+        let shown = self.rollouts_shown;
+        if shown.is_none_or(|at| at.elapsed() >= ROLLOUTS_INTERVAL) {
+            self.metrics.rollouts.update(self.planner.rollouts());
+            self.rollouts_shown = Some(Instant::now());
         }
     }
 

@@ -1,10 +1,14 @@
 //! The controller's metrics.
 
+mod rollouts;
+
 use std::time::Duration;
 
 use kennel_client::clock;
 use kennel_client::metrics::{Counter, Gauge, Histogram, Observed, Page};
 use kennel_core::daemonset::event::{Outcome, Write};
+
+pub use rollouts::{ROLLOUT_METRICS, Rollouts};
 
 /// A controller whose last round is longer ago is stuck: the frame comes round every few seconds.
 const STUCK_SECONDS: i64 = 60;
@@ -66,6 +70,11 @@ pub(super) fn place(write: &Write) -> usize {
     }
 }
 
+/// Whether this is the write of a rollout's state.
+pub(super) fn is_record(place: usize) -> bool {
+    name(place) == "write_record"
+}
+
 pub(super) fn name(place: usize) -> &'static str {
     WRITES[place]
 }
@@ -86,6 +95,7 @@ pub struct Metrics {
     writing: Histogram,
     /// The time of the last round, in seconds since the epoch.
     pub(super) round: Gauge,
+    pub(super) rollouts: Rollouts,
 }
 
 impl Metrics {
@@ -130,6 +140,7 @@ impl Observed for Metrics {
         self.planning.show(page, &PLANNING);
         self.writing.show(page, &WRITING);
         page.number(&ROUND, self.round.get());
+        self.rollouts.show(page);
     }
 }
 

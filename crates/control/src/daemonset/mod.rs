@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::frame;
 use crate::informers::Informers;
 use controller::DaemonSetController;
-pub use metrics::{METRICS, Metrics};
+pub use metrics::{METRICS, Metrics, ROLLOUT_METRICS};
 
 /// The source that events name.
 const COMPONENT: &str = "daemonset-controller";

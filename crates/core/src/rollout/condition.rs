@@ -12,8 +12,10 @@ pub struct Condition {
     pub message: String,
 }
 
+/// The condition of a rollout that needs a person.
+pub const STALLED: &str = "Stalled";
 /// The types of our conditions.
-pub const TYPES: [&str; 3] = ["Progressing", "Reconciling", "Stalled"];
+pub const TYPES: [&str; 3] = ["Progressing", "Reconciling", STALLED];
 
 /// The three conditions. Of the last two at most one is true: tools take a true `Stalled` as final.
 pub fn conditions(progressing: bool, stalled: bool, reason: &str, message: &str) -> Conditions {

@@ -26,6 +26,8 @@ pub struct Totals {
     pub pending: i64,
     /// Failed and not excused (R5.1).
     pub failed: i64,
+    /// Of those, with an available pod: for instance after too many restarts.
+    pub failed_healthy: i64,
     /// Nodes that still have a pod of the target and are reachable.
     pub on_target: i64,
 }

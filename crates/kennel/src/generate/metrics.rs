@@ -31,7 +31,10 @@ pub(super) fn page() -> String {
         ),
         (
             "The DaemonSet controller (`kennel up` and `kennel controller`)",
-            &[kennel_control::daemonset::METRICS],
+            &[
+                kennel_control::daemonset::METRICS,
+                kennel_control::daemonset::ROLLOUT_METRICS,
+            ],
         ),
         (
             "Leader election (`kennel controller --leader-elect`)",

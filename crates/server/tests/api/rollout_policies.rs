@@ -18,7 +18,11 @@ const REFUSED: [(&str, &str, &str); 15] = [
         "ten minutes",
         "must be a duration longer than 0s",
     ),
-    ("progress-deadline", "0s", "must be a duration longer than 0s"),
+    (
+        "progress-deadline",
+        "0s",
+        "must be a duration longer than 0s",
+    ),
     ("blame-window", "1d", "must be a duration longer than 0s"),
     ("max-failures", "101%", "a percentage from 0% to 100%"),
     ("max-restarts", "-1", "must be a count such as 0 or 5"),

@@ -45,6 +45,7 @@ use nodes::Nodes;
 use pods::Pods;
 use revision_history::Revisions;
 use sets::{Set, Sets};
+pub use staged::{NodesByState, Progress};
 use symbols::Symbols;
 use timers::{Recheck, Timers};
 use write_results::{PendingWrite, WriteKind};

@@ -525,6 +525,7 @@ impl Staged {
         totals.healthy += change(was.healthy, is.healthy);
         totals.pending += change(was.pending, is.pending);
         totals.failed += change(was.failed.is_some(), is.failed.is_some());
+        totals.failed_healthy += change(was.has_failed_healthy(), is.has_failed_healthy());
         totals.on_target += change(was.on_target, is.on_target);
         let sooner = new.judge_at < old.judge_at;
         if !sooner && old.judge_at != Tick::MAX && new.judge_at != Tick::MAX {

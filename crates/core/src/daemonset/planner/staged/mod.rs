@@ -5,12 +5,14 @@
 //!   decide, judge: one node ─▶ which revision it is driven to, is it healthy, has it failed ─▶ totals
 //!   admission: the rollout's nodes in order, and the cut
 //!   advance: totals and time ─▶ the next state, written to the target's revision before anything follows from it
+//!   progress: where each rollout stands, for metrics
 //! ```
 
 mod admission;
 mod advance;
 mod decide;
 mod judge;
+mod progress;
 mod slot;
 mod status;
 mod sync;
@@ -37,6 +39,7 @@ use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
 use advance::PendingTransition;
 pub(super) use decide::Context;
+pub use progress::{NodesByState, Progress};
 pub(super) use slot::{StagedSlot, Tick};
 
 pub(super) use super::super::decision::Driven;

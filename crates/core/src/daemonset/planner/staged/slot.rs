@@ -88,6 +88,12 @@ pub(in super::super) struct StagedCounts {
     pub(in super::super) on_target: bool,
 }
 
+impl StagedCounts {
+    pub(in super::super) fn has_failed_healthy(self) -> bool {
+        self.healthy && self.failed.is_some()
+    }
+}
+
 /// Something that does not heal by waiting and becomes a failure when it lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) enum Ailment {
