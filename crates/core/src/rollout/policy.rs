@@ -224,7 +224,8 @@ impl PolicyError {
     }
 }
 
-const KEYS: [&str; 13] = [
+/// The keys of a policy, without their prefix.
+pub const KEYS: [&str; 13] = [
     "blame-window",
     "check",
     "down-nodes",

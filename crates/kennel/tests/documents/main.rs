@@ -7,5 +7,6 @@
 
 mod api_reference;
 mod architecture;
+mod deploy;
 mod links;
 mod reference;
