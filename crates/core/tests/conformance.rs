@@ -15,12 +15,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The rows of the table: rule, tests, remarks.
-fn rows() -> Vec<(String, BTreeSet<String>, String)> {
+/// The rows of both tables: rule, tests, remarks.
+fn all_rows() -> Vec<Row> {
     let text = fs::read_to_string(root().join("docs/conformance.md")).unwrap();
-    let rows = text
-        .lines()
-        .filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit());
+    let is_rule = |rule: &str| rule.starts_with(|c: char| c.is_ascii_digit());
+    let rows = text.lines().filter(|line| {
+        let rule = line.strip_prefix("| ").unwrap_or_default();
+        is_rule(rule.strip_prefix('R').unwrap_or(rule))
+    });
     rows.map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [rule, _, tests, remarks] = cells[..] else {
@@ -34,6 +36,20 @@ fn rows() -> Vec<(String, BTreeSet<String>, String)> {
     .collect()
 }
 
+type Row = (String, BTreeSet<String>, String);
+
+/// The rules of DaemonSets.
+fn rows() -> Vec<Row> {
+    let rows = all_rows().into_iter();
+    rows.filter(|(rule, ..)| !rule.starts_with('R')).collect()
+}
+
+/// The rules of safe rollouts.
+fn rollout_rows() -> Vec<Row> {
+    let rows = all_rows().into_iter();
+    rows.filter(|(rule, ..)| rule.starts_with('R')).collect()
+}
+
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -45,22 +61,29 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All functions whose names begin like those of tests of rules: `s3_4_2_…`.
+/// All functions whose names begin like those of tests of rules: `s3_4_2_…`, or `r3_…` of safe rollouts.
 fn tests_of_rules() -> BTreeSet<String> {
+    let mut names = numbered_functions("s", 2);
+    names.extend(numbered_functions("r", 1));
+    names
+}
+
+/// All functions whose names begin with this letter and at least so many numbers.
+fn numbered_functions(letter: &str, numbers: usize) -> BTreeSet<String> {
     let mut files = Vec::new();
     sources(&root().join("crates"), &mut files);
     let mut names = BTreeSet::new();
     for file in files {
         let text = fs::read_to_string(file).unwrap();
-        for part in text.split("fn s").skip(1) {
+        for part in text.split(&format!("fn {letter}")).skip(1) {
             let name: String = part
                 .chars()
                 .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
                 .collect();
-            let mut parts = name.split('_');
-            let numbered = |part: Option<&str>| part.is_some_and(|p| p.parse::<u8>().is_ok());
-            if numbered(parts.next()) && numbered(parts.next()) {
-                names.insert(format!("s{name}"));
+            let parts = name.split('_');
+            let found = parts.take_while(|part| part.parse::<u8>().is_ok());
+            if found.count() >= numbers {
+                names.insert(format!("{letter}{name}"));
             }
         }
     }
@@ -71,7 +94,7 @@ fn tests_of_rules() -> BTreeSet<String> {
 fn section(name: &str) -> u8 {
     let digits: String = name
         .chars()
-        .filter(|c| *c != 's')
+        .skip_while(|c| c.is_ascii_alphabetic())
         .take_while(char::is_ascii_digit)
         .collect();
     digits.parse().unwrap()
@@ -80,7 +103,7 @@ fn section(name: &str) -> u8 {
 #[test]
 fn every_test_that_is_named_exists_and_every_rule_has_a_test_or_a_reason() {
     let known = tests_of_rules();
-    for (rule, tests, remarks) in rows() {
+    for (rule, tests, remarks) in all_rows() {
         assert!(
             !tests.is_empty() || !remarks.is_empty(),
             "rule {rule} has neither"
@@ -97,7 +120,7 @@ fn every_test_that_is_named_exists_and_every_rule_has_a_test_or_a_reason() {
 #[test]
 fn every_test_of_a_rule_is_in_the_table() {
     let listed: BTreeSet<String> = rows().into_iter().flat_map(|(_, tests, _)| tests).collect();
-    for test in tests_of_rules() {
+    for test in numbered_functions("s", 2) {
         if (2..=8).contains(&section(&test)) {
             assert!(
                 listed.contains(&test),
@@ -158,5 +181,39 @@ fn no_rule_is_missing() {
         if count == 0 {
             assert!(listed.contains(part), "rule {part} is missing");
         }
+    }
+}
+
+#[test]
+fn every_test_of_a_rollout_rule_is_in_the_table() {
+    let rows = rollout_rows().into_iter();
+    let listed: BTreeSet<String> = rows.flat_map(|(_, tests, _)| tests).collect();
+    for test in numbered_functions("r", 1) {
+        assert!(
+            listed.contains(&test),
+            "{test} is not in docs/conformance.md"
+        );
+    }
+}
+
+#[test]
+fn no_rollout_rule_is_missing() {
+    let text = fs::read_to_string(root().join("docs/spec/rollouts.md")).unwrap();
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '.');
+    let words = words.map(|word| word.trim_end_matches('.'));
+    let numbers = |word: &&str| {
+        let rest = word.strip_prefix('R').unwrap_or_default();
+        let mut parts = rest.split('.');
+        !rest.is_empty() && parts.all(|part| part.parse::<u8>().is_ok())
+    };
+    let ruled: BTreeSet<&str> = words.filter(numbers).collect();
+    assert!(ruled.len() > 40, "{ruled:?}");
+    let listed: BTreeSet<String> = rollout_rows().into_iter().map(|(rule, ..)| rule).collect();
+    for rule in ruled {
+        let of_it = format!("{rule}.");
+        let found = listed
+            .iter()
+            .any(|row| row == rule || row.starts_with(&of_it));
+        assert!(found, "rule {rule} is missing in docs/conformance.md");
     }
 }
