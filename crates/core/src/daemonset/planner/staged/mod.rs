@@ -10,6 +10,7 @@
 
 mod admission;
 mod advance;
+mod check;
 mod decide;
 mod judge;
 mod progress;
@@ -31,13 +32,14 @@ use super::symbols::Symbol;
 use crate::ids::NodeId;
 use crate::rollout::command::Commands;
 use crate::rollout::condition::Conditions;
-use crate::rollout::machine::{CheckResult, Totals};
+use crate::rollout::machine::Totals;
 use crate::rollout::order::Places;
 use crate::rollout::policy::{Policy, PolicyError};
 use crate::rollout::stage::Size;
 use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
 use advance::PendingTransition;
+use check::CheckProgress;
 pub(super) use decide::Context;
 pub use progress::{NodesByState, Progress};
 pub(super) use slot::{StagedSlot, Tick};
@@ -101,7 +103,7 @@ pub(super) struct Staged {
     /// When the timer of the rollout as a whole fires.
     wake_at: Monotonic,
     progressed: Monotonic,
-    check: CheckResult,
+    check: CheckProgress,
     transition: Option<PendingTransition>,
     /// The next state could not be written yet.
     is_stuck: bool,
