@@ -8,7 +8,8 @@ use kennel_client::clock;
 use kennel_client::metrics::{Counter, Gauge, Histogram, Observed, Page};
 use kennel_core::daemonset::event::{Outcome, Write};
 
-pub use rollouts::{ROLLOUT_METRICS, Rollouts};
+pub use rollouts::ROLLOUT_METRICS;
+use rollouts::Rollouts;
 
 /// A controller whose last round is longer ago is stuck: the frame comes round every few seconds.
 const STUCK_SECONDS: i64 = 60;

@@ -25,7 +25,7 @@ pub(super) fn validate(errors: &mut Errors, object: &Value, old: Option<&Value>)
     for error in policy::errors(&annotations) {
         let key = format!("{PREFIX}{}", error.key);
         let before = old.and_then(|old| meta::entry(old, ANNOTATIONS, &key));
-        if before != Some(&error.value) {
+        if before != Some(error.value.as_str()) {
             errors.invalid(&path.key(&key), &error.value, &error.allowed);
         }
     }

@@ -137,7 +137,7 @@ impl Rollout {
 
 /// The rollouts that the controller has, by uid of the DaemonSet.
 #[derive(Debug, Default)]
-pub struct Rollouts(Mutex<BTreeMap<Arc<str>, Rollout>>);
+pub(in super::super) struct Rollouts(Mutex<BTreeMap<Arc<str>, Rollout>>);
 
 impl Rollouts {
     /// Takes over what the planner says now. Rollouts that it no longer has are forgotten.
@@ -211,10 +211,9 @@ fn each<'a, V: Display, R: IntoIterator<Item = (&'a str, V)>>(
 ) {
     let last = metric.labels.last().copied().unwrap_or_default();
     let rows = rollouts.flat_map(|rollout| {
-        let values = values(rollout).into_iter();
-        values.map(|(label, value)| (format!("{},{last}=\"{label}\"", rollout.labels), value))
+        let rows = values(rollout).into_iter();
+        rows.map(move |(label, value)| (format!("{},{last}=\"{label}\"", rollout.labels), value))
     });
-    let rows: Vec<(String, V)> = rows.collect();
     page.rows(metric, rows);
 }
 
