@@ -4,7 +4,7 @@ use kennel_core::why::{Answer, NodeAnswer, PodAnswer, Snapshot, human_duration};
 use kennel_types::Timestamp;
 use kennel_types::event::Event;
 
-use super::colour::Colours;
+use crate::inspect::colour::Colours;
 use super::summary::title;
 
 /// Events shown, the newest first.
