@@ -34,19 +34,23 @@ impl Planner {
     }
 
     fn update_staged_slot(&mut self, set: SetId, node: NodeId) {
-        let Some((decision, new)) = self.decide_staged_slot(set, node) else {
+        let Some((decision, mut new)) = self.decide_staged_slot(set, node) else {
             return;
         };
         let known = &mut self.sets[set];
         if let Some(at) = apply(known, node, &self.nodes, &decision) {
             self.timers.at(at, Recheck::Slot(set, node));
         }
-        let judge_at = known
-            .staged
-            .as_mut()
-            .and_then(|staged| staged.enter(node, new));
-        if let Some(at) = judge_at {
+        let staged = known.staged.as_mut();
+        let staged = staged.expect("only DaemonSets with a policy come here");
+        let failure = new.untold_failure();
+        if let Some(at) = staged.enter(node, new) {
             self.steady_timers.at(at, Recheck::Slot(set, node));
+        }
+        if let Some(cause) = failure {
+            let reference = known.reference.clone();
+            let text = format!("{}: {cause}", self.nodes.name(node));
+            self.emit(&reference, true, "NodeFailed", text);
         }
     }
 

@@ -26,12 +26,15 @@ use crate::rollout::state::{Accepted, Cut, Phase, Reason, Record, State, Verdict
 /// How many failed nodes a reason names.
 const NAMED: usize = 10;
 
+/// Whether it is a warning, its reason and its message.
+type Note = (bool, &'static str, String);
+
 /// A state that is being written.
 #[derive(Debug)]
 pub(super) struct PendingTransition {
     pub(super) ticket: Ticket,
-    /// The event to emit once it is written.
-    note: Option<(bool, &'static str, String)>,
+    /// The events to emit once it is written.
+    notes: Vec<Note>,
 }
 
 impl Planner {
@@ -92,7 +95,7 @@ impl Planner {
         if (first_creation && !staged.policy.stages_on_create) || (has_pods && only_target) {
             state.phase = Phase::Complete;
             state.cut = Cut::All(crate::rollout::state::AllNodes);
-            return self.write_record(set, Verdict::Stable, state, None);
+            return self.write_record(set, Verdict::Stable, state, Vec::new());
         }
         if staged.totals.nodes > 0 && self.selects_none(set) {
             state.phase = Phase::AwaitingPromotion;
@@ -100,8 +103,8 @@ impl Planner {
                 code: machine::NO_NODES.to_owned(),
                 message: "the new template selects no node; promote it if that is meant".to_owned(),
             });
-            let note = self.describe(set, Transition::AwaitingPromotion, &state);
-            return self.write_record(set, Verdict::Progressing, state, note);
+            let notes = self.describe(set, Transition::AwaitingPromotion, &state);
+            return self.write_record(set, Verdict::Progressing, state, notes);
         }
         match staged.next_stage(known, 0, self.context()) {
             Some(NextStage { stage, cut }) => {
@@ -111,14 +114,14 @@ impl Planner {
                     staged.target.hash,
                     staged.stage_text(stage)
                 );
-                let note = Some((false, "RolloutStarted", text));
-                self.write_record(set, Verdict::Progressing, state, note);
+                let notes = vec![(false, "RolloutStarted", text)];
+                self.write_record(set, Verdict::Progressing, state, notes);
             }
             // There is no node.
             None => {
                 state.phase = Phase::Complete;
                 state.cut = Cut::All(crate::rollout::state::AllNodes);
-                self.write_record(set, Verdict::Stable, state, None);
+                self.write_record(set, Verdict::Stable, state, Vec::new());
             }
         }
     }
@@ -162,7 +165,7 @@ impl Planner {
             in_phase: steady - staged.phase_began,
             without_progress: steady - staged.progressed.max(staged.phase_began),
             paused: staged.commands.pause.is_some() || staged.invalid.is_some() || staged.frozen,
-            check: &staged.check,
+            check: &staged.check.result,
             command,
             lacks_nodes: matches!(staged.stage_size(), Some(Size::Nodes(_)))
                 && staged.totals.healthy == 0,
@@ -175,25 +178,25 @@ impl Planner {
                     since: self.now,
                     ..*state
                 };
-                let note = self.describe(set, transition, &state);
-                self.write_record(set, verdict, state, note);
+                let notes = self.describe(set, transition, &state);
+                self.write_record(set, verdict, state, notes);
             }
             Step::CommandIgnored => {
                 let ignored = command.map(|(key, value, _)| (key, value.to_owned()));
                 self.ignore_command(set, ignored);
             }
-            Step::Check => {}
+            Step::Check => self.ask_check(set),
             Step::Wait(wake) => {
                 if let Some(cut) = staged
                     .moved_cut(&self.nodes)
-                    .filter(|_| state.phase == Phase::Updating)
+                    .filter(|_| matches!(state.phase, Phase::Updating | Phase::Baking))
                 {
                     let state = State {
                         cut,
                         ..state.clone()
                     };
                     let verdict = staged.record.verdict.unwrap_or(Verdict::Progressing);
-                    self.write_record(set, verdict, state, None);
+                    self.write_record(set, verdict, state, Vec::new());
                 } else if let Some(wake) = wake {
                     self.wake_rollout(set, steady + wake);
                 }
@@ -298,13 +301,7 @@ impl Planner {
     }
 
     /// Writes a record, unless an earlier write is outstanding or waits for its retry.
-    fn write_record(
-        &mut self,
-        set: SetId,
-        verdict: Verdict,
-        state: State,
-        note: Option<(bool, &'static str, String)>,
-    ) {
+    fn write_record(&mut self, set: SetId, verdict: Verdict, state: State, notes: Vec<Note>) {
         let now = self.now;
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
@@ -322,7 +319,7 @@ impl Planner {
         }
         let expectation = Expectation::new(now, ticket, earlier);
         known.history.writes.insert(target.uid.clone(), expectation);
-        staged.transition = Some(PendingTransition { ticket, note });
+        staged.transition = Some(PendingTransition { ticket, notes });
         self.recheck_history(set, expectation.until);
         let record = Record {
             verdict: Some(verdict),
@@ -359,8 +356,8 @@ impl Planner {
             staged.and_then(|staged| staged.transition.take_if(|t| t.ticket == ticket));
         match outcome {
             Ok(Answer::Revision(revision)) => {
-                let note = transition.and_then(|transition| transition.note);
-                if let Some((warning, reason, text)) = note {
+                let notes = transition.map(|transition| transition.notes);
+                for (warning, reason, text) in notes.into_iter().flatten() {
                     self.emit(daemon_set, warning, reason, text);
                 }
                 self.on_revision(revision);
@@ -423,54 +420,50 @@ impl Planner {
         }
     }
 
-    /// The event of a transition.
-    fn describe(
-        &self,
-        set: SetId,
-        transition: Transition,
-        state: &State,
-    ) -> Option<(bool, &'static str, String)> {
-        let staged = self.sets[set].staged.as_deref()?;
+    /// The events of a transition.
+    fn describe(&self, set: SetId, transition: Transition, state: &State) -> Vec<Note> {
+        let Some(staged) = self.sets[set].staged.as_deref() else {
+            return Vec::new();
+        };
         let hash = &staged.target.hash;
         let why = state.reason.as_ref().map_or("", |reason| &reason.message);
+        let stable = state.stable.as_deref().unwrap_or("none");
         let stage = staged.stage_text(state.stage);
-        Some(match transition {
-            Transition::StageStarted => (false, "StageStarted", format!("{hash}: {stage}")),
-            Transition::StageHealthy => (
-                false,
+        let normal = |reason, text: String| vec![(false, reason, text)];
+        match transition {
+            Transition::StageStarted => normal("StageStarted", format!("{hash}: {stage}")),
+            Transition::StageHealthy => normal(
                 "StageHealthy",
                 format!("{hash}: {stage} is healthy and bakes"),
             ),
-            Transition::AwaitingPromotion => (
-                false,
-                "AwaitingPromotion",
-                format!("{hash}: {stage} waits for a person. {why}"),
-            ),
-            Transition::RolloutPaused => (
-                true,
-                "RolloutPaused",
-                format!("{hash}: paused in {stage}: {why}"),
-            ),
-            Transition::RollingBack => {
-                let stable = state.stable.as_deref().unwrap_or("none");
+            Transition::AwaitingPromotion => {
+                let text = format!("{hash}: {stage} waits for a person. {why}");
+                normal("AwaitingPromotion", text.trim_end().to_owned())
+            }
+            Transition::RolloutPaused => {
+                let text = format!("{hash}: paused in {stage}: {why}");
+                vec![(true, "RolloutPaused", text)]
+            }
+            Transition::RollingBack => vec![
+                (
+                    true,
+                    "RolloutFailed",
+                    format!("{hash} has failed in {stage}: {why}"),
+                ),
                 (
                     true,
                     "RollingBack",
-                    format!("{hash} has failed, going back to {stable}: {why}"),
-                )
-            }
+                    format!("{hash}: every node goes back to {stable}"),
+                ),
+            ],
             Transition::RolledBack => {
-                let stable = state.stable.as_deref().unwrap_or("none");
-                (
-                    false,
-                    "RolledBack",
-                    format!("{hash} is held; every node is back on {stable}"),
-                )
+                let text = format!("{hash} is held; every node is back on {stable}");
+                normal("RolledBack", text)
             }
             Transition::RolloutComplete => {
-                (false, "RolloutComplete", format!("{hash} is on every node"))
+                normal("RolloutComplete", format!("{hash} is on every node"))
             }
-        })
+        }
     }
 }
 

@@ -160,6 +160,8 @@ pub(in super::super) struct StagedSlot {
     /// What its daemon was when the planner deleted it for the target.
     pub(in super::super) before: Option<Before>,
     pub(in super::super) counts: StagedCounts,
+    /// The failure that the last event was about.
+    told: Option<Cause>,
 }
 
 const _: () = assert!(size_of::<StagedSlot>() <= 40);
@@ -176,11 +178,20 @@ impl Default for StagedSlot {
             ailment: Ailment::None,
             before: None,
             counts: StagedCounts::default(),
+            told: None,
         }
     }
 }
 
 impl StagedSlot {
+    /// The failure, if no event was about it yet.
+    pub(in super::super) fn untold_failure(&mut self) -> Option<&'static str> {
+        let failed = self.counts.failed;
+        let untold = failed.filter(|cause| self.told != Some(*cause));
+        self.told = failed;
+        untold.map(Cause::code)
+    }
+
     /// Notes what ails the node now.
     pub(in super::super) fn ails(&mut self, ailment: Ailment, now: Tick) {
         if self.ailment != ailment {

@@ -108,6 +108,38 @@ impl Planner {
         };
         self.restage(set, target, derived);
         self.supersede(set, target, claimed);
+        self.renumber_stable(set, target, claimed);
+    }
+
+    /// Makes stable the second-highest revision, which `kubectl rollout undo` takes (R5.8). The target is renumbered above
+    /// it like any current revision.
+    fn renumber_stable(&mut self, set: SetId, target: &Revision, claimed: &[Revision]) {
+        let staged = self.sets[set].staged.as_ref();
+        let stable = staged.and_then(|staged| staged.stable.as_ref());
+        let Some(hash) = stable.map(|stable| stable.hash.clone()) else {
+            return;
+        };
+        let others = claimed.iter().filter(|revision| revision.uid != target.uid);
+        let highest = others.map(|revision| revision.revision).max().unwrap_or(0);
+        let stable = claimed.iter().find(|revision| *revision.hash() == *hash);
+        let Some(stable) = stable.filter(|stable| stable.revision < highest) else {
+            return;
+        };
+        let number = highest.max(target.revision) + 1;
+        let object = Object {
+            name: stable.name.clone(),
+            uid: stable.uid.clone(),
+        };
+        self.write_revision(set, object, |revision| Write::RenumberRevision {
+            revision,
+            number,
+        });
+    }
+
+    /// A write to a revision is outstanding or waits for its retry.
+    fn is_writing(&self, set: SetId, revision: &str) -> bool {
+        let write = self.sets[set].history.writes.get(revision);
+        write.is_some_and(|write| write.blocks(self.now))
     }
 
     /// Ends the rollouts of earlier targets (R5.7).
@@ -117,6 +149,11 @@ impl Planner {
                 continue;
             }
             let version = revision.version.clone();
+            if !self.is_writing(set, &revision.uid) {
+                let reference = self.sets[set].reference.clone();
+                let text = format!("{} takes the place of {}", target.hash(), revision.hash());
+                self.emit(&reference, false, "RolloutSuperseded", text);
+            }
             let record = Record {
                 verdict: Some(Verdict::Superseded),
                 ..revision.record.clone()
@@ -173,10 +210,9 @@ impl Planner {
             staged.target = target;
             return;
         }
-        let old = known
-            .staged
-            .take()
-            .filter(|old| old.target.uid == target.uid);
+        let old = known.staged.take();
+        let was_invalid = old.as_ref().and_then(|old| old.invalid.clone());
+        let old = old.filter(|old| old.target.uid == target.uid);
         let same_phase = old
             .as_ref()
             .filter(|old| old.record.state == derived.record.state);
@@ -226,6 +262,11 @@ impl Planner {
             conditions: Arc::default(),
         };
         staged.conditions = Arc::new(staged.current_conditions());
+        let invalid = staged.invalid.as_ref().map(ToString::to_string);
+        if let Some(text) = invalid.filter(|_| was_invalid != staged.invalid) {
+            let reference = self.sets[set].reference.clone();
+            self.emit(&reference, true, "PolicyInvalid", text);
+        }
         self.sets.unindex_rules(set);
         self.sets[set].staged = Some(Box::new(staged));
         self.sets.index_rules(set);
