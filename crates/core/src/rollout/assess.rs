@@ -46,6 +46,11 @@ pub(super) fn assess(outline: &Outline<'_>, counts: Counts) -> Assessment {
     let Some(policy) = &outline.policy else {
         return without_policy(outline);
     };
+    if let Some(command) = outline.pending_command() {
+        let message = format!("the controller is about to carry out the command {command}");
+        let phase = outline.phase().map(|phase| phase.to_string());
+        return Assessment::new(Outcome::Progressing, phase.unwrap_or_default(), message);
+    }
     if outline.standing == Standing::Back {
         return going_back(outline, counts);
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kennel_types::Timestamp;
 
-use super::command::Commands;
+use super::command::{Command, Commands, Extent};
 use super::order::{Place, Places, seed};
 use super::policy::{DownNodes, Policy, Setting};
 use super::stable;
@@ -122,6 +122,29 @@ impl<'a> Outline<'a> {
     pub fn node(&self, name: &str) -> Option<(usize, &RolloutNode<'a>)> {
         let index = *self.by_name.get(name)?;
         Some((index + 1, &self.nodes[index]))
+    }
+
+    /// The command that the controller is about to carry out: the machine's rules for commands that act.
+    pub fn pending_command(&self) -> Option<&'static str> {
+        let (target, state) = (self.target?, self.state()?);
+        let acts = |command: &Command| match command {
+            Command::Promote { hash, extent } => hash == target.hash() && promotes(state, *extent),
+            Command::Abort { hash } => hash == target.hash() && can_abort(state.phase),
+            Command::Retry { hash, attempt } => {
+                let failed = matches!(
+                    state.phase,
+                    Phase::Held | Phase::RollingBack | Phase::Paused
+                );
+                hash == target.hash() && *attempt == state.attempt && failed
+            }
+            Command::Unreadable => false,
+        };
+        let mut open = self.commands.once.iter();
+        let found = open.find(|(key, value, command)| {
+            let done = state.seen.get(*key) == Some(value);
+            self.policy.is_some() && !done && acts(command)
+        });
+        found.map(|(key, ..)| *key)
     }
 
     /// The eligibility of a node that is driven to stable.
@@ -252,6 +275,26 @@ impl RolloutNode<'_> {
     /// It is down and holds nothing up (R4.1).
     pub fn is_skipped(&self, policy: Option<&Policy>) -> bool {
         self.down && policy.is_some_and(|policy| policy.down_nodes == DownNodes::Skip)
+    }
+}
+
+fn can_abort(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::Updating | Phase::Baking | Phase::AwaitingPromotion | Phase::Paused
+    )
+}
+
+fn promotes(state: &State, extent: Extent) -> bool {
+    match extent {
+        Extent::Full => can_abort(state.phase),
+        Extent::Stage(stage) => {
+            let waits = matches!(
+                state.phase,
+                Phase::Baking | Phase::AwaitingPromotion | Phase::Paused
+            );
+            waits && stage == state.stage.max(1)
+        }
     }
 }
 
