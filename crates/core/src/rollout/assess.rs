@@ -111,7 +111,10 @@ fn starting(outline: &Outline<'_>) -> Assessment {
 
 fn direct(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment {
     let set = outline.daemon_set;
-    let open = outline.nodes.iter().filter(|node| !node.is_skipped(Some(policy)));
+    let open = outline
+        .nodes
+        .iter()
+        .filter(|node| !node.is_skipped(Some(policy)));
     let unhealthy = open.clone().filter(|node| !node.healthy).count();
     let without = open.filter(|node| !node.on_target && !node.healthy).count();
     let total = i64::try_from(counts.total).unwrap_or(i64::MAX);

@@ -110,14 +110,18 @@ impl History {
         } else {
             verdict
         };
-        let age = entry.created.map(|created| self.now.saturating_since(created));
+        let age = entry
+            .created
+            .map(|created| self.now.saturating_since(created));
         let took = entry.took_seconds.map(std::time::Duration::from_secs);
         let reason = entry.reason.clone().or_else(|| entry.change_cause.clone());
         [
             entry.revision.to_string(),
             entry.hash.clone(),
             verdict,
-            entry.attempt.map_or_else(none, |attempt| attempt.to_string()),
+            entry
+                .attempt
+                .map_or_else(none, |attempt| attempt.to_string()),
             age.map_or_else(none, human_duration),
             took.map_or_else(none, human_duration),
             reason.unwrap_or_default(),
@@ -129,15 +133,16 @@ fn entry(outline: &Outline<'_>, dated: &DatedRevision) -> Entry {
     let revision = &dated.revision;
     let record = revision.record.owned_by(&outline.daemon_set.uid);
     let state = record.state.as_ref();
-    let ended = state.filter(|state| {
-        matches!(state.phase, Phase::Complete | Phase::Held) && state.attempt == 1
-    });
+    let ended = state
+        .filter(|state| matches!(state.phase, Phase::Complete | Phase::Held) && state.attempt == 1);
     let took = ended.zip(dated.created);
     let took = took.map(|(state, created)| state.since.saturating_since(created));
     Entry {
         revision: revision.revision,
         hash: revision.hash().to_owned(),
-        target: outline.target.is_some_and(|target| target.uid == revision.uid),
+        target: outline
+            .target
+            .is_some_and(|target| target.uid == revision.uid),
         verdict: record.verdict,
         phase: state.map(|state| state.phase),
         attempt: state.map(|state| state.attempt),

@@ -170,7 +170,10 @@ impl<'a> Outline<'a> {
         let template = self.stable.and_then(Revision::template);
         self.rules_of_stable = template.map(|template| Rules::of_template(&template));
         let rules = Rules::of_template(&self.daemon_set.template);
-        let spread = self.policy.as_ref().and_then(|policy| policy.spread.clone());
+        let spread = self
+            .policy
+            .as_ref()
+            .and_then(|policy| policy.spread.clone());
         let mut pods: BTreeMap<&str, Vec<&PodView>> = BTreeMap::new();
         for pod in input.pods {
             let owned = pod.controller.as_ref() == Some(&self.daemon_set.uid);
@@ -248,7 +251,9 @@ impl<'a> Outline<'a> {
             },
             down: view.ready != Readiness::Ready,
             failing: target.iter().any(failing),
-            excused: target.iter().any(|pod| pod.health.before == Before::Failing),
+            excused: target
+                .iter()
+                .any(|pod| pod.health.before == Before::Failing),
             place: Place::of(self.seed, &view.name),
             value,
         }
@@ -351,5 +356,6 @@ pub(super) fn is_selected(size: Option<&Size>, node: &NodeView) -> bool {
 fn follows_labels(policy: &Policy, stage: usize) -> bool {
     let by_label = |size: &Size| matches!(size, Size::Nodes(_));
     let mut earlier = policy.stages.iter().take(stage.saturating_sub(1));
-    stage_size(policy, stage).is_some_and(by_label) && !earlier.any(|earlier| by_label(&earlier.size))
+    stage_size(policy, stage).is_some_and(by_label)
+        && !earlier.any(|earlier| by_label(&earlier.size))
 }

@@ -236,11 +236,7 @@ fn course(outline: &Outline<'_>, changes: bool) -> Course {
 
 /// The stages with their nodes. Of a rollout under way, nodes that are admitted belong to the present stage or an
 /// earlier one.
-pub(super) fn planned(
-    outline: &Outline<'_>,
-    policy: &Policy,
-    course: Course,
-) -> Vec<PlannedStage> {
+pub(super) fn planned(outline: &Outline<'_>, policy: &Policy, course: Course) -> Vec<PlannedStage> {
     let is_present = course == Course::Present;
     let present = outline.state().filter(|_| is_present);
     let present = present.map_or(0, |state| state.stage.min(policy.stages.len()));
@@ -298,11 +294,16 @@ fn adds(outline: &Outline<'_>, stage: &Stage, admitted: &[bool]) -> bool {
         Size::Count(_) => {
             let total = i64::try_from(admitted.len()).unwrap_or(i64::MAX);
             let before = admitted.iter().filter(|admitted| **admitted).count();
-            let size = stage.size.of(total).and_then(|size| usize::try_from(size).ok());
+            let size = stage
+                .size
+                .of(total)
+                .and_then(|size| usize::try_from(size).ok());
             size.is_some_and(|size| size > before)
         }
         Size::Nodes(_) => {
-            let mut selected = nodes.filter(|node| reaches(outline, stage, *node)).peekable();
+            let mut selected = nodes
+                .filter(|node| reaches(outline, stage, *node))
+                .peekable();
             selected.peek().is_none() || selected.any(|node| !admitted[node])
         }
     }
@@ -331,17 +332,26 @@ fn has_waited(outline: &Outline<'_>, course: Course, stage: usize) -> bool {
 fn notes(outline: &Outline<'_>, stages: &[PlannedStage]) -> Vec<String> {
     let mut notes = Vec::new();
     if let Setting::Invalid(error) = &outline.setting {
-        notes.push(format!("nothing is rolled out until this is corrected: {error}"));
+        notes.push(format!(
+            "nothing is rolled out until this is corrected: {error}"
+        ));
     }
     if let Some(reason) = &outline.commands.freeze {
-        notes.push(format!("it is frozen ({reason}); kennel rollout resume goes on"));
+        notes.push(format!(
+            "it is frozen ({reason}); kennel rollout resume goes on"
+        ));
     } else if let Some(reason) = &outline.commands.pause {
-        notes.push(format!("it is paused ({reason}); kennel rollout resume goes on"));
+        notes.push(format!(
+            "it is paused ({reason}); kennel rollout resume goes on"
+        ));
     }
     let down = outline.nodes.iter().filter(|node| node.down).count();
     if down > 0 && !stages.is_empty() {
         let verb = if down == 1 { "is" } else { "are" };
-        notes.push(format!("{} of them {verb} down at present", nodes_text(down)));
+        notes.push(format!(
+            "{} of them {verb} down at present",
+            nodes_text(down)
+        ));
     }
     notes
 }

@@ -176,7 +176,13 @@ fn promote(outline: &Outline<'_>, full: bool, reference: &str) -> Result<Request
         }
         _ => format!("promoted: {hash} goes on after stage {stage}"),
     };
-    once(state, "promote", format!("{hash}/{stage}"), effect, reference)
+    once(
+        state,
+        "promote",
+        format!("{hash}/{stage}"),
+        effect,
+        reference,
+    )
 }
 
 fn abort(outline: &Outline<'_>, reference: &str) -> Result<Request, Refusal> {
@@ -195,7 +201,10 @@ fn retry(outline: &Outline<'_>, reference: &str) -> Result<Request, Refusal> {
         return Err(Refusal::NotFailed { hash, phase });
     }
     let attempt = state.attempt;
-    let effect = format!("retried: attempt {} of {hash} starts with stage one", attempt + 1);
+    let effect = format!(
+        "retried: attempt {} of {hash} starts with stage one",
+        attempt + 1
+    );
     let value = format!("{hash}/{attempt}");
     let mut request = once(state, "retry", value, effect, reference)?;
     // Left behind by the attempt before.
@@ -214,8 +223,9 @@ fn resume(outline: &Outline<'_>, reference: &str) -> Result<Request, Refusal> {
         ("freeze", &outline.commands.freeze),
     ];
     let set = set.iter().filter(|(_, reason)| reason.is_some());
-    let annotations: BTreeMap<String, Option<String>> =
-        set.map(|(name, _)| (format!("{PREFIX}{name}"), None)).collect();
+    let annotations: BTreeMap<String, Option<String>> = set
+        .map(|(name, _)| (format!("{PREFIX}{name}"), None))
+        .collect();
     if !annotations.is_empty() {
         let effect = "resumed".to_owned();
         return Ok(Request {

@@ -19,7 +19,8 @@ pub fn hash<'a>(
         match (record.verdict, record.state) {
             (Some(Verdict::Stable), _) => return Some(preceding.hash()),
             (Some(_), Some(state)) if state.stable.is_some() => {
-                let named = |revision: &&&Revision| Some(revision.hash()) == state.stable.as_deref();
+                let named =
+                    |revision: &&&Revision| Some(revision.hash()) == state.stable.as_deref();
                 return claimed.iter().find(named).map(|revision| revision.hash());
             }
             _ => {}

@@ -221,7 +221,9 @@ impl Status {
             let state = match (stage.state, &self.bake_left) {
                 (StageState::Done, _) => "done".to_owned(),
                 (StageState::PassedOver, _) => "passed over: adds no node".to_owned(),
-                (StageState::Ahead, _) if stage.manual => "ahead, then waits for a person".to_owned(),
+                (StageState::Ahead, _) if stage.manual => {
+                    "ahead, then waits for a person".to_owned()
+                }
                 (StageState::Ahead, _) => "ahead".to_owned(),
                 (StageState::Present, Some(left)) => format!("{}, {left} left", self.phase),
                 (StageState::Present, None) => self.phase.clone(),
@@ -232,7 +234,10 @@ impl Status {
                 ' '
             };
             let (number, policy, reaches) = (stage.stage, &stage.policy, stage.reaches);
-            let _ = writeln!(out, "{mark} {number:<5}  {policy:width$}  {reaches:>7}  {state}");
+            let _ = writeln!(
+                out,
+                "{mark} {number:<5}  {policy:width$}  {reaches:>7}  {state}"
+            );
         }
     }
 }

@@ -48,7 +48,10 @@ pub(super) fn find(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Option<Findin
     if !standing.updated
         && let Some(held_by) = held_by_hand(rollout)
     {
-        return runs(Cause::RolloutPaused, format!("runs the old template; {held_by}"));
+        return runs(
+            Cause::RolloutPaused,
+            format!("runs the old template; {held_by}"),
+        );
     }
     let policy = rollout.policy.as_ref()?;
     let (place, node) = rollout.node(case.name)?;
@@ -64,7 +67,9 @@ pub(super) fn find(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Option<Findin
             let why = rollout.state().and_then(|state| state.reason.as_ref());
             let why = why.map_or_else(String::new, |reason| format!(" ({})", reason.code));
             let message = if standing.updated {
-                format!("runs {hash}, which has failed{why}: it goes back to stable within the budget")
+                format!(
+                    "runs {hash}, which has failed{why}: it goes back to stable within the budget"
+                )
             } else {
                 format!("{old}: {hash} has failed{why} and is held")
             };

@@ -26,7 +26,10 @@ pub(crate) async fn connect(args: &ClusterArgs) -> anyhow::Result<(Client, Strin
 /// Prints an answer to stdout.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         // As with `| head`; the exit code still tells the result.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot print the answer"),

@@ -102,7 +102,11 @@ async fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         let cause = annotations.and_then(|all| all.get("kubernetes.io/change-cause"));
         Some(DatedRevision {
             revision: kennel_control::view::revision(&object)?,
-            created: object.metadata.creation_timestamp.as_ref().map(Timestamp::from),
+            created: object
+                .metadata
+                .creation_timestamp
+                .as_ref()
+                .map(Timestamp::from),
             cause: cause.cloned(),
         })
     });

@@ -113,7 +113,9 @@ impl<'a> Watch<'a> {
             if let Some(code) = self.timed_out()? {
                 return Ok(code);
             }
-            let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = self
+                .deadline
+                .map(|end| end.saturating_duration_since(Instant::now()));
             tokio::time::sleep(left.map_or(POLL, |left| left.min(POLL))).await;
         }
     }

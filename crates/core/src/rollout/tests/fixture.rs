@@ -163,7 +163,8 @@ impl Fixture {
 
     /// Replaces the pod of a node by an available one of this revision.
     pub(super) fn pod(mut self, node: &str, hash: &str) -> Self {
-        self.pods.retain(|pod| pod.bound_to.as_deref() != Some(node));
+        self.pods
+            .retain(|pod| pod.bound_to.as_deref() != Some(node));
         let labels = [("app", "agent"), (HASH_LABEL, hash)];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         self.pods.push(PodView {

@@ -17,7 +17,9 @@ fn plan(fixture: &Fixture) -> Plan {
 
 fn counts(plan: &Plan) -> Vec<(usize, usize)> {
     let stages = plan.stages.iter();
-    stages.map(|stage| (stage.nodes.len(), stage.reaches)).collect()
+    stages
+        .map(|stage| (stage.nodes.len(), stage.reaches))
+        .collect()
 }
 
 #[test]
@@ -25,13 +27,23 @@ fn r3_2_each_stage_takes_the_next_nodes_in_order() {
     let fixture = Fixture::new(10).annotate("stages", "1, 30% 30m, 50% manual, 100% 10m");
     let plan = plan(&fixture);
     assert_eq!(plan.course, Course::New);
-    assert_eq!((plan.target.as_deref(), plan.stable.as_deref()), (Some("new"), Some("old")));
+    assert_eq!(
+        (plan.target.as_deref(), plan.stable.as_deref()),
+        (Some("new"), Some("old"))
+    );
     assert_eq!(counts(&plan), [(1, 1), (2, 3), (2, 5), (5, 10)]);
-    let all: Vec<String> = plan.stages.iter().flat_map(|stage| stage.nodes.clone()).collect();
+    let all: Vec<String> = plan
+        .stages
+        .iter()
+        .flat_map(|stage| stage.nodes.clone())
+        .collect();
     assert_eq!(all, fixture.order());
     assert_eq!(plan.at_least_seconds, 40 * 60);
     assert_eq!(plan.promotions, [3]);
-    assert_eq!(plan.earliest_end.unwrap().as_secs(), super::fixture::NOW + 2400);
+    assert_eq!(
+        plan.earliest_end.unwrap().as_secs(),
+        super::fixture::NOW + 2400
+    );
 }
 
 #[test]
@@ -69,13 +81,25 @@ fn r3_8_a_label_that_no_node_has_waits() {
     let plan = plan(&fixture);
     assert_eq!(counts(&plan), [(0, 0), (4, 4)]);
     let text = plan.text(false);
-    assert!(text.contains("waits until a node has these labels"), "{text}");
+    assert!(
+        text.contains("waits until a node has these labels"),
+        "{text}"
+    );
 }
 
 #[test]
 fn r3_1_spread_takes_nodes_evenly() {
-    let mut fixture = Fixture::new(6).annotate("stages", "2, 4, 100%").annotate("spread", "zone");
-    for (node, zone) in [("n1", "a"), ("n2", "a"), ("n3", "a"), ("n4", "b"), ("n5", "b"), ("n6", "c")] {
+    let mut fixture = Fixture::new(6)
+        .annotate("stages", "2, 4, 100%")
+        .annotate("spread", "zone");
+    for (node, zone) in [
+        ("n1", "a"),
+        ("n2", "a"),
+        ("n3", "a"),
+        ("n4", "b"),
+        ("n5", "b"),
+        ("n6", "c"),
+    ] {
         fixture = fixture.label(node, "zone", zone);
     }
     let zone = |name: &String| match name.as_str() {
@@ -84,7 +108,10 @@ fn r3_1_spread_takes_nodes_evenly() {
         _ => 'c',
     };
     let plan = plan(&fixture);
-    let zones = plan.stages.iter().map(|stage| stage.nodes.iter().map(zone).collect());
+    let zones = plan
+        .stages
+        .iter()
+        .map(|stage| stage.nodes.iter().map(zone).collect());
     let zones: Vec<String> = zones.collect();
     assert_eq!(zones, ["ab", "ca", "ba"]);
 }
@@ -94,14 +121,21 @@ fn a_rollout_under_way_keeps_the_nodes_that_it_has() {
     let fixture = canary();
     let last = fixture.order()[2].clone();
     let fixture = fixture.pod("n4", "new");
-    let fixture = fixture.progressing(Phase::Baking, 2, Cut::Node(last)).updated(3);
+    let fixture = fixture
+        .progressing(Phase::Baking, 2, Cut::Node(last))
+        .updated(3);
     let plan = plan(&fixture);
     assert_eq!(plan.course, Course::Present);
     let states: Vec<StageState> = plan.stages.iter().map(|stage| stage.state).collect();
     use StageState::{Ahead, Done, Present};
     assert_eq!(states, [Done, Present, Ahead, Ahead]);
     assert_eq!(plan.stages[0].nodes, ["n4"]);
-    let admitted = fixture.outline().nodes.iter().filter(|node| node.admitted).count();
+    let admitted = fixture
+        .outline()
+        .nodes
+        .iter()
+        .filter(|node| node.admitted)
+        .count();
     assert_eq!(plan.stages[1].reaches, admitted);
     // Of the bake of half an hour four minutes are over.
     assert_eq!(plan.at_least_seconds, (26 + 10) * 60);
@@ -109,12 +143,17 @@ fn a_rollout_under_way_keeps_the_nodes_that_it_has() {
 
 #[test]
 fn a_complete_rollout_shows_the_next_one() {
-    let fixture = canary().record(Verdict::Stable, state(Phase::Complete, 4, ALL)).updated(10);
+    let fixture = canary()
+        .record(Verdict::Stable, state(Phase::Complete, 4, ALL))
+        .updated(10);
     let plan = plan(&fixture);
     assert_eq!((plan.course, plan.earliest_end), (Course::Next, None));
     assert_eq!(plan.stages[0].nodes, ["n4"]);
     let text = plan.text(false);
-    assert!(text.contains("Earliest end: 55m after its start (bakes); stage 3 waits"), "{text}");
+    assert!(
+        text.contains("Earliest end: 55m after its start (bakes); stage 3 waits"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -130,9 +169,14 @@ fn r5_6_a_revision_with_a_verdict_has_no_stages() {
 fn without_a_policy_there_are_no_stages() {
     let fixture = Fixture::new(3);
     let found = plan(&fixture);
-    assert_eq!((found.course, found.nodes, found.stages.len()), (Course::Unstaged, 3, 0));
+    assert_eq!(
+        (found.course, found.nodes, found.stages.len()),
+        (Course::Unstaged, 3, 0)
+    );
     let mut inherited = Fixture::new(3);
-    inherited.namespace.insert("rollout.kennel.dev/stages".into(), "1".into());
+    inherited
+        .namespace
+        .insert("rollout.kennel.dev/stages".into(), "1".into());
     assert_eq!(plan(&inherited).course, Course::New);
 }
 

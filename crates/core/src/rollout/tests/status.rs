@@ -10,7 +10,9 @@ fn fixture() -> Fixture {
 }
 
 fn status(fixture: &Fixture) -> Status {
-    Status::of(&fixture.outline(), |_| Some("its image cannot be pulled".to_owned()))
+    Status::of(&fixture.outline(), |_| {
+        Some("its image cannot be pulled".to_owned())
+    })
 }
 
 fn check(fixture: &Fixture, outcome: Outcome, phase: &str, message: &str) -> Status {
@@ -61,8 +63,14 @@ fn an_updating_stage_shows_what_its_nodes_wait_for() {
     let status = check(&fixture, Outcome::Progressing, "Updating", message);
     assert_eq!((status.nodes.failing, status.nodes.down), (1, 1));
     let text = status.text();
-    assert!(text.contains(&format!("\n  {slow}: its image cannot be pulled\n")), "{text}");
-    assert!(text.contains("nodes    10, 3 admitted, 2 healthy, 1 failing, 1 down"), "{text}");
+    assert!(
+        text.contains(&format!("\n  {slow}: its image cannot be pulled\n")),
+        "{text}"
+    );
+    assert!(
+        text.contains("nodes    10, 3 admitted, 2 healthy, 1 failing, 1 down"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -70,10 +78,17 @@ fn a_stage_waits_for_a_person() {
     let fixture = in_stage_two(Phase::AwaitingPromotion);
     let message = "stage 2 of 4 (30% 30m) waits for a person";
     let status = check(&fixture, Outcome::Waiting, "AwaitingPromotion", message);
-    let commands: Vec<&str> = status.next.iter().map(|next| next.command.as_str()).collect();
+    let commands: Vec<&str> = status
+        .next
+        .iter()
+        .map(|next| next.command.as_str())
+        .collect();
     assert_eq!(
         commands,
-        ["kennel rollout promote ds/agent", "kennel rollout abort ds/agent"]
+        [
+            "kennel rollout promote ds/agent",
+            "kennel rollout abort ds/agent"
+        ]
     );
 }
 
@@ -92,7 +107,12 @@ fn a_way_back_and_a_held_target_are_failures() {
         fixture.because("Aborted", "aborted by hand").updated(2)
     };
     let message = "new has failed (aborted by hand); 2 nodes still to go back to old";
-    check(&back(Phase::RollingBack), Outcome::Failed, "RollingBack", message);
+    check(
+        &back(Phase::RollingBack),
+        Outcome::Failed,
+        "RollingBack",
+        message,
+    );
     let message = "new has failed and is held (aborted by hand); the nodes run old";
     let status = check(&back(Phase::Held), Outcome::Failed, "Held", message);
     assert_eq!(status.next[0].command, "kennel rollout retry ds/agent");
@@ -117,9 +137,19 @@ fn pause_freeze_and_an_unreadable_policy_wait_for_a_person() {
 fn complete_once_every_node_has_the_target() {
     let complete = || fixture().record(Verdict::Stable, state(Phase::Complete, 4, ALL));
     let done = complete().updated(10);
-    check(&done, Outcome::Complete, "Complete", "complete, new is stable");
+    check(
+        &done,
+        Outcome::Complete,
+        "Complete",
+        "complete, new is stable",
+    );
     let message = "9 of 10 nodes are healthy with new, whose verdict is stable: it needs no stages";
-    check(&complete().updated(9), Outcome::Progressing, "Updating", message);
+    check(
+        &complete().updated(9),
+        Outcome::Progressing,
+        "Updating",
+        message,
+    );
     let mut unseen = complete().updated(10);
     unseen.set.generation = 3;
     assert_eq!(status(&unseen).outcome, Outcome::Progressing);
@@ -147,7 +177,8 @@ fn failures_that_were_accepted_do_not_keep_it_from_being_complete() {
 
 #[test]
 fn before_a_controller_has_acted() {
-    let message = "the rollout is about to start; only Kennel's controller carries out rollout policies";
+    let message =
+        "the rollout is about to start; only Kennel's controller carries out rollout policies";
     check(&fixture(), Outcome::Progressing, "Starting", message);
     let mut unseen = fixture();
     unseen.revisions.pop();
@@ -167,14 +198,24 @@ fn without_a_policy_it_judges_as_kubectl() {
     check(&fixture, Outcome::Progressing, "Updating", message);
     let status = &mut fixture.set.status;
     (status.updated, status.available) = (3, 3);
-    check(&fixture, Outcome::Complete, "Complete", "complete (no rollout policy)");
+    check(
+        &fixture,
+        Outcome::Complete,
+        "Complete",
+        "complete (no rollout policy)",
+    );
 }
 
 #[test]
 fn a_command_that_is_about_to_act_is_no_wait_for_a_person() {
     let promoted = in_stage_two(Phase::AwaitingPromotion).annotate("promote", "new/2");
     let message = "the controller is about to carry out the command promote";
-    check(&promoted, Outcome::Progressing, "AwaitingPromotion", message);
+    check(
+        &promoted,
+        Outcome::Progressing,
+        "AwaitingPromotion",
+        message,
+    );
     let left_behind = in_stage_two(Phase::AwaitingPromotion).annotate("promote", "new/1");
     assert_eq!(status(&left_behind).outcome, Outcome::Waiting);
     let carried_out = promoted.seen("promote", "new/2");

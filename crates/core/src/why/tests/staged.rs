@@ -41,7 +41,10 @@ fn staged(verdict: Judged, phase: Phase, cut: Cut) -> Fixture {
         }),
     };
     let fixture = annotate(fixture, "stages", "1, 2 manual, 100%");
-    fixture.pod(old("p1", "n1")).pod(old("p2", "n2")).pod(old("p3", "n3"))
+    fixture
+        .pod(old("p1", "n1"))
+        .pod(old("p2", "n2"))
+        .pod(old("p3", "n3"))
 }
 
 fn annotate(fixture: Fixture, key: &str, value: &str) -> Fixture {
@@ -55,7 +58,11 @@ fn annotate(fixture: Fixture, key: &str, value: &str) -> Fixture {
 /// The nodes in the order of the rollout.
 fn order(fixture: &Fixture) -> Vec<String> {
     let answer = fixture.answer();
-    let mut nodes: Vec<_> = answer.nodes.iter().map(|n| (n.place, n.node.clone())).collect();
+    let mut nodes: Vec<_> = answer
+        .nodes
+        .iter()
+        .map(|n| (n.place, n.node.clone()))
+        .collect();
     nodes.sort();
     nodes.into_iter().map(|(_, node)| node).collect()
 }
@@ -66,10 +73,14 @@ fn r9_4_a_node_waits_for_its_stage() {
     let order = order(&fixture);
     let third = fixture.on(&order[2]);
     assert_eq!((third.verdict, third.cause), (RUNS, Cause::WaitsForStage));
-    assert_eq!(third.message, "runs stable: stage 1 of 3 reaches 1, these come with stage 3");
+    assert_eq!(
+        third.message,
+        "runs stable: stage 1 of 3 reaches 1, these come with stage 3"
+    );
     assert_eq!(third.place, Some(3));
     fixture.0.only = Some(order[2].clone());
-    let expected = "runs stable: stage 1 of 3 reaches 1, this node is 3rd of 3 and comes with stage 3";
+    let expected =
+        "runs stable: stage 1 of 3 reaches 1, this node is 3rd of 3 and comes with stage 3";
     assert_eq!(fixture.on(&order[2]).message, expected);
 }
 
@@ -80,7 +91,10 @@ fn the_note_says_where_the_rollout_stands() {
     let fixture = staged(Judged::Progressing, Phase::Updating, Cut::Node(first));
     let notes = fixture.answer().notes;
     assert_eq!(notes[0].code, "rollout");
-    assert_eq!(notes[0].message, "rollout: stage 1 of 3 (1), 0 of 1 nodes healthy");
+    assert_eq!(
+        notes[0].message,
+        "rollout: stage 1 of 3 (1), 0 of 1 nodes healthy"
+    );
 }
 
 #[test]

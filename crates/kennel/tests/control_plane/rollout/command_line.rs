@@ -18,9 +18,15 @@ fn what_cannot_be_found_out_exits_with_two() {
     let shown = fixture.check(&["promote", "ds/agent", "-n", "kube-system"], 2);
     assert!(shown.contains("there is one with -n default"), "{shown}");
     let shown = fixture.check(&["status", "deploy/agent"], 2);
-    assert!(shown.contains("deploy is not a DaemonSet: use ds/agent"), "{shown}");
+    assert!(
+        shown.contains("deploy is not a DaemonSet: use ds/agent"),
+        "{shown}"
+    );
     let shown = fixture.check(&["status", "ds/agent", "--timeout", "soon"], 2);
-    assert!(shown.contains("not a duration such as 90s, 10m or 1h30m"), "{shown}");
+    assert!(
+        shown.contains("not a duration such as 90s, 10m or 1h30m"),
+        "{shown}"
+    );
     fixture.check(&["plan"], 2);
     let shown = fixture.check(&["plan", "-f", "/nonexistent.yaml"], 2);
     assert!(shown.contains("cannot read /nonexistent.yaml"), "{shown}");
@@ -60,14 +66,21 @@ spec:
     assert!(shown.contains("it has no DaemonSet agent"), "{shown}");
     std::fs::write(path, yaml.replace("app: fresh}}", "app: other}}")).unwrap();
     let shown = fixture.check(&["plan", "-f", path], 2);
-    assert!(shown.contains("the API server does not accept the manifest"), "{shown}");
+    assert!(
+        shown.contains("the API server does not accept the manifest"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn r9_4_it_works_as_a_kubectl_plug_in() {
     let fixture = Fixture::new(1, &[("stages", "1")]);
     let (dir, path) = plug_in();
-    let search = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+    let search = format!(
+        "{}:{}",
+        dir.path().display(),
+        std::env::var("PATH").unwrap()
+    );
     for version in kennel_testkit::Version::ALL {
         let mut command = Command::new(version.path());
         command.args(["kennel", "rollout", "status", "ds/agent", "-o", "json"]);
@@ -76,7 +89,10 @@ fn r9_4_it_works_as_a_kubectl_plug_in() {
         let found = answer(&mut command);
         assert_eq!(found.code, 0, "{}{}", found.stdout, found.stderr);
         let json: Value = serde_json::from_str(&found.stdout).unwrap();
-        assert_eq!((&json["outcome"], &json["schema"]), (&"complete".into(), &"kennel-rollout/1".into()));
+        assert_eq!(
+            (&json["outcome"], &json["schema"]),
+            (&"complete".into(), &"kennel-rollout/1".into())
+        );
     }
     let help = answer(Command::new(path).args(["rollout", "status", "--help"])).stdout;
     let usage = "Usage: kubectl kennel rollout status [OPTIONS] <DAEMONSET>";
@@ -85,6 +101,9 @@ fn r9_4_it_works_as_a_kubectl_plug_in() {
         "status", "plan", "promote", "pause", "resume", "abort", "retry", "freeze", "history",
     ] {
         let help = answer(Command::new(KENNEL).args(["rollout", verb, "--help"])).stdout;
-        assert!(help.contains(&format!("  kennel rollout {verb} ")), "{help}");
+        assert!(
+            help.contains(&format!("  kennel rollout {verb} ")),
+            "{help}"
+        );
     }
 }

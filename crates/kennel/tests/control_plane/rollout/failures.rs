@@ -22,12 +22,20 @@ fn r5_4_a_bad_release_goes_back_by_itself_and_is_held() {
     assert!(shown.contains(" has failed and is held (1 node"), "{shown}");
     assert_eq!(fixture.nodes_with("1").len(), 4);
     let why = fixture.cluster.why(&["ds/agent"]);
-    assert!(why.stdout.contains("has failed (TooManyRestarts) and is held"), "{}", why.stdout);
+    assert!(
+        why.stdout
+            .contains("has failed (TooManyRestarts) and is held"),
+        "{}",
+        why.stdout
+    );
     let history = fixture.check(&["history", "ds/agent"], 0);
     assert!(history.contains("failed (target)  1 "), "{history}");
 
     let refused = fixture.check(&["abort", "ds/agent"], 1);
-    assert!(refused.contains("kennel rollout retry ds/agent tries it again"), "{refused}");
+    assert!(
+        refused.contains("kennel rollout retry ds/agent tries it again"),
+        "{refused}"
+    );
     fixture.check(&["retry", "ds/agent"], 0);
     let shown = fixture.check(&["status", "ds/agent", WATCH], 1);
     assert!(shown.contains("(attempt 2)"), "{shown}");
@@ -41,7 +49,10 @@ fn r5_3_a_paused_failure_is_promoted_or_aborted() {
     let fixture = Fixture::with(CRASHES, 3, &policy);
     fixture.apply("broken");
     let shown = fixture.check(&["status", "ds/agent", WATCH], 1);
-    assert!(shown.contains("failed and paused in stage 1 of 2 (1)"), "{shown}");
+    assert!(
+        shown.contains("failed and paused in stage 1 of 2 (1)"),
+        "{shown}"
+    );
     assert!(shown.contains("accept the failures and go on"), "{shown}");
     let shown = fixture.check(&["resume", "ds/agent"], 1);
     assert!(shown.contains("promote accepts the failures"), "{shown}");
@@ -51,6 +62,10 @@ fn r5_3_a_paused_failure_is_promoted_or_aborted() {
     assert_eq!(fixture.nodes_with("1").len(), 3);
     // The template is as it was applied.
     let image = "jsonpath={.spec.template.spec.containers[0].image}";
-    let image = fixture.cluster.kubectl.run(&["get", "ds", "agent", "-o", image]).ok();
+    let image = fixture
+        .cluster
+        .kubectl
+        .run(&["get", "ds", "agent", "-o", image])
+        .ok();
     assert_eq!(image, "example.com/agent:broken");
 }

@@ -60,7 +60,9 @@ impl Fixture {
     pub(super) fn rollout(&self, arguments: &[&str]) -> Answer {
         let mut command = Command::new(KENNEL);
         command.arg("rollout").args(arguments);
-        command.arg("--kubeconfig").arg(self.cluster.kennel.kubeconfig());
+        command
+            .arg("--kubeconfig")
+            .arg(self.cluster.kennel.kubeconfig());
         cluster::answer(&mut command)
     }
 
@@ -88,7 +90,11 @@ impl Fixture {
 
     /// The nodes whose pod has this version.
     pub(super) fn nodes_with(&self, version: &str) -> BTreeSet<String> {
-        let pods = self.cluster.kubectl.run(&["get", "pods", "-o", "json"]).ok();
+        let pods = self
+            .cluster
+            .kubectl
+            .run(&["get", "pods", "-o", "json"])
+            .ok();
         let pods: Value = serde_json::from_str(&pods).unwrap();
         let pods = pods["items"].as_array().unwrap().iter();
         let image = format!("example.com/agent:{version}");
@@ -112,5 +118,7 @@ impl Fixture {
 pub(super) fn planned(plan: &Value, up_to: usize) -> BTreeSet<String> {
     let stages = plan["stages"].as_array().unwrap().iter().take(up_to);
     let nodes = stages.flat_map(|stage| stage["nodes"].as_array().unwrap());
-    nodes.map(|node| node.as_str().unwrap().to_owned()).collect()
+    nodes
+        .map(|node| node.as_str().unwrap().to_owned())
+        .collect()
 }
