@@ -76,8 +76,7 @@ fn without_policy(outline: &Outline<'_>) -> Assessment {
     let set = outline.daemon_set;
     let status = &set.status;
     let seen = status.observed_generation >= set.generation;
-    let updated = status.updated.min(status.available);
-    if seen && updated >= status.desired && status.available >= status.desired {
+    if seen && status.updated >= status.desired && status.available >= status.desired {
         let message = "complete (no rollout policy)";
         return Assessment::new(Outcome::Complete, "Complete", message);
     }

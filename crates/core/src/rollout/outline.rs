@@ -51,9 +51,7 @@ pub struct Outline<'a> {
     /// The rollout's nodes (R2.1), in the order in which stages take them.
     pub nodes: Vec<RolloutNode<'a>>,
     pub now: Timestamp,
-    pub(super) seed: u32,
-    /// The indexes of `nodes`.
-    pub(super) places: Places<usize>,
+    seed: u32,
     rules_of_stable: Option<Rules>,
     by_name: BTreeMap<&'a str, usize>,
 }
@@ -74,9 +72,9 @@ pub struct RolloutNode<'a> {
     pub failing: bool,
     /// Its pod was failing before its turn (R5.5).
     pub excused: bool,
-    pub(super) place: Place,
+    place: Place,
     /// The value of the `spread` label.
-    pub(super) value: Arc<str>,
+    value: Arc<str>,
 }
 
 impl<'a> Outline<'a> {
@@ -102,7 +100,6 @@ impl<'a> Outline<'a> {
             nodes: Vec::new(),
             now: input.now,
             seed: seed(&format!("{}/{}", set.namespace, set.name)),
-            places: Places::default(),
             rules_of_stable: None,
             by_name: BTreeMap::new(),
         };
@@ -182,6 +179,7 @@ impl<'a> Outline<'a> {
             }
         }
         let mut found = Vec::new();
+        let mut places = Places::default();
         for view in input.nodes {
             let wanted = rules.judge(view).run;
             let by_stable = self.fit_of_stable(view).is_some_and(|fit| fit.run);
@@ -192,16 +190,12 @@ impl<'a> Outline<'a> {
             let value: Arc<str> = value.map_or("", String::as_str).into();
             let pods = pods.get(&*view.name).map_or(&[][..], Vec::as_slice);
             let node = self.rollout_node(view, value, wanted, pods, claimed);
-            self.places.insert(&node.value, node.place, found.len());
+            places.insert(&node.value, node.place, found.len());
             found.push(node);
         }
-        let ranked = self.places.ranked();
-        self.places = Places::default();
-        for index in ranked {
+        for index in places.ranked() {
             let mut node = found[index].clone();
             node.admitted = self.admits(&node);
-            self.places
-                .insert(&node.value, node.place, self.nodes.len());
             self.by_name.insert(&node.view.name, self.nodes.len());
             self.nodes.push(node);
         }
