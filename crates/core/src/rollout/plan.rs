@@ -98,7 +98,7 @@ impl Plan {
         let policy = outline.policy.as_ref().filter(|_| staged);
         let stages = policy.map_or_else(Vec::new, |policy| planned(outline, policy, course));
         let ahead = |s: &&PlannedStage| matches!(s.state, StageState::Ahead | StageState::Present);
-        let waits = |s: &&PlannedStage| s.manual && !has_waited(outline, course, s.stage);
+        let waits = |s: &&PlannedStage| s.manual;
         let left = stages.iter().filter(ahead);
         let left = left.map(|stage| bake_left(outline, course, stage));
         let left: Duration = left.sum();
@@ -321,12 +321,6 @@ pub(super) fn bake_left(outline: &Outline<'_>, course: Course, stage: &PlannedSt
         Phase::AwaitingPromotion | Phase::Complete | Phase::Held => Duration::ZERO,
         Phase::Updating | Phase::Paused | Phase::RollingBack => bake,
     }
-}
-
-/// A promotion has no further gate before it.
-fn has_waited(outline: &Outline<'_>, course: Course, stage: usize) -> bool {
-    let state = outline.state().filter(|_| course == Course::Present);
-    state.is_some_and(|state| stage < state.stage)
 }
 
 fn notes(outline: &Outline<'_>, stages: &[PlannedStage]) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! The plan (R3.2).
 
 use super::fixture::{ALL, Fixture, state};
+use crate::rollout::plan::StageState::{Ahead, Done, PassedOver, Present};
 use crate::rollout::plan::{Course, Plan, StageState};
 use crate::rollout::state::{Cut, Phase, Verdict};
 
@@ -70,7 +71,6 @@ fn r3_8_stages_that_add_no_node_are_passed_over() {
     let fixture = Fixture::new(4).annotate("stages", "2 1h, 50% 1h, 100%");
     let plan = plan(&fixture);
     let states: Vec<StageState> = plan.stages.iter().map(|stage| stage.state).collect();
-    use StageState::{Ahead, PassedOver};
     assert_eq!(states, [Ahead, PassedOver, Ahead]);
     assert_eq!(plan.at_least_seconds, 3600);
 }
@@ -127,7 +127,6 @@ fn a_rollout_under_way_keeps_the_nodes_that_it_has() {
     let plan = plan(&fixture);
     assert_eq!(plan.course, Course::Present);
     let states: Vec<StageState> = plan.stages.iter().map(|stage| stage.state).collect();
-    use StageState::{Ahead, Done, Present};
     assert_eq!(states, [Done, Present, Ahead, Ahead]);
     assert_eq!(plan.stages[0].nodes, ["n4"]);
     let admitted = fixture
