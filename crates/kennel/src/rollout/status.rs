@@ -27,6 +27,10 @@ const READ_ALL: Duration = Duration::from_secs(10);
 /// How long the API may fail before a watch gives up.
 const UNREADABLE_MAX: Duration = Duration::from_secs(30);
 
+#[derive(Debug, thiserror::Error)]
+#[error("the API did not answer within --timeout")]
+struct NoAnswer;
+
 pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let (client, namespace) = connect(&args.target.cluster).await?;
     let name = args.target.daemon_set.0.as_str();
@@ -85,7 +89,9 @@ impl<'a> Watch<'a> {
             client,
             namespace,
             name,
-            deadline: args.timeout.map(|timeout| Instant::now() + timeout),
+            deadline: args
+                .timeout
+                .and_then(|timeout| Instant::now().checked_add(timeout)),
             on_terminal: std::io::stdout().is_terminal(),
             shown: String::new(),
             last: None,
@@ -96,7 +102,7 @@ impl<'a> Watch<'a> {
         let mut seen: Option<(String, Instant)> = None;
         let mut failing_since = None;
         loop {
-            match self.step(&mut seen).await {
+            match self.step_in_time(&mut seen).await {
                 Ok(Some(code)) => return Ok(code),
                 Ok(None) => failing_since = None,
                 Err(error) => {
@@ -120,16 +126,30 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// As [`step`](Self::step), but not beyond the deadline.
+    async fn step_in_time(
+        &mut self,
+        seen: &mut Option<(String, Instant)>,
+    ) -> anyhow::Result<Option<ExitCode>> {
+        let Some(deadline) = self.deadline else {
+            return self.step(seen).await;
+        };
+        let step = tokio::time::timeout_at(deadline.into(), self.step(seen)).await;
+        step.unwrap_or_else(|_| match self.last {
+            Some(_) => Ok(None),
+            None => Err(NoAnswer.into()),
+        })
+    }
+
     /// Reads and shows the rollout if it may have changed. Returns the exit code once there is an outcome.
     async fn step(
         &mut self,
         seen: &mut Option<(String, Instant)>,
     ) -> anyhow::Result<Option<ExitCode>> {
         let version = self.version().await?;
-        let fresh = seen.as_ref().is_some_and(|(last, at)| {
-            let ticks = self.on_terminal && self.args.output == Output::Text;
-            *last == version && at.elapsed() < if ticks { POLL } else { READ_ALL }
-        });
+        let fresh = seen
+            .as_ref()
+            .is_some_and(|(last, at)| *last == version && at.elapsed() < READ_ALL);
         if fresh {
             return Ok(None);
         }
