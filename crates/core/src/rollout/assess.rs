@@ -7,6 +7,7 @@ use super::policy::{Policy, Setting};
 use super::state::{Accepted, Phase, Standing};
 use super::status::Counts;
 use super::text::nodes_text;
+use crate::daemonset::history::Revision;
 
 /// What `kennel rollout status` exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -124,7 +125,7 @@ fn direct(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment 
     };
     let accepted = i64::try_from(unhealthy).is_ok_and(|unhealthy| unhealthy <= allowed);
     let observed = set.status.observed_generation >= set.generation;
-    let hash = outline.target.map_or("the target", |target| target.hash());
+    let hash = outline.target.map_or("the target", Revision::hash);
     if observed && without == 0 && accepted {
         let message = match unhealthy {
             0 => format!("complete, {hash} is stable"),
@@ -181,7 +182,7 @@ fn staged(outline: &Outline<'_>, policy: &Policy, counts: Counts) -> Assessment 
 
 fn going_back(outline: &Outline<'_>, counts: Counts) -> Assessment {
     let state = outline.state();
-    let hash = outline.target.map_or("the target", |target| target.hash());
+    let hash = outline.target.map_or("the target", Revision::hash);
     let stable = state.and_then(|state| state.stable.as_deref());
     let stable = stable.unwrap_or("stable");
     let reason = state.and_then(|state| state.reason.as_ref());

@@ -3,8 +3,8 @@
 use super::state::Verdict;
 use crate::daemonset::history::Revision;
 
-/// The hash of stable for a rollout that starts now. `target` is the uid of the target's revision, if it exists already;
-/// `claimed` are all revisions of the DaemonSet with this uid; `pods` counts the pods with a hash.
+/// The hash of stable for a rollout that starts now. `owner` is the uid of the DaemonSet, `claimed` are all its revisions,
+/// with the target's if that exists already, and `pods` counts the pods with a hash.
 pub fn hash<'a>(
     owner: &str,
     target: Option<&Revision>,

@@ -3,6 +3,7 @@
 use super::answer::{Cause, Finding, Note, Verdict};
 use super::{Case, SurveyedPod};
 use crate::daemonset::fit::Rules;
+use crate::daemonset::history::Revision;
 use crate::daemonset::survey::Survey;
 use crate::rollout::ordinal;
 use crate::rollout::outline::{Outline, RolloutNode};
@@ -55,7 +56,7 @@ pub(super) fn find(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Option<Findin
     }
     let policy = rollout.policy.as_ref()?;
     let (place, node) = rollout.node(case.name)?;
-    let hash = rollout.target.map_or("the target", |target| target.hash());
+    let hash = rollout.target.map_or("the target", Revision::hash);
     let old = if is_stable(rollout, standing) {
         "runs stable"
     } else {

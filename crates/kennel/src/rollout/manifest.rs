@@ -51,8 +51,9 @@ fn pick(objects: Vec<Value>, name: Option<&str>) -> Result<Value, ManifestError>
 
 /// The objects of a `List`, or the object itself.
 fn items(mut object: Value) -> Vec<Value> {
-    match (object["kind"].as_str(), object.get_mut("items")) {
-        (Some("List"), Some(Value::Array(items))) => std::mem::take(items),
+    let is_list = object["kind"] == "List";
+    match object.get_mut("items") {
+        Some(Value::Array(items)) if is_list => std::mem::take(items),
         _ => vec![object],
     }
 }

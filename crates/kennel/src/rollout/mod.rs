@@ -13,6 +13,7 @@ mod options;
 mod plan;
 mod status;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use kennel_core::daemonset::{NodeView, PodView};
@@ -112,9 +113,10 @@ async fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     });
     let dated: Vec<DatedRevision> = dated.collect();
     let revisions: Vec<_> = dated.iter().map(|dated| dated.revision.clone()).collect();
+    let no_defaults = BTreeMap::new();
     let outline = Outline::of(&Input {
         daemon_set: &set,
-        namespace: &std::collections::BTreeMap::new(),
+        namespace: &no_defaults,
         nodes: &[],
         pods: &[],
         revisions: &revisions,

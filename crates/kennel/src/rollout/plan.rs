@@ -28,7 +28,7 @@ pub(super) async fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
             let mut object = manifest::daemon_set(path, name)?;
             let namespace = args.cluster.namespace.as_ref();
             let namespace = manifest::namespace(&mut object, namespace, &default_namespace)?;
-            as_applied(&client, &namespace, object).await?
+            as_applied(&client, &namespace, &object).await?
         }
     };
     let changes = live.is_none_or(|live| live.template != wanted.template);
@@ -48,7 +48,7 @@ pub(super) async fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
 async fn as_applied(
     client: &Client,
     namespace: &str,
-    object: Value,
+    object: &Value,
 ) -> anyhow::Result<(Option<DaemonSetView>, DaemonSetView)> {
     let path = snapshot::daemon_sets(namespace);
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -63,7 +63,7 @@ async fn as_applied(
         dry_run: true,
         field_manager: None,
     };
-    let body = serde_json::to_vec(&object)?;
+    let body = serde_json::to_vec(object)?;
     let request = match live {
         Some(_) => Request::new(path).replace(name, &params, body),
         None => Request::new(path).create(&params, body),

@@ -89,10 +89,8 @@ fn r9_4_it_works_as_a_kubectl_plug_in() {
         let found = answer(&mut command);
         assert_eq!(found.code, 0, "{}{}", found.stdout, found.stderr);
         let json: Value = serde_json::from_str(&found.stdout).unwrap();
-        assert_eq!(
-            (&json["outcome"], &json["schema"]),
-            (&"complete".into(), &"kennel-rollout/1".into())
-        );
+        assert_eq!(json["outcome"], "complete");
+        assert_eq!(json["schema"], "kennel-rollout/1");
     }
     let help = answer(Command::new(path).args(["rollout", "status", "--help"])).stdout;
     let usage = "Usage: kubectl kennel rollout status [OPTIONS] <DAEMONSET>";

@@ -24,6 +24,7 @@ impl Fixture {
     }
 
     pub(super) fn with(scenario: &str, nodes: usize, policy: &[(&str, &str)]) -> Self {
+        let count = nodes;
         let nodes = nodes.to_string();
         let policy = policy.iter();
         let policy = policy.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -31,6 +32,11 @@ impl Fixture {
             cluster: cluster::Fixture::with(scenario, &["--simulate", &nodes]),
             policy: policy.collect(),
         };
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
+            let names = fixture.cluster.kubectl.run(&["get", "nodes", "-o", "name"]);
+            let found = names.stdout.lines().count();
+            (found == count).then_some(()).ok_or(names.stdout)
+        });
         fixture.apply("1");
         fixture.check(&["status", "ds/agent", WATCH], 0);
         fixture
