@@ -64,7 +64,7 @@ spec:
     assert_eq!(missing.code, 1, "a dry run stores nothing");
     let shown = fixture.check(&["plan", "ds/agent", "-f", path], 2);
     assert!(shown.contains("it has no DaemonSet agent"), "{shown}");
-    std::fs::write(path, yaml.replace("app: fresh}}", "app: other}}")).unwrap();
+    std::fs::write(path, yaml.replacen("app: fresh}}", "app: other}}", 1)).unwrap();
     let shown = fixture.check(&["plan", "-f", path], 2);
     assert!(
         shown.contains("the API server does not accept the manifest"),

@@ -5,6 +5,7 @@ use super::fixture::{Fixture, WATCH};
 const CRASHES: &str = "
 pods:
 - image: \"*:broken\"
+  ready: 1h
   exits: {after: 100ms, code: 1}
 ";
 

@@ -82,6 +82,7 @@ fn a_bake_is_shown_and_ended_by_hand() {
 fn a_watch_ends_with_its_timeout() {
     let fixture = Fixture::new(2, &[("stages", "1 1h, 100%")]);
     fixture.apply("2");
+    fixture.wait_for("phase", "Baking");
     let shown = fixture.check(&["status", "ds/agent", "--watch", "--timeout", "2s"], 3);
     assert!(shown.contains("stage 1 of 2 (1 1h)"), "{shown}");
 }
