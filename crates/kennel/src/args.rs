@@ -10,6 +10,7 @@ use kennel_server::admit::service::Cidr;
 use crate::bench::BenchArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
+use crate::rollout::RolloutArgs;
 use crate::token_args::TokenArgs;
 use crate::why::WhyArgs;
 use kennel_agent::args::{AgentArgs, NodeArgs, ScenarioArgs};
@@ -148,6 +149,24 @@ pub(crate) enum Verb {
     #[command(verbatim_doc_comment)]
     Why(WhyArgs),
 
+    /// Show and direct the rollout of a DaemonSet: stages, promotion, the way back
+    ///
+    /// A DaemonSet with the annotation rollout.kennel.dev/stages is updated in stages by Kennel's
+    /// controller, and goes back or stops by itself if nodes fail:
+    ///
+    ///   kubectl annotate ds agent 'rollout.kennel.dev/stages=1 5m, 10% 30m, 50% manual, 100%'
+    ///   kennel rollout plan ds/agent                # which nodes come when
+    ///   kubectl apply -f agent.yaml
+    ///   kennel rollout status ds/agent --watch      # until complete, failed, or a person is needed
+    ///   kennel rollout promote ds/agent             # past a manual stage
+    ///   kennel rollout abort ds/agent               # back to the stable revision
+    ///
+    /// Commands are annotations that name the revision, so that an old one cannot hit the next rollout.
+    /// A link named kubectl-kennel on the PATH makes it a kubectl plug-in: `kubectl kennel rollout
+    /// status ds/agent`. See docs/reference/rollout.md.
+    #[command(verbatim_doc_comment)]
+    Rollout(RolloutArgs),
+
     /// Benchmark a cluster's control plane with a DaemonSet on many simulated nodes
     ///
     /// Registers simulated nodes, whose pods start and stop without delay, with the cluster of
@@ -202,7 +221,7 @@ impl Verb {
     pub(crate) fn default_log_filter(&self) -> &'static str {
         match self {
             Self::Playground(_) => "error",
-            Self::Token(_) | Self::Why(_) => "warn",
+            Self::Token(_) | Self::Why(_) | Self::Rollout(_) => "warn",
             _ => kennel_agent::logging::DEFAULT_FILTER,
         }
     }

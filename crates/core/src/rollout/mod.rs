@@ -9,16 +9,36 @@
 //!   policy, state, totals over the nodes ─▶ machine ─▶ the next state and what to tell people
 //! ```
 //!
+//! For people, from a snapshot of the API:
+//!
+//! ```text
+//!   outline (policy, commands, target, stable, nodes in order) ─▶ assess, status · plan · history
+//!                                                              ─▶ request (the annotations of a command)
+//! ```
+//!
 //! Everything here is about the rollout as a whole. What happens on one node is decided in
 //! [`daemonset`](super::daemonset).
 
+mod assess;
 pub mod command;
 pub mod condition;
+pub mod history;
 pub mod machine;
 pub mod order;
+pub mod outline;
+pub mod plan;
 pub mod policy;
+pub mod request;
+pub mod stable;
 pub mod stage;
 pub mod state;
+pub mod status;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use assess::Outcome;
+pub use text::ordinal;
 
 /// The prefix of all annotations of safe rollouts.
 pub const PREFIX: &str = "rollout.kennel.dev/";

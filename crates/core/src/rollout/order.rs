@@ -97,6 +97,18 @@ impl<Id: Copy> Places<Id> {
         self.by_value.iter().zip(shares).filter_map(last).collect()
     }
 
+    /// All nodes in the order in which growing sizes take them: one of each value in turn.
+    pub fn ranked(&self) -> Vec<Id> {
+        let values = self.by_value.values().enumerate();
+        let all = values.flat_map(|(value, nodes)| {
+            let nodes = nodes.values().enumerate();
+            nodes.map(move |(round, id)| ((round, value), *id))
+        });
+        let mut all: Vec<((usize, usize), Id)> = all.collect();
+        all.sort_by_key(|(turn, _)| *turn);
+        all.into_iter().map(|(_, id)| id).collect()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, Place, Id)> {
         let values = self.by_value.iter();
         values.flat_map(|(value, nodes)| nodes.iter().map(move |(p, id)| (value, *p, *id)))
@@ -166,6 +178,14 @@ mod tests {
             let (smaller, larger) = (admitted(size as i64), admitted(size as i64 + 1));
             assert_eq!(smaller.len(), size);
             assert!(smaller.iter().all(|id| larger.contains(id)), "{size}");
+        }
+        let ranked = places.ranked();
+        for size in 0..=60_usize {
+            let mut first = ranked[..size].to_vec();
+            let mut cut = admitted(size as i64);
+            first.sort_unstable();
+            cut.sort_unstable();
+            assert_eq!(first, cut, "the first {size} are those up to the cut");
         }
     }
 }

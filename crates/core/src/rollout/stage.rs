@@ -45,12 +45,18 @@ impl Stage {
     };
 }
 
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(size) => write!(f, "{size}"),
+            Self::Nodes(selector) => write!(f, "nodes({selector})"),
+        }
+    }
+}
+
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.size {
-            Size::Count(size) => write!(f, "{size}")?,
-            Size::Nodes(selector) => write!(f, "nodes({selector})")?,
-        }
+        write!(f, "{}", self.size)?;
         if !self.bake.is_zero() {
             write!(f, " {}", duration::Go(self.bake))?;
         }

@@ -6,6 +6,7 @@ use std::fmt;
 use kennel_types::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::order::Place;
 use super::{STATE, VERDICT};
 
 /// What is known of a revision. It outlives the rollout.
@@ -78,6 +79,19 @@ pub enum Cut {
     Node(String),
     /// Up to a node for each value of the `spread` label; nodes without the label have an empty value.
     ByValue(BTreeMap<String, String>),
+}
+
+impl Cut {
+    /// Whether the place of a node with this `spread` value is up to the cut. `seed` is the DaemonSet's.
+    pub fn admits(&self, seed: u32, value: &str, place: Place) -> bool {
+        let last = match self {
+            Self::Nothing => return false,
+            Self::All(AllNodes) => return true,
+            Self::Node(last) => Some(last),
+            Self::ByValue(by_value) => by_value.get(value),
+        };
+        last.is_some_and(|last| place <= Place::of(seed, last))
+    }
 }
 
 /// The text `*`.
@@ -163,7 +177,41 @@ pub struct Record {
     pub state: Option<State>,
 }
 
+/// How the nodes of a DaemonSet with a policy are driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The target's state is not written yet: every node stays with stable.
+    Unstarted,
+    /// The target's verdict is stable: every node is driven to it, without stages (R5.6).
+    Direct,
+    /// Admitted nodes are driven to the target, others to stable.
+    Staged,
+    /// Every node is driven to stable (R5.4).
+    Back,
+}
+
 impl Record {
+    /// What counts for a DaemonSet: of the state of another owner nothing but its verdict (R8.2).
+    #[must_use]
+    pub fn owned_by(&self, owner: &str) -> Self {
+        let state = self.state.clone().filter(|state| state.owner == owner);
+        Self {
+            verdict: self.verdict,
+            state,
+        }
+    }
+
+    pub fn standing(&self) -> Standing {
+        match (self.verdict, &self.state) {
+            (Some(Verdict::Stable), _) => Standing::Direct,
+            (Some(Verdict::Failed), _) => Standing::Back,
+            (Some(Verdict::Progressing), Some(_)) => Standing::Staged,
+            (Some(Verdict::Progressing), None) | (Some(Verdict::Superseded) | None, _) => {
+                Standing::Unstarted
+            }
+        }
+    }
+
     /// Reads the annotations of a revision. A text that cannot be read counts as absent: the controller wrote none such.
     pub fn parse(annotations: &BTreeMap<String, String>) -> Self {
         let verdict = annotations.get(VERDICT);

@@ -29,6 +29,9 @@ pub enum Cause {
     UpToDate,
     OldTemplate,
     WaitsForBudget,
+    WaitsForStage,
+    RolloutPaused,
+    RevisionFailed,
     RolloutStopped,
     NewPodNotAvailable,
     DaemonSetDeleted,
@@ -163,6 +166,9 @@ pub struct NodeAnswer {
     pub since: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
+    /// Its place in the order in which a staged rollout takes nodes, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// Every placement rule, in the order of evaluation.
@@ -182,6 +188,7 @@ impl NodeAnswer {
             remedy: finding.remedy,
             since: finding.since,
             pod: finding.pod,
+            place: None,
             remarks: Vec::new(),
             checks: Vec::new(),
             pods: Vec::new(),

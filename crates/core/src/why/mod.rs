@@ -4,7 +4,7 @@
 //!   Snapshot ─▶ daemonset::survey (the planner's rules) ─▶ per node ─▶ Answer
 //!                                                           │
 //!     eligibility, remedy (node not eligible) · missing_pod · pod, container, probe (pod not available)
-//!     unscheduled · rollout (old or new template)
+//!     unscheduled · rollout (old or new template) · staged (stages and verdicts of a rollout policy)
 //! ```
 //!
 //! The planner and the scheduler make every decision; this module only explains them.
@@ -19,6 +19,7 @@ mod probe;
 mod remedy;
 mod rollout;
 mod snapshot;
+mod staged;
 #[cfg(test)]
 mod tests;
 mod unscheduled;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use crate::daemonset::NodeView;
 use crate::daemonset::fit::{Fit, Rules};
 use crate::daemonset::survey::{Input, Survey, SurveyedNode, SurveyedPod, survey};
+use crate::rollout::outline::{self, Outline};
 use answer::Finding;
 
 /// The input of the answer for one node.
@@ -42,6 +44,8 @@ struct Case<'a> {
     rules: &'a Rules,
     /// The nodes that use up the rollout budget.
     busy: &'a [&'a str],
+    rollout: &'a Outline<'a>,
+    turns: &'a staged::Turns,
     name: &'a str,
     place: &'a SurveyedNode<'a>,
 }
@@ -67,6 +71,14 @@ impl<'a> Case<'a> {
 pub fn explain(snapshot: &Snapshot) -> Answer {
     let views: Vec<NodeView> = snapshot.nodes.iter().map(|n| n.view.clone()).collect();
     let pods: Vec<_> = snapshot.pods.iter().map(|p| p.view.clone()).collect();
+    let rollout = Outline::of(&outline::Input {
+        daemon_set: &snapshot.daemon_set,
+        namespace: &snapshot.namespace,
+        nodes: &views,
+        pods: &pods,
+        revisions: &snapshot.revisions,
+        now: snapshot.now,
+    });
     let mut survey = survey(&Input {
         daemon_set: &snapshot.daemon_set,
         nodes: &views,
@@ -77,25 +89,30 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
     if !snapshot.nodes_known {
         assume_nodes(&mut survey);
     }
+    staged::judge_by_stable(&mut survey, &rollout);
     if let Some(asked) = &snapshot.only {
         survey.nodes.entry(asked.as_str().into()).or_default();
     }
     let rules = Rules::of_template(&snapshot.daemon_set.template);
     let asked = |name: &&Arc<str>| snapshot.only.as_deref().is_none_or(|only| only == &***name);
     let busy = rollout::busy(snapshot, &survey);
+    let turns = staged::Turns::of(&rollout);
     let nodes = survey.nodes.keys().filter(asked).map(|name| {
         let case = Case {
             snapshot,
             survey: &survey,
-            rules: &rules,
+            rules: staged::rules(&rollout, name).unwrap_or(&rules),
             busy: &busy,
+            rollout: &rollout,
+            turns: &turns,
             name,
             place: &survey.nodes[name],
         };
         node_answer(&case)
     });
     let nodes: Vec<NodeAnswer> = nodes.collect();
-    Answer::new(snapshot, &survey, nodes, notes(snapshot, &survey))
+    let notes = notes(snapshot, &survey, &rollout);
+    Answer::new(snapshot, &survey, nodes, notes)
 }
 
 /// Without permission to list nodes, every node that a pod names is assumed to exist and to be eligible.
@@ -117,6 +134,7 @@ fn node_answer(case: &Case<'_>) -> NodeAnswer {
     answer.checks = checks.unwrap_or_default();
     answer.pods = pods.collect();
     answer.remarks = remarks(case);
+    answer.place = staged::place(case);
     answer
 }
 
@@ -166,9 +184,13 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
 }
 
 /// Notes about the DaemonSet as a whole.
-fn notes(snapshot: &Snapshot, survey: &Survey<'_>) -> Vec<Note> {
+fn notes(snapshot: &Snapshot, survey: &Survey<'_>, rollout: &Outline<'_>) -> Vec<Note> {
     let mut notes = missing_pod::notes(snapshot);
-    notes.extend(rollout::notes(snapshot, survey));
+    let staged = staged::notes(rollout);
+    if staged.is_empty() {
+        notes.extend(rollout::notes(snapshot, survey));
+    }
+    notes.extend(staged);
     let unreadable = snapshot.unreadable.iter();
     notes.extend(unreadable.map(|what| Note::new("not-readable", what.clone())));
     notes

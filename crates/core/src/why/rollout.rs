@@ -1,7 +1,7 @@
 //! Nodes with an available pod: of the current template, or of an old one and what its update waits for.
 
 use super::answer::{Cause, Finding, Note, Verdict};
-use super::{Case, Snapshot, SurveyedPod, pod};
+use super::{Case, Snapshot, SurveyedPod, pod, staged};
 use crate::daemonset::survey::Survey;
 use crate::daemonset::view::Strategy;
 
@@ -15,6 +15,9 @@ pub(super) fn find(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
 }
 
 fn template_finding(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
+    if let Some(finding) = staged::find(case, standing) {
+        return finding;
+    }
     let runs = |cause, message: String| Finding::new(Verdict::Runs, cause, message);
     if standing.updated {
         return runs(Cause::UpToDate, "runs".to_owned());

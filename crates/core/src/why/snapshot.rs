@@ -2,6 +2,8 @@
 //!
 //! Beside the views that the planner's rules read, it holds the API objects that explain a pod's state.
 
+use std::collections::BTreeMap;
+
 use kennel_types::condition::find;
 use kennel_types::event::Event;
 use kennel_types::{Condition, ConditionType, Timestamp};
@@ -20,6 +22,8 @@ pub struct Snapshot {
     /// Pods that it owns or could adopt.
     pub pods: Vec<PodSnapshot>,
     pub revisions: Vec<Revision>,
+    /// The annotations of its Namespace, which has defaults of rollout policies.
+    pub namespace: BTreeMap<String, String>,
     /// Events about the DaemonSet and its pods.
     pub events: Vec<Event>,
     /// The nodes where a pod cannot be scheduled, as far as they were looked up.

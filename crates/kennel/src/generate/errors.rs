@@ -39,19 +39,22 @@ const EXIT_CODES: &str = "
 |---|---|
 ";
 
-const CODES: [(u8, &str); 3] = [
+const CODES: [(u8, &str); 5] = [
     (
         0,
         "Success; for verbs that run until they are stopped: SIGINT or SIGTERM.",
     ),
     (
         1,
-        "Failure; the last line on stderr has the reason. `kennel why`: some node is not as it should be.",
+        "Failure; the last line on stderr has the reason. `kennel why`: some node is not as it should be. \
+         `kennel rollout status`: failed or held.",
     ),
     (
         2,
-        "Invalid command line. `kennel why`: the cluster or the DaemonSet could not be read.",
+        "Invalid command line. `kennel why`, `kennel rollout`: the cluster or the DaemonSet could not be read.",
     ),
+    (3, "`kennel rollout status`: still in progress."),
+    (4, "`kennel rollout status`: waits for a person."),
 ];
 
 pub(super) fn page() -> String {

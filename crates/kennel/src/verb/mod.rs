@@ -4,6 +4,7 @@ mod agent;
 mod bench;
 mod controller;
 mod dns;
+mod rollout;
 mod server;
 mod token;
 mod up;
@@ -35,6 +36,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Verb::Generate(args) => generate::run(&args),
             Verb::Playground(args) => kennel_playground::run(args).await,
             Verb::Why(args) => return Ok(why::run(args).await),
+            Verb::Rollout(args) => return Ok(rollout::run(args).await),
         }?;
         Ok(ExitCode::SUCCESS)
     });

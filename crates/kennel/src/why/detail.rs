@@ -4,8 +4,8 @@ use kennel_core::why::{Answer, NodeAnswer, PodAnswer, Snapshot, human_duration};
 use kennel_types::Timestamp;
 use kennel_types::event::Event;
 
-use super::colour::Colours;
 use super::summary::title;
+use crate::inspect::colour::Colours;
 
 /// Events shown, the newest first.
 const EVENTS_MAX: usize = 10;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kennel_core::why::{Answer, Cause, NodeAnswer, Snapshot, Verdict, human_duration};
 
-use super::colour::Colours;
+use crate::inspect::colour::Colours;
 
 /// Nodes named per group without --all.
 const NAMED_MAX: usize = 8;

@@ -50,6 +50,7 @@ impl Fixture {
             nodes_known: true,
             pods: Vec::new(),
             revisions: vec![revision],
+            namespace: std::collections::BTreeMap::new(),
             events: Vec::new(),
             occupancies: Vec::new(),
             unreadable: Vec::new(),

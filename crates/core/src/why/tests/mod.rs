@@ -7,4 +7,5 @@ mod fixture;
 mod missing_pods;
 mod pods;
 mod rollouts;
+mod staged;
 mod unscheduled;

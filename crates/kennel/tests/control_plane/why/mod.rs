@@ -3,6 +3,6 @@
 
 mod command_line;
 mod eligibility;
-mod fixture;
+pub(crate) mod fixture;
 mod missing_pods;
 mod real_processes;

@@ -36,6 +36,7 @@ use crate::rollout::machine::Totals;
 use crate::rollout::order::Places;
 use crate::rollout::policy::{Policy, PolicyError};
 use crate::rollout::stage::Size;
+pub(super) use crate::rollout::state::Standing;
 use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
 use advance::PendingTransition;
@@ -45,19 +46,6 @@ pub use progress::{NodesByState, Progress};
 pub(super) use slot::{StagedSlot, Tick};
 
 pub(super) use super::super::decision::Driven;
-
-/// How the nodes of a DaemonSet with a policy are driven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// The target's state is not written yet: every node stays with stable.
-    Unstarted,
-    /// The target's verdict is stable: every node is driven to it, without stages (R5.6).
-    Direct,
-    /// Admitted nodes are driven to the target, others to stable.
-    Staged,
-    /// Every node is driven to stable (R5.4).
-    Back,
-}
 
 /// Stable's revision.
 #[derive(Debug)]

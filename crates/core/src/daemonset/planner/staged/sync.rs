@@ -22,6 +22,7 @@ use crate::rollout::command::Commands;
 use crate::rollout::machine::Totals;
 use crate::rollout::order::Places;
 use crate::rollout::policy::{DownNodes, Policy, PolicyError, Setting};
+use crate::rollout::stable;
 use crate::rollout::state::{Record, Verdict};
 
 /// What a [`Staged`] is made of.
@@ -60,26 +61,6 @@ fn as_upstream() -> Policy {
     }
 }
 
-/// The record of a revision. The state of another owner counts for nothing but its verdict (R8.2).
-fn own_record(record: &Record, owner: &str) -> Record {
-    let state = record.state.clone().filter(|state| state.owner == owner);
-    Record {
-        verdict: record.verdict,
-        state,
-    }
-}
-
-fn standing(record: &Record) -> Standing {
-    match (record.verdict, &record.state) {
-        (Some(Verdict::Stable), _) => Standing::Direct,
-        (Some(Verdict::Failed), _) => Standing::Back,
-        (Some(Verdict::Progressing), Some(_)) => Standing::Staged,
-        (Some(Verdict::Progressing), None) | (Some(Verdict::Superseded) | None, _) => {
-            Standing::Unstarted
-        }
-    }
-}
-
 impl Planner {
     /// Updates the staged rollout of a DaemonSet whose current revision is known. `claimed` are all its revisions.
     pub(in super::super) fn sync_staged(
@@ -93,7 +74,7 @@ impl Planner {
         let defaults = self.namespaces.get(&known.reference.namespace);
         let setting = Setting::parse(&known.view.annotations, defaults.unwrap_or(&none));
         let commands = Commands::parse(&known.view.annotations);
-        let record = own_record(&target.record, &known.reference.uid);
+        let record = target.record.owned_by(&known.reference.uid);
         let failed = record.verdict == Some(Verdict::Failed);
         let has_policy = match &setting {
             Setting::Policy(_) | Setting::Invalid(_) => true,
@@ -101,14 +82,14 @@ impl Planner {
             Setting::Off => false,
         };
         let (policy, invalid, standing) = match setting {
-            Setting::Policy(policy) => (*policy, None, standing(&record)),
+            Setting::Policy(policy) => (*policy, None, record.standing()),
             // What is running is judged by the last policy that could be read.
             Setting::Invalid(error) => {
                 let last = known.staged.as_ref().map(|staged| staged.policy.clone());
-                (last.unwrap_or_default(), Some(error), standing(&record))
+                (last.unwrap_or_default(), Some(error), record.standing())
             }
             // The verdict outlives the policy (R1.4).
-            Setting::Absent if failed => (Policy::default(), None, standing(&record)),
+            Setting::Absent if failed => (Policy::default(), None, record.standing()),
             Setting::Absent | Setting::Off
                 if commands.pause.is_some() || commands.freeze.is_some() =>
             {
@@ -336,33 +317,16 @@ impl Planner {
         target: &Revision,
         claimed: &[Revision],
     ) -> Option<Arc<str>> {
-        let others = claimed.iter().filter(|revision| revision.uid != target.uid);
-        let preceding = others
-            .clone()
-            .max_by_key(|revision| (revision.revision, &revision.name));
-        if let Some(preceding) = preceding {
-            let record = own_record(&preceding.record, &self.sets[set].reference.uid);
-            match (record.verdict, record.state) {
-                (Some(Verdict::Stable), _) => return Some(preceding.hash().into()),
-                (Some(_), Some(state)) if state.stable.is_some() => {
-                    return state.stable.map(Into::into);
-                }
-                _ => {}
-            }
-        }
         let known = &self.sets[set];
-        let mut counted: Vec<(u32, i64, Arc<str>)> = Vec::new();
+        let mut pods: BTreeMap<&str, usize> = BTreeMap::new();
         for revision in claimed {
             let symbol = self.symbols.intern(Some(revision.hash()));
-            let pods = known.hash_uses.get(&symbol).copied().unwrap_or(0);
-            counted.push((pods, revision.revision, revision.hash().into()));
+            let count = known.hash_uses.get(&symbol).copied().unwrap_or(0);
+            pods.insert(revision.hash(), count as usize);
         }
-        let most = counted.into_iter().filter(|(pods, ..)| *pods > 0).max();
-        match most {
-            Some((_, _, hash)) if *hash != *target.hash() => Some(hash),
-            // Most pods carry the target already, or there are none: the one before, if there is one.
-            Some(_) | None => preceding.map(|revision| revision.hash().into()),
-        }
+        let claimed: Vec<&Revision> = claimed.iter().collect();
+        let pods = |hash: &str| pods.get(hash).copied().unwrap_or(0);
+        stable::hash(&known.reference.uid, Some(target), &claimed, pods).map(Into::into)
     }
 
     fn stable(&mut self, set: SetId, revision: &Revision) -> Option<Stable> {

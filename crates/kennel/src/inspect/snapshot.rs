@@ -3,10 +3,13 @@
 //! The lists that are always needed are read at once. Events of pods, and the pods on full nodes, are read only for
 //! nodes where a first explanation finds a problem.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use kennel_client::api;
 use kennel_control::{informers, scheduler, view};
 use kennel_core::daemonset::DaemonSetView;
+use kennel_core::rollout;
 use kennel_core::schedule::{NodeInfo, Resources};
 use kennel_core::why::{
     Cause, NodeOccupancy, NodeSnapshot, OccupyingPod, PodSnapshot, Snapshot, Verdict, explain,
@@ -25,7 +28,7 @@ const FULL_NODES_MAX: usize = 20;
 const EVENT_LISTS_MAX: usize = 5;
 const NODES: &str = "/api/v1/nodes";
 
-pub(super) async fn read(
+pub(crate) async fn read(
     client: &Client,
     namespace: &str,
     name: &str,
@@ -40,22 +43,55 @@ pub(super) async fn read(
     Ok(snapshot)
 }
 
+/// There is no such DaemonSet.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no DaemonSet {name} in namespace {namespace}{hint}")]
+pub(crate) struct NotFound {
+    name: String,
+    namespace: String,
+    hint: String,
+}
+
+/// The path of a namespace's DaemonSets.
+pub(crate) fn daemon_sets(namespace: &str) -> String {
+    format!("/apis/apps/v1/namespaces/{namespace}/daemonsets")
+}
+
 /// Reads the DaemonSet. If there is none, the error names other namespaces that have one.
-async fn daemon_set(client: &Client, namespace: &str, name: &str) -> anyhow::Result<DaemonSetView> {
-    let path = format!("/apis/apps/v1/namespaces/{namespace}/daemonsets");
-    let object = match get(client, &path, name).await {
-        Ok(object) => object,
+pub(crate) async fn daemon_set(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<DaemonSetView> {
+    match get(client, &daemon_sets(namespace), name).await {
+        Ok(object) => daemon_set_view(object),
         Err(error) if api::code(&error) == Some(404) => {
             let hint = other_namespaces(client, name).await;
-            anyhow::bail!("there is no DaemonSet {name} in namespace {namespace}{hint}");
+            let (name, namespace) = (name.to_owned(), namespace.to_owned());
+            Err(anyhow::Error::new(NotFound {
+                name,
+                namespace,
+                hint,
+            }))
         }
-        Err(error) => {
-            return Err(error).context(format!("cannot read DaemonSet {namespace}/{name}"));
-        }
-    };
+        Err(error) => Err(error).context(format!("cannot read DaemonSet {namespace}/{name}")),
+    }
+}
+
+pub(crate) fn daemon_set_view(object: Value) -> anyhow::Result<DaemonSetView> {
     let object: DynamicObject =
         serde_json::from_value(object).context("cannot decode the DaemonSet")?;
     view::daemon_set(&object).context("cannot parse its selector")
+}
+
+/// The path of a namespace's revisions.
+pub(crate) fn revisions(namespace: &str) -> String {
+    format!("/apis/apps/v1/namespaces/{namespace}/controllerrevisions")
+}
+
+/// The time, as snapshots have it.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_millis(k8s_openapi::jiff::Timestamp::now().as_millisecond())
 }
 
 async fn other_namespaces(client: &Client, name: &str) -> String {
@@ -72,8 +108,8 @@ async fn other_namespaces(client: &Client, name: &str) -> String {
     }
 }
 
-/// The lists that are always needed.
-async fn read_basics(
+/// Reads the lists that are always needed.
+pub(crate) async fn read_basics(
     client: &Client,
     daemon_set: DaemonSetView,
     unread: &mut Vec<String>,
@@ -82,14 +118,15 @@ async fn read_basics(
     let selector = daemon_set.selector.to_string();
     let core = format!("/api/v1/namespaces/{namespace}");
     let pods = format!("{core}/pods");
-    let revisions = format!("/apis/apps/v1/namespaces/{namespace}/controllerrevisions");
+    let revisions = revisions(namespace);
     let events = format!("{core}/events");
     let about = format!("involvedObject.uid={}", daemon_set.uid);
-    let (nodes, pods, revisions, events) = tokio::join!(
+    let (nodes, pods, revisions, events, space) = tokio::join!(
         list(client, NODES, None, None),
         list(client, &pods, Some(&selector), None),
         list(client, &revisions, Some(&selector), None),
         list(client, &events, None, Some(&about)),
+        get(client, "/api/v1/namespaces", namespace),
     );
     let nodes = permitted(nodes, "nodes", "only nodes with pods are shown", unread)?;
     let pods = pods.with_context(|| format!("cannot list the pods of namespace {namespace}"))?;
@@ -97,21 +134,45 @@ async fn read_basics(
     let revisions = permitted(revisions, "controllerrevisions", without, unread)?;
     let without = "failed pod creations cannot be explained";
     let events = permitted(events, "events", without, unread)?;
+    let revisions = decode::<DynamicObject>(revisions.unwrap_or_default());
+    let revisions: Vec<_> = revisions.iter().filter_map(view::revision).collect();
+    let is_ours = |key: &String| key.starts_with(rollout::PREFIX);
+    let is_staged = daemon_set.annotations.keys().any(is_ours)
+        || revisions.iter().any(|r| r.record.verdict.is_some());
     Ok(Snapshot {
-        now: Timestamp::from_millis(k8s_openapi::jiff::Timestamp::now().as_millisecond()),
+        now: now(),
+        namespace: annotations(space, is_staged, unread)?,
         nodes_known: nodes.is_some(),
         nodes: nodes.unwrap_or_default().iter().filter_map(node).collect(),
         pods: pods.iter().filter_map(pod).collect(),
-        revisions: decode::<DynamicObject>(revisions.unwrap_or_default())
-            .iter()
-            .filter_map(view::revision)
-            .collect(),
+        revisions,
         events: decode(events.unwrap_or_default()),
         occupancies: Vec::new(),
         unreadable: Vec::new(),
         only: None,
         daemon_set,
     })
+}
+
+/// The annotations of the Namespace. A missing right is noted if the DaemonSet has staged rollouts.
+fn annotations(
+    namespace: Result<Value, Error>,
+    is_staged: bool,
+    unread: &mut Vec<String>,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let namespace = match namespace {
+        Ok(namespace) => namespace,
+        Err(error) if api::code(&error) == Some(403) => {
+            let note = "you may not read the namespace: defaults of rollout policies are not known";
+            unread.extend(is_staged.then(|| note.to_owned()));
+            Value::Null
+        }
+        // The namespace is being removed, and the DaemonSet with it.
+        Err(error) if api::code(&error) == Some(404) => Value::Null,
+        Err(error) => return Err(error).context("cannot read the namespace"),
+    };
+    let annotations = BTreeMap::deserialize(&namespace["metadata"]["annotations"]);
+    Ok(annotations.unwrap_or_default())
 }
 
 /// Reads more about nodes with problems: events of pods, and the pods on full nodes.

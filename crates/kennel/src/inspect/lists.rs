@@ -22,7 +22,7 @@ struct Metadata {
 }
 
 /// Lists all objects that match the selectors.
-pub(super) async fn list(
+pub(crate) async fn list(
     client: &Client,
     path: &str,
     labels: Option<&str>,
@@ -45,7 +45,7 @@ pub(super) async fn list(
     }
 }
 
-pub(super) async fn get(client: &Client, path: &str, name: &str) -> Result<Value, Error> {
+pub(crate) async fn get(client: &Client, path: &str, name: &str) -> Result<Value, Error> {
     let request = Request::new(path)
         .get(name, &kube::api::GetParams::default())
         .map_err(Error::BuildRequest)?;

@@ -4,11 +4,11 @@ use std::io::IsTerminal as _;
 
 /// Whether colours are enabled.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Colours(bool);
+pub(crate) struct Colours(bool);
 
 impl Colours {
     /// Enabled if stdout is a terminal.
-    pub(super) fn of_stdout() -> Self {
+    pub(crate) fn of_stdout() -> Self {
         Self(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
     }
 
@@ -20,23 +20,23 @@ impl Colours {
         }
     }
 
-    pub(super) fn red(self, text: &str) -> String {
+    pub(crate) fn red(self, text: &str) -> String {
         self.with("1;31", text)
     }
 
-    pub(super) fn yellow(self, text: &str) -> String {
+    pub(crate) fn yellow(self, text: &str) -> String {
         self.with("1;33", text)
     }
 
-    pub(super) fn green(self, text: &str) -> String {
+    pub(crate) fn green(self, text: &str) -> String {
         self.with("1;32", text)
     }
 
-    pub(super) fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
-    pub(super) fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.with("2", text)
     }
 }

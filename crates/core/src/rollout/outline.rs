@@ -1,0 +1,355 @@
+//! The rollout of one DaemonSet at one moment, from what the API shows: for `kennel rollout` and `kennel why`.
+//!
+//! The planner keeps the same incrementally, and more: what only a controller that has watched can know, such as since
+//! when a container waits, is not here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kennel_types::Timestamp;
+
+use super::command::{Command, Commands, Extent};
+use super::order::{Place, Places, seed};
+use super::policy::{DownNodes, Policy, Setting};
+use super::stable;
+use super::stage::Size;
+use super::state::{Phase, Record, Standing, State};
+use crate::daemonset::fit::{Fit, Rules};
+use crate::daemonset::history::{Revision, data};
+use crate::daemonset::pod::is_updated;
+use crate::daemonset::view::{Before, Phase as PodPhase, Readiness, Waiting};
+use crate::daemonset::{DaemonSetView, HASH_LABEL, NodeView, PodView};
+
+/// The snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    pub daemon_set: &'a DaemonSetView,
+    /// The annotations of its Namespace (R1.1).
+    pub namespace: &'a BTreeMap<String, String>,
+    pub nodes: &'a [NodeView],
+    /// The pods that it owns or could adopt.
+    pub pods: &'a [PodView],
+    pub revisions: &'a [Revision],
+    pub now: Timestamp,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Outline<'a> {
+    pub daemon_set: &'a DaemonSetView,
+    pub setting: Setting,
+    /// The policy that counts: a held target stays held when its policy's annotations vanish (R1.4).
+    pub policy: Option<Policy>,
+    pub commands: Commands,
+    /// The revision of the template; `None` until a controller has created it.
+    pub target: Option<&'a Revision>,
+    /// The target's.
+    pub record: Record,
+    pub standing: Standing,
+    /// The revision that nodes that are not admitted are driven to.
+    pub stable: Option<&'a Revision>,
+    /// The rollout's nodes (R2.1), in the order in which stages take them.
+    pub nodes: Vec<RolloutNode<'a>>,
+    pub now: Timestamp,
+    seed: u32,
+    rules_of_stable: Option<Rules>,
+    by_name: BTreeMap<&'a str, usize>,
+}
+
+/// One of the rollout's nodes.
+#[derive(Clone, Debug)]
+pub struct RolloutNode<'a> {
+    pub view: &'a NodeView,
+    /// Its turn has come (R3.1).
+    pub admitted: bool,
+    /// It has a pod of the target that is not being deleted.
+    pub on_target: bool,
+    /// It is as the target's template wants it.
+    pub healthy: bool,
+    /// Its Ready condition is not True.
+    pub down: bool,
+    /// The target's pod shows what becomes a failure if it lasts, or is one (R5.1).
+    pub failing: bool,
+    /// Its pod was failing before its turn (R5.5).
+    pub excused: bool,
+    place: Place,
+    /// The value of the `spread` label.
+    value: Arc<str>,
+}
+
+impl<'a> Outline<'a> {
+    pub fn of(input: &Input<'a>) -> Self {
+        let set = input.daemon_set;
+        let owned = |r: &&Revision| r.controller.as_ref() == Some(&set.uid) && !r.terminating;
+        let claimed: Vec<&Revision> = input.revisions.iter().filter(owned).collect();
+        let data = data::of_template(&set.template);
+        let same = claimed.iter().copied().filter(|r| *r.data == *data);
+        let target = same.max_by_key(|revision| (revision.revision, &revision.name));
+        let record = target.map_or_else(Record::default, |r| r.record.owned_by(&set.uid));
+        let standing = record.standing();
+        let setting = Setting::parse(&set.annotations, input.namespace);
+        let mut outline = Self {
+            daemon_set: set,
+            policy: policy(&setting, standing),
+            setting,
+            commands: Commands::parse(&set.annotations),
+            target,
+            stable: find_stable(input, target, &record, standing, &claimed),
+            record,
+            standing,
+            nodes: Vec::new(),
+            now: input.now,
+            seed: seed(&format!("{}/{}", set.namespace, set.name)),
+            rules_of_stable: None,
+            by_name: BTreeMap::new(),
+        };
+        outline.enter_nodes(input, &claimed);
+        outline
+    }
+
+    pub fn state(&self) -> Option<&State> {
+        self.record.state.as_ref()
+    }
+
+    pub fn phase(&self) -> Option<Phase> {
+        self.state().map(|state| state.phase)
+    }
+
+    /// The node of this name and its place in the order, from 1.
+    pub fn node(&self, name: &str) -> Option<(usize, &RolloutNode<'a>)> {
+        let index = *self.by_name.get(name)?;
+        Some((index + 1, &self.nodes[index]))
+    }
+
+    /// The command that the controller is about to carry out: the machine's rules for commands that act.
+    pub fn pending_command(&self) -> Option<&'static str> {
+        let (target, state) = (self.target?, self.state()?);
+        let acts = |command: &Command| match command {
+            Command::Promote { hash, extent } => hash == target.hash() && promotes(state, *extent),
+            Command::Abort { hash } => hash == target.hash() && can_abort(state.phase),
+            Command::Retry { hash, attempt } => {
+                let failed = matches!(
+                    state.phase,
+                    Phase::Held | Phase::RollingBack | Phase::Paused
+                );
+                hash == target.hash() && *attempt == state.attempt && failed
+            }
+            Command::Unreadable => false,
+        };
+        let mut open = self.commands.once.iter();
+        let found = open.find(|(key, value, command)| {
+            let done = state.seen.get(*key) == Some(value);
+            self.policy.is_some() && !done && acts(command)
+        });
+        found.map(|(key, ..)| *key)
+    }
+
+    /// The eligibility of a node that is driven to stable.
+    pub fn fit_of_stable(&self, node: &NodeView) -> Option<Fit> {
+        self.rules_of_stable.as_ref().map(|rules| rules.judge(node))
+    }
+
+    pub fn rules_of_stable(&self) -> Option<&Rules> {
+        self.rules_of_stable.as_ref()
+    }
+
+    /// `stage 2 of 4 (10% 30m)`.
+    pub fn stage_text(&self, policy: &Policy) -> String {
+        let stage = self.state().map_or(0, |state| state.stage);
+        let stages = &policy.stages;
+        match stage.checked_sub(1).and_then(|index| stages.get(index)) {
+            Some(size) => format!("stage {stage} of {} ({size})", stages.len()),
+            None => format!("stage {} of {}", stage.max(1), stages.len()),
+        }
+    }
+
+    fn enter_nodes(&mut self, input: &Input<'a>, claimed: &[&Revision]) {
+        let template = self.stable.and_then(Revision::template);
+        self.rules_of_stable = template.map(|template| Rules::of_template(&template));
+        let rules = Rules::of_template(&self.daemon_set.template);
+        let spread = self
+            .policy
+            .as_ref()
+            .and_then(|policy| policy.spread.clone());
+        let mut pods: BTreeMap<&str, Vec<&PodView>> = BTreeMap::new();
+        for pod in input.pods {
+            let owned = pod.controller.as_ref() == Some(&self.daemon_set.uid);
+            if let Some(node) = pod.target().filter(|_| owned && !pod.terminating) {
+                pods.entry(&**node).or_default().push(pod);
+            }
+        }
+        let mut found = Vec::new();
+        let mut places = Places::default();
+        for view in input.nodes {
+            let wanted = rules.judge(view).run;
+            let by_stable = self.fit_of_stable(view).is_some_and(|fit| fit.run);
+            if !wanted && !by_stable {
+                continue;
+            }
+            let value = spread.as_ref().and_then(|key| view.labels.get(key));
+            let value: Arc<str> = value.map_or("", String::as_str).into();
+            let pods = pods.get(&*view.name).map_or(&[][..], Vec::as_slice);
+            let node = self.rollout_node(view, value, wanted, pods, claimed);
+            places.insert(&node.value, node.place, found.len());
+            found.push(node);
+        }
+        for index in places.ranked() {
+            let mut node = found[index].clone();
+            node.admitted = self.admits(&node);
+            self.by_name.insert(&node.view.name, self.nodes.len());
+            self.nodes.push(node);
+        }
+    }
+
+    fn rollout_node(
+        &self,
+        view: &'a NodeView,
+        value: Arc<str>,
+        wanted: bool,
+        pods: &[&PodView],
+        claimed: &[&Revision],
+    ) -> RolloutNode<'a> {
+        let (set, policy) = (self.daemon_set, self.policy.as_ref());
+        let of_target = |pod: &&&PodView| {
+            let hash = pod.labels.get(HASH_LABEL).map(String::as_str);
+            let known = claimed.iter().any(|revision| Some(revision.hash()) == hash);
+            let generation = set.template_generation.filter(|_| !known);
+            is_updated(pod, self.target.map_or("", Revision::hash), generation)
+        };
+        let available = |pod: &&PodView| {
+            let at = pod.available_at(set.min_ready_seconds);
+            at.is_some_and(|at| at <= self.now)
+        };
+        let target: Vec<&PodView> = pods.iter().filter(of_target).copied().collect();
+        let restarts = policy.map_or(u32::MAX, |policy| policy.max_restarts);
+        let deadline = policy.map(|policy| policy.healthy_deadline);
+        let late = |pod: &PodView| {
+            let age = self.now.saturating_since(pod.created);
+            pod.ready_since.is_none() && deadline.is_some_and(|deadline| age >= deadline)
+        };
+        let failing = |pod: &&PodView| {
+            let health = pod.health;
+            pod.phase == PodPhase::Failed
+                || health.restarts > restarts
+                || health.waiting != Waiting::No
+                || late(pod)
+        };
+        RolloutNode {
+            view,
+            admitted: false,
+            on_target: !target.is_empty(),
+            healthy: if wanted {
+                target.iter().any(available)
+            } else {
+                pods.is_empty()
+            },
+            down: view.ready != Readiness::Ready,
+            failing: target.iter().any(failing),
+            excused: target
+                .iter()
+                .any(|pod| pod.health.before == Before::Failing),
+            place: Place::of(self.seed, &view.name),
+            value,
+        }
+    }
+
+    /// Whether the node's turn has come (R3.1, R3.7).
+    fn admits(&self, node: &RolloutNode<'_>) -> bool {
+        let (Some(policy), Some(state)) = (&self.policy, self.state()) else {
+            return self.policy.is_none() || self.standing == Standing::Direct;
+        };
+        match self.standing {
+            Standing::Direct => true,
+            Standing::Unstarted | Standing::Back => false,
+            Standing::Staged => {
+                state.cut.admits(self.seed, &node.value, node.place)
+                    || is_selected(stage_size(policy, state.stage), node.view)
+                    || (node.on_target && !follows_labels(policy, state.stage))
+            }
+        }
+    }
+}
+
+impl RolloutNode<'_> {
+    /// It is down and holds nothing up (R4.1).
+    pub fn is_skipped(&self, policy: Option<&Policy>) -> bool {
+        self.down && policy.is_some_and(|policy| policy.down_nodes == DownNodes::Skip)
+    }
+}
+
+fn can_abort(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::Updating | Phase::Baking | Phase::AwaitingPromotion | Phase::Paused
+    )
+}
+
+fn promotes(state: &State, extent: Extent) -> bool {
+    match extent {
+        Extent::Full => can_abort(state.phase),
+        Extent::Stage(stage) => {
+            let waits = matches!(
+                state.phase,
+                Phase::Baking | Phase::AwaitingPromotion | Phase::Paused
+            );
+            waits && stage == state.stage.max(1)
+        }
+    }
+}
+
+fn policy(setting: &Setting, standing: Standing) -> Option<Policy> {
+    match setting {
+        Setting::Policy(policy) => Some((**policy).clone()),
+        Setting::Invalid(_) => Some(Policy::default()),
+        Setting::Absent if standing == Standing::Back => Some(Policy::default()),
+        Setting::Absent | Setting::Off => None,
+    }
+}
+
+fn find_stable<'a>(
+    input: &Input<'a>,
+    target: Option<&Revision>,
+    record: &Record,
+    standing: Standing,
+    claimed: &[&'a Revision],
+) -> Option<&'a Revision> {
+    let by_hash = |hash: &str| claimed.iter().copied().find(|r| r.hash() == hash);
+    match (&record.state, standing) {
+        (_, Standing::Direct) => None,
+        (Some(state), Standing::Staged | Standing::Back) => {
+            state.stable.as_deref().and_then(by_hash)
+        }
+        _ => {
+            let owner = &input.daemon_set.uid;
+            let pods = |hash: &str| {
+                let of = |pod: &&PodView| pod.labels.get(HASH_LABEL).is_some_and(|h| h == hash);
+                let mine = |pod: &&PodView| pod.controller.as_ref() == Some(owner);
+                input.pods.iter().filter(mine).filter(of).count()
+            };
+            let found = stable::hash(owner, target, claimed, pods).and_then(by_hash);
+            found.filter(|found| target.is_none_or(|target| target.uid != found.uid))
+        }
+    }
+}
+
+fn stage_size(policy: &Policy, stage: usize) -> Option<&Size> {
+    let last = policy.stages.len().checked_sub(1)?;
+    let index = stage.checked_sub(1)?.min(last);
+    policy.stages.get(index).map(|stage| &stage.size)
+}
+
+/// Whether a stage takes nodes by label, and this is one.
+pub(super) fn is_selected(size: Option<&Size>, node: &NodeView) -> bool {
+    let Some(Size::Nodes(selector)) = size else {
+        return false;
+    };
+    selector.matches(|key| node.labels.get(key).map(String::as_str))
+}
+
+/// The stage takes nodes by label, and no earlier one did: a node that loses the label goes back (R3.7).
+fn follows_labels(policy: &Policy, stage: usize) -> bool {
+    let by_label = |size: &Size| matches!(size, Size::Nodes(_));
+    let mut earlier = policy.stages.iter().take(stage.saturating_sub(1));
+    stage_size(policy, stage).is_some_and(by_label)
+        && !earlier.any(|earlier| by_label(&earlier.size))
+}

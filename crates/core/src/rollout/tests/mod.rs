@@ -1,0 +1,7 @@
+//! What people are shown of a rollout, from a snapshot.
+
+mod fixture;
+mod history;
+mod plan;
+mod request;
+mod status;

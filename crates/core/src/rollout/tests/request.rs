@@ -1,0 +1,157 @@
+//! The annotations of commands (R6), and what is refused.
+
+use super::fixture::{Fixture, state};
+use crate::rollout::request::{Ask, Request, request};
+use crate::rollout::state::{Cut, Phase, Verdict};
+
+fn in_phase(phase: Phase) -> Fixture {
+    let fixture = Fixture::new(3).annotate("stages", "1 5m, 100%");
+    match phase {
+        Phase::RollingBack | Phase::Held => {
+            fixture.record(Verdict::Failed, state(phase, 1, Cut::Nothing))
+        }
+        Phase::Complete => fixture.record(Verdict::Stable, state(phase, 2, Cut::Nothing)),
+        _ => fixture.progressing(phase, 1, Cut::Nothing),
+    }
+}
+
+fn written(request: &Request) -> Vec<(&str, Option<&str>)> {
+    let annotations = request.annotations.iter();
+    let annotations = annotations.map(|(key, value)| (key.as_str(), value.as_deref()));
+    annotations.collect()
+}
+
+fn writes(fixture: &Fixture, ask: &Ask, expected: &[(&str, Option<&str>)]) {
+    let request = request(&fixture.outline(), ask).unwrap();
+    let keys = expected
+        .iter()
+        .map(|(key, value)| (format!("rollout.kennel.dev/{key}"), *value));
+    let keys: Vec<(String, Option<&str>)> = keys.collect();
+    let expected: Vec<(&str, Option<&str>)> = keys.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+    assert_eq!(written(&request), expected);
+}
+
+fn refuses(fixture: &Fixture, ask: &Ask, words: &str) {
+    let refusal = request(&fixture.outline(), ask).unwrap_err().to_string();
+    assert!(refusal.contains(words), "{refusal}");
+}
+
+const PROMOTE: Ask = Ask::Promote { full: false };
+const FULL: Ask = Ask::Promote { full: true };
+
+#[test]
+fn r6_1_promote_names_revision_and_stage() {
+    for phase in [Phase::Baking, Phase::AwaitingPromotion, Phase::Paused] {
+        writes(&in_phase(phase), &PROMOTE, &[("promote", Some("new/1"))]);
+    }
+    writes(
+        &in_phase(Phase::Updating),
+        &FULL,
+        &[("promote", Some("new/full"))],
+    );
+    refuses(
+        &in_phase(Phase::Updating),
+        &PROMOTE,
+        "--full sends the target to all nodes now",
+    );
+    refuses(
+        &in_phase(Phase::Complete),
+        &PROMOTE,
+        "the rollout of new is complete",
+    );
+    refuses(
+        &in_phase(Phase::Held),
+        &FULL,
+        "kennel rollout retry ds/agent tries it again",
+    );
+}
+
+#[test]
+fn r6_1_abort_names_the_revision() {
+    for phase in [
+        Phase::Updating,
+        Phase::Baking,
+        Phase::AwaitingPromotion,
+        Phase::Paused,
+    ] {
+        writes(&in_phase(phase), &Ask::Abort, &[("abort", Some("new"))]);
+    }
+    refuses(
+        &in_phase(Phase::Complete),
+        &Ask::Abort,
+        "kubectl rollout undo goes back",
+    );
+    refuses(
+        &in_phase(Phase::RollingBack),
+        &Ask::Abort,
+        "there is nothing to abort",
+    );
+}
+
+#[test]
+fn r6_1_retry_names_the_attempt_and_clears_what_is_left_behind() {
+    let held = in_phase(Phase::Held)
+        .annotate("abort", "new")
+        .annotate("promote", "new/1");
+    let expected = [("abort", None), ("promote", None), ("retry", Some("new/1"))];
+    writes(&held, &Ask::Retry, &expected);
+    writes(
+        &in_phase(Phase::Paused),
+        &Ask::Retry,
+        &[("retry", Some("new/1"))],
+    );
+    refuses(
+        &in_phase(Phase::Baking),
+        &Ask::Retry,
+        "it is in phase Baking",
+    );
+}
+
+#[test]
+fn r6_1_what_was_carried_out_is_not_asked_for_again() {
+    let again = in_phase(Phase::Baking).seen("promote", "new/1");
+    refuses(
+        &again,
+        &PROMOTE,
+        "rollout.kennel.dev/promote: new/1 was carried out before",
+    );
+}
+
+#[test]
+fn r6_3_pause_and_freeze_work_without_a_policy() {
+    let fixture = Fixture::new(1);
+    let reason = || "night".to_owned();
+    writes(
+        &fixture,
+        &Ask::Pause { reason: reason() },
+        &[("pause", Some("night"))],
+    );
+    writes(
+        &fixture,
+        &Ask::Freeze { reason: reason() },
+        &[("freeze", Some("night"))],
+    );
+    let both = fixture.annotate("pause", "night").annotate("freeze", "x");
+    writes(&both, &Ask::Resume, &[("freeze", None), ("pause", None)]);
+    refuses(
+        &Fixture::new(1),
+        &Ask::Resume,
+        "it is neither paused nor frozen",
+    );
+    refuses(
+        &in_phase(Phase::Paused),
+        &Ask::Resume,
+        "promote accepts the failures",
+    );
+}
+
+#[test]
+fn without_a_policy_or_a_state_it_says_what_is_missing() {
+    refuses(&Fixture::new(1), &PROMOTE, "ds/agent has no rollout policy");
+    let unstarted = Fixture::new(1).annotate("stages", "1");
+    refuses(
+        &unstarted,
+        &Ask::Abort,
+        "no controller has written its state",
+    );
+}

@@ -1,0 +1,130 @@
+//! A cluster of simulated nodes with a DaemonSet `agent` that has a rollout policy, and `kennel rollout`.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use kennel_testkit::{Answer, Deadline, eventually};
+use serde_json::{Value, json};
+
+use crate::why::fixture::{self as cluster, KENNEL};
+
+const TIMEOUT_SECONDS: u64 = 60;
+/// As an argument; no rollout here takes that long.
+pub(super) const WATCH: &str = "--timeout=60s";
+
+pub(super) struct Fixture {
+    pub(super) cluster: cluster::Fixture,
+    policy: Vec<(String, String)>,
+}
+
+impl Fixture {
+    /// So many nodes, all with version 1, and a policy.
+    pub(super) fn new(nodes: usize, policy: &[(&str, &str)]) -> Self {
+        Self::with("", nodes, policy)
+    }
+
+    pub(super) fn with(scenario: &str, nodes: usize, policy: &[(&str, &str)]) -> Self {
+        let count = nodes;
+        let nodes = nodes.to_string();
+        let policy = policy.iter();
+        let policy = policy.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let fixture = Self {
+            cluster: cluster::Fixture::with(scenario, &["--simulate", &nodes]),
+            policy: policy.collect(),
+        };
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
+            let names = fixture.cluster.kubectl.run(&["get", "nodes", "-o", "name"]);
+            let found = names.stdout.lines().count();
+            (found == count).then_some(()).ok_or(names.stdout)
+        });
+        fixture.apply("1");
+        fixture.check(&["status", "ds/agent", WATCH], 0);
+        fixture
+    }
+
+    /// The manifest of a version.
+    pub(super) fn manifest(&self, version: &str) -> String {
+        let image = format!("example.com/agent:{version}");
+        let mut set = cluster::daemon_set(
+            json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "100%"}}}),
+            json!({"containers": [{"name": "main", "image": image}]}),
+        );
+        for (key, value) in &self.policy {
+            let key = format!("rollout.kennel.dev/{key}");
+            set["metadata"]["annotations"][key] = value.clone().into();
+        }
+        set.to_string()
+    }
+
+    pub(super) fn apply(&self, version: &str) {
+        let kubectl = &self.cluster.kubectl;
+        kubectl
+            .run_with_input(&["apply", "-f", "-"], &self.manifest(version))
+            .ok();
+    }
+
+    pub(super) fn rollout(&self, arguments: &[&str]) -> Answer {
+        let mut command = Command::new(KENNEL);
+        command.arg("rollout").args(arguments);
+        command
+            .arg("--kubeconfig")
+            .arg(self.cluster.kennel.kubeconfig());
+        cluster::answer(&mut command)
+    }
+
+    /// Runs it, checks the exit code, and returns stdout and stderr.
+    pub(super) fn check(&self, arguments: &[&str], code: i32) -> String {
+        let answer = self.rollout(arguments);
+        let shown = format!("{}{}", answer.stdout, answer.stderr);
+        assert_eq!(answer.code, code, "{arguments:?}: {shown}");
+        shown
+    }
+
+    pub(super) fn json(&self, arguments: &[&str]) -> Value {
+        let answer = self.rollout(&[arguments, &["-o", "json"]].concat());
+        serde_json::from_str(&answer.stdout).unwrap_or_else(|error| {
+            panic!("{error}: {}{}", answer.stdout, answer.stderr);
+        })
+    }
+
+    /// The plan for a version that is not applied yet.
+    pub(super) fn plan(&self, version: &str) -> Value {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), self.manifest(version)).unwrap();
+        self.json(&["plan", "-f", file.path().to_str().unwrap()])
+    }
+
+    /// The nodes whose pod has this version.
+    pub(super) fn nodes_with(&self, version: &str) -> BTreeSet<String> {
+        let pods = self
+            .cluster
+            .kubectl
+            .run(&["get", "pods", "-o", "json"])
+            .ok();
+        let pods: Value = serde_json::from_str(&pods).unwrap();
+        let pods = pods["items"].as_array().unwrap().iter();
+        let image = format!("example.com/agent:{version}");
+        let with = pods.filter(|pod| pod["spec"]["containers"][0]["image"] == image.as_str());
+        let nodes = with.filter_map(|pod| pod["spec"]["nodeName"].as_str());
+        nodes.map(str::to_owned).collect()
+    }
+
+    /// Waits until a field of the status has this value.
+    pub(super) fn wait_for(&self, field: &str, value: impl Into<Value>) {
+        let value = value.into();
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
+            let status = self.json(&["status", "ds/agent"]);
+            let right = status[field] == value;
+            right.then_some(()).ok_or(status.to_string())
+        });
+    }
+}
+
+/// The nodes of a plan's stages, from 1, up to this one.
+pub(super) fn planned(plan: &Value, up_to: usize) -> BTreeSet<String> {
+    let stages = plan["stages"].as_array().unwrap().iter().take(up_to);
+    let nodes = stages.flat_map(|stage| stage["nodes"].as_array().unwrap());
+    nodes
+        .map(|node| node.as_str().unwrap().to_owned())
+        .collect()
+}

@@ -1,0 +1,8 @@
+//! `kennel rollout` against staged rollouts on simulated nodes. Every phase and message is tested in
+//! `kennel_core::rollout`.
+
+mod command_line;
+mod commands;
+mod failures;
+mod fixture;
+mod stages;
