@@ -20,6 +20,7 @@ mod node_decision;
 mod pacing;
 mod revisions;
 mod rules;
+mod staged;
 mod sync;
 mod write_results;
 

@@ -301,13 +301,7 @@ impl Planner {
     }
 
     /// Writes a record, unless an earlier write is outstanding or waits for its retry.
-    fn write_record(
-        &mut self,
-        set: SetId,
-        verdict: Verdict,
-        state: State,
-        notes: Vec<Note>,
-    ) {
+    fn write_record(&mut self, set: SetId, verdict: Verdict, state: State, notes: Vec<Note>) {
         let now = self.now;
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
@@ -438,9 +432,10 @@ impl Planner {
         let normal = |reason, text: String| vec![(false, reason, text)];
         match transition {
             Transition::StageStarted => normal("StageStarted", format!("{hash}: {stage}")),
-            Transition::StageHealthy => {
-                normal("StageHealthy", format!("{hash}: {stage} is healthy and bakes"))
-            }
+            Transition::StageHealthy => normal(
+                "StageHealthy",
+                format!("{hash}: {stage} is healthy and bakes"),
+            ),
             Transition::AwaitingPromotion => {
                 let text = format!("{hash}: {stage} waits for a person. {why}");
                 normal("AwaitingPromotion", text.trim_end().to_owned())
@@ -450,8 +445,16 @@ impl Planner {
                 vec![(true, "RolloutPaused", text)]
             }
             Transition::RollingBack => vec![
-                (true, "RolloutFailed", format!("{hash} has failed in {stage}: {why}")),
-                (true, "RollingBack", format!("{hash}: every node goes back to {stable}")),
+                (
+                    true,
+                    "RolloutFailed",
+                    format!("{hash} has failed in {stage}: {why}"),
+                ),
+                (
+                    true,
+                    "RollingBack",
+                    format!("{hash}: every node goes back to {stable}"),
+                ),
             ],
             Transition::RolledBack => {
                 let text = format!("{hash} is held; every node is back on {stable}");

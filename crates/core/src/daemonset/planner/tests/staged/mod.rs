@@ -70,7 +70,13 @@ fn r5_4_a_bad_release_goes_back_by_itself_and_is_held() {
     assert_eq!(state.reason.unwrap().code, "NotAvailable");
     assert_eq!(
         cluster.reasons(),
-        ["RolloutStarted", "NodeFailed", "RolloutFailed", "RollingBack", "RolledBack"]
+        [
+            "RolloutStarted",
+            "NodeFailed",
+            "RolloutFailed",
+            "RollingBack",
+            "RolledBack"
+        ]
     );
 }
 
