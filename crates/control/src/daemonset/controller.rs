@@ -10,8 +10,8 @@ use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
 use kennel_core::daemonset::event::{
-    Action, Answer, Event as PlannerEvent, FailureKind, Identity, Outcome as WriteOutcome, Ticket,
-    Write,
+    Action, Answer, CheckAnswer, Event as PlannerEvent, FailureKind, Identity,
+    Outcome as WriteOutcome, Ticket, Write,
 };
 use kennel_core::daemonset::options::Options;
 use kennel_core::daemonset::planner::Now;
@@ -27,6 +27,9 @@ use crate::frame::{Context, Controller, Round};
 /// The least time between two status writes of one DaemonSet, so that a wave of pods becoming
 /// ready costs a few writes and not thousands.
 const STATUS_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The answer to the check of a rollout policy.
+const CHECKS_UNSUPPORTED: &str = "this version of the controller cannot ask checks";
 
 pub(super) enum Outcome {
     Write {
@@ -121,6 +124,10 @@ impl Controller for DaemonSetController {
                     daemon_set,
                     write,
                 } => self.write(ticket, daemon_set, write, cx),
+                Action::Check { ticket, .. } => {
+                    let answer = CheckAnswer::Inconclusive(CHECKS_UNSUPPORTED.to_owned());
+                    self.apply(PlannerEvent::CheckFinished { ticket, answer });
+                }
                 Action::Emit { daemon_set, note } => self.emit(&daemon_set, note),
             }
         }

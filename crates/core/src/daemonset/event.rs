@@ -16,6 +16,7 @@ use super::pod::Blueprint;
 use super::status::Counters;
 use super::view::{Before, DaemonSetView, NodeView, PodView};
 use crate::rollout::condition::Conditions;
+use crate::rollout::policy::Check;
 use crate::rollout::state::Record;
 
 /// Identifies a write. A planner never uses a number twice.
@@ -51,6 +52,8 @@ pub enum Event {
     },
     /// The result of a requested write.
     WriteFinished { ticket: Ticket, outcome: Outcome },
+    /// The result of an [`Action::Check`].
+    CheckFinished { ticket: Ticket, answer: CheckAnswer },
     /// Only time has passed.
     Tick,
 }
@@ -120,11 +123,36 @@ pub enum Action {
         daemon_set: Arc<Identity>,
         write: Write,
     },
+    /// Ask the check of a rollout policy and report its answer with [`Event::CheckFinished`].
+    Check {
+        ticket: Ticket,
+        daemon_set: Arc<Identity>,
+        request: CheckRequest,
+    },
     /// Record an event on the DaemonSet (rule 3.10); the planner expects no result.
     Emit {
         daemon_set: Arc<Identity>,
         note: Note,
     },
+}
+
+/// What a check is asked (R7).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckRequest {
+    pub check: Check,
+    /// The hash of the target.
+    pub revision: Arc<str>,
+    /// The state of the rollout, as JSON.
+    pub state: String,
+}
+
+/// What a check says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckAnswer {
+    Passed,
+    Failed(String),
+    /// It could not be asked, or did not answer clearly.
+    Inconclusive(String),
 }
 
 /// A write to the API.

@@ -124,6 +124,7 @@ impl Planner {
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
             Event::Namespace { name, annotations } => self.on_namespace(name, annotations),
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
+            Event::CheckFinished { ticket, answer } => self.on_check_finished(ticket, answer),
             Event::Tick => {}
         }
         self.sync_marked();

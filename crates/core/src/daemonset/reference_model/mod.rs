@@ -121,6 +121,7 @@ pub(super) fn text(action: &Action) -> (String, Option<Ticket>) {
             let note = format!("{kind} {} {}", note.reason, note.message);
             (format!("{} {note}", daemon_set.uid), None)
         }
+        Action::Check { daemon_set, .. } => (format!("{} check", daemon_set.uid), None),
         Action::Write {
             ticket,
             daemon_set,
@@ -211,7 +212,7 @@ impl ReferencePlanner {
             Event::PodGone(uid) => drop(self.pods.remove(&uid)),
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
-            Event::Namespace { .. } => {}
+            Event::Namespace { .. } | Event::CheckFinished { .. } => {}
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::Tick => {}
         }

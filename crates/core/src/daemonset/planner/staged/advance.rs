@@ -165,7 +165,7 @@ impl Planner {
             in_phase: steady - staged.phase_began,
             without_progress: steady - staged.progressed.max(staged.phase_began),
             paused: staged.commands.pause.is_some() || staged.invalid.is_some() || staged.frozen,
-            check: &staged.check,
+            check: &staged.check.result,
             command,
             lacks_nodes: matches!(staged.stage_size(), Some(Size::Nodes(_)))
                 && staged.totals.healthy == 0,
@@ -185,11 +185,11 @@ impl Planner {
                 let ignored = command.map(|(key, value, _)| (key, value.to_owned()));
                 self.ignore_command(set, ignored);
             }
-            Step::Check => {}
+            Step::Check => self.ask_check(set),
             Step::Wait(wake) => {
                 if let Some(cut) = staged
                     .moved_cut(&self.nodes)
-                    .filter(|_| state.phase == Phase::Updating)
+                    .filter(|_| matches!(state.phase, Phase::Updating | Phase::Baking))
                 {
                     let state = State {
                         cut,

@@ -9,6 +9,7 @@
 
 mod admission;
 mod advance;
+mod check;
 mod decide;
 mod judge;
 mod slot;
@@ -29,13 +30,14 @@ use super::symbols::Symbol;
 use crate::ids::NodeId;
 use crate::rollout::command::Commands;
 use crate::rollout::condition::Conditions;
-use crate::rollout::machine::{CheckResult, Totals};
+use crate::rollout::machine::Totals;
 use crate::rollout::order::Places;
 use crate::rollout::policy::{Policy, PolicyError};
 use crate::rollout::stage::Size;
 use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
 use advance::PendingTransition;
+use check::CheckProgress;
 pub(super) use decide::Context;
 pub(super) use slot::{StagedSlot, Tick};
 
@@ -98,7 +100,7 @@ pub(super) struct Staged {
     /// When the timer of the rollout as a whole fires.
     wake_at: Monotonic,
     progressed: Monotonic,
-    check: CheckResult,
+    check: CheckProgress,
     transition: Option<PendingTransition>,
     /// The next state could not be written yet.
     is_stuck: bool,

@@ -78,7 +78,7 @@ impl Harness {
                 shown.push(format!("{kind} {}: {}", note.reason, note.message));
                 return;
             }
-            Action::Emit { .. } => return,
+            Action::Emit { .. } | Action::Check { .. } => return,
             Action::Write {
                 ticket,
                 daemon_set,

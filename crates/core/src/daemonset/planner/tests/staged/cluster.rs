@@ -8,7 +8,7 @@ use std::time::Duration;
 use kennel_types::{Monotonic, Timestamp};
 
 use super::super::super::super::HASH_LABEL;
-use super::super::super::super::event::{Action, Event};
+use super::super::super::super::event::{Action, CheckAnswer, CheckRequest, Event};
 use super::super::super::super::options::Options;
 use super::super::super::super::reference_model::fake_cluster::{
     FakeCluster, KINDS, Kind, template,
@@ -29,6 +29,9 @@ pub(super) struct Cluster {
     pub(super) broken: BTreeSet<u32>,
     /// Nodes on which no pod becomes ready.
     pub(super) sick: BTreeSet<String>,
+    /// What checks were asked, and how they answer.
+    pub(super) asked: Vec<CheckRequest>,
+    pub(super) answer: CheckAnswer,
     /// The events on the DaemonSet: reason and message.
     pub(super) events: Vec<(String, String)>,
     /// How many nodes were without an available pod at most.
@@ -45,6 +48,8 @@ impl Cluster {
             uid: "".into(),
             broken: BTreeSet::new(),
             sick: BTreeSet::new(),
+            asked: Vec::new(),
+            answer: CheckAnswer::Passed,
             events: Vec::new(),
             most_unavailable: 0,
         };
@@ -112,6 +117,13 @@ impl Cluster {
 
     fn perform(&mut self, action: Action) {
         match action {
+            Action::Check {
+                ticket, request, ..
+            } => {
+                self.asked.push(request);
+                let answer = self.answer.clone();
+                self.apply(Event::CheckFinished { ticket, answer });
+            }
             Action::Emit { note, .. } => {
                 self.events.push((note.reason.to_string(), note.message));
             }

@@ -4,6 +4,7 @@ mod cluster;
 
 use cluster::Cluster;
 
+use super::super::super::event::CheckAnswer;
 use super::super::super::view::{Readiness, Waiting};
 use crate::rollout::state::{Phase, Verdict};
 
@@ -416,4 +417,52 @@ fn r1_4_conditions_go_with_the_policy() {
     cluster.unannotate(&["stages"]);
     cluster.run();
     assert_eq!(count(&cluster), 0);
+}
+
+#[test]
+fn r7_a_check_is_asked_at_the_end_of_each_bake() {
+    let check = ("check", "webhook https://gate.example/ok");
+    let mut cluster = Cluster::new(4, &[("stages", "1 5m, 100%"), check]);
+    cluster.roll_out(1);
+    assert_eq!(cluster.asked.len(), 0);
+    cluster.advance(300);
+    assert_eq!(cluster.asked.len(), 2);
+    assert_eq!(cluster.asked[0].revision, cluster.hash(1).unwrap().into());
+    assert!(
+        cluster.asked[0].state.contains("\"stage\":1"),
+        "{}",
+        cluster.asked[0].state
+    );
+    assert_eq!(cluster.counts(), [(1, 4)].into());
+}
+
+#[test]
+fn r7_a_failed_check_fails_the_rollout() {
+    let check = ("check", "prometheus errors < 1");
+    let policy = [("stages", "1, 100%"), ("on-failure", "rollback"), check];
+    let mut cluster = Cluster::new(4, &policy);
+    cluster.answer = CheckAnswer::Failed("errors is 7".into());
+    cluster.roll_out(1);
+    assert_eq!(cluster.phase(1), (FAILED, Some((1, Phase::Held))));
+    let reason = cluster.record(1).state.unwrap().reason.unwrap();
+    assert_eq!(
+        (&*reason.code, &*reason.message),
+        ("CheckFailed", "errors is 7")
+    );
+}
+
+#[test]
+fn r7_an_inconclusive_check_is_asked_three_times_and_then_pauses() {
+    let check = ("check", "prometheus errors < 1");
+    let policy = [("stages", "1, 100%"), ("on-failure", "rollback"), check];
+    let mut cluster = Cluster::new(4, &policy);
+    cluster.answer = CheckAnswer::Inconclusive("no answer".into());
+    cluster.roll_out(1);
+    assert_eq!(cluster.asked.len(), 1);
+    cluster.advance(59);
+    assert_eq!(cluster.asked.len(), 1);
+    cluster.advance(61);
+    assert_eq!(cluster.asked.len(), 3);
+    assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
+    assert_eq!(cluster.counts(), [(0, 3), (1, 1)].into());
 }
