@@ -50,6 +50,14 @@ impl Checks {
             Write::WriteRecord {
                 revision, record, ..
             } => self.record(law, &revision.uid, record, now),
+            // R5.8
+            Write::DeleteRevision(revision) => {
+                let stable = law.stable.is_some_and(|stable| stable.uid == revision.uid);
+                let kept = stable || law.target.uid == revision.uid;
+                require(!kept, || {
+                    format!("R5.8: {revision:?} deleted in {:?}", law.standing)
+                })
+            }
             _ => Ok(()),
         }
     }

@@ -32,7 +32,7 @@ fn cluster(seed: u64) -> Rollouts {
     let number = usize::try_from(seed).unwrap_or(0);
     let strategies = [rolling(1, 0), rolling(2, 0), rolling(0, 1), rolling(0, 2)];
     let strategy = strategies[number / 6 % 4];
-    let mut rollouts = Rollouts::new(seed, NODES, strategy, POLICIES[number % 6]);
+    let mut rollouts = Rollouts::new(seed, NODES, strategy, POLICIES[number % 6], false);
     rollouts.annotate(&[("healthy-deadline", "3m"), ("progress-deadline", "20m")]);
     for number in 0..NODES {
         let node = rollouts.cluster.nodes.values_mut().nth(number).unwrap();
@@ -110,6 +110,25 @@ fn r8_1_a_killed_controller_goes_on_where_it_stopped() {
         ends(&rollouts, 1, Verdict::Stable, Phase::Complete);
         assert_eq!(rollouts.available(1), NODES, "seed {seed}");
     });
+}
+
+#[test]
+fn r8_1_a_restart_does_not_start_a_bake_over() {
+    let policy = [("stages", "1 10m, 100%")];
+    let mut rollouts = Rollouts::new(0, 3, rolling(1, 0), &policy, false);
+    rollouts.change_template(1);
+    rollouts.run();
+    for _ in 0..6 {
+        rollouts.advance_time(60_000);
+    }
+    rollouts.kill();
+    rollouts.run();
+    for _ in 0..5 {
+        assert_eq!(rollouts.available(1), 1);
+        rollouts.advance_time(60_000);
+        rollouts.run();
+    }
+    assert_eq!(rollouts.available(1), 3, "after {:#?}", rollouts.log);
 }
 
 #[test]

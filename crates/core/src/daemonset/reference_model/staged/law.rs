@@ -117,6 +117,13 @@ impl<'a> Law<'a> {
         Some(law)
     }
 
+    /// With stable as it was when the history was reconciled.
+    pub(super) fn with_stable(mut self, hash: Option<&str>) -> Self {
+        self.stable = hash.and_then(|hash| self.by_hash(hash));
+        self.stable_template = self.stable.and_then(Revision::template);
+        self
+    }
+
     pub(super) fn state(&self) -> Option<&State> {
         self.record.state.as_ref()
     }

@@ -1,7 +1,7 @@
 //! A controller with the real planner in a cluster in memory: lagging watches, writes that fail or whose answers are
 //! lost, and kills at any instant. Each request is checked against the rules before it is carried out.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use kennel_types::Timestamp;
 
@@ -10,12 +10,36 @@ use super::super::super::event::{Action, Event, FailureKind, Identity, Outcome, 
 use super::super::super::options::{Options, Pace};
 use super::super::super::planner::Planner;
 use super::super::super::view::{Phase, PodView, Readiness, Strategy};
-use super::super::Uid;
 use super::super::fake_cluster::{FakeCluster, KINDS, Kind, failed, template};
+use super::super::{ReferencePlanner, Uid, text};
 use super::checks::Checks;
 use super::seen::Seen;
 use crate::rollout::PREFIX;
 use crate::rollout::state::Record;
+
+/// The events of rollouts, whose words are not modelled.
+const EVENTS: [&str; 13] = [
+    "AwaitingPromotion",
+    "CommandIgnored",
+    "NodeFailed",
+    "PolicyInvalid",
+    "RolledBack",
+    "RollingBack",
+    "RolloutComplete",
+    "RolloutFailed",
+    "RolloutPaused",
+    "RolloutStarted",
+    "RolloutSuperseded",
+    "StageHealthy",
+    "StageStarted",
+];
+
+struct InFlight {
+    real: Ticket,
+    model: Option<Ticket>,
+    by: Identity,
+    write: Write,
+}
 
 /// See the [module](self).
 pub(super) struct Rollouts {
@@ -26,8 +50,10 @@ pub(super) struct Rollouts {
     pub(super) planner: Planner,
     pub(super) seen: Seen,
     pub(super) checks: Checks,
-    in_flight: Vec<(Ticket, Identity, Write)>,
-    results: Vec<(Ticket, Write, Outcome)>,
+    /// If it is there, it is compared with the planner after each step.
+    model: Option<ReferencePlanner>,
+    in_flight: Vec<InFlight>,
+    results: Vec<(InFlight, Outcome)>,
     pub(super) uid: Uid,
     /// Templates whose pods never become ready, and nodes on which none do.
     pub(super) broken: BTreeSet<u32>,
@@ -43,6 +69,7 @@ impl Rollouts {
         nodes: usize,
         strategy: Strategy,
         policy: &[(&str, &str)],
+        compare: bool,
     ) -> Self {
         let pace = [Pace::Unlimited, Pace::SlowStart][usize::from(seed.is_multiple_of(2))];
         let options = Options {
@@ -57,6 +84,7 @@ impl Rollouts {
             planner: Planner::new(options),
             seen: Seen::default(),
             checks: Checks::default(),
+            model: compare.then(|| ReferencePlanner::new(options)),
             in_flight: Vec::new(),
             results: Vec::new(),
             uid: "".into(),
@@ -87,15 +115,17 @@ impl Rollouts {
     pub(super) fn kill(&mut self) {
         self.kills += 1;
         self.log("kill");
-        for (_, by, write) in std::mem::take(&mut self.in_flight) {
+        for lost in std::mem::take(&mut self.in_flight) {
             if self.rng.u8(..3) == 0 {
-                self.carry_out(&by, &write);
+                drop(self.carry_out(&lost.by, &lost.write));
             } else {
-                self.checks.lost(&write);
+                self.checks.lost(&lost.write);
             }
         }
         self.results.clear();
         self.planner = Planner::new(self.options);
+        let compares = self.model.is_some();
+        self.model = compares.then(|| ReferencePlanner::new(self.options));
         self.seen = Seen::default();
         self.cluster.forget_deliveries();
         self.start();
@@ -116,13 +146,16 @@ impl Rollouts {
         found
     }
 
-    pub(super) fn apply(&mut self, event: Event, answered: Option<&Write>) {
+    fn apply(&mut self, event: Event, answered: Option<&InFlight>) {
         self.seen.observe(&event);
-        if let (Event::WriteFinished { outcome, .. }, Some(write)) = (&event, answered) {
-            self.seen.answer(write, outcome);
+        if let (Event::WriteFinished { outcome, .. }, Some(answered)) = (&event, answered) {
+            self.seen.answer(&answered.write, outcome);
         }
-        self.planner.apply(self.cluster.now, event);
-        for action in self.planner.take_actions() {
+        self.log(format!("{event:?}"));
+        self.planner.apply(self.cluster.now, event.clone());
+        let actions = self.planner.take_actions();
+        let tickets = self.compare(event, answered, &actions);
+        for action in actions {
             match action {
                 Action::Emit { note, .. } => {
                     self.log(format!("event {} {}", note.reason, note.message));
@@ -131,7 +164,16 @@ impl Rollouts {
                     ticket,
                     daemon_set,
                     write,
-                } => self.request(ticket, (*daemon_set).clone(), write),
+                } => {
+                    let request = InFlight {
+                        real: ticket,
+                        model: tickets.get(&ticket).copied(),
+                        by: (*daemon_set).clone(),
+                        write,
+                    };
+                    self.request(request);
+                }
+                Action::Check { .. } => {}
             }
         }
         self.check(|this| {
@@ -143,8 +185,53 @@ impl Rollouts {
         });
     }
 
-    fn request(&mut self, ticket: Ticket, by: Identity, write: Write) {
-        self.log(match &write {
+    /// Compares the reference model with the planner. Returns the model's tickets of the planner's.
+    fn compare(
+        &mut self,
+        event: Event,
+        answered: Option<&InFlight>,
+        actions: &[Action],
+    ) -> BTreeMap<Ticket, Ticket> {
+        let Some(model) = &mut self.model else {
+            return BTreeMap::new();
+        };
+        let event = match (event, answered.and_then(|answered| answered.model)) {
+            (Event::WriteFinished { outcome, .. }, Some(ticket)) => {
+                Event::WriteFinished { ticket, outcome }
+            }
+            (other, _) => other,
+        };
+        model.conditions = self.planner.conditions(&self.uid);
+        let mut expected = model.apply(self.cluster.now, event);
+        let compared = |action: &&Action| match action {
+            Action::Emit { note, .. } => !EVENTS.contains(&&*note.reason),
+            _ => true,
+        };
+        let mut found: Vec<_> = actions.iter().filter(compared).map(text).collect();
+        found.sort();
+        expected.sort();
+        let texts = |all: &[(String, Option<Ticket>)]| -> Vec<String> {
+            all.iter().map(|(text, _)| text.clone()).collect()
+        };
+        let status = (self.planner.status(&self.uid), model.status(&self.uid));
+        let same = texts(&found) == texts(&expected);
+        let (seed, log) = (self.seed, &self.log);
+        assert!(
+            same,
+            "seed {seed}: after {log:#?} requested\n {:#?}\ninstead of\n {:#?}",
+            texts(&found),
+            texts(&expected)
+        );
+        assert_eq!(status.0, status.1, "seed {seed}: status after {log:#?}");
+        let pairs = found.iter().zip(&expected);
+        pairs
+            .filter_map(|((_, real), (_, model))| real.zip(*model))
+            .collect()
+    }
+
+    fn request(&mut self, request: InFlight) {
+        let write = &request.write;
+        self.log(match write {
             Write::CreatePod {
                 node, blueprint, ..
             } => format!("create {node} {}", blueprint.hash()),
@@ -152,13 +239,13 @@ impl Rollouts {
         });
         let now = self.cluster.now;
         self.check(|this| match this.seen.law(&this.uid, now) {
-            Some(law) => this.checks.request(&law, &write, now),
+            Some(law) => this.checks.request(&law, write, now),
             None => Ok(()),
         });
-        if let Write::DeletePod(pod) = &write {
+        if let Write::DeletePod(pod) = write {
             self.seen.deleting.insert(pod.uid.clone());
         }
-        self.in_flight.push((ticket, by, write));
+        self.in_flight.push(request);
     }
 
     fn check(&mut self, rule: impl FnOnce(&mut Self) -> Result<(), String>) {
@@ -190,18 +277,19 @@ impl Rollouts {
             return false;
         }
         let index = self.rng.usize(..self.in_flight.len());
-        let (ticket, by, write) = self.in_flight.swap_remove(index);
+        let request = self.in_flight.swap_remove(index);
+        let InFlight { by, write, .. } = &request;
         let roll = if succeed { 100 } else { self.rng.u8(..100) };
         let outcome = match roll {
             0..6 => failed(FailureKind::Refused),
             6..8 => failed(FailureKind::Unknown),
             8..12 => {
-                drop(self.carry_out(&by, &write));
+                drop(self.carry_out(by, write));
                 failed(FailureKind::Unknown)
             }
-            _ => self.carry_out(&by, &write),
+            _ => self.carry_out(by, write),
         };
-        self.results.push((ticket, write, outcome));
+        self.results.push((request, outcome));
         true
     }
 
@@ -211,12 +299,13 @@ impl Rollouts {
             return false;
         }
         let index = self.rng.usize(..self.results.len());
-        let (ticket, write, outcome) = self.results.swap_remove(index);
+        let (request, outcome) = self.results.swap_remove(index);
         if outcome.is_err() {
-            self.log(format!("failed {write:?}"));
-            self.checks.lost(&write);
+            self.log(format!("failed {:?}", request.write));
+            self.checks.lost(&request.write);
         }
-        self.apply(Event::WriteFinished { ticket, outcome }, Some(&write));
+        let ticket = request.real;
+        self.apply(Event::WriteFinished { ticket, outcome }, Some(&request));
         true
     }
 

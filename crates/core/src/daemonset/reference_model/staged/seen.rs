@@ -37,8 +37,11 @@ impl Seen {
             }
             Event::Revision(revision) => self.show_revision(revision),
             Event::RevisionGone(uid) => drop(self.revisions.remove(uid)),
-            Event::Synced | Event::Namespace { .. } | Event::WriteFinished { .. } | Event::Tick => {
-            }
+            Event::Synced
+            | Event::Namespace { .. }
+            | Event::WriteFinished { .. }
+            | Event::CheckFinished { .. }
+            | Event::Tick => {}
         }
     }
 

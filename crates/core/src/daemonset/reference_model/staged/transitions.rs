@@ -67,6 +67,7 @@ impl Checks {
         })?;
         match new.phase {
             Phase::Updating => self.updates(law, old, new, now, commanded),
+            Phase::Baking if old.phase == Phase::Baking => cut_moves(law, old, new),
             Phase::Baking => {
                 require(old.phase == Phase::Updating, || "R3.5".to_owned())?;
                 let same = (new.stage, &new.cut) == (old.stage, &old.cut);
