@@ -144,7 +144,14 @@ fn disturb(rollouts: &mut Rollouts) {
                 rollouts.sick.insert(name);
             }
         }
-        92..95 => {
+        92 => {
+            let limit = rollouts.rng.i64(0..3);
+            let uid = rollouts.uid.clone();
+            rollouts
+                .cluster
+                .edit_set(&uid, |set| set.revision_history_limit = limit);
+        }
+        93..95 => {
             let limits = [(1, 0), (2, 0), (0, 1), (3, 0)];
             let (unavailable, surge) = limits[rollouts.rng.usize(..4)];
             let strategy = rolling(unavailable, surge);
@@ -237,22 +244,29 @@ fn check_node(rollouts: &Rollouts, law: &Law<'_>, name: &Uid) {
     );
 }
 
+fn run(seed: u64, compare: bool) {
+    let policy = [
+        ("stages", "1 1m, 50% 30s, 100%"),
+        ("healthy-deadline", "2m"),
+    ];
+    let mut rollouts = Rollouts::new(seed, 5, rolling(1, 0), &policy, compare);
+    for step in 0..1_500 {
+        if step % 12 == 0 {
+            disturb(&mut rollouts);
+        }
+        calm_step(&mut rollouts, false);
+    }
+    heal(&mut rollouts);
+    rollouts.settle();
+    check_rest(&rollouts);
+}
+
 #[test]
 fn r3_to_r8_every_request_of_random_histories_follows_the_rules() {
-    with_seeds(fixed_seeds(30), |seed| {
-        let policy = [
-            ("stages", "1 1m, 50% 30s, 100%"),
-            ("healthy-deadline", "2m"),
-        ];
-        let mut rollouts = Rollouts::new(seed, 5, rolling(1, 0), &policy);
-        for step in 0..1_500 {
-            if step % 12 == 0 {
-                disturb(&mut rollouts);
-            }
-            calm_step(&mut rollouts, false);
-        }
-        heal(&mut rollouts);
-        rollouts.settle();
-        check_rest(&rollouts);
-    });
+    with_seeds(fixed_seeds(30), |seed| run(seed, false));
+}
+
+#[test]
+fn both_planners_agree_in_random_rollouts() {
+    with_seeds(fixed_seeds(30), |seed| run(seed, true));
 }
