@@ -106,6 +106,7 @@ fn r8_1_a_killed_controller_goes_on_where_it_stopped() {
         let mut rollouts = cluster(seed);
         rollouts.change_template(1);
         steps_and_kills(&mut rollouts, KILLS);
+        assert_eq!(rollouts.kills, KILLS);
         finish(&mut rollouts, 1);
         ends(&rollouts, 1, Verdict::Stable, Phase::Complete);
         assert_eq!(rollouts.available(1), NODES, "seed {seed}");

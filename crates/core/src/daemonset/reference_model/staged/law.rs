@@ -425,7 +425,7 @@ impl<'a> Law<'a> {
             Size::Nodes(selector) => {
                 let mut selected = self.rollout_nodes();
                 selected.retain(|name| {
-                    let labels = &self.nodes[**name].labels;
+                    let labels = &self.nodes[*name].labels;
                     selector.matches(|key| labels.get(key).map(String::as_str))
                 });
                 selected.is_empty() || selected.iter().any(|name| !admitted.contains(name))
