@@ -13,6 +13,8 @@ use crate::rollout::policy::DownNodes;
 pub(super) struct Totals {
     pub(super) nodes: usize,
     pub(super) healthy: usize,
+    /// Those of them that the present stage takes by label.
+    pub(super) labelled: usize,
     pub(super) pending: usize,
     pub(super) failed: usize,
     pub(super) on_target: usize,
@@ -223,12 +225,15 @@ impl ReferencePlanner {
 
     pub(super) fn totals(&self, set: &Set, law: &Law<'_>) -> Totals {
         let rollout = set.rollout.as_ref().unwrap();
-        let names = rollout.nodes.keys();
-        let all: Vec<Judged> = names.map(|name| self.judge(set, law, name)).collect();
+        let names = || rollout.nodes.keys();
+        let all: Vec<Judged> = names().map(|name| self.judge(set, law, name)).collect();
+        let labelled = names().zip(&all);
+        let labelled = labelled.filter(|(name, j)| j.healthy && law.is_labelled(name));
         let count = |which: &dyn Fn(&Judged) -> bool| all.iter().filter(|j| which(j)).count();
         Totals {
             nodes: law.rollout_nodes().len(),
             healthy: count(&|j| j.healthy),
+            labelled: labelled.count(),
             pending: count(&|j| j.pending),
             failed: count(&|j| j.failed.is_some()),
             on_target: count(&|j| j.on_target),

@@ -5,11 +5,12 @@
 //!   model, judging, stepping, deciding: the reference model's part about staged rollouts
 //!   seen: what the controller has seen; rollouts: the real planner in a cluster in memory
 //!   checks, transitions: what must hold for each request
-//!   kills, random: the histories
+//!   kills, random, examples: the histories
 //! ```
 
 mod checks;
 mod deciding;
+mod examples;
 mod judging;
 mod kills;
 mod law;

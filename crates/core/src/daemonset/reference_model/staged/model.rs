@@ -243,10 +243,13 @@ impl ReferencePlanner {
             return;
         };
         let totals = self.totals(set, &law);
-        if totals.healthy > rollout.most_healthy {
+        // R5.2: what is paused does not count.
+        let paused = super::stepping::is_paused(&law);
+        if paused || totals.healthy > rollout.most_healthy {
             let now = self.now;
             let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
-            (rollout.most_healthy, rollout.progressed) = (totals.healthy, now);
+            rollout.most_healthy = rollout.most_healthy.max(totals.healthy);
+            rollout.progressed = now;
         }
         let set = &self.sets[uid];
         let law = self.law(set).unwrap();

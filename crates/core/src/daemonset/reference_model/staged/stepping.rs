@@ -33,6 +33,12 @@ pub(super) fn step(law: &Law<'_>, rollout: &Rollout, totals: Totals, now: Timest
     }
 }
 
+/// A person or an unreadable policy holds the rollout up.
+pub(super) fn is_paused(law: &Law<'_>) -> bool {
+    let invalid = matches!(law.setting, Setting::Invalid(_));
+    invalid || law.commands.pause.is_some() || law.commands.freeze.is_some()
+}
+
 struct Stepping<'a, 'b> {
     law: &'b Law<'a>,
     rollout: &'b Rollout,
@@ -194,9 +200,7 @@ impl Stepping<'_, '_> {
     }
 
     fn is_paused(&self) -> bool {
-        let invalid = matches!(self.law.setting, Setting::Invalid(_));
-        let commands = &self.law.commands;
-        invalid || commands.pause.is_some() || commands.freeze.is_some()
+        is_paused(self.law)
     }
 
     /// R5.2.
@@ -264,7 +268,7 @@ impl Stepping<'_, '_> {
 
     /// R3.8: a stage by label without a single healthy node.
     fn lacks_nodes(&self) -> bool {
-        matches!(self.law.stage_size(), Some(Size::Nodes(_))) && self.totals.healthy == 0
+        matches!(self.law.stage_size(), Some(Size::Nodes(_))) && self.totals.labelled == 0
     }
 
     fn wait(&self, state: &State) -> Option<(Verdict, State)> {
