@@ -12,7 +12,7 @@ use super::super::rules::{may_surge, rollout_limits};
 use super::law::{Daemon, Driven, Law, Standing};
 use crate::rollout::condition::Conditions;
 use crate::rollout::policy::Setting;
-use crate::rollout::state::{Phase, Record, State, Verdict};
+use crate::rollout::state::{Accepted, Phase, Record, State, Verdict};
 
 /// By revision, attempt and stage.
 pub(super) type StageKey = (Uid, u32, usize);
@@ -151,7 +151,9 @@ impl Checks {
         let key: StageKey = (uid.clone(), state.attempt, state.stage);
         let same_attempt = old.state.as_ref().filter(|s| s.attempt == state.attempt);
         if let Some(before) = same_attempt {
-            require(before.stage <= state.stage, || {
+            // A policy may have fewer stages by now.
+            let full = state.accepted == Accepted::All;
+            require(before.stage <= state.stage || full, || {
                 format!("back to stage {} from {before:?}", state.stage)
             })?;
             if before.stage < state.stage {

@@ -114,6 +114,11 @@ impl<'a> Law<'a> {
         };
         law.stable = law.find_stable();
         law.stable_template = law.stable.and_then(Revision::template);
+        // R1.2: a first creation proceeds as upstream's.
+        let invalid = matches!(law.setting, Setting::Invalid(_));
+        if invalid && law.standing == Standing::Unstarted && law.stable.is_none() {
+            law.standing = Standing::Direct;
+        }
         Some(law)
     }
 
@@ -175,6 +180,16 @@ impl<'a> Law<'a> {
         let most = by_pods.max_by_key(|revision| (carried(revision), revision.revision));
         most.filter(|most| most.hash() != self.target.hash())
             .or(preceding)
+    }
+
+    /// R5.6: the template has gone back to the revision that the preceding target would go back to.
+    pub(super) fn returns_to_stable(&self) -> bool {
+        let others = self.revisions.iter().filter(|r| r.uid != self.target.uid);
+        let preceding = others.max_by_key(|r| (r.revision, &r.name));
+        let state = preceding.and_then(|preceding| preceding.record.state.as_ref());
+        let own = state.filter(|state| *state.owner == *self.set.uid);
+        let named = own.and_then(|state| state.stable.as_deref());
+        named == Some(self.target.hash())
     }
 
     /// R2.2.

@@ -55,6 +55,8 @@ pub(super) struct Rollouts {
     in_flight: Vec<InFlight>,
     results: Vec<(InFlight, Outcome)>,
     pub(super) uid: Uid,
+    /// When the planner was started: its monotonic clock counts from there.
+    started: Timestamp,
     /// Templates whose pods never become ready, and nodes on which none do.
     pub(super) broken: BTreeSet<u32>,
     pub(super) sick: BTreeSet<Uid>,
@@ -88,6 +90,7 @@ impl Rollouts {
             in_flight: Vec::new(),
             results: Vec::new(),
             uid: "".into(),
+            started: Timestamp::from_secs(1_000_000),
             broken: BTreeSet::new(),
             sick: BTreeSet::new(),
             log: VecDeque::new(),
@@ -124,6 +127,7 @@ impl Rollouts {
         }
         self.results.clear();
         self.planner = Planner::new(self.options);
+        self.started = self.cluster.now;
         let compares = self.model.is_some();
         self.model = compares.then(|| ReferencePlanner::new(self.options));
         self.seen = Seen::default();
@@ -384,14 +388,18 @@ impl Rollouts {
         let end = self.cluster.now.saturating_add_millis(6 * 3_600_000);
         while self.cluster.now < end {
             self.run();
-            let millis = if self.is_idle() { 3_600_000 } else { 10_000 };
-            self.advance_time(millis);
+            let next = self.next_deadline().min(end);
+            let wait = next.millis_since(self.cluster.now);
+            self.advance_time(wait.max(100));
         }
         self.run();
     }
 
-    fn is_idle(&self) -> bool {
-        self.planner.next_deadline().is_none() && self.planner.next_steady_deadline().is_none()
+    fn next_deadline(&self) -> Timestamp {
+        let steady = self.planner.next_steady_deadline();
+        let steady = steady.map_or(Timestamp::MAX, |at| self.started + at.elapsed());
+        let next = self.planner.next_deadline().unwrap_or(Timestamp::MAX);
+        next.min(steady)
     }
 
     pub(super) fn annotate(&mut self, entries: &[(&str, &str)]) {

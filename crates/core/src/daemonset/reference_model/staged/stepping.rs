@@ -78,7 +78,8 @@ impl Stepping<'_, '_> {
         let target = Some(law.target.hash());
         let only_target = !hashes.is_empty() && hashes.iter().all(|hash| *hash == target);
         let first = hashes.is_empty() && law.stable.is_none();
-        if (first && !law.policy.stages_on_create) || only_target {
+        let returns = law.returns_to_stable();
+        if (first && !law.policy.stages_on_create) || only_target || returns {
             return Next::Write(Verdict::Stable, Box::new(state));
         }
         let nodes = law.rollout_nodes();

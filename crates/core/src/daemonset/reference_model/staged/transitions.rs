@@ -185,7 +185,8 @@ fn starts(law: &Law<'_>, new: &Record, state: &State) -> Checked {
     let nodes = law.rollout_nodes();
     let selects = |name: &&std::sync::Arc<str>| law.target_fit(name).is_some_and(|fit| fit.0);
     let next = law.next_stage(0);
-    let expected = if first || only_target || (nodes.is_empty() && next.is_none()) {
+    let ends = law.returns_to_stable();
+    let expected = if first || only_target || ends || (nodes.is_empty() && next.is_none()) {
         (Verdict::Stable, Phase::Complete, 0, Cut::All(AllNodes))
     } else if !nodes.is_empty() && !nodes.iter().any(selects) {
         let phase = Phase::AwaitingPromotion;
