@@ -187,10 +187,9 @@ impl Planner {
             }
             Step::Check => self.ask_check(set),
             Step::Wait(wake) => {
-                if let Some(cut) = staged
-                    .moved_cut(&self.nodes)
-                    .filter(|_| matches!(state.phase, Phase::Updating | Phase::Baking))
-                {
+                if let Some(cut) = staged.moved_cut(&self.nodes).filter(|_| {
+                    !input.paused && matches!(state.phase, Phase::Updating | Phase::Baking)
+                }) {
                     let state = State {
                         cut,
                         ..state.clone()

@@ -102,7 +102,11 @@ impl Planner {
         };
         let (policy, invalid, standing) = match setting {
             Setting::Policy(policy) => (*policy, None, standing(&record)),
-            Setting::Invalid(error) => (Policy::default(), Some(error), standing(&record)),
+            // What is running is judged by the last policy that could be read.
+            Setting::Invalid(error) => {
+                let last = known.staged.as_ref().map(|staged| staged.policy.clone());
+                (last.unwrap_or_default(), Some(error), standing(&record))
+            }
             // The verdict outlives the policy (R1.4).
             Setting::Absent if failed => (Policy::default(), None, standing(&record)),
             Setting::Absent | Setting::Off
