@@ -122,6 +122,23 @@ impl<'a> Law<'a> {
         Some(law)
     }
 
+    /// An unreadable policy: what runs is judged by the last one that could be read.
+    pub(super) fn with_last_policy(mut self, last: Option<&Policy>) -> Self {
+        if let (Setting::Invalid(_), Some(last)) = (&self.setting, last) {
+            self.policy = last.clone();
+        }
+        self
+    }
+
+    /// The policy that applies. `pause` and `freeze` alone switch no defaults on (R6.3).
+    pub(super) fn applied_policy(&self) -> Policy {
+        let mut policy = self.policy.clone();
+        if self.only_halts() {
+            policy.down_nodes = DownNodes::Count;
+        }
+        policy
+    }
+
     /// With stable as it was when the history was reconciled.
     pub(super) fn with_stable(mut self, hash: Option<&str>) -> Self {
         self.stable = hash.and_then(|hash| self.by_hash(hash));

@@ -13,7 +13,7 @@ use super::super::{Claim, Pending, PodWrite, ReferencePlanner, Set, Uid};
 use super::judging::Watched;
 use super::law::{Daemon, Law, Standing};
 use crate::rollout::command::Commands;
-use crate::rollout::policy::Setting;
+use crate::rollout::policy::{Policy, Setting};
 use crate::rollout::state::{Record, State, Verdict};
 
 /// What a rollout is derived from. It is derived anew when any of this changes.
@@ -32,6 +32,8 @@ struct Basis {
 /// See the [module](self).
 pub(in super::super) struct Rollout {
     basis: Basis,
+    /// The last policy that could be read.
+    policy: Policy,
     /// As they were when the history was reconciled last.
     revisions: Vec<Revision>,
     /// The state that is being written.
@@ -83,7 +85,8 @@ impl ReferencePlanner {
         let rollout = set.rollout.as_ref()?;
         let revisions = rollout.revisions.iter().collect();
         let law = Law::new(&set.view, &self.nodes, self.daemons(set), revisions)?;
-        Some(law.with_stable(rollout.basis.stable.as_deref()))
+        let law = law.with_stable(rollout.basis.stable.as_deref());
+        Some(law.with_last_policy(Some(&rollout.policy)))
     }
 
     fn daemons<'a>(&'a self, set: &'a Set) -> Vec<Daemon<'a>> {
@@ -135,6 +138,8 @@ impl ReferencePlanner {
             generation: set.view.generation,
             target: law.target.uid.clone(),
         };
+        let last = set.rollout.as_ref().map(|rollout| rollout.policy.clone());
+        let policy = law.with_last_policy(last.as_ref()).applied_policy();
         let now = self.now;
         let since = basis.record.state.as_ref().map_or(now, |state| state.since);
         let began = since.min(now);
@@ -142,6 +147,7 @@ impl ReferencePlanner {
         let rollout = match old {
             Some(mut old) if old.basis == basis => {
                 old.revisions = claimed.to_vec();
+                old.policy = policy;
                 old
             }
             Some(old) if old.basis.target == basis.target => {
@@ -149,6 +155,7 @@ impl ReferencePlanner {
                 let began = if same { old.began } else { began };
                 Rollout {
                     basis,
+                    policy,
                     revisions: claimed.to_vec(),
                     transition: None,
                     stuck: false,
@@ -159,6 +166,7 @@ impl ReferencePlanner {
             }
             _ => Rollout {
                 basis,
+                policy,
                 revisions: claimed.to_vec(),
                 transition: None,
                 stuck: false,

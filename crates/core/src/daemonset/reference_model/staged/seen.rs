@@ -10,7 +10,8 @@ use super::super::super::history::Revision;
 use super::super::super::view::{DaemonSetView, NodeView, PodView};
 use super::super::Uid;
 use super::super::rules::is_available;
-use super::law::{Daemon, Law};
+use super::law::{Daemon, Law, Standing};
+use crate::rollout::policy::Policy;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -19,6 +20,8 @@ pub(super) struct Seen {
     pub(super) nodes: BTreeMap<Arc<str>, NodeView>,
     pub(super) pods: BTreeMap<Uid, PodView>,
     pub(super) revisions: BTreeMap<Uid, Revision>,
+    /// The last policy that could be read.
+    policy: Option<Policy>,
     /// Pods whose deletion was requested and has not failed.
     pub(super) deleting: BTreeSet<Uid>,
 }
@@ -26,7 +29,7 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn observe(&mut self, event: &Event) {
         match event {
-            Event::DaemonSet(view) => drop(self.sets.insert(view.uid.clone(), view.clone())),
+            Event::DaemonSet(view) => self.show_set(view),
             Event::DaemonSetGone(uid) => drop(self.sets.remove(uid)),
             Event::Node(view) => drop(self.nodes.insert(view.name.clone(), view.clone())),
             Event::NodeGone(name) => drop(self.nodes.remove(name)),
@@ -43,6 +46,13 @@ impl Seen {
             | Event::CheckFinished { .. }
             | Event::Tick => {}
         }
+    }
+
+    fn show_set(&mut self, view: &DaemonSetView) {
+        self.sets.insert(view.uid.clone(), view.clone());
+        let law = self.law(&view.uid, Timestamp::MIN);
+        let policy = law.filter(|law| law.standing != Standing::Plain);
+        self.policy = policy.map(|law| law.applied_policy());
     }
 
     fn show_revision(&mut self, revision: &Revision) {
@@ -78,6 +88,7 @@ impl Seen {
         });
         let revisions = self.revisions.values();
         let revisions = revisions.filter(|revision| revision.controller.as_ref() == Some(uid));
-        Law::new(set, &self.nodes, pods.collect(), revisions.collect())
+        let law = Law::new(set, &self.nodes, pods.collect(), revisions.collect())?;
+        Some(law.with_last_policy(self.policy.as_ref()))
     }
 }

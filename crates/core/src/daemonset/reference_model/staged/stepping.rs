@@ -302,7 +302,8 @@ impl Stepping<'_, '_> {
 
     /// R3.1: the cut moves only when fewer nodes than the stage's size remain before it.
     fn move_cut(&self, state: &State) -> Option<(Verdict, State)> {
-        if !matches!(state.phase, Phase::Updating | Phase::Baking) {
+        let fixed = !matches!(state.phase, Phase::Updating | Phase::Baking);
+        if fixed || self.is_paused() {
             return None;
         }
         let law = self.law;
