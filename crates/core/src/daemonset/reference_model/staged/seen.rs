@@ -11,7 +11,7 @@ use super::super::super::view::{DaemonSetView, NodeView, PodView};
 use super::super::Uid;
 use super::super::rules::is_available;
 use super::law::{Daemon, Law, Standing};
-use crate::rollout::policy::Policy;
+use crate::rollout::policy::{Policy, Setting};
 
 /// See the [module](self).
 #[derive(Default)]
@@ -50,9 +50,12 @@ impl Seen {
 
     fn show_set(&mut self, view: &DaemonSetView) {
         self.sets.insert(view.uid.clone(), view.clone());
-        let law = self.law(&view.uid, Timestamp::MIN);
-        let policy = law.filter(|law| law.standing != Standing::Plain);
-        self.policy = policy.map(|law| law.applied_policy());
+        if let Setting::Policy(policy) = Setting::parse(&view.annotations, &BTreeMap::new()) {
+            self.policy = Some(*policy);
+        } else if let Some(law) = self.law(&view.uid, Timestamp::MIN) {
+            let applies = law.standing != Standing::Plain;
+            self.policy = applies.then(|| law.applied_policy());
+        }
     }
 
     fn show_revision(&mut self, revision: &Revision) {
