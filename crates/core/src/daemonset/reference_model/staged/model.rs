@@ -153,6 +153,9 @@ impl ReferencePlanner {
             Some(old) if old.basis.target == basis.target => {
                 let same = old.basis.record.state == basis.record.state;
                 let began = if same { old.began } else { began };
+                let attempt = |basis: &Basis| basis.record.state.as_ref().map(|s| s.attempt);
+                let retried = attempt(&old.basis) != attempt(&basis);
+                let most_healthy = if retried { 0 } else { old.most_healthy };
                 Rollout {
                     basis,
                     policy,
@@ -161,6 +164,7 @@ impl ReferencePlanner {
                     stuck: false,
                     began,
                     progressed: old.progressed.max(began),
+                    most_healthy,
                     ..old
                 }
             }
