@@ -54,6 +54,8 @@ pub(super) struct Rollouts {
     model: Option<ReferencePlanner>,
     in_flight: Vec<InFlight>,
     results: Vec<(InFlight, Outcome)>,
+    /// States whose controller is dead and that the API server has not received yet.
+    late: Vec<InFlight>,
     pub(super) uid: Uid,
     /// When the planner was started: its monotonic clock counts from there.
     started: Timestamp,
@@ -89,6 +91,7 @@ impl Rollouts {
             model: compare.then(|| ReferencePlanner::new(options)),
             in_flight: Vec::new(),
             results: Vec::new(),
+            late: Vec::new(),
             uid: "".into(),
             started: Timestamp::from_secs(1_000_000),
             broken: BTreeSet::new(),
@@ -121,6 +124,8 @@ impl Rollouts {
         for lost in std::mem::take(&mut self.in_flight) {
             if self.rng.u8(..3) == 0 {
                 drop(self.carry_out(&lost.by, &lost.write));
+            } else if matches!(lost.write, Write::WriteRecord { .. }) {
+                self.late.push(lost);
             } else {
                 self.checks.lost(&lost.write);
             }
@@ -277,6 +282,11 @@ impl Rollouts {
 
     /// Carries out some write. `succeed`: nothing goes wrong.
     pub(super) fn execute(&mut self, succeed: bool) -> bool {
+        if self.rng.u8(..8) == 0
+            && let Some(late) = self.late.pop()
+        {
+            drop(self.carry_out(&late.by, &late.write));
+        }
         if self.in_flight.is_empty() {
             return false;
         }
