@@ -31,17 +31,29 @@ pub(super) struct Checks {
     begun: BTreeSet<StageKey>,
 }
 
-pub(super) fn require(holds: bool, rule: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(rule()) }
+/// What is broken, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Violation(String);
+
+impl From<&str> for Violation {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+pub(super) type Checked = Result<(), Violation>;
+
+pub(super) fn require(holds: bool, rule: impl FnOnce() -> String) -> Checked {
+    if holds {
+        Ok(())
+    } else {
+        Err(Violation(rule()))
+    }
 }
 
 impl Checks {
-    pub(super) fn request(
-        &mut self,
-        law: &Law<'_>,
-        write: &Write,
-        now: Timestamp,
-    ) -> Result<(), String> {
+    pub(super) fn request(&mut self, law: &Law<'_>, write: &Write, now: Timestamp) -> Checked {
         match write {
             Write::CreatePod {
                 node, blueprint, ..
@@ -69,7 +81,7 @@ impl Checks {
         }
     }
 
-    fn delete(&mut self, law: &Law<'_>, uid: &Uid, now: Timestamp) -> Result<(), String> {
+    fn delete(&mut self, law: &Law<'_>, uid: &Uid, now: Timestamp) -> Checked {
         require(law.commands.freeze.is_none(), || {
             format!("R6: {uid} deleted while frozen")
         })?;
@@ -110,18 +122,12 @@ impl Checks {
     }
 
     /// R3.3.
-    fn take(
-        &mut self,
-        law: &Law<'_>,
-        name: &Arc<str>,
-        uid: &Uid,
-        now: Timestamp,
-    ) -> Result<(), String> {
+    fn take(&mut self, law: &Law<'_>, name: &Arc<str>, uid: &Uid, now: Timestamp) -> Checked {
         self.taken.retain(|name, uid| is_taken(law, name, uid, now));
         let desired = law.nodes.keys().filter(|name| is_desired(law, name));
         let desired = i64::try_from(desired.count()).unwrap();
         let limits = rollout_limits(law.set.strategy, desired);
-        let (limit, _) = limits.ok_or_else(|| format!("{uid} deleted without a budget"))?;
+        let (limit, _) = limits.ok_or("deleted without a budget")?;
         let taken = i64::try_from(self.taken.len()).unwrap();
         require(taken < limit, || {
             format!(
@@ -134,7 +140,7 @@ impl Checks {
     }
 
     /// R5.6, R8.1: verdicts last, and no stage begins twice.
-    pub(super) fn written(&mut self, uid: &Uid, new: &Record) -> Result<(), String> {
+    pub(super) fn written(&mut self, uid: &Uid, new: &Record) -> Checked {
         let old = self.records.insert(uid.clone(), new.clone());
         let old = old.unwrap_or_default();
         let attempt = |record: &Record| record.state.as_ref().map_or(0, |state| state.attempt);
@@ -181,7 +187,7 @@ impl Checks {
     }
 
     /// R9.1.
-    pub(super) fn conditions(law: &Law<'_>, found: &Conditions) -> Result<(), String> {
+    pub(super) fn conditions(law: &Law<'_>, found: &Conditions) -> Checked {
         let shown = |kind: &str| found.get(kind).is_some_and(|condition| condition.status);
         let reason = |kind: &str| found.get(kind).map_or("", |c| c.reason.as_str());
         let expected = expected_conditions(law);
@@ -237,7 +243,7 @@ fn staying<'a, 'b>(law: &'b Law<'a>, name: &'b str) -> Vec<&'b Daemon<'a>> {
 }
 
 /// R2, R3.1, R5.4: which revision a node may get.
-fn create(law: &Law<'_>, name: &Arc<str>, hash: &str) -> Result<(), String> {
+fn create(law: &Law<'_>, name: &Arc<str>, hash: &str) -> Checked {
     let frozen = law.commands.freeze.is_some();
     require(!frozen, || format!("R6: {name} created while frozen"))?;
     let target = law.target.hash();

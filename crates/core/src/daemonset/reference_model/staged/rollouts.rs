@@ -12,7 +12,7 @@ use super::super::super::planner::Planner;
 use super::super::super::view::{Phase, PodView, Readiness, Strategy};
 use super::super::fake_cluster::{FakeCluster, KINDS, Kind, failed, template};
 use super::super::{ReferencePlanner, Uid, text};
-use super::checks::Checks;
+use super::checks::{Checked, Checks};
 use super::seen::Seen;
 use crate::rollout::PREFIX;
 use crate::rollout::state::Record;
@@ -257,7 +257,7 @@ impl Rollouts {
         self.in_flight.push(request);
     }
 
-    fn check(&mut self, rule: impl FnOnce(&mut Self) -> Result<(), String>) {
+    fn check(&mut self, rule: impl FnOnce(&mut Self) -> Checked) {
         if let Err(broken) = rule(self) {
             panic!("seed {}: {broken}, after {:#?}", self.seed, self.log);
         }

@@ -5,14 +5,12 @@ use kennel_types::Timestamp;
 use super::super::super::HASH_LABEL;
 use super::super::super::view::Readiness;
 use super::super::Uid;
-use super::checks::{Checks, StageKey, is_failing, require, stage_of};
+use super::checks::{Checked, Checks, StageKey, is_failing, require, stage_of};
 use super::law::{Law, Standing};
 use crate::int_or_percent::IntOrPercent;
 use crate::rollout::command::Command;
 use crate::rollout::policy::{OnFailure, Setting};
 use crate::rollout::state::{Accepted, AllNodes, Cut, Phase, Record, State, Verdict};
-
-type Checked = Result<(), String>;
 
 impl Checks {
     pub(super) fn record(
@@ -41,8 +39,9 @@ impl Checks {
         match (law.standing, law.state()) {
             (Standing::Unstarted, _) => starts(law, new, state),
             (Standing::Staged | Standing::Back, Some(old)) => {
-                let done = self.steps(law, old, state, now);
-                done.map_err(|rule| format!("{rule}: {old:?} became {state:?}"))?;
+                if let Err(rule) = self.steps(law, old, state, now) {
+                    return require(false, || format!("{rule}: {old:?} became {state:?}"));
+                }
                 let verdict = match state.phase {
                     Phase::RollingBack | Phase::Held => Verdict::Failed,
                     Phase::Complete => Verdict::Stable,
@@ -52,7 +51,7 @@ impl Checks {
                     format!("{:?} in {state:?}", new.verdict)
                 })
             }
-            _ => Err(format!("{new:?} follows {:?}", law.record)),
+            _ => require(false, || format!("{new:?} follows {:?}", law.record)),
         }
     }
 
