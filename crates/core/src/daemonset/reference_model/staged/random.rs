@@ -43,7 +43,7 @@ fn change_policy(rollouts: &mut Rollouts) {
     let (key, values) = VALUES[rollouts.rng.usize(..VALUES.len())];
     let value = values[rollouts.rng.usize(..values.len())];
     // Most policies can be read and are on.
-    let remove = rollouts.rng.u8(..4) == 0 || value == "none" && rollouts.rng.bool();
+    let remove = rollouts.rng.u8(..4) == 0 || (value == "none" && rollouts.rng.bool());
     if remove {
         rollouts.unannotate(key);
     } else {

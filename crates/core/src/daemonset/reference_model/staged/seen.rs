@@ -52,9 +52,14 @@ impl Seen {
         self.sets.insert(view.uid.clone(), view.clone());
         if let Setting::Policy(policy) = Setting::parse(&view.annotations, &BTreeMap::new()) {
             self.policy = Some(*policy);
-        } else if let Some(law) = self.law(&view.uid, Timestamp::MIN) {
+            return;
+        }
+        let policy = self.law(&view.uid, Timestamp::EPOCH).map(|law| {
             let applies = law.standing != Standing::Plain;
-            self.policy = applies.then(|| law.applied_policy());
+            applies.then(|| law.applied_policy())
+        });
+        if let Some(policy) = policy {
+            self.policy = policy;
         }
     }
 
