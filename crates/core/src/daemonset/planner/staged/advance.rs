@@ -204,7 +204,7 @@ impl Planner {
     }
 
     /// Sets a timer for the rollout as a whole.
-    fn wake_rollout(&mut self, set: SetId, at: Monotonic) {
+    pub(super) fn wake_rollout(&mut self, set: SetId, at: Monotonic) {
         let staged = self.sets[set].staged.as_deref_mut();
         if let Some(staged) = staged
             && (staged.wake_at <= self.steady || at < staged.wake_at)
