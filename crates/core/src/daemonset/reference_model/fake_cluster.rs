@@ -393,7 +393,13 @@ impl FakeCluster {
             }
             Write::WriteRecord {
                 revision, record, ..
-            } => edit(&revision.uid, &|r| r.record = record.clone()),
+            } => {
+                // As annotations, which carry times in whole seconds.
+                let written = record.annotations().into_iter();
+                let written = written.map(|(key, value)| (key.to_owned(), value));
+                let record = Record::parse(&written.collect());
+                edit(&revision.uid, &|r| r.record = record.clone())
+            }
             Write::ReleaseRevision(revision) => edit(&revision.uid, &|r| r.controller = None),
             Write::DeleteRevision(revision) => {
                 self.revisions.remove(&revision.uid);

@@ -9,6 +9,7 @@ use super::super::view::{DaemonSetView, PodView};
 use super::pacing::SlowStart;
 use super::revisions::History;
 use super::{Claim, Pod, PodWrite, ReferencePlanner, Set, Uid};
+use crate::rollout::PREFIX;
 
 impl ReferencePlanner {
     pub(super) fn on_daemon_set(&mut self, view: DaemonSetView) {
@@ -30,6 +31,8 @@ impl ReferencePlanner {
                 },
                 reported: view.status,
                 reported_version: view.version,
+                reported_conditions: view.conditions.clone(),
+                rollout: None,
                 status_write: None,
                 slow_start: SlowStart::new(self.options.pace),
                 history: History::default(),
@@ -43,6 +46,7 @@ impl ReferencePlanner {
         let observed = set.reported.observed_generation;
         if view.version == 0 || view.version >= set.reported_version {
             (set.reported, set.reported_version) = (view.status, view.version);
+            set.reported_conditions = view.conditions.clone();
         }
         let observed_changed = set.reported.observed_generation != observed;
         let old = std::mem::replace(&mut set.view, view);
@@ -54,6 +58,7 @@ impl ReferencePlanner {
             status: new.status,
             version: new.version,
             annotations: new.annotations.clone(),
+            conditions: new.conditions.clone(),
             ..old.clone()
         };
         let spec_same = DaemonSetView {
@@ -67,6 +72,15 @@ impl ReferencePlanner {
             let now = self.now;
             self.creates
                 .retain(|(owner, _), write| *owner != uid || write.may_show(now));
+        }
+        let ours = |view: &DaemonSetView| {
+            let all = view.annotations.iter();
+            let ours = all.filter(|(key, _)| key.starts_with(PREFIX));
+            ours.map(|(key, value)| (key.clone(), value.clone()))
+                .collect::<Vec<_>>()
+        };
+        if ours(&old) != ours(new) {
+            set.history.triggered = true;
         }
         let changed = same != self.sets[&uid].view;
         if changed {

@@ -20,6 +20,7 @@ mod node_decision;
 mod pacing;
 mod revisions;
 mod rules;
+mod staged;
 mod sync;
 mod write_results;
 
@@ -33,8 +34,10 @@ use super::history::Revision;
 use super::options::Options;
 use super::status::Counters;
 use super::view::{DaemonSetView, NodeView, PodView};
+use crate::rollout::condition::Conditions;
 use pacing::{FailedPodBackoff, Requested, SlowStart};
 use revisions::History;
+use staged::Rollout;
 
 pub(super) type Uid = Arc<str>;
 
@@ -66,11 +69,14 @@ struct Set {
     reference: Identity,
     reported: Counters,
     reported_version: u64,
+    reported_conditions: Arc<Conditions>,
     status_write: Option<Requested>,
     slow_start: SlowStart,
     history: History,
     /// The hash of the current revision, if the model may act for the DaemonSet.
     active: Option<Arc<str>>,
+    /// Present while a policy, a held target, `pause` or `freeze` applies.
+    rollout: Option<Rollout>,
 }
 
 impl Set {
@@ -90,6 +96,7 @@ enum Pending {
     Pod(Uid, Uid, PodWrite),
     Status(Uid),
     NewRevision(Uid),
+    Record(Uid),
     Revision(Uid, Uid),
 }
 
@@ -98,6 +105,12 @@ pub(super) struct ReferencePlanner {
     options: Options,
     synced: bool,
     now: Timestamp,
+    /// The time of the first event.
+    started: Timestamp,
+    /// Since when nodes are down that were seen ready, in tenths of a second after `started`.
+    down: BTreeMap<Arc<str>, u64>,
+    /// The conditions that the real planner shows: their words are not modelled.
+    conditions: Arc<Conditions>,
     sets: BTreeMap<Uid, Set>,
     nodes: BTreeMap<Arc<str>, NodeView>,
     pods: BTreeMap<Uid, Pod>,
@@ -141,7 +154,7 @@ fn write_text(write: &Write) -> String {
             let body: serde_json::Value = serde_json::from_str(body).unwrap();
             format!("create revision {name} {}", body["revision"])
         }
-        other => format!("{other:?}"),
+        other => staged::record_text(other).unwrap_or_else(|| format!("{other:?}")),
     }
 }
 
@@ -151,6 +164,9 @@ impl ReferencePlanner {
             options,
             synced: false,
             now: Timestamp::EPOCH,
+            started: Timestamp::MAX,
+            down: BTreeMap::new(),
+            conditions: Arc::default(),
             sets: BTreeMap::new(),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -167,16 +183,24 @@ impl ReferencePlanner {
     /// Handles one event and returns the actions, as texts.
     pub(super) fn apply(&mut self, now: Timestamp, event: Event) -> Vec<(String, Option<Ticket>)> {
         self.now = self.now.max(now);
+        self.started = self.started.min(now);
+        let readiness = self.nodes.values();
+        let readiness: Vec<_> = readiness.map(|n| (n.name.clone(), n.ready)).collect();
         let claims = self.claims();
         self.fire_timers();
         self.handle(event);
+        self.note_readiness(&readiness);
         self.clear_writes_of_changed_claims(&claims);
         self.clear_backoffs_of_unused_nodes();
         let uids: Vec<Uid> = self.sets.keys().cloned().collect();
         for uid in uids {
             self.sync_history(&uid);
             if self.sets[&uid].active.is_some() {
+                self.advance_rollout_state(&uid);
                 self.sync(&uid);
+                if self.sets[&uid].rollout.is_some() {
+                    self.watch_nodes(&uid);
+                }
                 self.sync_status(&uid);
             }
         }

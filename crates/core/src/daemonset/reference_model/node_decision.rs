@@ -6,7 +6,7 @@ use kennel_types::Timestamp;
 
 use super::super::HASH_LABEL;
 use super::super::view::Phase;
-use super::rules::{is_available, is_updated, may_surge, rollout_limits, sort_by_seniority};
+use super::rules::{is_available, may_surge, rollout_limits, sort_by_seniority};
 use super::{Claim, Pod, PodWrite, ReferencePlanner, Set, Uid};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,18 @@ pub(super) struct Decision {
     pub(super) counts_available: bool,
     pub(super) candidate: Option<Uid>,
     pub(super) surplus: Option<Uid>,
+    /// The revision of a created pod, where it is not the current one.
+    pub(super) hash: Option<Arc<str>>,
+    /// The node gets a pod as soon as the budget allows (R2.1).
+    pub(super) gains: bool,
+    /// The candidate is deleted and not replaced (R2.1).
+    pub(super) loses: bool,
+}
+
+/// The revision that a node's pods are compared with.
+pub(super) struct By<'a> {
+    pub(super) hash: &'a str,
+    pub(super) updated: &'a dyn Fn(&Pod) -> bool,
 }
 
 /// (shouldRun, shouldContinueRunning); `None` if there is no such node.
@@ -45,7 +57,7 @@ type Fit = Option<(bool, bool)>;
 struct Node<'a> {
     set: &'a Set,
     now: Timestamp,
-    hash: &'a str,
+    by: &'a By<'a>,
     /// A creation or an adoption will fill the node.
     filled: bool,
     create_blocked: bool,
@@ -55,11 +67,11 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn updated(&self, pod: &Pod) -> bool {
-        is_updated(&pod.view, self.hash, self.set.view.template_generation)
+        (self.by.updated)(pod)
     }
 
     fn current_hash(&self, pod: &Pod) -> bool {
-        pod.view.labels.get(HASH_LABEL).map(String::as_str) == Some(self.hash)
+        pod.view.labels.get(HASH_LABEL).map(String::as_str) == Some(self.by.hash)
     }
 
     fn available(&self, pod: &Pod) -> bool {
@@ -82,7 +94,13 @@ impl Node<'_> {
     }
 }
 
-pub(super) fn decide(state: &ReferencePlanner, set: &Set, name: &Arc<str>, fit: Fit) -> Decision {
+pub(super) fn decide(
+    state: &ReferencePlanner,
+    set: &Set,
+    name: &Arc<str>,
+    fit: Fit,
+    by: &By<'_>,
+) -> Decision {
     let mut group: Vec<&Pod> = Vec::new();
     let mut adopting = false;
     for pod in state
@@ -107,7 +125,7 @@ pub(super) fn decide(state: &ReferencePlanner, set: &Set, name: &Arc<str>, fit: 
     let node = Node {
         set,
         now: state.now,
-        hash: set.active.as_deref().unwrap_or_default(),
+        by,
         filled: creating || adopting,
         create_blocked: write.is_some_and(|write| write.blocks(state.now)),
         creating,

@@ -56,6 +56,11 @@ impl Requested {
         self.may_show = false;
     }
 
+    /// An attempt has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     pub(super) fn may_show(&self, now: Timestamp) -> bool {
         self.may_show && self.blocks(now)
     }

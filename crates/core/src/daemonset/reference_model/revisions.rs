@@ -16,7 +16,7 @@ pub(super) struct History {
     created: Option<(Revision, Timestamp)>,
     create: Option<Requested>,
     collided: bool,
-    writes: BTreeMap<Uid, Requested>,
+    pub(super) writes: BTreeMap<Uid, Requested>,
     /// The last reconcile found duplicates.
     merging: bool,
     /// Hashes in use that kept revisions beyond the limit in the last reconcile.
@@ -43,6 +43,12 @@ impl History {
 
 impl ReferencePlanner {
     pub(super) fn on_revision(&mut self, view: &Revision) {
+        // The answer to a write may have shown a newer one.
+        let version = |revision: &Revision| revision.version.parse::<u64>().unwrap_or(0);
+        let known = self.revisions.get(&view.uid);
+        if known.is_some_and(|known| version(known) > version(view)) {
+            return;
+        }
         let old = self.revisions.insert(view.uid.clone(), view.clone());
         if old.as_ref() == Some(view) {
             return;
@@ -150,7 +156,7 @@ impl ReferencePlanner {
             });
             let active = foreign.map(|(created, _)| hash_of(created).into());
             if active.is_some() {
-                self.prune(uid, &old, used);
+                self.prune(uid, &old, used, None);
             } else {
                 self.create_revision(uid, &data, highest_old + 1);
             }
@@ -171,20 +177,29 @@ impl ReferencePlanner {
                 format!("RenumberRevision {{ revision: {object:?}, number: {number} }}")
             });
         }
-        self.prune(uid, &old, used);
+        let stable = self.stable_hash(uid, claimed);
+        self.prune(uid, &old, used, stable.as_deref());
         let set = self.set_mut(uid);
         set.history.merging = !current.is_empty();
         set.active = Some(hash_of(kept).into());
+        self.sync_rollout(uid, claimed);
     }
 
     /// Rule 4.7. `old` is in ascending order.
-    fn prune(&mut self, uid: &Uid, old: &[&Revision], used: &BTreeSet<String>) {
+    fn prune(
+        &mut self,
+        uid: &Uid,
+        old: &[&Revision],
+        used: &BTreeSet<String>,
+        stable: Option<&str>,
+    ) {
         let limit = usize::try_from(self.sets[uid].view.revision_history_limit).unwrap();
         let mut to_kill = old.len().saturating_sub(limit);
         let mut unpruned_hashes = BTreeSet::new();
         let over_limit = to_kill > 0;
         for revision in old {
-            if over_limit && used.contains(&hash_of(revision)) {
+            let hash = hash_of(revision);
+            if over_limit && (used.contains(&hash) || Some(&*hash) == stable) {
                 unpruned_hashes.insert(hash_of(revision));
             } else if to_kill > 0 {
                 to_kill -= 1;
@@ -225,7 +240,7 @@ impl ReferencePlanner {
         orphans.is_empty().then_some(claimed)
     }
 
-    fn write_revision(
+    pub(super) fn write_revision(
         &mut self,
         uid: &Uid,
         revision: &Revision,

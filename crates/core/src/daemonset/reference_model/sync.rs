@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::status::Counters;
-use super::node_decision::{Decision, DeleteReason, decide};
+use super::node_decision::{By, Decision, DeleteReason, decide};
 use super::pacing::{FailedPodBackoff, Requested};
-use super::rules::{eligibility, may_surge, rollout_limits, rollout_order};
+use super::rules::{eligibility, is_updated, may_surge, rollout_limits, rollout_order};
 use super::{Claim, Pending, PodWrite, ReferencePlanner, Uid};
 
 fn count(decisions: &[Decision], condition: impl Fn(&&Decision) -> bool) -> i64 {
@@ -59,7 +59,7 @@ impl ReferencePlanner {
             let Some(first) = self.decisions(uid).into_iter().find(|d| d.create) else {
                 break;
             };
-            self.create(uid, &first.node);
+            self.create(uid, &first);
         }
         while self.advance_rollout(uid) {}
     }
@@ -74,15 +74,17 @@ impl ReferencePlanner {
         };
         let may_delete = set.slow_start.may_delete();
         let may_create = set.slow_start.may_create(self.now);
-        let candidate = decisions.iter().find(|d| d.candidate.is_some());
+        let candidate = decisions.iter().find(|d| d.candidate.is_some() || d.gains);
         if !may_surge(set.view.strategy) {
             // Rule 5.4.2.
             let within = count(&decisions, |d| d.unavailable) < max_unavailable;
             let Some(next) = candidate.filter(|_| within && may_delete) else {
                 return false;
             };
-            let pod = next.candidate.clone().unwrap();
-            self.delete(uid, &pod);
+            match next.candidate.clone().filter(|_| !next.gains) {
+                Some(pod) => self.delete(uid, &pod),
+                None => self.create(uid, next),
+            }
             return true;
         }
         // Rule 5.5.4.
@@ -97,8 +99,10 @@ impl ReferencePlanner {
         let Some(next) = candidate.filter(|_| within && may_create) else {
             return false;
         };
-        let node = next.node.clone();
-        self.create(uid, &node);
+        match next.candidate.clone().filter(|_| next.loses) {
+            Some(pod) => self.delete(uid, &pod),
+            None => self.create(uid, next),
+        }
         true
     }
 
@@ -131,8 +135,10 @@ impl ReferencePlanner {
         }
     }
 
-    fn create(&mut self, uid: &Uid, node: &Arc<str>) {
-        let hash = self.sets[uid].active.clone().unwrap();
+    fn create(&mut self, uid: &Uid, decision: &Decision) {
+        let node = &decision.node;
+        let current = self.sets[uid].active.clone().unwrap();
+        let hash = decision.hash.clone().unwrap_or(current);
         let pending = Pending::Create(uid.clone(), node.clone());
         let text = format!("create {node} {hash}");
         let ticket = self.request(uid, &text, "".into(), pending);
@@ -150,10 +156,21 @@ impl ReferencePlanner {
         let mut names: Vec<&Arc<str>> = names.into_iter().collect();
         let key = format!("{}/{}", set.view.namespace, set.view.name);
         names.sort_by_key(|name| rollout_order(&key, name));
+        let law = self.law(set);
+        let hash = set.active.clone().unwrap_or_default();
+        let generation = set.view.template_generation;
+        let updated = |pod: &super::Pod| is_updated(&pod.view, &hash, generation);
+        let by = By {
+            hash: &hash,
+            updated: &updated,
+        };
         let decide_node = |name: &Arc<str>| {
+            if let Some(law) = &law {
+                return self.decide_staged(set, law, name);
+            }
             let node = self.nodes.get(name);
             let fit = node.map(|node| eligibility(&set.view.template, node));
-            decide(self, set, name, fit)
+            decide(self, set, name, fit, &by)
         };
         names.into_iter().map(decide_node).collect()
     }
@@ -191,7 +208,8 @@ impl ReferencePlanner {
         };
         let behind = set.reported.observed_generation < set.view.generation;
         let blocked = set.status_write.is_some_and(|write| write.blocks(self.now));
-        if (with_observed != set.reported || behind) && !blocked {
+        let told = *self.conditions == *set.reported_conditions;
+        if (with_observed != set.reported || behind || !told) && !blocked {
             let earlier = set.status_write;
             let pending = Pending::Status(uid.clone());
             let ticket = self.request(uid, "WriteStatus", "".into(), pending);

@@ -32,6 +32,7 @@ impl ReferencePlanner {
                 self.pod_write_failed(ticket, &uid, &pod, failure);
             }
             Pending::Status(uid) => self.status_write_finished(ticket, &uid, outcome),
+            Pending::Record(uid) => self.record_written(ticket, &uid, outcome),
             Pending::NewRevision(uid) => self.new_revision_finished(ticket, &uid, outcome),
             Pending::Revision(uid, revision) => {
                 self.revision_write_finished(ticket, &uid, &revision, failure);
@@ -95,11 +96,14 @@ impl ReferencePlanner {
             }
         };
         if let Ok(Answer::Status {
-            counters, version, ..
+            counters,
+            version,
+            conditions,
         }) = outcome
             && (*version == 0 || *version > set.view.version)
         {
             (set.reported, set.reported_version) = (*counters, *version);
+            set.reported_conditions = conditions.clone();
         }
         if set.reported.observed_generation != observed {
             self.backoffs.retain(|(owner, _), _| owner != uid);

@@ -1,0 +1,242 @@
+//! Health and failures of nodes (R2, R4, R5.1), in tenths of a second.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::super::view::{Before, Phase, Readiness, Waiting};
+use super::super::{ReferencePlanner, Set, Uid};
+use super::law::{Daemon, Law};
+use crate::rollout::policy::DownNodes;
+
+/// Sums over the rollout's nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) nodes: usize,
+    pub(super) healthy: usize,
+    /// Those of them that the present stage takes by label.
+    pub(super) labelled: usize,
+    pub(super) pending: usize,
+    pub(super) failed: usize,
+    pub(super) on_target: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Ailment {
+    #[default]
+    None,
+    Waiting(Waiting),
+    CannotCreate,
+}
+
+/// What the model remembers of a node.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Watched {
+    judged: Option<Uid>,
+    /// How long the pod was not ready while its node was up, before the present run.
+    not_ready: u64,
+    /// Since when it is not ready.
+    since: Option<u64>,
+    ailment: Ailment,
+    ailing_since: u64,
+}
+
+/// What a node counts for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Judged {
+    pub(super) admitted: bool,
+    pub(super) healthy: bool,
+    pub(super) pending: bool,
+    pub(super) failed: Option<&'static str>,
+    pub(super) on_target: bool,
+    /// It uses no budget.
+    pub(super) forgiven: bool,
+}
+
+fn tenths(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis().div_ceil(100)).unwrap()
+}
+
+impl ReferencePlanner {
+    fn tick(&self) -> u64 {
+        let millis = self.now.saturating_since(self.started).as_millis();
+        u64::try_from(millis / 100).unwrap()
+    }
+
+    /// Notes since when nodes are down.
+    pub(in super::super) fn note_readiness(&mut self, before: &[(Arc<str>, Readiness)]) {
+        let tick = self.tick();
+        for (name, node) in &self.nodes {
+            let old = before.iter().find(|(other, _)| other == name);
+            if node.ready == Readiness::Ready {
+                self.down.remove(name);
+            } else if old.is_some_and(|(_, ready)| *ready == Readiness::Ready) {
+                self.down.insert(name.clone(), tick);
+            }
+        }
+        let nodes = &self.nodes;
+        self.down.retain(|name, _| nodes.contains_key(name));
+    }
+
+    fn target_pod<'a, 'b>(law: &'b Law<'a>, name: &'b str) -> Option<&'b Daemon<'a>> {
+        let mut here = law.daemons_on(name);
+        here.find(|daemon| !daemon.leaving && law.is_of_target(daemon.view))
+    }
+
+    pub(super) fn watch_nodes(&mut self, uid: &Uid) {
+        let set = &self.sets[uid];
+        let Some(law) = self.law(set) else {
+            return;
+        };
+        let rollout = set.rollout.as_ref().unwrap();
+        let mut names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
+        let targets = law.pods.iter().filter_map(|daemon| daemon.view.target());
+        names.extend(targets.cloned());
+        let watched = names.into_iter().map(|name| {
+            let old = rollout.nodes.get(&name).cloned().unwrap_or_default();
+            let new = self.watch(set, &law, &name, old);
+            (name, new)
+        });
+        let watched = watched.collect();
+        self.set_mut(uid).rollout.as_mut().unwrap().nodes = watched;
+    }
+
+    fn watch(&self, set: &Set, law: &Law<'_>, name: &Arc<str>, mut node: Watched) -> Watched {
+        let tick = self.tick();
+        let pod = Self::target_pod(law, name);
+        let judged = pod.map(|pod| pod.view.uid.clone());
+        if node.judged != judged {
+            node.judged = judged;
+            let age = pod.map(|pod| self.now.saturating_since(pod.view.created));
+            (node.not_ready, node.since) = (tenths(age.unwrap_or_default()), None);
+        }
+        if pod.is_some_and(|pod| pod.available) {
+            (node.not_ready, node.since) = (0, None);
+        }
+        let admitted = law.has_node(name) && law.is_admitted(name);
+        let up = law.readiness(name) == Readiness::Ready
+            || law.policy.down_nodes == DownNodes::Count
+            || law.only_halts();
+        let runs = admitted && up && pod.is_some_and(|pod| pod.view.ready_since.is_none());
+        match (node.since, runs) {
+            (None, true) => node.since = Some(tick.max(1)),
+            (Some(since), false) => {
+                node.not_ready += tick.saturating_sub(since);
+                node.since = None;
+            }
+            _ => {}
+        }
+        let key = (set.view.uid.clone(), name.clone());
+        let refused = self.creates.get(&key).is_some_and(|w| w.has_failed());
+        let ailment = match pod {
+            Some(pod) if pod.view.health.waiting != Waiting::No => {
+                Ailment::Waiting(pod.view.health.waiting)
+            }
+            None if admitted && refused => Ailment::CannotCreate,
+            _ => Ailment::None,
+        };
+        if node.ailment != ailment {
+            (node.ailment, node.ailing_since) = (ailment, tick);
+        }
+        node
+    }
+
+    /// R5.1, without R4.2.
+    fn cause(&self, law: &Law<'_>, name: &str, node: &Watched) -> Option<&'static str> {
+        let tick = self.tick();
+        let pod = Self::target_pod(law, name);
+        if pod.is_some_and(|pod| pod.view.phase == Phase::Failed) {
+            return Some("PodFailed");
+        }
+        let restarts = pod.map_or(0, |pod| pod.view.health.restarts);
+        if restarts > law.policy.max_restarts {
+            return Some("TooManyRestarts");
+        }
+        let lasts = |tenths: u64| node.ailing_since + tenths <= tick;
+        let ails = match node.ailment {
+            Ailment::None => None,
+            Ailment::CannotCreate => lasts(300).then_some("CannotCreatePod"),
+            Ailment::Waiting(Waiting::ImagePull | Waiting::No) => {
+                lasts(1_200).then_some("ImagePullBackOff")
+            }
+            Ailment::Waiting(waiting) => lasts(300).then_some(match waiting {
+                Waiting::InvalidImageName => "InvalidImageName",
+                Waiting::CreateContainerConfigError => "CreateContainerConfigError",
+                Waiting::CreateContainerError => "CreateContainerError",
+                _ => "RunContainerError",
+            }),
+        };
+        let run = node.since.map_or(0, |since| tick.saturating_sub(since));
+        let late = node.not_ready + run >= tenths(law.policy.healthy_deadline);
+        ails.or(late.then_some("NotAvailable"))
+    }
+
+    /// R4.2.
+    fn is_blamed(&self, set: &Set, law: &Law<'_>, name: &Arc<str>) -> bool {
+        let Some(pod) = Self::target_pod(law, name) else {
+            return false;
+        };
+        let (Some(node), Some(since)) = (self.nodes.get(name), self.down.get(name)) else {
+            return false;
+        };
+        if node.unschedulable || pod.view.health.before == Before::Down {
+            return false;
+        }
+        let tick = self.tick();
+        let age = self.now.saturating_since(pod.view.created).as_millis() / 100;
+        let created = tick.saturating_sub(u64::try_from(age).unwrap());
+        let window = tenths(law.policy.blame_window);
+        let in_window = *since >= created && since - created <= window;
+        let from = tick.saturating_sub(window + 1_200);
+        let recent = self.down.iter().filter(|(_, since)| **since >= from);
+        let recent = recent.filter(|(name, _)| law.has_node(name));
+        let rollout = set.rollout.as_ref().unwrap();
+        let has = |name: &Arc<str>| rollout.nodes.get(name).is_some_and(|n| n.judged.is_some());
+        let (with, without): (Vec<_>, Vec<_>) = recent.partition(|(name, _)| has(name));
+        in_window && since + 1_200 <= tick && without.len() < with.len()
+    }
+
+    pub(super) fn judge(&self, set: &Set, law: &Law<'_>, name: &Arc<str>) -> Judged {
+        let rollout = set.rollout.as_ref().unwrap();
+        let node = rollout.nodes.get(name).cloned().unwrap_or_default();
+        let admitted = law.has_node(name) && law.is_admitted(name);
+        let pod = Self::target_pod(law, name);
+        let blamed = self.is_blamed(set, law, name);
+        let blame = blamed.then_some("NodeDown");
+        let excused = pod.is_some_and(|pod| pod.view.health.before == Before::Failing);
+        let cause = self.cause(law, name, &node).or(blame);
+        let failed = cause.filter(|_| admitted && !excused);
+        let wanted = law.target_fit(name).is_some_and(|(run, _)| run);
+        let healthy = if wanted {
+            pod.is_some_and(|pod| pod.available)
+        } else {
+            law.daemons_on(name).all(|daemon| daemon.leaving)
+        };
+        let down = law.readiness(name) != Readiness::Ready && !blamed;
+        let skipped = law.skips_down_nodes() && down;
+        Judged {
+            admitted,
+            healthy: admitted && healthy,
+            pending: admitted && !healthy && !skipped && failed.is_none() && !excused,
+            failed,
+            on_target: pod.is_some() && !law.is_unreachable(name),
+            forgiven: skipped || failed.is_some() || (admitted && excused),
+        }
+    }
+
+    pub(super) fn totals(&self, set: &Set, law: &Law<'_>) -> Totals {
+        let rollout = set.rollout.as_ref().unwrap();
+        let names = || rollout.nodes.keys();
+        let all: Vec<Judged> = names().map(|name| self.judge(set, law, name)).collect();
+        let labelled = names().zip(&all);
+        let labelled = labelled.filter(|(name, j)| j.healthy && law.is_labelled(name));
+        let count = |which: &dyn Fn(&Judged) -> bool| all.iter().filter(|j| which(j)).count();
+        Totals {
+            nodes: law.rollout_nodes().len(),
+            healthy: count(&|j| j.healthy),
+            labelled: labelled.count(),
+            pending: count(&|j| j.pending),
+            failed: count(&|j| j.failed.is_some()),
+            on_target: count(&|j| j.on_target),
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! The rules of staged rollouts (R1 to R6) as plain functions of whole objects, written a second time straight from the
+//! spec. Nothing here may call `planner::staged` or `rollout::{machine, order}`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::super::history::{Revision, data};
+use super::super::super::view::{DaemonSetView, NodeView, PodView, Readiness};
+use super::super::super::{GENERATION_LABEL, HASH_LABEL};
+use super::super::rules::{eligibility, rollout_order};
+use crate::int_or_percent::IntOrPercent;
+use crate::rollout::command::Commands;
+use crate::rollout::policy::{DownNodes, Policy, Setting};
+use crate::rollout::stage::Size;
+use crate::rollout::state::{AllNodes, Cut, Phase, Record, State, Verdict};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing of safe rollouts applies.
+    Plain,
+    /// No state of this rollout is written yet.
+    Unstarted,
+    /// R5.6: the verdict is stable, or only `pause` or `freeze` applies.
+    Direct,
+    Staged,
+    /// R5.4.
+    Back,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Driven {
+    Target,
+    Stable,
+    /// Its pods stay, and none are created.
+    Nowhere,
+}
+
+/// A pod of the DaemonSet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Daemon<'a> {
+    pub(super) view: &'a PodView,
+    pub(super) available: bool,
+    /// Being deleted, or to be deleted by a request that may still show.
+    pub(super) leaving: bool,
+}
+
+/// Everything that the rules read, and what they derive of the rollout as a whole.
+pub(super) struct Law<'a> {
+    pub(super) set: &'a DaemonSetView,
+    pub(super) nodes: &'a BTreeMap<Arc<str>, NodeView>,
+    pub(super) pods: Vec<Daemon<'a>>,
+    /// The revisions that the DaemonSet has claimed.
+    pub(super) revisions: Vec<&'a Revision>,
+    pub(super) setting: Setting,
+    pub(super) policy: Policy,
+    pub(super) commands: Commands,
+    pub(super) target: &'a Revision,
+    pub(super) stable: Option<&'a Revision>,
+    stable_template: Option<Value>,
+    pub(super) record: Record,
+    pub(super) standing: Standing,
+}
+
+impl<'a> Law<'a> {
+    /// `None` while the current template has no revision.
+    pub(super) fn new(
+        set: &'a DaemonSetView,
+        nodes: &'a BTreeMap<Arc<str>, NodeView>,
+        pods: Vec<Daemon<'a>>,
+        revisions: Vec<&'a Revision>,
+    ) -> Option<Self> {
+        let current = data::of_template(&set.template);
+        let target = revisions.iter().copied().filter(|r| *r.data == *current);
+        let target = target.max_by_key(|r| (r.revision, &r.name))?;
+        // R8.2
+        let own = |state: &State| *state.owner == *set.uid;
+        let record = Record {
+            verdict: target.record.verdict,
+            state: target.record.state.clone().filter(own),
+        };
+        let setting = Setting::parse(&set.annotations, &BTreeMap::new());
+        let commands = Commands::parse(&set.annotations);
+        let halts = commands.pause.is_some() || commands.freeze.is_some();
+        let by_record = match (record.verdict, record.state.is_some()) {
+            (Some(Verdict::Stable), _) => Standing::Direct,
+            (Some(Verdict::Failed), _) => Standing::Back,
+            (Some(Verdict::Progressing), true) => Standing::Staged,
+            _ => Standing::Unstarted,
+        };
+        let held = record.verdict == Some(Verdict::Failed);
+        let standing = match &setting {
+            Setting::Policy(_) | Setting::Invalid(_) => by_record,
+            // R1.4
+            Setting::Absent if held => by_record,
+            // R6.3
+            _ if halts => Standing::Direct,
+            _ => Standing::Plain,
+        };
+        let mut law = Self {
+            policy: setting.policy().cloned().unwrap_or_default(),
+            stable: None,
+            stable_template: None,
+            set,
+            nodes,
+            pods,
+            revisions,
+            setting,
+            commands,
+            target,
+            record,
+            standing,
+        };
+        law.stable = law.find_stable();
+        law.stable_template = law.stable.and_then(Revision::template);
+        // R1.2: a first creation proceeds as upstream's.
+        let invalid = matches!(law.setting, Setting::Invalid(_));
+        if invalid && law.standing == Standing::Unstarted && law.stable.is_none() {
+            law.standing = Standing::Direct;
+        }
+        Some(law)
+    }
+
+    /// An unreadable policy: what runs is judged by the last one that could be read.
+    pub(super) fn with_last_policy(mut self, last: Option<&Policy>) -> Self {
+        if let (Setting::Invalid(_), Some(last)) = (&self.setting, last) {
+            self.policy = last.clone();
+        }
+        self
+    }
+
+    /// The policy that applies. `pause` and `freeze` alone switch no defaults on (R6.3).
+    pub(super) fn applied_policy(&self) -> Policy {
+        let mut policy = self.policy.clone();
+        if self.only_halts() {
+            policy.down_nodes = DownNodes::Count;
+        }
+        policy
+    }
+
+    /// With stable as it was when the history was reconciled.
+    pub(super) fn with_stable(mut self, hash: Option<&str>) -> Self {
+        self.stable = hash.and_then(|hash| self.by_hash(hash));
+        self.stable_template = self.stable.and_then(Revision::template);
+        self
+    }
+
+    pub(super) fn state(&self) -> Option<&State> {
+        self.record.state.as_ref()
+    }
+
+    pub(super) fn phase(&self) -> Option<Phase> {
+        self.state().map(|state| state.phase)
+    }
+
+    pub(super) fn by_hash(&self, hash: &str) -> Option<&'a Revision> {
+        self.revisions.iter().copied().find(|r| r.hash() == hash)
+    }
+
+    /// R2, *stable*.
+    fn find_stable(&self) -> Option<&'a Revision> {
+        match (self.standing, self.state()) {
+            (Standing::Plain | Standing::Direct, _) => None,
+            (Standing::Staged | Standing::Back, Some(state)) => {
+                self.by_hash(state.stable.as_deref()?)
+            }
+            _ => self
+                .stable_of_a_start()
+                .filter(|found| found.uid != self.target.uid),
+        }
+    }
+
+    fn stable_of_a_start(&self) -> Option<&'a Revision> {
+        let others = self.revisions.iter().copied();
+        let others = others.filter(|r| r.uid != self.target.uid);
+        let preceding = others.max_by_key(|r| (r.revision, &r.name));
+        if let Some(before) = preceding {
+            let state = before.record.state.as_ref();
+            let state = state.filter(|state| *state.owner == *self.set.uid);
+            let named = state.and_then(|state| state.stable.as_deref());
+            match (before.record.verdict, named) {
+                (Some(Verdict::Stable), _) => return Some(before),
+                (Some(_), Some(hash)) => return self.by_hash(hash),
+                _ => {}
+            }
+        }
+        let carried = |revision: &&Revision| {
+            let label = |daemon: &&Daemon<'_>| {
+                let label = daemon.view.labels.get(HASH_LABEL);
+                label.map(String::as_str) == Some(revision.hash()) && daemon.view.target().is_some()
+            };
+            self.pods.iter().filter(label).count()
+        };
+        let by_pods = self.revisions.iter().copied();
+        let by_pods = by_pods.filter(|revision| carried(revision) > 0);
+        let most = by_pods.max_by_key(|revision| (carried(revision), revision.revision));
+        most.filter(|most| most.hash() != self.target.hash())
+            .or(preceding)
+    }
+
+    /// R5.6: the template has gone back to the revision that the preceding target would go back to.
+    pub(super) fn returns_to_stable(&self) -> bool {
+        let others = self.revisions.iter().filter(|r| r.uid != self.target.uid);
+        let preceding = others.max_by_key(|r| (r.revision, &r.name));
+        let state = preceding.and_then(|preceding| preceding.record.state.as_ref());
+        let own = state.filter(|state| *state.owner == *self.set.uid);
+        let named = own.and_then(|state| state.stable.as_deref());
+        named == Some(self.target.hash())
+    }
+
+    /// R2.2.
+    pub(super) fn is_of(&self, pod: &PodView, revision: &Revision) -> bool {
+        let label = pod.labels.get(HASH_LABEL).map(String::as_str);
+        let known = label.is_some_and(|label| self.by_hash(label).is_some());
+        let generation = if revision.uid == self.target.uid {
+            self.set.template_generation
+        } else {
+            revision.template_generation
+        };
+        let numbered = pod.labels.get(GENERATION_LABEL);
+        label == Some(revision.hash())
+            || (!known
+                && generation.is_some_and(|g| numbered.is_some_and(|text| *text == g.to_string())))
+    }
+
+    pub(super) fn is_of_target(&self, pod: &PodView) -> bool {
+        self.is_of(pod, self.target)
+    }
+
+    pub(super) fn is_of_stable(&self, pod: &PodView) -> bool {
+        self.stable.is_some_and(|stable| self.is_of(pod, stable))
+    }
+
+    /// (shouldRun, shouldContinueRunning) by the target's template.
+    pub(super) fn target_fit(&self, name: &str) -> Option<(bool, bool)> {
+        let node = self.nodes.get(name)?;
+        Some(eligibility(&self.set.template, node))
+    }
+
+    pub(super) fn stable_fit(&self, name: &str) -> Option<(bool, bool)> {
+        let node = self.nodes.get(name)?;
+        Some(eligibility(self.stable_template.as_ref()?, node))
+    }
+
+    /// R2.1: the rollout's nodes, in the fixed order.
+    pub(super) fn rollout_nodes(&self) -> Vec<&'a Arc<str>> {
+        let runs = |fit: Option<(bool, bool)>| fit.is_some_and(|(run, _)| run);
+        let mut names: Vec<&'a Arc<str>> = self
+            .nodes
+            .keys()
+            .filter(|name| runs(self.target_fit(name)) || runs(self.stable_fit(name)))
+            .collect();
+        names.sort_by_key(|name| self.place(name));
+        names
+    }
+
+    pub(super) fn has_node(&self, name: &str) -> bool {
+        self.rollout_nodes().iter().any(|node| ***node == *name)
+    }
+
+    fn place(&self, name: &str) -> u64 {
+        let set = format!("{}/{}", self.set.namespace, self.set.name);
+        rollout_order(&set, name)
+    }
+
+    fn spread_value(&self, name: &str) -> String {
+        let label = self.policy.spread.as_ref();
+        let node = self.nodes.get(name);
+        let value = label.zip(node).and_then(|(key, node)| node.labels.get(key));
+        value.cloned().unwrap_or_default()
+    }
+
+    /// How many nodes a stage reaches; `None` if it takes them by label.
+    pub(super) fn size(&self, size: &Size) -> Option<usize> {
+        let total = self.rollout_nodes().len();
+        match size {
+            Size::Count(IntOrPercent::Int(count)) => {
+                Some(usize::try_from(*count).unwrap().min(total))
+            }
+            Size::Count(IntOrPercent::Percent(percent)) => {
+                let percent = usize::try_from(*percent).unwrap();
+                Some((percent * total).div_ceil(100))
+            }
+            Size::Nodes(_) => None,
+        }
+    }
+
+    /// R3.1: the cut with which a stage starts now.
+    pub(super) fn cut_of(&self, size: &Size) -> Cut {
+        if matches!(size, Size::Count(IntOrPercent::Percent(100))) {
+            return Cut::All(AllNodes);
+        }
+        let Some(count) = self.size(size) else {
+            return self.state().map_or(Cut::Nothing, |state| state.cut.clone());
+        };
+        let mut waiting: BTreeMap<String, Vec<&Arc<str>>> = BTreeMap::new();
+        for name in self.rollout_nodes().into_iter().rev() {
+            let value = self.spread_value(name);
+            waiting.entry(value).or_default().push(name);
+        }
+        // One of each value in turn.
+        let mut last: BTreeMap<String, String> = BTreeMap::new();
+        let mut taken = 0;
+        while taken < count {
+            for (value, names) in &mut waiting {
+                if taken < count
+                    && let Some(name) = names.pop()
+                {
+                    last.insert(value.clone(), name.to_string());
+                    taken += 1;
+                }
+            }
+        }
+        if self.policy.spread.is_some() {
+            return Cut::ByValue(last);
+        }
+        let last = last.into_values().next();
+        last.map_or(Cut::Nothing, Cut::Node)
+    }
+
+    /// Whether a node's place lies up to a cut.
+    pub(super) fn is_before(&self, name: &str, cut: &Cut) -> bool {
+        let up_to = |last: &String| self.place(name) <= self.place(last);
+        match cut {
+            Cut::Nothing => false,
+            Cut::All(AllNodes) => true,
+            Cut::Node(last) => up_to(last),
+            Cut::ByValue(last) => last.get(&self.spread_value(name)).is_some_and(up_to),
+        }
+    }
+
+    pub(super) fn stage_size(&self) -> Option<&Size> {
+        let stage = self.state()?.stage;
+        let stages = &self.policy.stages;
+        if stage == 0 {
+            return None;
+        }
+        stages.get(stage - 1).or(stages.last()).map(|s| &s.size)
+    }
+
+    /// R3.7: whether the present stage takes this node by its labels.
+    pub(super) fn is_labelled(&self, name: &str) -> bool {
+        let Some(Size::Nodes(selector)) = self.stage_size() else {
+            return false;
+        };
+        let node = self.nodes.get(name);
+        node.is_some_and(|node| selector.matches(|key| node.labels.get(key).map(String::as_str)))
+    }
+
+    /// R3.7: a node that loses the label of the present stage goes back. What an earlier stage took by label stays.
+    fn follows_labels(&self) -> bool {
+        let by_label = |size: &Size| matches!(size, Size::Nodes(_));
+        let stage = self.state().map_or(0, |state| state.stage);
+        let mut earlier = self.policy.stages.iter().take(stage.saturating_sub(1));
+        self.stage_size().is_some_and(by_label) && !earlier.any(|stage| by_label(&stage.size))
+    }
+
+    pub(super) fn daemons_on<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b Daemon<'a>> {
+        let here = move |daemon: &&Daemon<'_>| {
+            daemon.view.target().is_some_and(|target| **target == *name)
+        };
+        self.pods.iter().filter(here)
+    }
+
+    /// The node has a pod of the target that stays.
+    pub(super) fn has_target(&self, name: &str) -> bool {
+        let mut here = self.daemons_on(name);
+        here.any(|daemon| !daemon.leaving && self.is_of_target(daemon.view))
+    }
+
+    /// Admitted by its place or by its labels.
+    pub(super) fn is_reached(&self, name: &str) -> bool {
+        let cut = self.state().map_or(Cut::Nothing, |state| state.cut.clone());
+        self.has_node(name) && (self.is_before(name, &cut) || self.is_labelled(name))
+    }
+
+    /// R3.1.
+    pub(super) fn is_admitted(&self, name: &str) -> bool {
+        match self.standing {
+            Standing::Plain | Standing::Direct => true,
+            Standing::Unstarted | Standing::Back => false,
+            Standing::Staged => {
+                self.is_reached(name)
+                    || (self.has_node(name) && self.has_target(name) && !self.follows_labels())
+            }
+        }
+    }
+
+    pub(super) fn admitted(&self) -> Vec<&'a Arc<str>> {
+        let mut names = self.rollout_nodes();
+        names.retain(|name| self.is_admitted(name));
+        names
+    }
+
+    /// R2, *admitted*, and R5.7.
+    pub(super) fn driven(&self, name: &str) -> Driven {
+        if self.is_admitted(name) {
+            return Driven::Target;
+        }
+        let failed = |pod: &PodView| {
+            let label = pod.labels.get(HASH_LABEL);
+            let revision = label.and_then(|label| self.by_hash(label));
+            revision.is_some_and(|r| r.record.verdict == Some(Verdict::Failed))
+        };
+        let superseded = self.daemons_on(name).any(|daemon| {
+            let pod = daemon.view;
+            let other = !self.is_of_target(pod) && !self.is_of_stable(pod);
+            !daemon.leaving && daemon.available && other && !failed(pod)
+        });
+        let left = superseded && self.standing != Standing::Back;
+        if self.stable.is_none() || left {
+            Driven::Nowhere
+        } else {
+            Driven::Stable
+        }
+    }
+
+    /// No node changes its revision (R1.2, R5.3, R6.2), beside states that are being written.
+    pub(super) fn is_held(&self) -> bool {
+        let invalid = matches!(self.setting, Setting::Invalid(_));
+        let waits = self.phase() == Some(Phase::Paused) && self.standing == Standing::Staged;
+        let paused = self.commands.pause.is_some() || invalid || waits;
+        self.standing != Standing::Back && (paused || self.standing == Standing::Unstarted)
+    }
+
+    pub(super) fn skips_down_nodes(&self) -> bool {
+        self.policy.down_nodes == DownNodes::Skip
+            && !matches!(self.standing, Standing::Plain)
+            && !self.only_halts()
+    }
+
+    /// R6.3: `pause` and `freeze` without a policy switch no defaults on.
+    pub(super) fn only_halts(&self) -> bool {
+        let held = self.record.verdict == Some(Verdict::Failed);
+        match self.setting {
+            Setting::Policy(_) | Setting::Invalid(_) => false,
+            Setting::Absent => !held,
+            Setting::Off => true,
+        }
+    }
+
+    pub(super) fn readiness(&self, name: &str) -> Readiness {
+        self.nodes.get(name).map_or(Readiness::Ready, |n| n.ready)
+    }
+
+    /// R4.1: driven to whatever is theirs when they return.
+    pub(super) fn is_unreachable(&self, name: &str) -> bool {
+        self.skips_down_nodes() && self.readiness(name) == Readiness::Unknown
+    }
+
+    /// R3.8: the first stage after `stage` that adds a node.
+    pub(super) fn next_stage(&self, stage: usize) -> Option<(usize, Cut)> {
+        let admitted = self.admitted();
+        let adds = |size: &Size| match size {
+            Size::Count(_) => self.size(size).unwrap() > admitted.len(),
+            Size::Nodes(selector) => {
+                let mut selected = self.rollout_nodes();
+                selected.retain(|name| {
+                    let labels = &self.nodes[*name].labels;
+                    selector.matches(|key| labels.get(key).map(String::as_str))
+                });
+                selected.is_empty() || selected.iter().any(|name| !admitted.contains(name))
+            }
+        };
+        let mut stages = self.policy.stages.iter().enumerate().skip(stage);
+        let (index, found) = stages.find(|(_, stage)| adds(&stage.size))?;
+        Some((index + 1, self.cut_of(&found.size)))
+    }
+}

@@ -1,0 +1,24 @@
+//! Staged rollouts (`docs/spec/rollouts.md`) in random histories.
+//!
+//! ```text
+//!   law: the rules as functions of whole objects, written a second time
+//!   model, judging, stepping, deciding: the reference model's part about staged rollouts
+//!   seen: what the controller has seen; rollouts: the real planner in a cluster in memory
+//!   checks, transitions: what must hold for each request
+//!   kills, random, examples: the histories
+//! ```
+
+mod checks;
+mod deciding;
+mod examples;
+mod judging;
+mod kills;
+mod law;
+mod model;
+mod random;
+mod rollouts;
+mod seen;
+mod stepping;
+mod transitions;
+
+pub(super) use model::{Rollout, record_text};

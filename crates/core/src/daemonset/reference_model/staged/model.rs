@@ -1,0 +1,345 @@
+//! The reference model of a staged rollout: what it remembers, and when the history is reconciled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kennel_types::Timestamp;
+
+use super::super::super::event::{Answer, Object, Outcome, Ticket, Write};
+use super::super::super::history::Revision;
+use super::super::pacing::Requested;
+use super::super::rules::is_available;
+use super::super::{Claim, Pending, PodWrite, ReferencePlanner, Set, Uid};
+use super::judging::Watched;
+use super::law::{Daemon, Law, Standing};
+use crate::rollout::command::Commands;
+use crate::rollout::policy::{Policy, Setting};
+use crate::rollout::state::{Record, State, Verdict};
+
+/// What a rollout is derived from. It is derived anew when any of this changes.
+#[derive(Clone, PartialEq)]
+struct Basis {
+    setting: Setting,
+    commands: Commands,
+    record: Record,
+    stable: Option<String>,
+    /// The hashes of all revisions, and whether their verdict is failed.
+    hashes: BTreeMap<String, bool>,
+    generation: i64,
+    target: Uid,
+}
+
+/// See the [module](self).
+pub(in super::super) struct Rollout {
+    basis: Basis,
+    /// The last policy that could be read.
+    policy: Policy,
+    /// As they were when the history was reconciled last.
+    revisions: Vec<Revision>,
+    /// The state that is being written.
+    transition: Option<Ticket>,
+    /// The next state has to wait for a retry.
+    stuck: bool,
+    pub(super) began: Timestamp,
+    pub(super) progressed: Timestamp,
+    pub(super) most_healthy: usize,
+    pub(super) ignored: BTreeSet<(&'static str, String)>,
+    pub(super) nodes: BTreeMap<Arc<str>, Watched>,
+}
+
+/// A state that is written, without the words for people.
+pub(in super::super) fn record_text(write: &Write) -> Option<String> {
+    let Write::WriteRecord {
+        revision,
+        version,
+        record,
+    } = write
+    else {
+        return None;
+    };
+    // The commonest cause of failure is for people.
+    let reason = |state: &State| {
+        let code = state.reason.as_ref().map(|reason| reason.code.clone())?;
+        let known = ["Aborted", "DeadlineExceeded", "NoNodes"];
+        Some(if known.contains(&code.as_str()) {
+            code
+        } else {
+            "failures".to_owned()
+        })
+    };
+    let state = record.state.as_ref().map(|state| {
+        let told = reason(state);
+        let mut state = state.clone();
+        state.reason = None;
+        (state, told)
+    });
+    Some(format!(
+        "record {} at {version}: {:?} {state:?}",
+        revision.name, record.verdict
+    ))
+}
+
+impl ReferencePlanner {
+    /// The rules for a DaemonSet that has a rollout.
+    pub(in super::super) fn law<'a>(&'a self, set: &'a Set) -> Option<Law<'a>> {
+        let rollout = set.rollout.as_ref()?;
+        let revisions = rollout.revisions.iter().collect();
+        let law = Law::new(&set.view, &self.nodes, self.daemons(set), revisions)?;
+        let law = law.with_stable(rollout.basis.stable.as_deref());
+        Some(law.with_last_policy(Some(&rollout.policy)))
+    }
+
+    fn daemons<'a>(&'a self, set: &'a Set) -> Vec<Daemon<'a>> {
+        let own = |pod: &&super::super::Pod| {
+            self.claim_of(&pod.view) == Some((set.view.uid.clone(), Claim::Member))
+        };
+        let pods = self.pods.values().filter(own);
+        pods.map(|pod| {
+            let write = pod.write.filter(|(kind, _)| *kind == PodWrite::Delete);
+            let deleting = write.is_some_and(|(_, write)| write.may_show(self.now));
+            Daemon {
+                view: &pod.view,
+                available: is_available(pod.ready_at, set.view.min_ready_seconds, self.now),
+                leaving: pod.view.terminating || deleting,
+            }
+        })
+        .collect()
+    }
+
+    /// The hash of stable, which is not pruned (R5.8).
+    pub(in super::super) fn stable_hash(&self, uid: &Uid, claimed: &[Revision]) -> Option<String> {
+        let set = &self.sets[uid];
+        let claimed = claimed.iter().collect();
+        let law = Law::new(&set.view, &self.nodes, self.daemons(set), claimed)?;
+        law.stable.map(|stable| stable.hash().to_owned())
+    }
+
+    /// The current revision is known: derives how nodes are driven (R1, R2).
+    pub(in super::super) fn sync_rollout(&mut self, uid: &Uid, claimed: &[Revision]) {
+        let set = &self.sets[uid];
+        let law = Law::new(
+            &set.view,
+            &self.nodes,
+            self.daemons(set),
+            claimed.iter().collect(),
+        );
+        let Some(law) = law.filter(|law| law.standing != Standing::Plain) else {
+            self.set_mut(uid).rollout = None;
+            return;
+        };
+        let failed = |r: &Revision| r.record.verdict == Some(Verdict::Failed);
+        let hashes = claimed.iter().map(|r| (r.hash().to_owned(), failed(r)));
+        let basis = Basis {
+            setting: law.setting.clone(),
+            commands: law.commands.clone(),
+            record: law.record.clone(),
+            stable: law.stable.map(|stable| stable.hash().to_owned()),
+            hashes: hashes.collect(),
+            generation: set.view.generation,
+            target: law.target.uid.clone(),
+        };
+        let last = set.rollout.as_ref().map(|rollout| rollout.policy.clone());
+        let policy = law.with_last_policy(last.as_ref()).applied_policy();
+        let now = self.now;
+        let since = basis.record.state.as_ref().map_or(now, |state| state.since);
+        let began = since.min(now);
+        let old = self.set_mut(uid).rollout.take();
+        let rollout = match old {
+            Some(mut old) if old.basis == basis => {
+                old.revisions = claimed.to_vec();
+                old.policy = policy;
+                old
+            }
+            Some(old) if old.basis.target == basis.target => {
+                let same = old.basis.record.state == basis.record.state;
+                let began = if same { old.began } else { began };
+                let attempt = |basis: &Basis| basis.record.state.as_ref().map(|s| s.attempt);
+                let retried = attempt(&old.basis) != attempt(&basis);
+                let most_healthy = if retried { 0 } else { old.most_healthy };
+                Rollout {
+                    basis,
+                    policy,
+                    revisions: claimed.to_vec(),
+                    transition: None,
+                    stuck: false,
+                    began,
+                    progressed: old.progressed.max(began),
+                    most_healthy,
+                    ..old
+                }
+            }
+            _ => Rollout {
+                basis,
+                policy,
+                revisions: claimed.to_vec(),
+                transition: None,
+                stuck: false,
+                began,
+                progressed: began,
+                most_healthy: 0,
+                ignored: BTreeSet::new(),
+                nodes: BTreeMap::new(),
+            },
+        };
+        let target = rollout.basis.target.clone();
+        let stable = rollout.basis.stable.clone();
+        self.set_mut(uid).rollout = Some(rollout);
+        self.supersede(uid, &target, claimed);
+        self.renumber_stable(uid, &target, stable.as_deref(), claimed);
+    }
+
+    /// R5.7.
+    fn supersede(&mut self, uid: &Uid, target: &Uid, claimed: &[Revision]) {
+        for revision in claimed {
+            let ends = revision.record.verdict == Some(Verdict::Progressing);
+            if revision.uid == *target || !ends {
+                continue;
+            }
+            let record = Record {
+                verdict: Some(Verdict::Superseded),
+                ..revision.record.clone()
+            };
+            let version = revision.version.clone();
+            self.write_revision(uid, revision, |revision| {
+                let write = Write::WriteRecord {
+                    revision,
+                    version,
+                    record,
+                };
+                record_text(&write).unwrap()
+            });
+        }
+    }
+
+    /// R5.8.
+    fn renumber_stable(
+        &mut self,
+        uid: &Uid,
+        target: &Uid,
+        stable: Option<&str>,
+        claimed: &[Revision],
+    ) {
+        let Some(stable) = claimed.iter().find(|r| Some(r.hash()) == stable) else {
+            return;
+        };
+        let number = |r: &Revision| r.revision;
+        let others = claimed.iter().filter(|r| r.uid != *target);
+        let highest = others.map(number).max().unwrap_or(0);
+        if stable.revision < highest {
+            let all = claimed.iter().filter(|r| r.uid == *target).map(number);
+            let number = all.max().unwrap_or(0).max(highest) + 1;
+            self.write_revision(uid, stable, |object| {
+                format!("RenumberRevision {{ revision: {object:?}, number: {number} }}")
+            });
+        }
+    }
+
+    /// No node changes its revision.
+    pub(super) fn is_held(&self, set: &Set, law: &Law<'_>) -> bool {
+        let rollout = set.rollout.as_ref();
+        let writes = rollout.is_some_and(|r| r.transition.is_some() || r.stuck);
+        law.standing != Standing::Back && (law.is_held() || writes)
+    }
+
+    /// Takes the steps that are due (R3 to R6, R8.1).
+    pub(in super::super) fn advance_rollout_state(&mut self, uid: &Uid) {
+        self.watch_nodes(uid);
+        let set = &self.sets[uid];
+        let Some(rollout) = &set.rollout else {
+            return;
+        };
+        if rollout.transition.is_some() {
+            return;
+        }
+        let Some(law) = self.law(set) else {
+            return;
+        };
+        let totals = self.totals(set, &law);
+        // R5.2: what is paused does not count.
+        let paused = super::stepping::is_paused(&law);
+        if paused || totals.healthy > rollout.most_healthy {
+            let now = self.now;
+            let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
+            rollout.most_healthy = rollout.most_healthy.max(totals.healthy);
+            rollout.progressed = now;
+        }
+        let set = &self.sets[uid];
+        let law = self.law(set).unwrap();
+        let rollout = set.rollout.as_ref().unwrap();
+        match super::stepping::step(&law, rollout, totals, self.now) {
+            super::stepping::Next::Nothing => self.set_unstuck(uid),
+            super::stepping::Next::Ignore(key, value) => {
+                let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
+                rollout.ignored.insert((key, value));
+                self.sync(uid);
+                self.advance_rollout_state(uid);
+            }
+            super::stepping::Next::Write(verdict, state) => {
+                let target = law.target.clone();
+                self.write_record(uid, &target, verdict, *state);
+            }
+        }
+    }
+
+    /// Nothing waits to be written any more.
+    fn set_unstuck(&mut self, uid: &Uid) {
+        if let Some(rollout) = &mut self.set_mut(uid).rollout {
+            rollout.stuck = false;
+        }
+    }
+
+    fn write_record(&mut self, uid: &Uid, target: &Revision, verdict: Verdict, state: State) {
+        let earlier = self.sets[uid].history.writes.get(&target.uid).copied();
+        if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {
+            self.set_mut(uid).rollout.as_mut().unwrap().stuck = true;
+            return;
+        }
+        let write = Write::WriteRecord {
+            revision: Object {
+                name: target.name.clone(),
+                uid: target.uid.clone(),
+            },
+            version: target.version.clone(),
+            record: Record {
+                verdict: Some(verdict),
+                state: Some(state),
+            },
+        };
+        let text = record_text(&write).unwrap();
+        let ticket = self.request(uid, &text, "".into(), Pending::Record(uid.clone()));
+        let write = Requested::new(self.now, ticket, earlier);
+        self.timers.insert((write.until, uid.clone()));
+        let set = self.set_mut(uid);
+        set.history.writes.insert(target.uid.clone(), write);
+        set.rollout.as_mut().unwrap().transition = Some(ticket);
+    }
+
+    pub(in super::super) fn record_written(
+        &mut self,
+        ticket: Ticket,
+        uid: &Uid,
+        outcome: &Outcome,
+    ) {
+        let now = self.now;
+        let Some(set) = self.sets.get_mut(uid) else {
+            return;
+        };
+        if let Some(rollout) = &mut set.rollout {
+            rollout.transition = rollout.transition.filter(|pending| *pending != ticket);
+        }
+        match outcome {
+            Ok(Answer::Revision(revision)) => self.on_revision(revision),
+            Ok(_) => {}
+            Err(failure) => {
+                let mut writes = set.history.writes.values_mut();
+                if let Some(write) = writes.find(|write| write.ticket == ticket) {
+                    write.fail(now, failure);
+                    write.expect_nothing();
+                    let until = write.until;
+                    self.timers.insert((until, uid.clone()));
+                }
+            }
+        }
+        self.trigger_history(uid);
+    }
+}

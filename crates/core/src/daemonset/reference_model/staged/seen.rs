@@ -1,0 +1,102 @@
+//! What the controller has seen of the cluster: the objects that its watches and the answers to its writes have shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kennel_types::Timestamp;
+
+use super::super::super::event::{Answer, Event, Outcome, Write};
+use super::super::super::history::Revision;
+use super::super::super::view::{DaemonSetView, NodeView, PodView};
+use super::super::Uid;
+use super::super::rules::is_available;
+use super::law::{Daemon, Law, Standing};
+use crate::rollout::policy::{Policy, Setting};
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) sets: BTreeMap<Uid, DaemonSetView>,
+    pub(super) nodes: BTreeMap<Arc<str>, NodeView>,
+    pub(super) pods: BTreeMap<Uid, PodView>,
+    pub(super) revisions: BTreeMap<Uid, Revision>,
+    /// The last policy that could be read.
+    policy: Option<Policy>,
+    /// Pods whose deletion was requested and has not failed.
+    pub(super) deleting: BTreeSet<Uid>,
+}
+
+impl Seen {
+    pub(super) fn observe(&mut self, event: &Event) {
+        match event {
+            Event::DaemonSet(view) => self.show_set(view),
+            Event::DaemonSetGone(uid) => drop(self.sets.remove(uid)),
+            Event::Node(view) => drop(self.nodes.insert(view.name.clone(), view.clone())),
+            Event::NodeGone(name) => drop(self.nodes.remove(name)),
+            Event::Pod(view) => drop(self.pods.insert(view.uid.clone(), view.clone())),
+            Event::PodGone(uid) => {
+                self.pods.remove(uid);
+                self.deleting.remove(uid);
+            }
+            Event::Revision(revision) => self.show_revision(revision),
+            Event::RevisionGone(uid) => drop(self.revisions.remove(uid)),
+            Event::Synced
+            | Event::Namespace { .. }
+            | Event::WriteFinished { .. }
+            | Event::CheckFinished { .. }
+            | Event::Tick => {}
+        }
+    }
+
+    fn show_set(&mut self, view: &DaemonSetView) {
+        self.sets.insert(view.uid.clone(), view.clone());
+        if let Setting::Policy(policy) = Setting::parse(&view.annotations, &BTreeMap::new()) {
+            self.policy = Some(*policy);
+            return;
+        }
+        let policy = self.law(&view.uid, Timestamp::EPOCH).map(|law| {
+            let applies = law.standing != Standing::Plain;
+            applies.then(|| law.applied_policy())
+        });
+        if let Some(policy) = policy {
+            self.policy = policy;
+        }
+    }
+
+    fn show_revision(&mut self, revision: &Revision) {
+        let version = |revision: &Revision| revision.version.parse::<u64>().unwrap();
+        let known = self.revisions.get(&revision.uid);
+        if known.is_none_or(|known| version(known) <= version(revision)) {
+            self.revisions
+                .insert(revision.uid.clone(), revision.clone());
+        }
+    }
+
+    /// The result of a write.
+    pub(super) fn answer(&mut self, write: &Write, outcome: &Outcome) {
+        match (write, outcome) {
+            (
+                Write::WriteRecord { .. } | Write::CreateRevision { .. },
+                Ok(Answer::Revision(revision)),
+            ) => self.show_revision(revision),
+            (Write::DeletePod(pod), Err(_)) => drop(self.deleting.remove(&pod.uid)),
+            _ => {}
+        }
+    }
+
+    /// The rules for a DaemonSet as the controller sees it.
+    pub(super) fn law(&self, uid: &Uid, now: Timestamp) -> Option<Law<'_>> {
+        let set = self.sets.get(uid)?;
+        let own = self.pods.values();
+        let own = own.filter(|pod| pod.controller.as_ref() == Some(uid));
+        let pods = own.map(|view| Daemon {
+            view,
+            available: is_available(view.ready_since, set.min_ready_seconds, now),
+            leaving: view.terminating || self.deleting.contains(&view.uid),
+        });
+        let revisions = self.revisions.values();
+        let revisions = revisions.filter(|revision| revision.controller.as_ref() == Some(uid));
+        let law = Law::new(set, &self.nodes, pods.collect(), revisions.collect())?;
+        Some(law.with_last_policy(self.policy.as_ref()))
+    }
+}

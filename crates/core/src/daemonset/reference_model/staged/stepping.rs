@@ -1,0 +1,331 @@
+//! The next state of a rollout (R2, R3, R5, R6), from the whole state.
+
+use kennel_types::Timestamp;
+
+use super::super::super::HASH_LABEL;
+use super::judging::Totals;
+use super::law::{Law, Standing};
+use super::model::Rollout;
+use crate::int_or_percent::IntOrPercent;
+use crate::rollout::command::{Command, Extent};
+use crate::rollout::policy::{OnFailure, Setting};
+use crate::rollout::stage::Size;
+use crate::rollout::state::{Accepted, AllNodes, Cut, Phase, Reason, State, Verdict};
+
+pub(super) enum Next {
+    Nothing,
+    Ignore(&'static str, String),
+    Write(Verdict, Box<State>),
+}
+
+pub(super) fn step(law: &Law<'_>, rollout: &Rollout, totals: Totals, now: Timestamp) -> Next {
+    let stepping = Stepping {
+        law,
+        rollout,
+        totals,
+        now,
+    };
+    let invalid = matches!(law.setting, Setting::Invalid(_));
+    match (law.standing, law.state()) {
+        (Standing::Unstarted, _) if !invalid => stepping.start(),
+        (Standing::Staged | Standing::Back, Some(state)) => stepping.go_on(state),
+        _ => Next::Nothing,
+    }
+}
+
+/// A person or an unreadable policy holds the rollout up.
+pub(super) fn is_paused(law: &Law<'_>) -> bool {
+    let invalid = matches!(law.setting, Setting::Invalid(_));
+    invalid || law.commands.pause.is_some() || law.commands.freeze.is_some()
+}
+
+struct Stepping<'a, 'b> {
+    law: &'b Law<'a>,
+    rollout: &'b Rollout,
+    totals: Totals,
+    now: Timestamp,
+}
+
+fn reason(code: &str) -> Option<Reason> {
+    Some(Reason {
+        code: code.to_owned(),
+        message: String::new(),
+    })
+}
+
+impl Stepping<'_, '_> {
+    /// R2, R2.1.
+    fn start(&self) -> Next {
+        let law = self.law;
+        let earlier = law.state();
+        let mut state = State {
+            owner: law.set.uid.to_string(),
+            stable: law.stable.map(|stable| stable.hash().to_owned()),
+            attempt: earlier.map_or(1, |earlier| earlier.attempt + 1),
+            stage: 0,
+            cut: Cut::All(AllNodes),
+            phase: Phase::Complete,
+            since: self.now,
+            reason: None,
+            accepted: Accepted::None,
+            seen: earlier
+                .map(|earlier| earlier.seen.clone())
+                .unwrap_or_default(),
+        };
+        let placed = law.pods.iter().filter(|pod| pod.view.target().is_some());
+        let hashes = placed.map(|pod| pod.view.labels.get(HASH_LABEL).map(String::as_str));
+        let hashes: Vec<Option<&str>> = hashes.collect();
+        let target = Some(law.target.hash());
+        let only_target = !hashes.is_empty() && hashes.iter().all(|hash| *hash == target);
+        let first = hashes.is_empty() && law.stable.is_none();
+        let returns = law.returns_to_stable();
+        if (first && !law.policy.stages_on_create) || only_target || returns {
+            return Next::Write(Verdict::Stable, Box::new(state));
+        }
+        let nodes = law.rollout_nodes();
+        let mut selected = nodes.iter().filter_map(|name| law.target_fit(name));
+        if !nodes.is_empty() && !selected.any(|(run, _)| run) {
+            (state.phase, state.cut) = (Phase::AwaitingPromotion, Cut::Nothing);
+            state.reason = reason("NoNodes");
+            return Next::Write(Verdict::Progressing, Box::new(state));
+        }
+        let Some((stage, cut)) = law.next_stage(0) else {
+            return Next::Write(Verdict::Stable, Box::new(state));
+        };
+        (state.phase, state.stage, state.cut) = (Phase::Updating, stage, cut);
+        Next::Write(Verdict::Progressing, Box::new(state))
+    }
+
+    fn go_on(&self, state: &State) -> Next {
+        if let Some((key, value, command)) = self.command(state) {
+            return match self.obey(state, command) {
+                Some((verdict, mut next)) => {
+                    next.seen.insert(key.to_owned(), value.to_owned());
+                    Next::Write(verdict, Box::new(next))
+                }
+                None => Next::Ignore(key, value.to_owned()),
+            };
+        }
+        let next = match state.phase {
+            Phase::Updating => self.update(state),
+            Phase::Baking => self.bake(state),
+            Phase::AwaitingPromotion => self.wait(state),
+            Phase::RollingBack if self.totals.on_target == 0 => {
+                let mut held = self.enter(state, Phase::Held);
+                held.reason.clone_from(&state.reason);
+                Some((Verdict::Failed, held))
+            }
+            Phase::RollingBack | Phase::Paused | Phase::Held | Phase::Complete => None,
+        };
+        let next = next.or_else(|| self.move_cut(state));
+        next.map_or(Next::Nothing, |(verdict, state)| {
+            Next::Write(verdict, Box::new(state))
+        })
+    }
+
+    /// R6.1: the first command for the target that was neither carried out nor found to do nothing.
+    fn command(&self, state: &State) -> Option<(&'static str, &str, &Command)> {
+        let all = self.law.commands.once.iter();
+        let mut open = all.filter(|(key, value, command)| {
+            let names_target = match command {
+                Command::Promote { hash, .. }
+                | Command::Abort { hash }
+                | Command::Retry { hash, .. } => **hash == *self.law.target.hash(),
+                Command::Unreadable => true,
+            };
+            let done = state.seen.get(*key) == Some(value);
+            names_target && !done && !self.rollout.ignored.contains(&(*key, value.clone()))
+        });
+        open.next()
+            .map(|(key, value, command)| (*key, value.as_str(), command))
+    }
+
+    /// The table of R6.
+    fn obey(&self, state: &State, command: &Command) -> Option<(Verdict, State)> {
+        let goes = matches!(
+            state.phase,
+            Phase::Updating | Phase::Baking | Phase::AwaitingPromotion | Phase::Paused
+        );
+        match command {
+            Command::Abort { .. } if goes => {
+                let back = state.stable.is_some();
+                let phase = if back {
+                    Phase::RollingBack
+                } else {
+                    Phase::Paused
+                };
+                let mut next = self.enter(state, phase);
+                next.reason = reason("Aborted");
+                let verdict = if back {
+                    Verdict::Failed
+                } else {
+                    Verdict::Progressing
+                };
+                Some((verdict, next))
+            }
+            Command::Retry { attempt, .. }
+                if *attempt == state.attempt && (state.phase == Phase::Paused || !goes) =>
+            {
+                let (stage, cut) = self.law.next_stage(0)?;
+                let mut next = self.enter(state, Phase::Updating);
+                (next.stage, next.cut) = (stage, cut);
+                (next.attempt, next.accepted) = (state.attempt + 1, Accepted::None);
+                Some((Verdict::Progressing, next))
+            }
+            Command::Promote { extent, .. } => self.promote(state, *extent, goes),
+            _ => None,
+        }
+    }
+
+    fn promote(&self, state: &State, extent: Extent, goes: bool) -> Option<(Verdict, State)> {
+        match extent {
+            Extent::Full if goes => {
+                let mut next = self.enter(state, Phase::Updating);
+                next.stage = self.law.policy.stages.len();
+                (next.cut, next.accepted) = (Cut::All(AllNodes), Accepted::All);
+                Some((Verdict::Progressing, next))
+            }
+            Extent::Stage(stage) if state.phase == Phase::Paused && stage == state.stage => {
+                let mut next = self.enter(state, Phase::Updating);
+                next.accepted = Accepted::Nodes(i64::try_from(self.totals.failed).unwrap());
+                Some((Verdict::Progressing, next))
+            }
+            Extent::Stage(stage)
+                if matches!(state.phase, Phase::Baking | Phase::AwaitingPromotion)
+                    && stage == state.stage.max(1) =>
+            {
+                Some(self.next_stage(state))
+            }
+            _ => None,
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        is_paused(self.law)
+    }
+
+    /// R5.2.
+    fn has_failed(&self, state: &State) -> bool {
+        let nodes = i64::try_from(self.totals.nodes).unwrap();
+        let allowed = match self.law.policy.max_failures {
+            IntOrPercent::Int(count) => count,
+            IntOrPercent::Percent(percent) => nodes * percent / 100,
+        };
+        let failed = i64::try_from(self.totals.failed).unwrap();
+        match state.accepted {
+            Accepted::None => failed > allowed,
+            Accepted::Nodes(count) => failed > allowed && failed > count,
+            Accepted::All => false,
+        }
+    }
+
+    fn fail(&self, state: &State, code: &str) -> (Verdict, State) {
+        let back = self.law.policy.on_failure == OnFailure::Rollback && state.stable.is_some();
+        let (verdict, phase) = if back {
+            (Verdict::Failed, Phase::RollingBack)
+        } else {
+            (Verdict::Progressing, Phase::Paused)
+        };
+        let mut next = self.enter(state, phase);
+        next.reason = reason(code);
+        (verdict, next)
+    }
+
+    fn update(&self, state: &State) -> Option<(Verdict, State)> {
+        if self.has_failed(state) {
+            return Some(self.fail(state, "*"));
+        }
+        if self.totals.pending > 0 {
+            let from = self.rollout.progressed.max(self.rollout.began);
+            let deadline = self.law.policy.progress_deadline;
+            let over = self.now.saturating_since(from) >= deadline;
+            return (over && !self.is_paused()).then(|| self.fail(state, "DeadlineExceeded"));
+        }
+        if self.lacks_nodes() {
+            let mut next = self.enter(state, Phase::AwaitingPromotion);
+            next.reason = reason("NoNodes");
+            return Some((Verdict::Progressing, next));
+        }
+        let (bake, _) = super::checks::stage_of(self.law, state);
+        if bake > 0 && state.accepted != Accepted::All {
+            let next = self.enter(state, Phase::Baking);
+            return Some((Verdict::Progressing, next));
+        }
+        self.complete(state)
+    }
+
+    fn bake(&self, state: &State) -> Option<(Verdict, State)> {
+        if self.has_failed(state) {
+            return Some(self.fail(state, "*"));
+        }
+        let (bake, _) = super::checks::stage_of(self.law, state);
+        let baked = self.now.millis_since(self.rollout.began) >= bake;
+        if baked && self.totals.pending == 0 {
+            self.complete(state)
+        } else {
+            None
+        }
+    }
+
+    /// R3.8: a stage by label without a single healthy node.
+    fn lacks_nodes(&self) -> bool {
+        matches!(self.law.stage_size(), Some(Size::Nodes(_))) && self.totals.labelled == 0
+    }
+
+    fn wait(&self, state: &State) -> Option<(Verdict, State)> {
+        let code = state.reason.as_ref().map(|reason| reason.code.as_str());
+        let found = code == Some("NoNodes") && state.stage > 0 && !self.lacks_nodes();
+        let next = || (Verdict::Progressing, self.enter(state, Phase::Updating));
+        (found && !self.is_paused()).then(next)
+    }
+
+    /// R3.6.
+    fn complete(&self, state: &State) -> Option<(Verdict, State)> {
+        let (_, manual) = super::checks::stage_of(self.law, state);
+        if manual && state.accepted != Accepted::All {
+            let next = self.enter(state, Phase::AwaitingPromotion);
+            return Some((Verdict::Progressing, next));
+        }
+        (!self.is_paused()).then(|| self.next_stage(state))
+    }
+
+    fn next_stage(&self, state: &State) -> (Verdict, State) {
+        match self.law.next_stage(state.stage) {
+            Some((stage, cut)) => {
+                let mut next = self.enter(state, Phase::Updating);
+                (next.stage, next.cut) = (stage, cut);
+                (Verdict::Progressing, next)
+            }
+            None => (Verdict::Stable, self.enter(state, Phase::Complete)),
+        }
+    }
+
+    /// R3.1: the cut moves only when fewer nodes than the stage's size remain before it.
+    fn move_cut(&self, state: &State) -> Option<(Verdict, State)> {
+        let fixed = !matches!(state.phase, Phase::Updating | Phase::Baking);
+        if fixed || self.is_paused() {
+            return None;
+        }
+        let law = self.law;
+        let size = law.stage_size()?;
+        let wanted = law.size(size)?;
+        let nodes = law.rollout_nodes();
+        let before = nodes.iter().filter(|name| law.is_before(name, &state.cut));
+        let cut = law.cut_of(size);
+        let moves = before.count() < wanted && cut != state.cut;
+        moves.then(|| {
+            let mut next = state.clone();
+            next.cut = cut;
+            (Verdict::Progressing, next)
+        })
+    }
+
+    fn enter(&self, state: &State, phase: Phase) -> State {
+        State {
+            phase,
+            since: self.now,
+            reason: None,
+            ..state.clone()
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What must hold when the controller requests that a state is written (R3, R5, R6, R8.1).
+
+use kennel_types::Timestamp;
+
+use super::super::super::HASH_LABEL;
+use super::super::super::view::Readiness;
+use super::super::Uid;
+use super::checks::{Checked, Checks, StageKey, is_failing, require, stage_of};
+use super::law::{Law, Standing};
+use crate::int_or_percent::IntOrPercent;
+use crate::rollout::command::Command;
+use crate::rollout::policy::{OnFailure, Setting};
+use crate::rollout::state::{Accepted, AllNodes, Cut, Phase, Record, State, Verdict};
+
+impl Checks {
+    pub(super) fn record(
+        &mut self,
+        law: &Law<'_>,
+        uid: &Uid,
+        new: &Record,
+        now: Timestamp,
+    ) -> Checked {
+        if *uid != law.target.uid {
+            // R5.7
+            let old = law.revisions.iter().find(|r| r.uid == *uid);
+            let old = old.map(|old| old.record.clone()).unwrap_or_default();
+            let ends = old.verdict == Some(Verdict::Progressing)
+                && new.verdict == Some(Verdict::Superseded)
+                && new.state == old.state;
+            return require(ends, || format!("R5.7: {old:?} became {new:?}"));
+        }
+        let state = new.state.as_ref().ok_or("a record without a state")?;
+        self.requested.insert((uid.clone(), state.since), now);
+        let policy = law.setting.policy().is_some();
+        let invalid = matches!(law.setting, Setting::Invalid(_));
+        require(policy || invalid || law.standing == Standing::Back, || {
+            format!("{new:?} without a policy")
+        })?;
+        match (law.standing, law.state()) {
+            (Standing::Unstarted, _) => starts(law, new, state),
+            (Standing::Staged | Standing::Back, Some(old)) => {
+                if let Err(rule) = self.steps(law, old, state, now) {
+                    return require(false, || format!("{rule}: {old:?} became {state:?}"));
+                }
+                let verdict = match state.phase {
+                    Phase::RollingBack | Phase::Held => Verdict::Failed,
+                    Phase::Complete => Verdict::Stable,
+                    _ => Verdict::Progressing,
+                };
+                require(new.verdict == Some(verdict), || {
+                    format!("{:?} in {state:?}", new.verdict)
+                })
+            }
+            _ => require(false, || format!("{new:?} follows {:?}", law.record)),
+        }
+    }
+
+    fn steps(&self, law: &Law<'_>, old: &State, new: &State, now: Timestamp) -> Checked {
+        let commanded = is_commanded(law, old, new);
+        let retried = new.attempt == old.attempt + 1;
+        require(new.stable == old.stable && new.owner == old.owner, || {
+            "stable or owner changed".to_owned()
+        })?;
+        require(new.attempt == old.attempt || (retried && commanded), || {
+            "R6: another attempt without a retry".to_owned()
+        })?;
+        match new.phase {
+            Phase::Updating => self.updates(law, old, new, now, commanded),
+            Phase::Baking if old.phase == Phase::Baking => cut_moves(law, old, new),
+            Phase::Baking => {
+                require(old.phase == Phase::Updating, || "R3.5".to_owned())?;
+                let same = (new.stage, &new.cut) == (old.stage, &old.cut);
+                require(same, || "the stage changed".to_owned())?;
+                require(stage_of(law, old).0 > 0, || "R3.5: no bake".to_owned())?;
+                is_complete(law, now)
+            }
+            Phase::AwaitingPromotion => {
+                let from = matches!(old.phase, Phase::Updating | Phase::Baking);
+                require(from, || "R3.6".to_owned())?;
+                let reason = new.reason.as_ref();
+                if reason.is_some_and(|reason| reason.code == "NoNodes") {
+                    return Ok(());
+                }
+                require(stage_of(law, old).1, || "R3.6: not manual".to_owned())?;
+                self.has_baked(law, old, now)
+            }
+            Phase::Complete => {
+                require(law.next_stage(old.stage).is_none(), || {
+                    format!("R3.6: a stage is left: {:?}", law.next_stage(old.stage))
+                })?;
+                if commanded {
+                    return Ok(());
+                }
+                self.has_baked(law, old, now)?;
+                is_complete(law, now)
+            }
+            Phase::Paused => {
+                let from = matches!(old.phase, Phase::Updating | Phase::Baking);
+                let pauses = law.policy.on_failure == OnFailure::Pause || old.stable.is_none();
+                let fails = from && pauses && new.reason.is_some();
+                require(fails || commanded, || "R5.3".to_owned())
+            }
+            Phase::RollingBack => {
+                let from = matches!(old.phase, Phase::Updating | Phase::Baking);
+                let back = law.policy.on_failure == OnFailure::Rollback;
+                require(old.stable.is_some(), || "R5.4: no stable".to_owned())?;
+                let fails = from && back && new.reason.is_some();
+                require(fails || commanded, || "R5.4".to_owned())
+            }
+            Phase::Held => {
+                require(old.phase == Phase::RollingBack, || "R5.4: held".to_owned())?;
+                let left = law
+                    .nodes
+                    .keys()
+                    .find(|name| law.has_target(name) && law.readiness(name) != Readiness::Unknown);
+                require(left.is_none(), || format!("{left:?} has the target"))
+            }
+        }
+    }
+
+    fn updates(
+        &self,
+        law: &Law<'_>,
+        old: &State,
+        new: &State,
+        now: Timestamp,
+        commanded: bool,
+    ) -> Checked {
+        if new.attempt > old.attempt {
+            let from = matches!(old.phase, Phase::Held | Phase::RollingBack | Phase::Paused);
+            return require(from, || "R6: retry".to_owned());
+        }
+        if new.accepted == Accepted::All && old.accepted != Accepted::All {
+            let all = commanded && new.cut == Cut::All(AllNodes);
+            return require(all, || "R6: promoted in full".to_owned());
+        }
+        if new.stage == old.stage {
+            return match old.phase {
+                Phase::Updating => cut_moves(law, old, new),
+                Phase::AwaitingPromotion => Ok(()),
+                _ => require(old.phase == Phase::Paused && commanded, || {
+                    "R5.3: goes on without a person".to_owned()
+                }),
+            };
+        }
+        let next = law.next_stage(old.stage);
+        require(next == Some((new.stage, new.cut.clone())), || {
+            format!("R3.1, R3.8: the next stage is {next:?}")
+        })?;
+        if commanded {
+            return Ok(());
+        }
+        let gate = old.phase == Phase::AwaitingPromotion || stage_of(law, old).1;
+        let gate = gate && old.accepted != Accepted::All;
+        require(!gate, || "R3.6: manual".to_owned())?;
+        self.has_baked(law, old, now)?;
+        is_complete(law, now)
+    }
+
+    /// R3.5.
+    fn has_baked(&self, law: &Law<'_>, old: &State, now: Timestamp) -> Checked {
+        let (bake, _) = stage_of(law, old);
+        if bake == 0 || old.accepted == Accepted::All {
+            return Ok(());
+        }
+        require(old.phase == Phase::Baking, || "R3.5: not baked".to_owned())?;
+        let key: StageKey = (law.target.uid.clone(), old.attempt, old.stage);
+        let began = self.bakes.get(&key).copied().unwrap_or(Timestamp::MAX);
+        let baked = now.millis_since(began);
+        require(baked >= bake, || {
+            format!("R3.5: baked for {baked} of {bake} ms")
+        })
+    }
+}
+
+/// The first state of a rollout (R2, R2.1, R3.1).
+fn starts(law: &Law<'_>, new: &Record, state: &State) -> Checked {
+    let hashes = law.pods.iter().filter(|d| d.view.target().is_some());
+    let hashes = hashes.map(|d| d.view.labels.get(HASH_LABEL).map(String::as_str));
+    let hashes: Vec<Option<&str>> = hashes.collect();
+    let target = Some(law.target.hash());
+    let only_target = !hashes.is_empty() && hashes.iter().all(|hash| *hash == target);
+    let first = hashes.is_empty() && law.stable.is_none() && !law.policy.stages_on_create;
+    let nodes = law.rollout_nodes();
+    let selects = |name: &&std::sync::Arc<str>| law.target_fit(name).is_some_and(|fit| fit.0);
+    let next = law.next_stage(0);
+    let ends = law.returns_to_stable();
+    let expected = if first || only_target || ends || (nodes.is_empty() && next.is_none()) {
+        (Verdict::Stable, Phase::Complete, 0, Cut::All(AllNodes))
+    } else if !nodes.is_empty() && !nodes.iter().any(selects) {
+        let phase = Phase::AwaitingPromotion;
+        (Verdict::Progressing, phase, 0, Cut::Nothing)
+    } else {
+        let (stage, cut) = next.ok_or("no stage adds a node")?;
+        (Verdict::Progressing, Phase::Updating, stage, cut)
+    };
+    let verdict = new.verdict.ok_or("no verdict")?;
+    let found = (verdict, state.phase, state.stage, state.cut.clone());
+    require(found == expected, || {
+        format!("started with {found:?} instead of {expected:?}")
+    })?;
+    let stable = law.stable.map(|stable| stable.hash().to_owned());
+    require(state.stable == stable, || {
+        format!("R2: stable is {:?}, not {stable:?}", state.stable)
+    })
+}
+
+/// R3.1: the cut moves only when fewer nodes than the stage's size remain before it.
+fn cut_moves(law: &Law<'_>, old: &State, new: &State) -> Checked {
+    let size = law.stage_size().ok_or("no stage")?;
+    let nodes = law.rollout_nodes();
+    let before = nodes.iter().filter(|name| law.is_before(name, &old.cut));
+    let wanted = law.size(size).ok_or("R3.7: a stage by label has no size")?;
+    require(before.count() < wanted, || {
+        "R3.1: the cut moved although it reaches the stage's size".to_owned()
+    })?;
+    let cut = law.cut_of(size);
+    require(new.cut == cut, || format!("R3.1: the cut is {cut:?}"))
+}
+
+/// A command for the target was carried out with this state.
+fn is_commanded(law: &Law<'_>, old: &State, new: &State) -> bool {
+    law.commands.once.iter().any(|(key, value, command)| {
+        let hash = match command {
+            Command::Promote { hash, .. }
+            | Command::Abort { hash }
+            | Command::Retry { hash, .. } => hash,
+            Command::Unreadable => return false,
+        };
+        let done = new.seen.get(*key) == Some(value) && old.seen.get(*key) != Some(value);
+        done && **hash == *law.target.hash()
+    })
+}
+
+/// R3.4, as far as it is certain: failures within `max-failures` or accepted by a person may excuse a node.
+fn is_complete(law: &Law<'_>, now: Timestamp) -> Checked {
+    let accepted = law.state().map_or(Accepted::None, |state| state.accepted);
+    let strict = law.policy.max_failures == IntOrPercent::Int(0) && accepted == Accepted::None;
+    if !strict {
+        return Ok(());
+    }
+    let pending = law.admitted().into_iter().find(|name| {
+        let selected = law.target_fit(name).is_some_and(|(run, _)| run);
+        let down = law.skips_down_nodes() && law.readiness(name) != Readiness::Ready;
+        let mut here = law.daemons_on(name).filter(|daemon| !daemon.leaving);
+        let settled = here.any(|daemon| {
+            let of_target = law.is_of_target(daemon.view);
+            of_target && (daemon.available || is_failing(law, daemon.view, now))
+        });
+        selected && !down && !settled
+    });
+    require(pending.is_none(), || {
+        format!("R3.4: {pending:?} is not healthy")
+    })
+}
