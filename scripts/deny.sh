@@ -11,7 +11,7 @@ if command -v cargo-deny >/dev/null; then
     TOOL=cargo-deny
 elif [ ! -x "$TOOL" ]; then
     echo "deny: building cargo-deny $VERSION from crates.io, once" >&2
-    # Optimised code is not worth its compile time for a check of seconds.
-    cargo install --quiet --locked --debug --root .tools/cargo-deny --version "$VERSION" cargo-deny
+    # Neither optimised code nor debug information is worth its compile time for a check of seconds.
+    CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 cargo install --quiet --locked --debug --root .tools/cargo-deny --version "$VERSION" cargo-deny
 fi
 "$TOOL" --log-level error --workspace check --hide-inclusion-graph licenses bans sources

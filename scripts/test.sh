@@ -76,7 +76,9 @@ gate "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
 gate "documentation" document
 gate "fuzz targets" cargo build --locked --quiet --package kennel-fuzz
 if cargo nextest --version >/dev/null 2>&1; then
-    run_logged "tests" cargo nextest run --locked --workspace --no-fail-fast
+    # Most tests wait for processes most of the time.
+    threads=$((2 * $(nproc)))
+    run_logged "tests" cargo nextest run --locked --workspace --no-fail-fast --test-threads "$threads"
     count_nextest
 else
     run_logged "tests" cargo test --locked --workspace --all-targets --no-fail-fast

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use kennel_server::registry::{EMPTY, POSTED, RESOURCES, Resource, Scope, Subresource};
+use kennel_types::Verb;
 
 const HEAD: &str = "\
 # The API: resources and verbs
@@ -69,7 +70,7 @@ fn verbs(resource: &Resource) -> String {
 fn subresources(resource: &Resource) -> String {
     let each = resource.subresources.iter();
     let verbs = |sub: &Subresource| {
-        let verbs: Vec<&str> = sub.verbs.iter().map(|verb| verb.as_str()).collect();
+        let verbs: Vec<&str> = sub.verbs.iter().map(Verb::as_str).collect();
         verbs.join(", ")
     };
     each.map(|sub| format!("{} ({})", sub.name, verbs(sub)))

@@ -204,3 +204,33 @@ fn env(
 fn number(id: Option<i64>) -> Option<u32> {
     u32::try_from(id?).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Records of agents of version 0.1.0 on disk, which their successors go on with.
+    #[test]
+    fn records_on_disk_keep_their_form() {
+        let sandbox =
+            json!({"namespace": "n", "name": "p", "uid": "u", "attempt": 1, "cgroup": "c"});
+        let read: SandboxRecord = serde_json::from_value(sandbox.clone()).unwrap();
+        assert_eq!(read.pod.uid, "u");
+        assert_eq!(serde_json::to_value(&read).unwrap(), sandbox);
+
+        let mount =
+            |shared: &str| json!({"from": "/a", "to": "/b", "read_only": true, "shared": shared});
+        let bounds = json!({"cpu_shares": 2, "cpu_period": 3, "cpu_quota": 4, "memory": 5, "oom_score_adj": 6});
+        let mut spec = serde_json::to_value(Spec::default()).unwrap();
+        spec["mounts"] = json!([mount("Not"), mount("In"), mount("Both")]);
+        spec["bounds"] = bounds;
+        spec["capabilities"] = json!([0, 21]);
+        let read: Spec = serde_json::from_value(spec.clone()).unwrap();
+        assert_eq!(read.mounts[0].host_path, PathBuf::from("/a"));
+        assert_eq!(read.limits.memory, 5);
+        let written: Value = serde_json::to_value(&read).unwrap();
+        assert_eq!(written, spec);
+    }
+}
