@@ -9,10 +9,11 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use kennel_core::daemonset::event::{Answer, Write};
 use kennel_core::daemonset::history::Revision;
-use kennel_core::daemonset::view::{Phase, Strategy};
+use kennel_core::daemonset::view::{Health, Phase, Readiness, Strategy};
 use kennel_core::daemonset::{
     Action, Counters, DaemonSetView, Event, HASH_LABEL, NodeView, Options, Planner, PodView,
 };
+use kennel_core::rollout::state::Record;
 use kennel_core::selector::Selector;
 use kennel_types::Timestamp;
 use serde_json::{Value, json};
@@ -48,6 +49,7 @@ fn daemon_set() -> DaemonSetView {
         min_ready_seconds: 0,
         collision_count: None,
         status: Counters::default(),
+        conditions: Arc::default(),
         strategy: Strategy::parse(&Value::Null),
         revision_history_limit: 10,
         annotations: Arc::default(),
@@ -69,6 +71,7 @@ fn node(number: usize) -> NodeView {
         name: name.into(),
         taints: Vec::new(),
         unschedulable: false,
+        ready: Readiness::Ready,
     }
 }
 
@@ -87,6 +90,7 @@ fn pod(number: usize, owner: &Arc<str>, hash: &str) -> PodView {
         terminating: false,
         phase: Phase::Active,
         ready_since: Some(Timestamp::from_secs(900_000)),
+        health: Health::default(),
     }
 }
 
@@ -135,6 +139,7 @@ impl Cluster {
                     Write::WriteStatus => match self.planner.status(&self.daemon_set.uid) {
                         Some(counters) => Answer::Status {
                             counters,
+                            conditions: self.planner.conditions(&self.daemon_set.uid),
                             version: 0,
                         },
                         None => Answer::Nothing,
@@ -179,6 +184,9 @@ fn revision(daemon_set: &DaemonSetView, name: &Arc<str>, data: Arc<str>) -> Revi
         revision: 1,
         data,
         terminating: false,
+        template_generation: None,
+        record: Record::default(),
+        version: "1".into(),
     }
 }
 

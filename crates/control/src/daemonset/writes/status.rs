@@ -13,7 +13,15 @@ use serde_json::{Map, Value, json};
 use super::Failed;
 use super::claims::{live, path};
 
-/// Writes the counters into the object as last observed; if that fails, reads the object and tries once more. Leaves the
+/// What the planner wants the status to say.
+pub(in super::super) struct Status {
+    pub(in super::super) counters: Counters,
+    pub(in super::super) conditions: Arc<Conditions>,
+    /// For conditions that change.
+    pub(in super::super) now: Timestamp,
+}
+
+/// Writes the counters and conditions into the object as last observed; if that fails, reads the object and tries once more. Leaves the
 /// rest of the status unchanged.
 pub(in super::super) async fn write_status(
     writer: &Writer,

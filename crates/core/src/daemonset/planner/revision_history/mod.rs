@@ -164,11 +164,11 @@ impl Planner {
         }
         let target = found.current.cloned();
         if let Some(current) = current.or(borrowed) {
-            self.prune(set, &found.old);
             self.activate(set, current);
             if let Some(target) = target {
                 self.sync_staged(set, &target, &claimed);
             }
+            self.prune(set, &found.old);
         } else {
             let known = &mut self.sets[set];
             (known.history.current, known.active, known.stale) = (None, None, true);

@@ -257,6 +257,15 @@ impl Staged {
         }
     }
 
+    /// Whether a node that the present stage takes by label is healthy (R3.8).
+    pub(super) fn has_healthy_selected(&self, nodes: &Nodes) -> bool {
+        let mut all = self.places.iter();
+        all.any(|(_, _, node)| {
+            let slot = self.slots.get(node.index());
+            slot.is_some_and(|slot| slot.counts.healthy) && self.is_selected(node, nodes)
+        })
+    }
+
     /// The cut that the present stage needs now, if fewer nodes than its size lie up to the one it has (R3.1).
     pub(super) fn moved_cut(&self, nodes: &Nodes) -> Option<Cut> {
         let size = self.stage_size()?;

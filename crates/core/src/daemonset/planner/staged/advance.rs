@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kennel_types::Monotonic;
+use kennel_types::{Monotonic, Timestamp};
 
 use super::super::super::event::{Answer, Identity, Object, Outcome, Ticket, Write};
 use super::super::super::expectation::Expectation;
@@ -22,6 +22,11 @@ use crate::rollout::command::Command;
 use crate::rollout::machine::{self, Input, NextStage, Step, Transition};
 use crate::rollout::stage::Size;
 use crate::rollout::state::{Accepted, Cut, Phase, Reason, Record, State, Verdict};
+
+/// The state has its times in whole seconds: rounded up, so that no bake is cut short.
+fn next_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_secs(time.saturating_add_millis(999).as_secs())
+}
 
 /// How many failed nodes a reason names.
 const NAMED: usize = 10;
@@ -76,7 +81,7 @@ impl Planner {
             stage: 0,
             cut: Cut::Nothing,
             phase: Phase::Updating,
-            since: self.now,
+            since: next_second(self.now),
             reason: None,
             accepted: Accepted::None,
             seen: earlier
@@ -92,7 +97,10 @@ impl Planner {
                 .is_some_and(|active| active.hash == *hash)
         });
         let first_creation = state.stable.is_none() && !has_pods;
-        if (first_creation && !staged.policy.stages_on_create) || (has_pods && only_target) {
+        if (first_creation && !staged.policy.stages_on_create)
+            || (has_pods && only_target)
+            || staged.returns_to_stable
+        {
             state.phase = Phase::Complete;
             state.cut = Cut::All(crate::rollout::state::AllNodes);
             return self.write_record(set, Verdict::Stable, state, Vec::new());
@@ -142,9 +150,10 @@ impl Planner {
         let Some(staged) = known.staged.as_deref_mut() else {
             return;
         };
-        if staged.totals.healthy > staged.most_healthy {
-            staged.most_healthy = staged.totals.healthy;
-            staged.progressed = steady;
+        let paused = staged.commands.pause.is_some() || staged.invalid.is_some() || staged.frozen;
+        if paused || staged.totals.healthy > staged.most_healthy {
+            staged.most_healthy = staged.most_healthy.max(staged.totals.healthy);
+            staged.progressed = Some(steady);
         }
         let known = &self.sets[set];
         let (Some(staged), Some(state)) = (
@@ -158,24 +167,27 @@ impl Planner {
         let from = if retries { 0 } else { state.stage };
         let next = || staged.next_stage(known, from, self.context());
         let failure = || self.failure(set);
+        let in_phase = staged.phase.lasted(steady);
         let input = Input {
             policy: &staged.policy,
             state,
             totals: staged.totals,
-            in_phase: steady - staged.phase_began,
-            without_progress: steady - staged.progressed.max(staged.phase_began),
-            paused: staged.commands.pause.is_some() || staged.invalid.is_some() || staged.frozen,
+            in_phase,
+            without_progress: staged
+                .progressed
+                .map_or(in_phase, |at| in_phase.min(steady - at)),
+            paused,
             check: &staged.check.result,
             command,
             lacks_nodes: matches!(staged.stage_size(), Some(Size::Nodes(_)))
-                && staged.totals.healthy == 0,
+                && !staged.has_healthy_selected(&self.nodes),
             next: &next,
             failure: &failure,
         };
         match machine::step(&input) {
             Step::Go(state, verdict, transition) => {
                 let state = State {
-                    since: self.now,
+                    since: next_second(self.now),
                     ..*state
                 };
                 let notes = self.describe(set, transition, &state);
@@ -196,10 +208,21 @@ impl Planner {
                     };
                     let verdict = staged.record.verdict.unwrap_or(Verdict::Progressing);
                     self.write_record(set, verdict, state, Vec::new());
-                } else if let Some(wake) = wake {
-                    self.wake_rollout(set, steady + wake);
+                } else {
+                    self.unstick(set);
+                    if let Some(wake) = wake {
+                        self.wake_rollout(set, steady + wake);
+                    }
                 }
             }
+        }
+    }
+
+    /// No state waits to be written any more.
+    fn unstick(&mut self, set: SetId) {
+        let staged = self.sets[set].staged.as_deref_mut();
+        if staged.is_some_and(|staged| std::mem::take(&mut staged.is_stuck)) {
+            self.update_all_slots(set);
         }
     }
 

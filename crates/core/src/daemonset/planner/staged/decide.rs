@@ -58,7 +58,10 @@ impl Staged {
         let (found, judged) = self.look(&slot, target, context);
         let in_rollout = mine.value.is_some();
         let admitted = in_rollout && self.admits(set, node, &mine, found.target.is_some(), context);
-        let driven = self.drive(admitted, found);
+        let driven = match self.standing {
+            Standing::Direct => Driven::Target,
+            _ => self.drive(admitted, found),
+        };
         let holds = self.holds() || unreachable || driven == Driven::Nowhere;
 
         let fit = self.fit(slot.fit, mine.stable_fit, driven, holds && found.any);

@@ -21,6 +21,7 @@ mod sync;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kennel_types::Monotonic;
 
@@ -74,6 +75,8 @@ pub(super) struct Staged {
     /// As the API has it.
     pub(super) record: Record,
     pub(super) stable: Option<Stable>,
+    /// The target is the revision that the rollout before would go back to.
+    returns_to_stable: bool,
     /// The hashes of all revisions, and of those whose verdict is failed.
     pub(super) known_hashes: HashSet<Symbol>,
     pub(super) failed_hashes: HashSet<Symbol>,
@@ -87,10 +90,11 @@ pub(super) struct Staged {
     /// The most nodes that were healthy at once in this attempt.
     most_healthy: i64,
     pub(super) slots: ChunkedVec<StagedSlot>,
-    phase_began: Monotonic,
+    phase: PhaseClock,
     /// When the timer of the rollout as a whole fires.
     wake_at: Monotonic,
-    progressed: Monotonic,
+    /// When one more node became healthy, as far as this process has seen it.
+    progressed: Option<Monotonic>,
     check: CheckProgress,
     transition: Option<PendingTransition>,
     /// The next state could not be written yet.
@@ -100,6 +104,20 @@ pub(super) struct Staged {
     outage: Cell<Option<(Tick, bool)>>,
     /// The conditions that the status should have.
     pub(super) conditions: Arc<Conditions>,
+}
+
+/// How long a phase lasts. It may have begun before this process did, where the monotonic clock has no time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PhaseClock {
+    at: Monotonic,
+    /// How long the phase had lasted by then.
+    age: Duration,
+}
+
+impl PhaseClock {
+    fn lasted(self, now: Monotonic) -> Duration {
+        self.age + (now - self.at)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

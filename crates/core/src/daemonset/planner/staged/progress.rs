@@ -51,7 +51,7 @@ impl Planner {
         self.staged_sets.iter().filter_map(|id| {
             let set = self.sets.get(*id)?;
             let staged = set.staged.as_deref()?;
-            let in_phase = self.steady.saturating_since(staged.phase_began);
+            let in_phase = staged.phase.lasted(self.steady);
             let progress = || staged.progress(&set.reference, in_phase);
             staged.has_policy.then(progress)
         })

@@ -16,7 +16,7 @@ use super::super::chunked_vec::ChunkedVec;
 use super::super::sets::ActiveRevision;
 use super::super::symbols::Symbol;
 use super::admission::Values;
-use super::{Cutoff, Stable, Staged, Standing, TargetRevision};
+use super::{Cutoff, PhaseClock, Stable, Staged, Standing, TargetRevision};
 use crate::ids::SetId;
 use crate::rollout::command::Commands;
 use crate::rollout::machine::Totals;
@@ -34,6 +34,7 @@ struct Derived {
     standing: Standing,
     record: Record,
     stable: Option<Stable>,
+    returns_to_stable: bool,
     known_hashes: HashSet<Symbol>,
     failed_hashes: HashSet<Symbol>,
 }
@@ -50,6 +51,7 @@ impl Derived {
             && self.known_hashes == staged.known_hashes
             && self.failed_hashes == staged.failed_hashes
             && hash(&self.stable) == hash(&staged.stable)
+            && self.returns_to_stable == staged.returns_to_stable
     }
 }
 
@@ -99,6 +101,14 @@ impl Planner {
         };
         let stable = self.find_stable(set, &record, standing, target, claimed);
         let stable = stable.and_then(|revision| self.stable(set, &revision));
+        let first = standing == Standing::Unstarted && invalid.is_some() && stable.is_none();
+        // A first creation proceeds although the policy is unreadable (R1.2).
+        let standing = if first { Standing::Direct } else { standing };
+        // The template has gone back to what the rollout before would go back to (R5.6).
+        let returns_to_stable = standing == Standing::Unstarted
+            && self
+                .stable_hash(set, target, claimed)
+                .is_some_and(|hash| *hash == *target.hash());
         let derived = Derived {
             policy,
             has_policy,
@@ -107,6 +117,7 @@ impl Planner {
             standing,
             record,
             stable,
+            returns_to_stable,
             known_hashes: self.hashes(claimed, |_| true),
             failed_hashes: self.hashes(claimed, |record| record.verdict == Some(Verdict::Failed)),
         };
@@ -220,17 +231,22 @@ impl Planner {
         let same_phase = old
             .as_ref()
             .filter(|old| old.record.state == derived.record.state);
-        let began = same_phase.map(|old| old.phase_began);
-        let began = began.unwrap_or_else(|| self.phase_began(&derived.record));
+        let phase = same_phase.map(|old| old.phase);
+        let phase = phase.unwrap_or_else(|| self.phase_clock(&derived.record));
         let check = same_phase.map(|old| old.check.clone()).unwrap_or_default();
+        let attempt = |record: &Record| record.state.as_ref().map(|state| state.attempt);
         let (most_healthy, progressed, ignored, slots) = match old {
             Some(old) => (
-                old.most_healthy,
-                old.progressed.max(began),
+                if attempt(&old.record) == attempt(&derived.record) {
+                    old.most_healthy
+                } else {
+                    0
+                },
+                old.progressed,
                 old.ignored,
                 old.slots,
             ),
-            None => (0, began, BTreeSet::new(), ChunkedVec::default()),
+            None => (0, None, BTreeSet::new(), ChunkedVec::default()),
         };
         let view = &self.sets[set].view;
         let blueprint = Blueprint::staged(view, &target.hash, self.options.placement);
@@ -246,6 +262,7 @@ impl Planner {
             target,
             record: derived.record,
             stable: derived.stable,
+            returns_to_stable: derived.returns_to_stable,
             known_hashes: derived.known_hashes,
             failed_hashes: derived.failed_hashes,
             places: Places::default(),
@@ -255,7 +272,7 @@ impl Planner {
             totals: Totals::default(),
             most_healthy,
             slots,
-            phase_began: began,
+            phase,
             wake_at: Monotonic::START,
             progressed,
             check,
@@ -280,12 +297,15 @@ impl Planner {
 
     /// When the phase of a record began, by the monotonic clock: while this process lives that is when it was written,
     /// afterwards the record's own time counts.
-    fn phase_began(&self, record: &Record) -> Monotonic {
+    fn phase_clock(&self, record: &Record) -> PhaseClock {
         let since = record.state.as_ref().map(|state| state.since);
         let ago = since
             .map(|since| self.now.saturating_since(since))
             .unwrap_or_default();
-        Monotonic::since_start(self.steady.elapsed().saturating_sub(ago))
+        PhaseClock {
+            at: self.steady,
+            age: ago,
+        }
     }
 
     /// The revision to drive other nodes to (R2).

@@ -43,7 +43,6 @@ pub(in super::super) struct Watched {
 /// What a node counts for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Judged {
-    pub(super) admitted: bool,
     pub(super) healthy: bool,
     pub(super) pending: bool,
     pub(super) failed: Option<&'static str>,
@@ -82,7 +81,7 @@ impl ReferencePlanner {
         here.find(|daemon| !daemon.leaving && law.is_of_target(daemon.view))
     }
 
-    pub(super) fn watch_nodes(&mut self, uid: &Uid) {
+    pub(in super::super) fn watch_nodes(&mut self, uid: &Uid) {
         let set = &self.sets[uid];
         let Some(law) = self.law(set) else {
             return;
@@ -214,7 +213,6 @@ impl ReferencePlanner {
         let down = law.readiness(name) != Readiness::Ready && !blamed;
         let skipped = law.skips_down_nodes() && down;
         Judged {
-            admitted,
             healthy: admitted && healthy,
             pending: admitted && !healthy && !skipped && failed.is_none() && !excused,
             failed,

@@ -47,7 +47,7 @@ pub(super) struct Daemon<'a> {
 }
 
 /// Everything that the rules read, and what they derive of the rollout as a whole.
-pub(super) struct Law<'a> {
+pub(in super::super) struct Law<'a> {
     pub(super) set: &'a DaemonSetView,
     pub(super) nodes: &'a BTreeMap<Arc<str>, NodeView>,
     pub(super) pods: Vec<Daemon<'a>>,
