@@ -50,6 +50,12 @@ pub struct Commands {
 }
 
 impl Commands {
+    /// Whether a command that acts once is there.
+    pub fn has(&self, key: &str, value: &str) -> bool {
+        let mut once = self.once.iter();
+        once.any(|(found, text, _)| *found == key && text == value)
+    }
+
     pub fn parse(annotations: &BTreeMap<String, String>) -> Self {
         let value = |key: &str| annotations.get(&format!("{PREFIX}{key}")).cloned();
         let once = ["abort", "retry", "promote"].into_iter();

@@ -175,6 +175,12 @@ fn awaiting(input: &Input<'_>) -> Step {
             Transition::StageStarted,
         );
     }
+    // The gate may have been taken out of the policy.
+    let gated = present_stage(input).is_none_or(|stage| stage.manual);
+    if !waits_for_nodes && !gated && !input.paused {
+        let (state, verdict, transition) = go_on(input);
+        return Step::Go(Box::new(state), verdict, transition);
+    }
     Step::Wait(None)
 }
 

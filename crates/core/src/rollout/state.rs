@@ -201,6 +201,12 @@ impl Record {
         }
     }
 
+    /// Whether both are in the same phase of the same stage. The cut may have moved.
+    pub fn is_in_phase_of(&self, other: &Self) -> bool {
+        let phase = |state: &State| (state.attempt, state.stage, state.phase, state.since);
+        self.state.as_ref().map(phase) == other.state.as_ref().map(phase)
+    }
+
     pub fn standing(&self) -> Standing {
         match (self.verdict, &self.state) {
             (Some(Verdict::Stable), _) => Standing::Direct,

@@ -199,8 +199,10 @@ impl ReferencePlanner {
         let over_limit = to_kill > 0;
         for revision in old {
             let hash = hash_of(revision);
-            if over_limit && (used.contains(&hash) || Some(&*hash) == stable) {
+            if over_limit && used.contains(&hash) {
                 unpruned_hashes.insert(hash_of(revision));
+            } else if over_limit && Some(&*hash) == stable {
+                // R5.8
             } else if to_kill > 0 {
                 to_kill -= 1;
                 self.write_revision(uid, revision, |o| format!("DeleteRevision({o:?})"));

@@ -138,15 +138,17 @@ impl Planner {
         let mut used = BTreeMap::new();
         for hash in old.iter().map(|revision| revision.hash()) {
             let symbol = self.symbols.intern(Some(hash));
-            let staged = known.staged.as_ref();
-            let stable = staged.and_then(|staged| staged.stable.as_ref());
-            // Stable is kept as long as a rollout may go back to it (R5.8).
-            let is_stable = stable.is_some_and(|stable| *stable.hash == *hash);
-            if is_stable || known.hash_uses.contains_key(&symbol) {
+            if known.hash_uses.contains_key(&symbol) {
                 used.insert(hash, symbol);
             }
         }
-        let pruned = prune(old, limit, |hash| used.contains_key(hash));
+        let staged = known.staged.as_ref();
+        let stable = staged.and_then(|staged| staged.stable.as_ref());
+        // Stable is kept as long as a rollout may go back to it (R5.8).
+        let is_stable = |hash: &str| stable.is_some_and(|stable| *stable.hash == *hash);
+        let pruned = prune(old, limit, |hash| {
+            used.contains_key(hash) || is_stable(hash)
+        });
         if old.len() > limit {
             known.history.unpruned_hashes = used.into_values().collect();
         }

@@ -313,13 +313,17 @@ impl Planner {
     }
 
     /// Writes a record, unless an earlier write is outstanding or waits for its retry.
-    fn write_record(&mut self, set: SetId, verdict: Verdict, state: State, notes: Vec<Note>) {
+    fn write_record(&mut self, set: SetId, verdict: Verdict, mut state: State, notes: Vec<Note>) {
         let now = self.now;
         let ticket = self.next_ticket();
         let known = &mut self.sets[set];
         let Some(staged) = known.staged.as_deref_mut() else {
             return;
         };
+        // A command that was taken away may be given again.
+        state
+            .seen
+            .retain(|key, value| staged.commands.has(key, value));
         let target = staged.target.clone();
         let earlier = known.history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(now)) {
@@ -425,7 +429,8 @@ impl Planner {
         Reason {
             code: cause.code().to_owned(),
             message: format!(
-                "{total} nodes have failed, most with {}: {}{and_more}; see kennel rollout status {name} -n {namespace}",
+                "{total} {} failed, most with {}: {}{and_more}; see kennel rollout status {name} -n {namespace}",
+                if total == 1 { "node has" } else { "nodes have" },
                 cause.code(),
                 names.join(", ")
             ),

@@ -136,7 +136,6 @@ impl Staged {
             Tick::MAX
         };
         if admitted
-            && skips
             && !blamed
             && let Some(since) = context.nodes.down_since(node)
         {

@@ -109,14 +109,6 @@ impl Planner {
             && self
                 .stable_hash(set, target, claimed)
                 .is_some_and(|hash| *hash == *target.hash());
-        eprintln!(
-            "SYNC {:?} {:?}",
-            target.hash(),
-            claimed
-                .iter()
-                .map(|r| (r.hash(), r.revision, r.record.verdict))
-                .collect::<Vec<_>>()
-        );
         let derived = Derived {
             policy,
             has_policy,
@@ -238,7 +230,7 @@ impl Planner {
         let old = old.filter(|old| old.target.uid == target.uid);
         let same_phase = old
             .as_ref()
-            .filter(|old| old.record.state == derived.record.state);
+            .filter(|old| old.record.is_in_phase_of(&derived.record));
         let phase = same_phase.map(|old| old.phase);
         let phase = phase.unwrap_or_else(|| self.phase_clock(&derived.record));
         let check = same_phase.map(|old| old.check.clone()).unwrap_or_default();

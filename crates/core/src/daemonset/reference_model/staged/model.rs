@@ -158,7 +158,11 @@ impl ReferencePlanner {
                 old
             }
             Some(old) if old.basis.target == basis.target => {
-                let same = old.basis.record.state == basis.record.state;
+                let of = |basis: &Basis| {
+                    let state = basis.record.state.as_ref();
+                    state.map(|s| (s.attempt, s.stage, s.phase, s.since))
+                };
+                let same = of(&old.basis) == of(&basis);
                 let began = if same { old.began } else { began };
                 let attempt = |basis: &Basis| basis.record.state.as_ref().map(|s| s.attempt);
                 let retried = attempt(&old.basis) != attempt(&basis);
@@ -298,7 +302,12 @@ impl ReferencePlanner {
         }
     }
 
-    fn write_record(&mut self, uid: &Uid, target: &Revision, verdict: Verdict, state: State) {
+    fn write_record(&mut self, uid: &Uid, target: &Revision, verdict: Verdict, mut state: State) {
+        let given = &self.sets[uid].view.annotations;
+        state.seen.retain(|key, value| {
+            let key = format!("{}{key}", crate::rollout::PREFIX);
+            given.get(&key) == Some(value)
+        });
         let earlier = self.sets[uid].history.writes.get(&target.uid).copied();
         if earlier.is_some_and(|earlier| earlier.blocks(self.now)) {
             self.set_mut(uid).rollout.as_mut().unwrap().stuck = true;

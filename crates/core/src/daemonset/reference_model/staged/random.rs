@@ -263,10 +263,10 @@ fn run(seed: u64, compare: bool) {
 
 #[test]
 fn r3_to_r8_every_request_of_random_histories_follows_the_rules() {
-    with_seeds(fixed_seeds(30), |seed| run(seed, false));
+    with_seeds(fixed_seeds(20), |seed| run(seed, false));
 }
 
 #[test]
 fn both_planners_agree_in_random_rollouts() {
-    with_seeds(fixed_seeds(30), |seed| run(seed, true));
+    with_seeds(fixed_seeds(6), |seed| run(seed, true));
 }

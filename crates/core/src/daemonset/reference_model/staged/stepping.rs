@@ -280,6 +280,11 @@ impl Stepping<'_, '_> {
 
     fn wait(&self, state: &State) -> Option<(Verdict, State)> {
         let code = state.reason.as_ref().map(|reason| reason.code.as_str());
+        // R1.3: the policy may have lost the gate.
+        let gate = self.law.policy.stages.get(state.stage.wrapping_sub(1));
+        if code != Some("NoNodes") && gate.is_some_and(|s| !s.manual) && !self.is_paused() {
+            return Some(self.next_stage(state));
+        }
         let found = code == Some("NoNodes") && state.stage > 0 && !self.lacks_nodes();
         let next = || (Verdict::Progressing, self.enter(state, Phase::Updating));
         (found && !self.is_paused()).then(next)
