@@ -34,7 +34,7 @@ kennel_core::metrics! {
 }
 
 /// The label values of the writes.
-const WRITES: [&str; 14] = [
+const WRITES: [&str; 15] = [
     "create_pod",
     "delete_pod",
     "adopt_pod",
@@ -49,7 +49,10 @@ const WRITES: [&str; 14] = [
     "count_collision",
     "write_status",
     "write_record",
+    "remove_taint",
 ];
+/// The index of removals of taints in [`WRITES`].
+pub(super) const REMOVE_TAINT: usize = 14;
 
 /// The index of a write in [`WRITES`].
 pub(super) fn place(write: &Write) -> usize {

@@ -7,6 +7,8 @@ use super::pod::Placement;
 pub struct Options {
     pub placement: Placement,
     pub pace: Pace,
+    /// Another controller creates the pods (R11): nothing can be added to them.
+    pub assist: bool,
 }
 
 /// How many pods of one DaemonSet are created and deleted at once.

@@ -124,6 +124,7 @@ impl Cluster {
                 let answer = self.answer.clone();
                 self.apply(Event::CheckFinished { ticket, answer });
             }
+            Action::RemoveTaint { .. } | Action::EmitOnNode { .. } => {}
             Action::Emit { note, .. } => {
                 self.events.push((note.reason.to_string(), note.message));
             }
