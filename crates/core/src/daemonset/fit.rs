@@ -202,13 +202,17 @@ const AUTOMATIC: [(&str, &str, bool); 7] = [
 pub fn daemon_tolerations(spec: &Value, some_required: bool) -> Vec<Toleration> {
     let on_host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     let mut tolerations = parse_tolerations(&spec["tolerations"]);
-    let applies = |(_, _, host_network_only): &&(&str, &str, bool)| !host_network_only || on_host_network;
-    let upstream = AUTOMATIC.iter().filter(applies).map(|(key, effect, _)| Toleration {
-        key: (*key).to_owned(),
-        operator: "Exists".to_owned(),
-        effect: (*effect).to_owned(),
-        ..Toleration::default()
-    });
+    let applies =
+        |(_, _, host_network_only): &&(&str, &str, bool)| !host_network_only || on_host_network;
+    let upstream = AUTOMATIC
+        .iter()
+        .filter(applies)
+        .map(|(key, effect, _)| Toleration {
+            key: (*key).to_owned(),
+            operator: "Exists".to_owned(),
+            effect: (*effect).to_owned(),
+            ..Toleration::default()
+        });
     let ours = some_required.then(required::toleration);
     for automatic in upstream.chain(ours) {
         match tolerations.iter_mut().find(|t| t.same_rule(&automatic)) {

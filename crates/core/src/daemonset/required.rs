@@ -25,7 +25,9 @@ const PASSING: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernete
 
 /// Whether these annotations of a DaemonSet say that nodes wait for it.
 pub fn is_required(annotations: &BTreeMap<String, String>) -> bool {
-    annotations.get(ANNOTATION).is_some_and(|value| value == "true")
+    annotations
+        .get(ANNOTATION)
+        .is_some_and(|value| value == "true")
 }
 
 /// Whether this is a value that the annotation may have.
@@ -69,7 +71,12 @@ pub fn should_run(rules: &Rules, node: &NodeView) -> bool {
 }
 
 /// Whether a required DaemonSet is missing on a node: it should run there, and none of these pods is available there.
-pub fn is_missing(daemon_set: &DaemonSetView, pods: &[PodView], node: &NodeView, now: Timestamp) -> bool {
+pub fn is_missing(
+    daemon_set: &DaemonSetView,
+    pods: &[PodView],
+    node: &NodeView,
+    now: Timestamp,
+) -> bool {
     let is_available = |pod: &PodView| {
         let at = pod.available_at(daemon_set.min_ready_seconds);
         pod.controller.as_ref() == Some(&daemon_set.uid)
@@ -87,7 +94,10 @@ pub fn is_missing(daemon_set: &DaemonSetView, pods: &[PodView], node: &NodeView,
 
 /// Whether a daemon's own tolerations let its pod onto a node that waits.
 pub fn tolerates(rules: &Rules) -> bool {
-    rules.tolerations().iter().any(|own| own.tolerates(&taint()))
+    rules
+        .tolerations()
+        .iter()
+        .any(|own| own.tolerates(&taint()))
 }
 
 #[cfg(test)]
@@ -113,9 +123,16 @@ mod tests {
         let check = |spec: Value, taints: &[&str], expected: bool| {
             let mut view = node("n1");
             view.labels = [("zone".to_owned(), "a".to_owned())].into();
-            view.taints = taints.iter().map(|key| Taint::new(key, NO_SCHEDULE)).collect();
+            view.taints = taints
+                .iter()
+                .map(|key| Taint::new(key, NO_SCHEDULE))
+                .collect();
             let rules = Rules::of_template(&json!({ "spec": spec }), true);
-            assert_eq!(should_run(&rules, &view), expected, "{spec} with {taints:?}");
+            assert_eq!(
+                should_run(&rules, &view),
+                expected,
+                "{spec} with {taints:?}"
+            );
         };
         check(json!({}), &[], true);
         check(json!({}), &[TAINT], true);
@@ -140,6 +157,9 @@ mod tests {
         assert!(of(json!([]), true));
         assert!(of(json!([{"operator": "Exists"}]), false));
         assert!(of(json!([{"key": TAINT, "operator": "Exists"}]), false));
-        assert!(!of(json!([{"key": TAINT, "operator": "Exists", "effect": "NoExecute"}]), false));
+        assert!(!of(
+            json!([{"key": TAINT, "operator": "Exists", "effect": "NoExecute"}]),
+            false
+        ));
     }
 }

@@ -166,7 +166,8 @@ impl<'a> Outline<'a> {
 
     fn enter_nodes(&mut self, input: &Input<'a>, claimed: &[&Revision]) {
         let template = self.stable.and_then(Revision::template);
-        self.rules_of_stable = template.map(|template| Rules::of_template(&template, SOME_REQUIRED));
+        self.rules_of_stable =
+            template.map(|template| Rules::of_template(&template, SOME_REQUIRED));
         let rules = Rules::of_template(&self.daemon_set.template, SOME_REQUIRED);
         let spread = self
             .policy

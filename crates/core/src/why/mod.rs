@@ -183,7 +183,10 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
     if case.node().is_some_and(|node| node.view.unschedulable) {
         remarks.push("the node is cordoned, which daemon pods tolerate".to_owned());
     }
-    remarks.extend(case.node().and_then(|node| waiting::remark(case.snapshot, &node.view)));
+    remarks.extend(
+        case.node()
+            .and_then(|node| waiting::remark(case.snapshot, &node.view)),
+    );
     remarks
 }
 

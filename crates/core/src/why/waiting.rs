@@ -18,7 +18,9 @@ pub(super) fn remark(snapshot: &Snapshot, node: &NodeView) -> Option<String> {
     });
     let names: Vec<String> = names.collect();
     Some(if names.is_empty() {
-        format!("the node has the taint {TAINT}, which the controller removes unless a required DaemonSet is missing")
+        format!(
+            "the node has the taint {TAINT}, which the controller removes unless a required DaemonSet is missing"
+        )
     } else {
         let names = names.join(" and ");
         format!("the node waits for {names}: until then, other pods are not placed there ({TAINT})")

@@ -163,7 +163,11 @@ async fn read_required(
     snapshot: &mut Snapshot,
     unread: &mut Vec<String>,
 ) -> anyhow::Result<()> {
-    if !snapshot.nodes.iter().any(|node| required::waits(&node.view)) {
+    if !snapshot
+        .nodes
+        .iter()
+        .any(|node| required::waits(&node.view))
+    {
         return Ok(());
     }
     let without = "what nodes wait for cannot be named";

@@ -55,7 +55,8 @@ fn awaits(daemon_set: &Value, node: &NodeView) -> bool {
 
 fn view(node: &Value) -> NodeView {
     let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-    let labels: BTreeMap<String, String> = text_entries(node, "metadata.labels").map(owned).collect();
+    let labels: BTreeMap<String, String> =
+        text_entries(node, "metadata.labels").map(owned).collect();
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
     let taint = |taint: &Value| <Taint as serde::Deserialize>::deserialize(taint).ok();
     NodeView {

@@ -39,7 +39,11 @@ fn request(node: &Node) -> Option<Call> {
         {"op": "remove", "path": removed},
     ]);
     let name = node.metadata.name.as_deref().unwrap_or_default();
-    Some(Call::patch(api::node_path(name), Content::JsonPatch, &patch))
+    Some(Call::patch(
+        api::node_path(name),
+        Content::JsonPatch,
+        &patch,
+    ))
 }
 
 #[cfg(test)]

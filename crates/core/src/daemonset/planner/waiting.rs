@@ -121,7 +121,8 @@ impl Planner {
 
     /// A DaemonSet was added, changed or removed.
     pub(super) fn note_required(&mut self, set: SetId) {
-        let required = |set: &Set| !set.is_inactive() && required::is_required(&set.view.annotations);
+        let required =
+            |set: &Set| !set.is_inactive() && required::is_required(&set.view.annotations);
         let required = self.sets.get(set).is_some_and(required);
         let tolerated = self.adds_toleration();
         let changed = if required {
@@ -160,7 +161,10 @@ impl Planner {
         let Some(waiting) = self.waiting.nodes.get(&node) else {
             return;
         };
-        if waiting.release.is_some_and(|release| release.blocks(self.now)) {
+        if waiting
+            .release
+            .is_some_and(|release| release.blocks(self.now))
+        {
             return;
         }
         let missing = self.missing_daemons(node);
@@ -209,7 +213,8 @@ impl Planner {
             _ => &known.rules,
         };
         let view = self.nodes.view(node);
-        view.is_some_and(|view| required::should_run(rules, view)) && !self.is_available_on(set, node)
+        view.is_some_and(|view| required::should_run(rules, view))
+            && !self.is_available_on(set, node)
     }
 
     /// Whether a DaemonSet has an available pod of any revision on a node (rule 5.3.1).
@@ -237,7 +242,11 @@ impl Planner {
         let names: Vec<String> = named
             .map(|set| self.sets[*set].reference.to_string())
             .collect();
-        let kind = if sets.len() == 1 { "DaemonSet" } else { "DaemonSets" };
+        let kind = if sets.len() == 1 {
+            "DaemonSet"
+        } else {
+            "DaemonSets"
+        };
         let more = match sets.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),

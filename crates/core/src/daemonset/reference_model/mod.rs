@@ -135,7 +135,9 @@ pub(super) fn text(action: &Action) -> (String, Option<Ticket>) {
         }
         Action::Check { daemon_set, .. } => (format!("{} check", daemon_set.uid), None),
         // The model has no required DaemonSets.
-        Action::RemoveTaint { node, .. } | Action::EmitOnNode { node, .. } => (node.to_string(), None),
+        Action::RemoveTaint { node, .. } | Action::EmitOnNode { node, .. } => {
+            (node.to_string(), None)
+        }
         Action::Write {
             ticket,
             daemon_set,

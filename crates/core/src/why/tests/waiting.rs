@@ -7,7 +7,9 @@ use super::fixture::{Fixture, ready};
 use crate::daemonset::required::{ANNOTATION, TAINT};
 
 fn waiting() -> Fixture {
-    Fixture::new().taint(TAINT, "", "NoSchedule").pod(ready("p1", "n1"))
+    Fixture::new()
+        .taint(TAINT, "", "NoSchedule")
+        .pod(ready("p1", "n1"))
 }
 
 /// Adds a required DaemonSet like the one that is explained, without pods.
@@ -32,8 +34,10 @@ fn r12_5_a_node_says_what_it_waits_for() {
     assert_eq!(n1.verdict, Verdict::Runs, "the taint is tolerated: {n1:?}");
     assert_eq!(
         n1.remarks,
-        ["the node waits for default/cni and default/csi: until then, other pods are not placed there \
-          (kennel.dev/daemons-not-ready)"]
+        [
+            "the node waits for default/cni and default/csi: until then, other pods are not placed there \
+          (kennel.dev/daemons-not-ready)"
+        ]
     );
     assert!(fixture.on("n2").remarks.is_empty());
     let own = requires(waiting(), "agent");
@@ -45,6 +49,11 @@ fn r12_5_a_node_that_waits_for_nothing_known_says_that_it_has_the_taint() {
     let remarks = waiting().on("n1").remarks;
     assert!(remarks[0].starts_with("the node has the taint kennel.dev/daemons-not-ready"));
     let mut available = requires(waiting(), "agent");
-    available.0.required[0].pods = available.0.pods.iter().map(|pod| pod.view.clone()).collect();
+    available.0.required[0].pods = available
+        .0
+        .pods
+        .iter()
+        .map(|pod| pod.view.clone())
+        .collect();
     assert!(available.on("n1").remarks[0].starts_with("the node has the taint"));
 }

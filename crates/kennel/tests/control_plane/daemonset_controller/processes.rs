@@ -115,6 +115,15 @@ fn s7_12_the_rights_of_the_manifests_are_enough_for_everything() {
             other => Err(format!("{other:?}")),
         }
     });
+    // It may remove the taint of nodes that wait for their daemons (R12.3).
+    let node = cluster.ask("get nodes -o jsonpath={.items[0].metadata.name}");
+    cluster.ask(&format!(
+        "taint nodes {node} kennel.dev/daemons-not-ready:NoSchedule"
+    ));
+    eventually(Deadline::seconds(60), || {
+        let taints = cluster.ask(&format!("get node {node} -o jsonpath={{.spec.taints}}"));
+        taints.is_empty().then_some(()).ok_or(taints)
+    });
     eventually(Deadline::seconds(60), || match cluster.pods().len() {
         3 => Ok(()),
         count => Err(format!("{count} pods")),

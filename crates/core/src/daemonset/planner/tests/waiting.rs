@@ -13,7 +13,6 @@ use super::super::super::required::{ANNOTATION, TAINT, is_missing, taint, waits}
 use super::super::super::view::{Before, DaemonSetView, NodeView, PodView};
 use super::harness::{Harness, terminating, unready};
 use super::{NOTHING, daemon_set, node, pod};
-use crate::rollout::PREFIX;
 use crate::taint::Taint;
 
 fn annotated(mut view: DaemonSetView, annotations: &[(&str, &str)]) -> DaemonSetView {
@@ -115,7 +114,10 @@ fn r12_3_the_taint_goes_once_every_required_daemon_is_available() {
     assert_eq!(waits.apply(Event::Node(waiting("n1"))), [both]);
     assert_eq!(waits.apply(Event::Pod(pod("c1", "cni", "n1"))), NOTHING);
     assert_eq!(waits.apply(Event::Pod(ready("s1", "csi", "n1"))), NOTHING);
-    assert_eq!(waits.apply(Event::Pod(ready("c1", "cni", "n1"))), ["untaint n1"]);
+    assert_eq!(
+        waits.apply(Event::Pod(ready("c1", "cni", "n1"))),
+        ["untaint n1"]
+    );
     assert_eq!(waits.untainted(None), [READY]);
     assert_eq!(waits.apply(Event::Node(node("n1"))), NOTHING);
 }
@@ -151,7 +153,10 @@ fn r12_3_pods_that_leave_or_have_ended_are_not_available() {
     let leaving = terminating(ready("c1", "cni", "n1"));
     assert_eq!(waits.apply(Event::Pod(leaving)), NOTHING);
     assert_eq!(waits.apply(Event::PodGone("uid-c1".into())), NOTHING);
-    assert_eq!(waits.apply(Event::Pod(unready(ready("c2", "cni", "n1")))), NOTHING);
+    assert_eq!(
+        waits.apply(Event::Pod(unready(ready("c2", "cni", "n1")))),
+        NOTHING
+    );
     assert_eq!(waits.apply(Event::Pod(ready("c3", "cni", "n2"))), NOTHING);
 }
 
@@ -169,7 +174,8 @@ fn r12_3_a_node_that_no_required_daemon_selects_does_not_wait() {
 fn r12_3_a_node_that_is_not_ready_waits_for_daemons_that_do_not_tolerate_that() {
     let mut waits = Waits::of(&[required("cni")]);
     let mut view = waiting("n1");
-    view.taints.push(Taint::new("node.kubernetes.io/not-ready", "NoSchedule"));
+    view.taints
+        .push(Taint::new("node.kubernetes.io/not-ready", "NoSchedule"));
     assert_eq!(waits.apply(Event::Node(view)), [WAITS_FOR_CNI]);
 }
 
@@ -271,24 +277,17 @@ fn r12_2_running_pods_are_not_replaced_for_the_toleration() {
     waits.apply(Event::Pod(super::harness::updated("p", "n1")));
     waits.harness.open.clear();
     waits.apply(Event::DaemonSet(required("cni")));
-    let writes: Vec<String> = waits.harness.open.iter().map(|(_, w)| super::harness::show(w)).collect();
-    assert_eq!(writes, ["create n1"], "only the pod of the required DaemonSet");
-}
-
-#[test]
-fn r12_2_with_a_policy_too() {
-    let policy = format!("{PREFIX}stages");
-    let staged = annotated(daemon_set("logs"), &[(&policy, "1, 100%")]);
-    let mut waits = Waits::of(&[staged]);
-    waits.apply(Event::DaemonSet(required("cni")));
-    waits.apply(Event::Node(waiting("n1")));
-    let creates = waits.harness.open.iter().filter_map(|(_, write)| match write {
-        Write::CreatePod { blueprint, .. } => Some(blueprint.pod("n1", None, Before::None)),
-        _ => None,
-    });
-    let creates: Vec<String> = creates.collect();
-    assert_eq!(creates.len(), 2);
-    assert!(creates.iter().all(|body| body.contains(TAINT)), "{creates:?}");
+    let writes: Vec<String> = waits
+        .harness
+        .open
+        .iter()
+        .map(|(_, w)| super::harness::show(w))
+        .collect();
+    assert_eq!(
+        writes,
+        ["create n1"],
+        "only the pod of the required DaemonSet"
+    );
 }
 
 #[test]
@@ -330,7 +329,9 @@ fn expected(
 ) -> BTreeSet<Arc<str>> {
     let pods: Vec<PodView> = pods.values().cloned().collect();
     let now = Timestamp::from_secs(1_000_000);
-    let missing = sets.values().filter(|set| is_missing(set, &pods, node, now));
+    let missing = sets
+        .values()
+        .filter(|set| is_missing(set, &pods, node, now));
     missing.map(|set| set.name.clone()).collect()
 }
 
@@ -348,7 +349,11 @@ fn r12_3_random_histories_agree_with_the_rule_computed_from_scratch() {
             let on = ["n1", "n2", "n3", "n4"][rng.usize(..4)];
             let shown = match rng.u8(..8) {
                 0 => {
-                    let mut set = if rng.bool() { required(name) } else { daemon_set(name) };
+                    let mut set = if rng.bool() {
+                        required(name)
+                    } else {
+                        daemon_set(name)
+                    };
                     if rng.bool() {
                         set = with_spec(set, &json!({"nodeSelector": {"zone": "a"}}));
                     }
@@ -389,13 +394,18 @@ fn r12_3_random_histories_agree_with_the_rule_computed_from_scratch() {
                     planner.apply(Event::PodGone(uid))
                 }
             };
-            let untainted = shown.iter().filter_map(|text| text.strip_prefix("untaint "));
+            let untainted = shown
+                .iter()
+                .filter_map(|text| text.strip_prefix("untaint "));
             let untainted: BTreeSet<Arc<str>> = untainted.map(Into::into).collect();
             released.extend(untainted.iter().cloned());
             for (name, view) in &nodes {
                 let missing = expected(&sets, &pods, view);
                 if untainted.contains(name) {
-                    assert!(missing.is_empty(), "{name} was released without {missing:?}");
+                    assert!(
+                        missing.is_empty(),
+                        "{name} was released without {missing:?}"
+                    );
                 }
                 let stays = waits(view) && missing.is_empty() && !released.contains(name);
                 assert!(!stays, "{name} still waits");
