@@ -91,7 +91,10 @@ fn r12_a_node_that_joins_gets_ordinary_pods_once_its_daemons_are_available() {
     }
     assert_eq!(cluster.taints("n1"), TAINT);
     cluster.kubectl("run web --image=web");
-    cluster.until("get pod web -o jsonpath={.status.conditions}", TAINT);
+    cluster.until(
+        "get pod web -o jsonpath={.status.conditions}",
+        "untolerated taint",
+    );
     // R12.5.
     cluster.until(
         "describe node n1",
