@@ -335,85 +335,116 @@ fn expected(
     missing.map(|set| set.name.clone()).collect()
 }
 
-/// Random histories: after every event exactly those waiting nodes have been released for which nothing is missing.
+/// A random history, and what is known of the cluster.
+struct History {
+    rng: fastrand::Rng,
+    waits: Waits,
+    sets: BTreeMap<Arc<str>, DaemonSetView>,
+    pods: BTreeMap<Arc<str>, PodView>,
+    nodes: BTreeMap<Arc<str>, NodeView>,
+    /// Waiting nodes whose taint was asked to be removed.
+    released: BTreeSet<Arc<str>>,
+}
+
+impl History {
+    fn new(seed: u64) -> Self {
+        Self {
+            rng: fastrand::Rng::with_seed(seed),
+            waits: Waits::of(&[]),
+            sets: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            released: BTreeSet::new(),
+        }
+    }
+
+    fn event(&mut self) -> Event {
+        let name = ["a", "b", "c"][self.rng.usize(..3)];
+        let on = ["n1", "n2", "n3", "n4"][self.rng.usize(..4)];
+        match self.rng.u8(..8) {
+            0 => Event::DaemonSet(self.set(name)),
+            1 => {
+                let uid: Arc<str> = format!("uid-{name}").into();
+                self.sets.remove(&uid);
+                Event::DaemonSetGone(uid)
+            }
+            2 | 3 => Event::Node(self.node(on)),
+            4 => {
+                self.nodes.remove(on);
+                self.released.remove(on);
+                Event::NodeGone(on.into())
+            }
+            5 | 6 => {
+                let mut view = pod(&format!("{name}-{on}"), name, on);
+                view.ready_since = self.rng.bool().then_some(Timestamp::EPOCH);
+                view.terminating = self.rng.u8(..4) == 0;
+                self.pods.insert(view.uid.clone(), view.clone());
+                Event::Pod(view)
+            }
+            _ => {
+                let uid: Arc<str> = format!("uid-{name}-{on}").into();
+                self.pods.remove(&uid);
+                Event::PodGone(uid)
+            }
+        }
+    }
+
+    fn set(&mut self, name: &str) -> DaemonSetView {
+        let mut set = daemon_set(name);
+        if self.rng.bool() {
+            set = required(name);
+        }
+        if self.rng.bool() {
+            set = with_spec(set, &json!({"nodeSelector": {"zone": "a"}}));
+        }
+        self.sets.insert(set.uid.clone(), set.clone());
+        set
+    }
+
+    fn node(&mut self, name: &str) -> NodeView {
+        let mut view = node(name);
+        if self.rng.bool() {
+            view = waiting(name);
+        }
+        if self.rng.bool() {
+            view.labels.insert("zone".to_owned(), "a".to_owned());
+        }
+        if !self.nodes.get(name).is_some_and(waits) || !waits(&view) {
+            self.released.remove(name);
+        }
+        self.nodes.insert(view.name.clone(), view.clone());
+        view
+    }
+
+    fn step(&mut self) {
+        let event = self.event();
+        let shown = self.waits.apply(event);
+        let untainted = shown
+            .iter()
+            .filter_map(|text| text.strip_prefix("untaint "));
+        let untainted: BTreeSet<Arc<str>> = untainted.map(Into::into).collect();
+        self.released.extend(untainted.iter().cloned());
+        for (name, view) in &self.nodes {
+            let missing = expected(&self.sets, &self.pods, view);
+            if untainted.contains(name) {
+                assert!(
+                    missing.is_empty(),
+                    "{name} was released without {missing:?}"
+                );
+            }
+            let stays = waits(view) && missing.is_empty() && !self.released.contains(name);
+            assert!(!stays, "{name} still waits");
+        }
+    }
+}
+
+/// After every event exactly those waiting nodes have been released for which nothing is missing.
 #[test]
 fn r12_3_random_histories_agree_with_the_rule_computed_from_scratch() {
     with_seeds(0..200, |seed| {
-        let mut rng = fastrand::Rng::with_seed(seed);
-        let mut planner = Waits::of(&[]);
-        let (mut sets, mut pods) = (BTreeMap::new(), BTreeMap::new());
-        let mut nodes: BTreeMap<Arc<str>, NodeView> = BTreeMap::new();
-        let mut released: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut history = History::new(seed);
         for _ in 0..100 {
-            let name = ["a", "b", "c"][rng.usize(..3)];
-            let on = ["n1", "n2", "n3", "n4"][rng.usize(..4)];
-            let shown = match rng.u8(..8) {
-                0 => {
-                    let mut set = if rng.bool() {
-                        required(name)
-                    } else {
-                        daemon_set(name)
-                    };
-                    if rng.bool() {
-                        set = with_spec(set, &json!({"nodeSelector": {"zone": "a"}}));
-                    }
-                    sets.insert(set.uid.clone(), set.clone());
-                    planner.apply(Event::DaemonSet(set))
-                }
-                1 => {
-                    let uid: Arc<str> = format!("uid-{name}").into();
-                    sets.remove(&uid);
-                    planner.apply(Event::DaemonSetGone(uid))
-                }
-                2 | 3 => {
-                    let mut view = if rng.bool() { waiting(on) } else { node(on) };
-                    if rng.bool() {
-                        view.labels.insert("zone".to_owned(), "a".to_owned());
-                    }
-                    if !waits_now(&nodes, on) || !waits(&view) {
-                        released.remove(on);
-                    }
-                    nodes.insert(view.name.clone(), view.clone());
-                    planner.apply(Event::Node(view))
-                }
-                4 => {
-                    nodes.remove(on);
-                    released.remove(on);
-                    planner.apply(Event::NodeGone(on.into()))
-                }
-                5 | 6 => {
-                    let mut view = pod(&format!("{name}-{on}"), name, on);
-                    view.ready_since = rng.bool().then_some(Timestamp::EPOCH);
-                    view.terminating = rng.u8(..4) == 0;
-                    pods.insert(view.uid.clone(), view.clone());
-                    planner.apply(Event::Pod(view))
-                }
-                _ => {
-                    let uid: Arc<str> = format!("uid-{name}-{on}").into();
-                    pods.remove(&uid);
-                    planner.apply(Event::PodGone(uid))
-                }
-            };
-            let untainted = shown
-                .iter()
-                .filter_map(|text| text.strip_prefix("untaint "));
-            let untainted: BTreeSet<Arc<str>> = untainted.map(Into::into).collect();
-            released.extend(untainted.iter().cloned());
-            for (name, view) in &nodes {
-                let missing = expected(&sets, &pods, view);
-                if untainted.contains(name) {
-                    assert!(
-                        missing.is_empty(),
-                        "{name} was released without {missing:?}"
-                    );
-                }
-                let stays = waits(view) && missing.is_empty() && !released.contains(name);
-                assert!(!stays, "{name} still waits");
-            }
+            history.step();
         }
     });
-}
-
-fn waits_now(nodes: &BTreeMap<Arc<str>, NodeView>, name: &str) -> bool {
-    nodes.get(name).is_some_and(waits)
 }
