@@ -219,6 +219,7 @@ impl Controller for DaemonSetController {
         metrics.running.set(number(round.running));
         metrics.allowed.set(number(round.limit));
         metrics.daemon_sets.set(number(self.known.len()));
+        metrics.waiting.set(number(self.waiting.len()));
     }
 }
 

@@ -7,7 +7,8 @@ use super::pod::Placement;
 pub struct Options {
     pub placement: Placement,
     pub pace: Pace,
-    /// Another controller creates the pods (R11): nothing can be added to them.
+    /// Another controller creates the pods and revisions (R11): only pods of staged rollouts are deleted, and only states
+    /// and conditions are written.
     pub assist: bool,
 }
 

@@ -11,6 +11,8 @@ const CHART: &str = concat!(
 );
 /// The release, and so the name of everything in it.
 const RELEASE: &str = "kennel-controller";
+/// The same in every release.
+const LEASE: &str = "kennel-daemonset-controller";
 /// Kennel's own API has no Deployments.
 const DAEMON_SET: &str = "workload=DaemonSet";
 
@@ -25,6 +27,7 @@ impl Cluster {
     fn has(&self, kind: &str) -> bool {
         let name = match kind {
             "service" => format!("{RELEASE}-metrics"),
+            "lease" => LEASE.to_owned(),
             _ => RELEASE.to_owned(),
         };
         let arguments = [
@@ -114,6 +117,8 @@ fn the_rights_and_arguments_of_the_chart_are_enough() {
     cluster.kubeconfig_of_the_manifests();
     let manifests = cluster.rules("clusterrole", "kennel:daemonset-controller");
     assert_eq!(cluster.rules("clusterrole", RELEASE), manifests);
+    let manifests = cluster.rules("role", "kennel:daemonset-controller");
+    assert_eq!(cluster.rules("role", RELEASE), manifests);
 
     let kubeconfig = cluster.kubeconfig_of(RELEASE);
     let arguments = "get ds kennel-controller -n kube-system -o jsonpath={.spec.template.spec.containers[0].args}";

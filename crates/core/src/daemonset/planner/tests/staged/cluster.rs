@@ -200,6 +200,16 @@ impl Cluster {
         self.most_unavailable = self.most_unavailable.max(unavailable);
     }
 
+    /// Makes nodes wait for the DaemonSet.
+    pub(super) fn require(&mut self) {
+        let uid = self.uid.clone();
+        self.fake.edit_set(&uid, |set| {
+            let all = Arc::make_mut(&mut set.annotations);
+            all.insert(required::ANNOTATION.to_owned(), "true".to_owned());
+        });
+        self.run();
+    }
+
     /// Time passes on both clocks.
     pub(super) fn advance(&mut self, seconds: u64) {
         for _ in 0..seconds {
@@ -218,16 +228,6 @@ impl Cluster {
                 all.insert(format!("{PREFIX}{key}"), (*value).to_owned());
             }
         });
-    }
-
-    /// Makes nodes wait for the DaemonSet.
-    pub(super) fn require(&mut self) {
-        let uid = self.uid.clone();
-        self.fake.edit_set(&uid, |set| {
-            let all = Arc::make_mut(&mut set.annotations);
-            all.insert(required::ANNOTATION.to_owned(), "true".to_owned());
-        });
-        self.run();
     }
 
     pub(super) fn unannotate(&mut self, keys: &[&str]) {
