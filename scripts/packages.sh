@@ -17,7 +17,7 @@ BUILD="gcc libc6-dev ca-certificates util-linux iproute2 dpkg-dev"
 #   strace           the store's test that no write is acknowledged before its sync
 #   diffutils        kubectl diff, in the sessions
 #   bind9-dnsutils   dig, a real resolver for the tests of names
-#   sqlite3, curl    what the guides use beside kubectl
+#   sqlite3, curl    what the guides use beside kubectl; curl also fetches Helm
 #   containerd       the container runtime that the tests of the agent start on sockets of their own
 #   runc             what containerd runs containers with
 #   containernetworking-plugins  the networks of its pods

@@ -68,6 +68,7 @@ document() {
 
 export CARGO_TERM_COLOR=never
 gate "Debian packages" scripts/packages.sh
+gate "Helm" scripts/helm.sh
 gate "kubectl binaries" scripts/kubectls.sh
 gate "node exporter" scripts/exporter.sh
 gate "format (make fix repairs it)" cargo fmt --check

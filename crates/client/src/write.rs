@@ -38,6 +38,8 @@ pub enum Content {
     Merge,
     /// A strategic merge patch.
     Strategic,
+    /// A JSON patch.
+    JsonPatch,
 }
 
 impl Content {
@@ -46,6 +48,7 @@ impl Content {
             Self::Json => "application/json",
             Self::Merge => "application/merge-patch+json",
             Self::Strategic => "application/strategic-merge-patch+json",
+            Self::JsonPatch => "application/json-patch+json",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Kennel's container image: the binary and its shared libraries, without a shell or package manager.
+//! Kennel's container image: the binary, its shared libraries and CA certificates, without a shell or package manager.
 //!
 //! It runs as an unprivileged user, which is enough for `kennel controller`, `dns` and `server`.
 
@@ -20,6 +20,9 @@ root:x:0:0:root:/:/nonexistent
 nonroot:x:65532:65532:nonroot:/:/nonexistent
 ";
 const GROUP: &str = "root:x:0:\nnonroot:x:65532:\n";
+
+/// The CA certificates of this machine: `kennel controller` asks checks over HTTPS.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// The default name. There is no registry to pull the image from.
 pub fn default_name() -> String {
@@ -71,6 +74,9 @@ fn files(binary: &Path) -> Result<FileTree> {
         let content = content.with_context(|| format!("cannot read {}", library.display()))?;
         tree.file(&library.to_string_lossy(), content, 0o755);
     }
+    let certificates = fs::read(CERTIFICATES);
+    let certificates = certificates.with_context(|| format!("cannot read {CERTIFICATES}"))?;
+    tree.file(CERTIFICATES, certificates, 0o644);
     tree.file("etc/passwd", PASSWD, 0o644);
     tree.file("etc/group", GROUP, 0o644);
     tree.file("etc/nsswitch.conf", "hosts: files dns\n", 0o644);

@@ -55,7 +55,7 @@ impl Answer {
     pub fn ok(self) -> String {
         assert_eq!(
             self.code, 0,
-            "kubectl failed: {}{}",
+            "the command failed: {}{}",
             self.stdout, self.stderr
         );
         self.stdout

@@ -15,7 +15,8 @@ use kennel_core::daemonset::event::{
 };
 use kennel_core::daemonset::options::Options;
 use kennel_core::daemonset::planner::Now;
-use kennel_types::{Monotonic, Timestamp};
+use kennel_core::daemonset::required;
+use kennel_types::{Monotonic, Node, Timestamp};
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
@@ -39,6 +40,12 @@ pub(super) enum Outcome {
         daemon_set: Arc<Identity>,
         result: Result<Answer, Failed>,
         place: usize,
+        took: Duration,
+    },
+    TaintRemoved {
+        ticket: Ticket,
+        node: Arc<str>,
+        result: Result<(), Failed>,
         took: Duration,
     },
     /// The delay before a status write is over.
@@ -69,6 +76,8 @@ pub(super) struct DaemonSetController {
     metrics: Arc<Metrics>,
     /// By uid.
     known: BTreeMap<Arc<str>, Known>,
+    /// Nodes that wait for their daemons, by name.
+    waiting: BTreeMap<Arc<str>, Arc<Node>>,
     /// When the metrics of rollouts were last updated; `None` after a rollout's state was written.
     rollouts_shown: Option<Instant>,
 }
@@ -90,6 +99,7 @@ impl Controller for DaemonSetController {
             Event::Planner(event) => {
                 match &event {
                     PlannerEvent::DaemonSetGone(uid) => drop(self.known.remove(uid)),
+                    PlannerEvent::NodeGone(name) => drop(self.waiting.remove(name)),
                     PlannerEvent::Pod(pod) => {
                         self.pending_names.observed(&pod.namespace, &pod.name);
                     }
@@ -100,6 +110,14 @@ impl Controller for DaemonSetController {
             Event::DaemonSet(event, object) => {
                 self.remember(object);
                 self.apply(event);
+            }
+            Event::Node(view, node) => {
+                if required::waits(&view) {
+                    self.waiting.insert(view.name.clone(), node);
+                } else {
+                    self.waiting.remove(&view.name);
+                }
+                self.apply(PlannerEvent::Node(view));
             }
             Event::Invalid => {}
         }
@@ -132,6 +150,11 @@ impl Controller for DaemonSetController {
                     let answer = CheckAnswer::Inconclusive(CHECKS_UNSUPPORTED.to_owned());
                     self.apply(PlannerEvent::CheckFinished { ticket, answer });
                 }
+                Action::RemoveTaint { ticket, node } => self.remove_taint(ticket, node, cx),
+                Action::EmitOnNode { node, note } => {
+                    self.metrics.events.increment();
+                    self.recorder.emit(Reference::own_node(&node), note);
+                }
                 Action::Emit { daemon_set, note } => self.emit(&daemon_set, note),
             }
         }
@@ -140,6 +163,24 @@ impl Controller for DaemonSetController {
 
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
         match outcome {
+            Outcome::TaintRemoved {
+                ticket,
+                node,
+                result,
+                took,
+            } => {
+                let pushed_back = result.as_ref().is_err_and(|failed| failed.pushed_back);
+                let outcome = result.map(|()| Answer::Nothing);
+                let outcome = outcome.map_err(|failed| failed.failure);
+                self.metrics.wrote(metrics::REMOVE_TAINT, &outcome, took);
+                cx.answered(took, pushed_back);
+                let failure = outcome.err();
+                if let Some(failure) = &failure {
+                    let why = &failure.message;
+                    tracing::warn!("removing the taint of node {node} failed: {why}");
+                }
+                self.apply(PlannerEvent::TaintRemoved { ticket, failure });
+            }
             Outcome::StatusDue { ticket, daemon_set } => self.write_status(ticket, daemon_set, cx),
             Outcome::Write {
                 ticket,
@@ -178,6 +219,7 @@ impl Controller for DaemonSetController {
         metrics.running.set(number(round.running));
         metrics.allowed.set(number(round.limit));
         metrics.daemon_sets.set(number(self.known.len()));
+        metrics.waiting.set(number(self.waiting.len()));
     }
 }
 
@@ -198,6 +240,7 @@ impl DaemonSetController {
             pending_names: PendingNames::default(),
             metrics,
             known: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             rollouts_shown: None,
         }
     }
@@ -250,6 +293,25 @@ impl DaemonSetController {
             let place = metrics::place(&write);
             let job = writes::perform(&writer, &names, &daemon_set, write);
             timed(ticket, &daemon_set, place, job).await
+        });
+    }
+
+    fn remove_taint(&mut self, ticket: Ticket, name: Arc<str>, cx: &mut Context<Self>) {
+        let Some(node) = self.waiting.get(&name).cloned() else {
+            // The watch shows the node without it, or no longer.
+            let failure = None;
+            return self.apply(PlannerEvent::TaintRemoved { ticket, failure });
+        };
+        let writer = self.writer.clone();
+        cx.spawn(async move {
+            let began = Instant::now();
+            let result = writes::remove_taint(&writer, &node).await;
+            Outcome::TaintRemoved {
+                ticket,
+                node: name,
+                result,
+                took: began.elapsed(),
+            }
         });
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kennel_core::daemonset::NodeView;
 use kennel_core::daemonset::event::Event as PlannerEvent;
 use kennel_types::{Namespace, Node};
 use kube::api::DynamicObject;
@@ -15,6 +16,8 @@ pub(super) enum Event {
     Planner(PlannerEvent),
     /// A DaemonSet, with the object that its status is written into.
     DaemonSet(PlannerEvent, Arc<DynamicObject>),
+    /// A node, with the object that a taint is removed from.
+    Node(NodeView, Arc<Node>),
     /// A DaemonSet that cannot be decoded.
     Invalid,
 }
@@ -48,10 +51,10 @@ fn daemon_set(update: Update<Arc<DynamicObject>>) -> Event {
 }
 
 fn node(update: Update<Arc<Node>>) -> Event {
-    Event::Planner(match update {
-        Update::Applied(node) => PlannerEvent::Node(view::node(&node)),
-        Update::Gone(id) => PlannerEvent::NodeGone(id.name),
-    })
+    match update {
+        Update::Applied(node) => Event::Node(view::node(&node), node),
+        Update::Gone(id) => Event::Planner(PlannerEvent::NodeGone(id.name)),
+    }
 }
 
 fn pod(update: Update<Arc<Pod>>) -> Event {

@@ -23,6 +23,7 @@ kennel_core::metrics! {
     Gauge RUNNING = "kennel_daemonset_writes_running" [] "Writes in flight.";
     Gauge ALLOWED = "kennel_daemonset_writes_allowed" [] "Writes that may be in flight at once.";
     Gauge KNOWN = "kennel_daemonset_known" [] "DaemonSets that the controller knows.";
+    Gauge WAITING = "kennel_daemonset_waiting_nodes" [] "Nodes that wait for required DaemonSets.";
     Counter STALE = "daemonset_controller_stale_sync_skips_total" ["group" "resource"]
         "Syncs skipped because the observed object was older than the last write.";
     Counter EVENTS = "kennel_daemonset_events_total" []
@@ -34,7 +35,7 @@ kennel_core::metrics! {
 }
 
 /// The label values of the writes.
-const WRITES: [&str; 14] = [
+const WRITES: [&str; 15] = [
     "create_pod",
     "delete_pod",
     "adopt_pod",
@@ -49,7 +50,10 @@ const WRITES: [&str; 14] = [
     "count_collision",
     "write_status",
     "write_record",
+    "remove_taint",
 ];
+/// The index of removals of taints in [`WRITES`]: the last.
+pub(super) const REMOVE_TAINT: usize = WRITES.len() - 1;
 
 /// The index of a write in [`WRITES`].
 pub(super) fn place(write: &Write) -> usize {
@@ -90,6 +94,7 @@ pub struct Metrics {
     pub(super) running: Gauge,
     pub(super) allowed: Gauge,
     pub(super) daemon_sets: Gauge,
+    pub(super) waiting: Gauge,
     pub(super) stale: Counter,
     pub(super) events: Counter,
     pub(super) planning: Histogram,
@@ -135,6 +140,7 @@ impl Observed for Metrics {
         page.number(&RUNNING, self.running.get());
         page.number(&ALLOWED, self.allowed.get());
         page.number(&KNOWN, self.daemon_sets.get());
+        page.number(&WAITING, self.waiting.get());
         let stale = "group=\"apps\",resource=\"daemonsets\"";
         page.rows(&STALE, [(stale, self.stale.get())]);
         page.number(&EVENTS, self.events.get());

@@ -77,6 +77,7 @@ pub fn run(
     let options = Options {
         placement: settings.placement,
         pace: planner_pace,
+        assist: false,
     };
     let metrics = settings.metrics;
     let controller = DaemonSetController::new(options, pace, writer, recorder, metrics);

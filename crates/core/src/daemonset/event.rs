@@ -52,6 +52,11 @@ pub enum Event {
     },
     /// The result of a requested write.
     WriteFinished { ticket: Ticket, outcome: Outcome },
+    /// The result of an [`Action::RemoveTaint`].
+    TaintRemoved {
+        ticket: Ticket,
+        failure: Option<Failure>,
+    },
     /// The result of an [`Action::Check`].
     CheckFinished { ticket: Ticket, answer: CheckAnswer },
     /// Only time has passed.
@@ -129,6 +134,11 @@ pub enum Action {
         daemon_set: Arc<Identity>,
         request: CheckRequest,
     },
+    /// Remove the taint of nodes that wait for their daemons from this node (R12.3), if it still has it, and report the
+    /// result with [`Event::TaintRemoved`]. 404 counts as success.
+    RemoveTaint { ticket: Ticket, node: Arc<str> },
+    /// Record an event on a node; the planner expects no result.
+    EmitOnNode { node: Arc<str>, note: Note },
     /// Record an event on the DaemonSet (rule 3.10); the planner expects no result.
     Emit {
         daemon_set: Arc<Identity>,

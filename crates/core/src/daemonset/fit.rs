@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use kennel_types::PodSpec;
 use serde_json::Value;
 
+use super::required;
 use super::view::NodeView;
 use crate::affinity::NodeSelector;
 use crate::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration};
@@ -83,11 +84,12 @@ impl Rules {
         }
     }
 
-    /// The requirements of a DaemonSet's template, with the automatic tolerations (rule 2.3).
-    pub fn of_template(template: &Value) -> Self {
+    /// The requirements of a DaemonSet's template, with the automatic tolerations (rule 2.3, and R12.2 if some DaemonSet is
+    /// required).
+    pub fn of_template(template: &Value, some_required: bool) -> Self {
         let spec = template.get("spec").unwrap_or(&Value::Null);
         let mut rules = Self::of_pod_spec(spec);
-        rules.tolerations = daemon_tolerations(spec);
+        rules.tolerations = daemon_tolerations(spec, some_required);
         rules
     }
 
@@ -195,20 +197,24 @@ const AUTOMATIC: [(&str, &str, bool); 7] = [
     ("node.kubernetes.io/network-unavailable", NO_SCHEDULE, true),
 ];
 
-/// The tolerations of a template's pods: those of the template, merged with the automatic ones (rule 2.3.2).
-pub fn daemon_tolerations(spec: &Value) -> Vec<Toleration> {
+/// The tolerations of a template's pods: those of the template, merged with the automatic ones (rule 2.3.2, and R12.2 if
+/// some DaemonSet is required).
+pub fn daemon_tolerations(spec: &Value, some_required: bool) -> Vec<Toleration> {
     let on_host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     let mut tolerations = parse_tolerations(&spec["tolerations"]);
-    for (key, effect, host_network_only) in AUTOMATIC {
-        if host_network_only && !on_host_network {
-            continue;
-        }
-        let automatic = Toleration {
-            key: key.to_owned(),
+    let applies =
+        |(_, _, host_network_only): &&(&str, &str, bool)| !host_network_only || on_host_network;
+    let upstream = AUTOMATIC
+        .iter()
+        .filter(applies)
+        .map(|(key, effect, _)| Toleration {
+            key: (*key).to_owned(),
             operator: "Exists".to_owned(),
-            effect: effect.to_owned(),
+            effect: (*effect).to_owned(),
             ..Toleration::default()
-        };
+        });
+    let ours = some_required.then(required::toleration);
+    for automatic in upstream.chain(ours) {
         match tolerations.iter_mut().find(|t| t.same_rule(&automatic)) {
             Some(own) => *own = automatic,
             None => tolerations.push(automatic),
@@ -241,7 +247,7 @@ mod tests {
             unschedulable: true,
             ready: crate::daemonset::view::Readiness::Ready,
         };
-        let fit = Rules::of_template(&json!({ "spec": spec })).judge(&node);
+        let fit = Rules::of_template(&json!({ "spec": spec }), false).judge(&node);
         assert_eq!((fit.run, fit.keep), expected, "{spec} with {taints:?}");
     }
 
@@ -327,7 +333,7 @@ mod tests {
             {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
              "tolerationSeconds": 5},
             {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}]});
-        let merged = daemon_tolerations(&spec);
+        let merged = daemon_tolerations(&spec, false);
         assert_eq!(merged.len(), 7);
         assert_eq!(merged[0].toleration_seconds, None);
         assert_eq!(merged[1].effect, "");

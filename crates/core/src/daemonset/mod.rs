@@ -9,6 +9,7 @@
 //!   pod (the pod to create)                    ─▶ status (the counters)
 //!
 //!   expectation, backoff, throttle: when to write (again)     view: the fields that are read of objects
+//!   required: nodes that wait for their daemons
 //!   survey: the same rules over a snapshot, for `kennel why`
 //!   reference_model: a second planner, straight from the spec, that tests compare with the first
 //! ```
@@ -27,6 +28,7 @@ pub mod planner;
 pub mod pod;
 #[cfg(test)]
 mod reference_model;
+pub mod required;
 mod rollout;
 pub mod status;
 pub mod survey;

@@ -21,6 +21,23 @@ pub enum Placement {
     Direct,
 }
 
+/// What the pods of all DaemonSets get beside their template.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Additions {
+    pub placement: Placement,
+    /// Some DaemonSet is required, so that its taint is tolerated (R12.2).
+    pub some_required: bool,
+}
+
+impl From<Placement> for Additions {
+    fn from(placement: Placement) -> Self {
+        Self {
+            placement,
+            some_required: false,
+        }
+    }
+}
+
 /// The JSON of one DaemonSet's pods, without the names of pod and node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blueprint {
@@ -42,25 +59,25 @@ enum Piece {
 
 impl Blueprint {
     /// Renders the pods of a DaemonSet's current template (rules 3.9, 2.3 and 2.5).
-    pub fn new(daemon_set: &DaemonSetView, hash: &str, placement: Placement) -> Self {
-        Self::render(daemon_set, hash, placement, false)
+    pub fn new(daemon_set: &DaemonSetView, hash: &str, additions: Additions) -> Self {
+        Self::render(daemon_set, hash, additions, false)
     }
 
     /// The same for a DaemonSet with a rollout policy: the pods carry what their node's daemon was (R5.5).
-    pub fn staged(daemon_set: &DaemonSetView, hash: &str, placement: Placement) -> Self {
-        Self::render(daemon_set, hash, placement, true)
+    pub fn staged(daemon_set: &DaemonSetView, hash: &str, additions: Additions) -> Self {
+        Self::render(daemon_set, hash, additions, true)
     }
 
-    fn render(daemon_set: &DaemonSetView, hash: &str, placement: Placement, staged: bool) -> Self {
+    fn render(daemon_set: &DaemonSetView, hash: &str, additions: Additions, staged: bool) -> Self {
         let template = &daemon_set.template;
         let mut spec = object(template.get("spec"));
-        let tolerations = daemon_tolerations(&Value::Object(spec.clone()));
+        let tolerations = daemon_tolerations(&Value::Object(spec.clone()), additions.some_required);
         spec.insert("tolerations".into(), json!(tolerations));
         let text = template.to_string();
         let (pod_name, node_name) = (placeholder(&text, "pod"), placeholder(&text, "node"));
         pin(&mut spec, &node_name);
         let named = spec.get("nodeName").and_then(Value::as_str);
-        if placement == Placement::Direct && named.is_none_or(str::is_empty) {
+        if additions.placement == Placement::Direct && named.is_none_or(str::is_empty) {
             spec.insert("nodeName".into(), node_name.clone().into());
         }
         let before = placeholder(&text, "before");
@@ -198,7 +215,7 @@ mod tests {
     fn made(template: Value, placement: Placement) -> Value {
         let mut view = daemon_set("ds");
         view.template = Arc::new(template);
-        let text = Blueprint::new(&view, "abc", placement).pod("n1", None, Before::None);
+        let text = Blueprint::new(&view, "abc", placement.into()).pod("n1", None, Before::None);
         serde_json::from_str(&text).unwrap()
     }
 
@@ -245,7 +262,7 @@ mod tests {
         let template = json!({"spec": {"volumes": [{"metadata": {"name": "<pod>"}}]}});
         let mut view = daemon_set("ds");
         view.template = Arc::new(template.clone());
-        let blueprint = Blueprint::new(&view, "abc", Placement::Scheduler);
+        let blueprint = Blueprint::new(&view, "abc", Additions::default());
         let pod: Value =
             serde_json::from_str(&blueprint.pod("n1", Some("ds-abcde"), Before::None)).unwrap();
         assert_eq!(pod["metadata"]["name"], "ds-abcde");

@@ -13,6 +13,7 @@ use super::decision::{Member, NodeState, RolloutCounts, RolloutRole, UpdateMode,
 use super::fit::{Fit, Rules};
 use super::history::{Revision, data, name, reconcile};
 use super::pod::is_updated;
+use super::required::SOME_REQUIRED;
 use super::rollout::Budget;
 use super::status::{Counters, StatusCounts};
 use super::view::{DaemonSetView, NodeView, PodView};
@@ -101,7 +102,7 @@ fn current_hash(input: &Input<'_>) -> Option<String> {
 /// Evaluates every node that exists or that pods name.
 pub fn survey<'a>(input: &Input<'a>) -> Survey<'a> {
     let set = input.daemon_set;
-    let rules = Rules::of_template(&set.template);
+    let rules = Rules::of_template(&set.template, SOME_REQUIRED);
     let mut nodes: BTreeMap<Arc<str>, SurveyedNode<'a>> = BTreeMap::new();
     for (index, node) in input.nodes.iter().enumerate() {
         let surveyed = nodes.entry(node.name.clone()).or_default();

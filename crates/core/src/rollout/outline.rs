@@ -17,6 +17,7 @@ use super::state::{Phase, Record, Standing, State};
 use crate::daemonset::fit::{Fit, Rules};
 use crate::daemonset::history::{Revision, data};
 use crate::daemonset::pod::is_updated;
+use crate::daemonset::required::SOME_REQUIRED;
 use crate::daemonset::view::{Before, Phase as PodPhase, Readiness, Waiting};
 use crate::daemonset::{DaemonSetView, HASH_LABEL, NodeView, PodView};
 
@@ -165,8 +166,9 @@ impl<'a> Outline<'a> {
 
     fn enter_nodes(&mut self, input: &Input<'a>, claimed: &[&Revision]) {
         let template = self.stable.and_then(Revision::template);
-        self.rules_of_stable = template.map(|template| Rules::of_template(&template));
-        let rules = Rules::of_template(&self.daemon_set.template);
+        self.rules_of_stable =
+            template.map(|template| Rules::of_template(&template, SOME_REQUIRED));
+        let rules = Rules::of_template(&self.daemon_set.template, SOME_REQUIRED);
         let spread = self
             .policy
             .as_ref()

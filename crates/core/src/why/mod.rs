@@ -5,6 +5,7 @@
 //!                                                           │
 //!     eligibility, remedy (node not eligible) · missing_pod · pod, container, probe (pod not available)
 //!     unscheduled · rollout (old or new template) · staged (stages and verdicts of a rollout policy)
+//!     waiting (nodes that wait for required DaemonSets)
 //! ```
 //!
 //! The planner and the scheduler make every decision; this module only explains them.
@@ -23,16 +24,18 @@ mod staged;
 #[cfg(test)]
 mod tests;
 mod unscheduled;
+mod waiting;
 
 pub use answer::{Answer, Cause, Check, NodeAnswer, Note, PodAnswer, Verdict};
 pub use duration::human_duration;
-pub use snapshot::{NodeSnapshot, PodSnapshot, Snapshot};
+pub use snapshot::{NodeSnapshot, PodSnapshot, RequiredSnapshot, Snapshot};
 pub use unscheduled::{NodeOccupancy, OccupyingPod};
 
 use std::sync::Arc;
 
 use crate::daemonset::NodeView;
 use crate::daemonset::fit::{Fit, Rules};
+use crate::daemonset::required::SOME_REQUIRED;
 use crate::daemonset::survey::{Input, Survey, SurveyedNode, SurveyedPod, survey};
 use crate::rollout::outline::{self, Outline};
 use answer::Finding;
@@ -93,7 +96,7 @@ pub fn explain(snapshot: &Snapshot) -> Answer {
     if let Some(asked) = &snapshot.only {
         survey.nodes.entry(asked.as_str().into()).or_default();
     }
-    let rules = Rules::of_template(&snapshot.daemon_set.template);
+    let rules = Rules::of_template(&snapshot.daemon_set.template, SOME_REQUIRED);
     let asked = |name: &&Arc<str>| snapshot.only.as_deref().is_none_or(|only| only == &***name);
     let busy = rollout::busy(snapshot, &survey);
     let turns = staged::Turns::of(&rollout);
@@ -180,6 +183,10 @@ fn remarks(case: &Case<'_>) -> Vec<String> {
     if case.node().is_some_and(|node| node.view.unschedulable) {
         remarks.push("the node is cordoned, which daemon pods tolerate".to_owned());
     }
+    remarks.extend(
+        case.node()
+            .and_then(|node| waiting::remark(case.snapshot, &node.view)),
+    );
     remarks
 }
 

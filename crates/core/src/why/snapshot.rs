@@ -28,10 +28,19 @@ pub struct Snapshot {
     pub events: Vec<Event>,
     /// The nodes where a pod cannot be scheduled, as far as they were looked up.
     pub occupancies: Vec<NodeOccupancy>,
+    /// The required DaemonSets, if some node waits for its daemons (R12).
+    pub required: Vec<RequiredSnapshot>,
     /// Messages about what could not be read.
     pub unreadable: Vec<String>,
     /// Answer for this node alone.
     pub only: Option<String>,
+}
+
+/// A DaemonSet that nodes wait for, and its pods.
+#[derive(Clone, Debug)]
+pub struct RequiredSnapshot {
+    pub daemon_set: DaemonSetView,
+    pub pods: Vec<PodView>,
 }
 
 #[derive(Clone, Debug)]

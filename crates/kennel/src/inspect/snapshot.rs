@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use kennel_client::api;
 use kennel_control::{informers, scheduler, view};
-use kennel_core::daemonset::DaemonSetView;
+use kennel_core::daemonset::{DaemonSetView, required};
 use kennel_core::rollout;
 use kennel_core::schedule::{NodeInfo, Resources};
 use kennel_core::why::{
-    Cause, NodeOccupancy, NodeSnapshot, OccupyingPod, PodSnapshot, Snapshot, Verdict, explain,
+    Cause, NodeOccupancy, NodeSnapshot, OccupyingPod, PodSnapshot, RequiredSnapshot, Snapshot,
+    Verdict, explain,
 };
 use kennel_types::{Identity, Timestamp};
 use kube::api::DynamicObject;
@@ -38,6 +39,7 @@ pub(crate) async fn read(
     let mut unread = Vec::new();
     let mut snapshot = read_basics(client, daemon_set, &mut unread).await?;
     snapshot.only = only.map(str::to_owned);
+    read_required(client, &mut snapshot, &mut unread).await?;
     read_details(client, &mut snapshot, &mut unread).await?;
     snapshot.unreadable = unread;
     Ok(snapshot)
@@ -148,10 +150,44 @@ pub(crate) async fn read_basics(
         revisions,
         events: decode(events.unwrap_or_default()),
         occupancies: Vec::new(),
+        required: Vec::new(),
         unreadable: Vec::new(),
         only: None,
         daemon_set,
     })
+}
+
+/// Reads the required DaemonSets and their pods if some node waits for its daemons.
+async fn read_required(
+    client: &Client,
+    snapshot: &mut Snapshot,
+    unread: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    if !snapshot
+        .nodes
+        .iter()
+        .any(|node| required::waits(&node.view))
+    {
+        return Ok(());
+    }
+    let without = "what nodes wait for cannot be named";
+    let sets = list(client, "/apis/apps/v1/daemonsets", None, None).await;
+    let sets = permitted(sets, "daemonsets of all namespaces", without, unread)?;
+    let views = decode::<DynamicObject>(sets.unwrap_or_default());
+    let views = views.iter().filter_map(|set| view::daemon_set(set).ok());
+    for daemon_set in views.filter(|set| required::is_required(&set.annotations)) {
+        let path = format!("/api/v1/namespaces/{}/pods", daemon_set.namespace);
+        let pods = list(client, &path, Some(&daemon_set.selector.to_string()), None).await;
+        let Some(pods) = permitted(pods, "pods of all namespaces", without, unread)? else {
+            break;
+        };
+        let pods = pods.iter().filter_map(pod).map(|pod| pod.view);
+        snapshot.required.push(RequiredSnapshot {
+            pods: pods.collect(),
+            daemon_set,
+        });
+    }
+    Ok(())
 }
 
 /// The annotations of the Namespace. A missing right is noted if the DaemonSet has staged rollouts.

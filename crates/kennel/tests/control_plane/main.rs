@@ -18,6 +18,7 @@ mod identities;
 mod kube_rs;
 mod kube_rs_restart;
 mod node_lifecycle;
+mod required_daemons;
 mod rollout;
 mod server_faults;
 mod server_lifecycle;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use kennel_core::daemonset::required;
 use kennel_core::metric::Metric;
 use kennel_core::rollout::{PREFIX, command, policy};
 use regex::Regex;
@@ -321,4 +322,22 @@ fn r9_3_the_dashboard_reads_metrics_that_exist() {
             check_expression(text(target, "expr"));
         }
     }
+}
+
+#[test]
+fn r12_the_admission_policy_knows_the_annotation_and_its_values() {
+    let all = documents("kubernetes/required-daemonsets.yaml");
+    let [rules, binding] = &all[..] else {
+        panic!("a policy and its binding: {all:?}");
+    };
+    assert_eq!(binding["spec"]["policyName"], rules["metadata"]["name"]);
+    let [validation] = list(&rules["spec"], "validations") else {
+        panic!("one validation: {rules}");
+    };
+    let expression = text(validation, "expression");
+    let name = required::ANNOTATION;
+    let values = format!("object.metadata.annotations['{name}'] in ['true', 'false']");
+    assert!(expression.starts_with(&values), "{expression}");
+    assert!(text(validation, "message").ends_with(required::ALLOWED));
+    assert!(required::is_allowed("true") && required::is_allowed("false"));
 }

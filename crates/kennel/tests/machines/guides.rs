@@ -98,6 +98,7 @@ pages!(
     static_pods: "docs/guides/static-pods.md",
     tolerate_a_taint: "docs/guides/tolerate-a-taint.md",
     update_safely: "docs/guides/update-safely.md",
+    wait_for_daemons: "docs/guides/wait-for-daemons.md",
 );
 
 /// All pages with blocks that are to be run.

@@ -51,6 +51,7 @@ impl Strategy for DaemonSet {
         let mut errors = Errors::new();
         prepare::validate_template_generation(&mut errors, object);
         rollout_policy::validate(&mut errors, object, None);
+        rollout_policy::validate_required(&mut errors, object, None);
         spec(&mut errors, object, None);
         errors
     }
@@ -58,6 +59,7 @@ impl Strategy for DaemonSet {
     fn validate_update(&self, new: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
         rollout_policy::validate(&mut errors, new, Some(old));
+        rollout_policy::validate_required(&mut errors, new, Some(old));
         spec(&mut errors, new, Some(old));
         let at = Path::new("spec").child("selector");
         let (wanted, before) = (

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use kennel_core::daemonset::required;
 use kennel_core::rollout::{PREFIX, policy};
 use serde_json::Value;
 
@@ -28,6 +29,18 @@ pub(super) fn validate(errors: &mut Errors, object: &Value, old: Option<&Value>)
         if before != Some(error.value.as_str()) {
             errors.invalid(&path.key(&key), &error.value, &error.allowed);
         }
+    }
+}
+
+/// The same for the annotation of DaemonSets that nodes wait for (R12).
+pub(super) fn validate_required(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+    let value = |object| meta::entry(object, ANNOTATIONS, required::ANNOTATION);
+    let Some(found) = value(object).filter(|found| !required::is_allowed(found)) else {
+        return;
+    };
+    if old.and_then(value) != Some(found) {
+        let path = Path::new("metadata").child("annotations");
+        errors.invalid(&path.key(required::ANNOTATION), found, required::ALLOWED);
     }
 }
 
@@ -69,6 +82,23 @@ mod tests {
                  or \"false\"",
             ],
         );
+    }
+
+    #[test]
+    fn r12_whether_a_daemon_set_is_required_is_true_or_false() {
+        let check_with = |value: &str, old: Option<&str>, expected: &[&str]| {
+            let with = |value: &str| object(&json!({"kennel.dev/required": value}));
+            let mut errors = Errors::new();
+            validate_required(&mut errors, &with(value), old.map(with).as_ref());
+            check(&errors, expected);
+        };
+        check_with("true", None, &[]);
+        check_with("false", None, &[]);
+        let refused = "metadata.annotations[kennel.dev/required]: Invalid value: \"yes\": must be \"true\" \
+                       or \"false\"";
+        check_with("yes", None, &[refused]);
+        check_with("yes", Some("true"), &[refused]);
+        check_with("yes", Some("yes"), &[]);
     }
 
     #[test]

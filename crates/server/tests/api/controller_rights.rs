@@ -27,7 +27,7 @@ const DAEMON_SET_CONTROLLER: Rights = &[
         "get list watch create update patch delete",
         "controllerrevisions.apps",
     ),
-    ("list watch", "nodes"),
+    ("list watch patch", "nodes"),
     ("list watch create patch delete", "pods"),
     ("create", "pods/binding"),
     ("create update patch", "events"),

@@ -9,12 +9,14 @@ mod pending_names;
 mod pods;
 mod revisions;
 mod status;
+mod taints;
 
 use kennel_client::write::{self, Writer};
 use kennel_core::daemonset::event::{Answer, Failure, FailureKind, Identity, Object, Write};
 
 pub(super) use pending_names::PendingNames;
 pub(super) use status::{Status, count_collision, write_status};
+pub(super) use taints::remove as remove_taint;
 
 /// The cause of a 403 in a namespace that is being deleted.
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";

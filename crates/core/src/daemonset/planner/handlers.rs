@@ -23,13 +23,16 @@ impl Planner {
         }
         let Some(set) = known else {
             let serial = self.next_ticket().0;
-            let set = self.sets.insert(Set::new(view, self.options.pace, serial));
+            let set = Set::new(view, self.options.pace, serial, self.adds_toleration());
+            let set = self.sets.insert(set);
+            self.note_required(set);
             self.warn_if_all_selected(set);
             self.update_claims_of_set(set);
             self.mark_history(set);
             return;
         };
         self.update_set(set, view);
+        self.note_required(set);
         self.mark_for_sync(set);
     }
 
@@ -80,10 +83,11 @@ impl Planner {
         }
     }
 
-    fn update_rules(&mut self, set: SetId) {
+    pub(super) fn update_rules(&mut self, set: SetId) {
+        let some_required = self.adds_toleration();
         self.sets.unindex_rules(set);
         let known = &mut self.sets[set];
-        known.rules = Rules::of_template(&known.view.template);
+        known.rules = Rules::of_template(&known.view.template, some_required);
         self.sets.index_rules(set);
     }
 
@@ -141,6 +145,7 @@ impl Planner {
             self.update_claim(pod, false);
         }
         self.mark_histories_in(&removed.reference.namespace);
+        self.note_required(set);
     }
 
     pub(super) fn on_namespace(&mut self, name: Arc<str>, annotations: BTreeMap<String, String>) {
@@ -160,6 +165,7 @@ impl Planner {
 
     pub(super) fn on_node(&mut self, view: NodeView) {
         let (node, old) = self.nodes.put(view, Tick::of(self.steady));
+        self.note_waiting(node);
         let readers = match &old {
             None => self.sets.ids(),
             Some(old) => self.sets_reading_change(node, old),
@@ -219,6 +225,7 @@ impl Planner {
             return;
         };
         self.nodes.remove(node);
+        self.waiting.forget_node(node);
         for set in self.sets.ids() {
             self.set_fit(set, node, None);
         }

@@ -5,6 +5,7 @@
 //!    └▶ slot_update: a slot's part of the totals, its places in the queues   (one slot per event)
 //!   revision_history: which revision is current; nothing else is done before that is known
 //!   dispatch: requests what the queues hold, as far as budgets and the throttle allow
+//!   waiting: nodes that wait for required DaemonSets
 //!   write_results: the results of the requested writes
 //! ```
 //!
@@ -27,6 +28,7 @@ mod symbols;
 mod tests;
 mod timers;
 mod uid_index;
+mod waiting;
 mod write_results;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -48,6 +50,7 @@ use sets::{Set, Sets};
 pub use staged::{NodesByState, Progress};
 use symbols::Symbols;
 use timers::{Recheck, Timers};
+use waiting::Waiting;
 use write_results::{PendingWrite, WriteKind};
 
 /// The time of an event.
@@ -86,6 +89,8 @@ pub struct Planner {
     namespaces: HashMap<Arc<str>, BTreeMap<String, String>>,
     /// DaemonSets with a rollout policy.
     staged_sets: BTreeSet<SetId>,
+    /// Nodes that wait for required DaemonSets.
+    waiting: Waiting,
     pending: HashMap<Ticket, PendingWrite>,
     last_ticket: u64,
     /// DaemonSets with duplicate revisions: their history is checked in each step until the duplicates are gone.
@@ -125,10 +130,14 @@ impl Planner {
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
             Event::Namespace { name, annotations } => self.on_namespace(name, annotations),
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
+            Event::TaintRemoved { ticket, failure } => {
+                self.on_taint_removed(ticket, failure.as_ref());
+            }
             Event::CheckFinished { ticket, answer } => self.on_check_finished(ticket, answer),
             Event::Tick => {}
         }
         self.sync_marked();
+        self.check_waiting_nodes();
     }
 
     /// The actions since the last call, to be carried out in this order.
@@ -176,6 +185,7 @@ impl Planner {
 
     fn on_synced(&mut self) {
         self.synced = true;
+        self.waiting.check_all();
         for set in self.sets.ids() {
             self.warn_if_all_selected(set);
             self.mark_history(set);
@@ -191,13 +201,14 @@ impl Planner {
                         self.mark_for_sync(set);
                     }
                 }
-                Recheck::Claim(_) | Recheck::History(..) => {}
+                Recheck::Claim(_) | Recheck::History(..) | Recheck::Waiting(_) => {}
             }
         }
         while let Some((at, recheck)) = self.timers.pop_due(self.now) {
             match recheck {
                 Recheck::Slot(set, node) => self.recheck_slot(at, set, node),
                 Recheck::Claim(pod) => self.retry_claim(pod),
+                Recheck::Waiting(node) => self.waiting.recheck(node),
                 Recheck::Set(set) => {
                     // The DaemonSet may be gone by now.
                     if self.sets.get(set).is_some() {

@@ -102,7 +102,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    pub(super) fn new(view: DaemonSetView, pace: Pace, serial: u64) -> Self {
+    pub(super) fn new(view: DaemonSetView, pace: Pace, serial: u64, some_required: bool) -> Self {
         let reference = Identity {
             namespace: view.namespace.clone(),
             name: view.name.clone(),
@@ -112,7 +112,7 @@ impl Set {
             seed: seed(&reference.to_string()),
             reference: Arc::new(reference),
             serial,
-            rules: Rules::of_template(&view.template),
+            rules: Rules::of_template(&view.template, some_required),
             active: None,
             stale: true,
             slots: ChunkedVec::default(),

@@ -21,6 +21,7 @@ use crate::ids::{NodeId, PodId, SetId};
 impl Planner {
     pub(super) fn update_slot(&mut self, set: SetId, node: NodeId) {
         self.mark_for_sync(set);
+        self.waiting.slot_changed(set, node);
         if self.sets[set].staged.is_some() {
             self.update_staged_slot(set, node);
             return;
@@ -80,6 +81,7 @@ impl Planner {
     /// Evaluates every node and updates every slot of a DaemonSet.
     pub(super) fn update_all_slots(&mut self, set: SetId) {
         self.mark_for_sync(set);
+        self.waiting.set_changed(set);
         if self.sets[set].staged.is_some() {
             self.update_all_staged_slots(set);
             return;

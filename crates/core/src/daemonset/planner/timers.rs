@@ -18,6 +18,8 @@ pub(super) enum Recheck {
     Set(SetId),
     /// The revision history of a DaemonSet, if its serial is still this one.
     History(SetId, u64),
+    /// A node that waits for required DaemonSets.
+    Waiting(NodeId),
 }
 
 /// See the [module](self).

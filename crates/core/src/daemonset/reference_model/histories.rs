@@ -225,7 +225,11 @@ pub(super) fn strategy(rng: &mut fastrand::Rng) -> Strategy {
 fn options(rng: &mut fastrand::Rng) -> Options {
     let placement = [Placement::Scheduler, Placement::Direct][rng.usize(..2)];
     let pace = [Pace::Unlimited, Pace::SlowStart][rng.usize(..2)];
-    Options { placement, pace }
+    Options {
+        placement,
+        pace,
+        ..Options::default()
+    }
 }
 
 #[test]

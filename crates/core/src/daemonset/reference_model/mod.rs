@@ -134,6 +134,10 @@ pub(super) fn text(action: &Action) -> (String, Option<Ticket>) {
             (format!("{} {note}", daemon_set.uid), None)
         }
         Action::Check { daemon_set, .. } => (format!("{} check", daemon_set.uid), None),
+        // The model has no required DaemonSets.
+        Action::RemoveTaint { node, .. } | Action::EmitOnNode { node, .. } => {
+            (node.to_string(), None)
+        }
         Action::Write {
             ticket,
             daemon_set,
@@ -235,7 +239,7 @@ impl ReferencePlanner {
             Event::PodGone(uid) => drop(self.pods.remove(&uid)),
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
-            Event::Namespace { .. } | Event::CheckFinished { .. } => {}
+            Event::Namespace { .. } | Event::CheckFinished { .. } | Event::TaintRemoved { .. } => {}
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::Tick => {}
         }

@@ -53,6 +53,7 @@ impl Fixture {
             namespace: std::collections::BTreeMap::new(),
             events: Vec::new(),
             occupancies: Vec::new(),
+            required: Vec::new(),
             unreadable: Vec::new(),
             only: None,
         })

@@ -9,3 +9,4 @@ mod pods;
 mod rollouts;
 mod staged;
 mod unscheduled;
+mod waiting;

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use kennel_testkit::{Controller, Deadline, Kennel, Kubectl, Version, eventually};
 use serde_json::{Value, json};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
+pub(super) const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 const MANIFEST: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../deploy/kubernetes/daemonset-controller.yaml"
 );
 const ACCOUNT: &str = "kennel-daemonset-controller";
-const WITHOUT: &[&str] = &[
+pub(super) const WITHOUT: &[&str] = &[
     "up",
     "--simulate",
     "3",
@@ -20,13 +20,13 @@ const WITHOUT: &[&str] = &[
 ];
 
 /// A cluster, and the administrator's kubectl.
-struct Cluster {
-    kennel: Kennel,
-    kubectl: Kubectl,
+pub(super) struct Cluster {
+    pub(super) kennel: Kennel,
+    pub(super) kubectl: Kubectl,
 }
 
 impl Cluster {
-    fn start(arguments: &[&str]) -> Self {
+    pub(super) fn start(arguments: &[&str]) -> Self {
         Self::of(Kennel::start(BINARY, arguments))
     }
 
@@ -35,12 +35,12 @@ impl Cluster {
         Self { kennel, kubectl }
     }
 
-    fn ask(&self, command: &str) -> String {
+    pub(super) fn ask(&self, command: &str) -> String {
         let words: Vec<&str> = command.split(' ').collect();
         self.kubectl.run(&words).ok()
     }
 
-    fn create(&self, image: &str) {
+    pub(super) fn create(&self, image: &str) {
         let manifest = json!({
             "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
             "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {
@@ -54,7 +54,7 @@ impl Cluster {
         created.ok();
     }
 
-    fn rolled_out(&self) {
+    pub(super) fn rolled_out(&self) {
         self.ask("rollout status ds/agent --timeout=60s");
     }
 
@@ -67,7 +67,7 @@ impl Cluster {
     }
 
     /// Applies the roles of the manifests, and makes a kubeconfig with a token of their account.
-    fn kubeconfig_of_the_manifests(&self) -> PathBuf {
+    pub(super) fn kubeconfig_of_the_manifests(&self) -> PathBuf {
         let whole = std::fs::read_to_string(MANIFEST).unwrap();
         // Deployments are for a cluster that has them.
         let served: Vec<&str> = whole
@@ -78,11 +78,16 @@ impl Cluster {
             .kubectl
             .run_with_input(&["apply", "-f", "-"], &served.join("\n---\n"));
         applied.ok();
-        let token = self.ask(&format!("create token {ACCOUNT} -n kube-system"));
+        self.kubeconfig_of(ACCOUNT)
+    }
+
+    /// A kubeconfig with a token of a service account.
+    pub(super) fn kubeconfig_of(&self, account: &str) -> PathBuf {
+        let token = self.ask(&format!("create token {account} -n kube-system"));
         let config = self.ask("config view --raw -o json");
         let mut config: Value = serde_json::from_str(&config).unwrap();
         config["users"][0]["user"] = json!({"token": token.trim()});
-        let path = self.kennel.data_dir().join("controller.kubeconfig");
+        let path = self.kennel.data_dir().join(format!("{account}.kubeconfig"));
         std::fs::write(&path, config.to_string()).unwrap();
         path
     }
@@ -114,6 +119,15 @@ fn s7_12_the_rights_of_the_manifests_are_enough_for_everything() {
             ("agent", "") => Ok(()),
             other => Err(format!("{other:?}")),
         }
+    });
+    // It may remove the taint of nodes that wait for their daemons (R12.3).
+    let node = cluster.ask("get nodes -o jsonpath={.items[0].metadata.name}");
+    cluster.ask(&format!(
+        "taint nodes {node} kennel.dev/daemons-not-ready:NoSchedule"
+    ));
+    eventually(Deadline::seconds(60), || {
+        let taints = cluster.ask(&format!("get node {node} -o jsonpath={{.spec.taints}}"));
+        taints.is_empty().then_some(()).ok_or(taints)
     });
     eventually(Deadline::seconds(60), || match cluster.pods().len() {
         3 => Ok(()),

@@ -6,4 +6,4 @@ mod agent;
 mod fixture;
 mod node_scenarios;
 mod pod_scenarios;
-mod processes;
+pub(crate) mod processes;

@@ -12,10 +12,10 @@ const BINARY: &str = env!("CARGO_BIN_EXE_kennel");
 const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
 
 /// A `kennel agent` process; it is killed when it is forgotten.
-struct Agent(Child);
+pub(crate) struct Agent(Child);
 
 impl Agent {
-    fn start(cluster: &Kennel, arguments: &[&str]) -> Self {
+    pub(crate) fn start(cluster: &Kennel, arguments: &[&str]) -> Self {
         let log = File::options()
             .create(true)
             .append(true)

@@ -213,6 +213,7 @@ impl Planner {
 
     /// Makes a revision the one that the DaemonSet's slots are decided by.
     fn activate(&mut self, set: SetId, hash: Arc<str>) {
+        let additions = self.additions();
         let known = &mut self.sets[set];
         let same = known.history.current.as_ref() == Some(&hash);
         if same && !known.stale && known.active.is_some() {
@@ -229,7 +230,7 @@ impl Planner {
             min_ready: Duration::from_secs(min_ready),
             hash: self.symbols.intern(Some(&hash)),
             generation: self.symbols.intern(generation.as_deref()),
-            blueprint: Arc::new(Blueprint::new(view, &hash, self.options.placement)),
+            blueprint: Arc::new(Blueprint::new(view, &hash, additions)),
         });
         known.stale = false;
         known.history.current = Some(hash);

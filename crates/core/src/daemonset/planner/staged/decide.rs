@@ -372,7 +372,7 @@ impl Staged {
     }
 }
 
-pub(super) fn is_available(pod: &Hot, min_ready: Duration, now: Timestamp) -> bool {
+pub(in super::super) fn is_available(pod: &Hot, min_ready: Duration, now: Timestamp) -> bool {
     pod.ready
         && (min_ready.is_zero()
             || (pod.ready_at != Timestamp::MAX && pod.ready_at + min_ready <= now))

@@ -42,7 +42,7 @@ use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
 use advance::PendingTransition;
 use check::CheckProgress;
-pub(super) use decide::Context;
+pub(super) use decide::{Context, is_available};
 pub use progress::{NodesByState, Progress};
 pub(super) use slot::{StagedSlot, Tick};
 
@@ -68,6 +68,8 @@ pub(super) struct Staged {
     pub(super) standing: Standing,
     /// The generation of the DaemonSet that this was derived from.
     generation: i64,
+    /// Its pods and rules have the toleration of R12.2.
+    some_required: bool,
     /// The target's pods, with the annotation of R5.5.
     blueprint: Arc<Blueprint>,
     /// The hash, name and uid of the target's revision.

@@ -215,11 +215,13 @@ impl Planner {
             uid: target.uid.clone(),
             version: target.version.clone(),
         };
+        let some_required = self.adds_toleration();
         let known = &mut self.sets[set];
         let generation = known.view.generation;
         if let Some(staged) = &mut known.staged
             && staged.target.uid == target.uid
             && staged.generation == generation
+            && staged.some_required == some_required
             && derived.equals(staged)
         {
             staged.target = target;
@@ -255,9 +257,10 @@ impl Planner {
             None => (0, None, BTreeSet::new(), None, ChunkedVec::default()),
         };
         let view = &self.sets[set].view;
-        let blueprint = Blueprint::staged(view, &target.hash, self.options.placement);
+        let blueprint = Blueprint::staged(view, &target.hash, self.additions());
         let mut staged = Staged {
             generation,
+            some_required,
             blueprint: Arc::new(blueprint),
             frozen: derived.commands.freeze.is_some(),
             policy: derived.policy,
@@ -370,13 +373,13 @@ impl Planner {
             .map(|number| number.to_string());
         let hash: Arc<str> = revision.hash().into();
         Some(Stable {
-            rules: Rules::of_template(&view.template),
+            rules: Rules::of_template(&view.template, self.adds_toleration()),
             active: ActiveRevision {
                 mode,
                 min_ready,
                 hash: self.symbols.intern(Some(&hash)),
                 generation: self.symbols.intern(generation.as_deref()),
-                blueprint: Arc::new(Blueprint::staged(&view, &hash, self.options.placement)),
+                blueprint: Arc::new(Blueprint::staged(&view, &hash, self.additions())),
             },
             hash,
         })

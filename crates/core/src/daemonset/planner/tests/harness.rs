@@ -21,6 +21,8 @@ pub(super) struct Harness {
     pub(super) now: Timestamp,
     /// Writes without a result so far.
     pub(super) open: Vec<(Ticket, Write)>,
+    /// Removals of taints without a result so far.
+    pub(super) untaints: Vec<(Ticket, Arc<str>)>,
     /// Answers creations of revisions and status writes at once, without showing them.
     pub(super) auto_answer: bool,
     /// Shows emitted events too.
@@ -35,6 +37,7 @@ impl Harness {
             planner: Planner::new(options),
             now: Timestamp::from_secs(1_000_000),
             open: Vec::new(),
+            untaints: Vec::new(),
             auto_answer: true,
             show_events: false,
             revisions: 0,
@@ -78,7 +81,16 @@ impl Harness {
                 shown.push(format!("{kind} {}: {}", note.reason, note.message));
                 return;
             }
-            Action::Emit { .. } | Action::Check { .. } => return,
+            Action::EmitOnNode { node, note } if self.show_events => {
+                shown.push(format!("{node} {}: {}", note.reason, note.message));
+                return;
+            }
+            Action::RemoveTaint { ticket, node } => {
+                shown.push(format!("untaint {node}"));
+                self.untaints.push((ticket, node));
+                return;
+            }
+            Action::Emit { .. } | Action::EmitOnNode { .. } | Action::Check { .. } => return,
             Action::Write {
                 ticket,
                 daemon_set,

@@ -9,6 +9,7 @@ mod rolling_update;
 mod staged;
 mod status;
 mod surge;
+mod waiting;
 mod write_results;
 
 use super::super::fixtures::{daemon_set, node, pod};

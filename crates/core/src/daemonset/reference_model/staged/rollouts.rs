@@ -182,7 +182,7 @@ impl Rollouts {
                     };
                     self.request(request);
                 }
-                Action::Check { .. } => {}
+                Action::Check { .. } | Action::RemoveTaint { .. } | Action::EmitOnNode { .. } => {}
             }
         }
         self.check(|this| {

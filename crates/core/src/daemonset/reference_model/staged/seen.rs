@@ -44,6 +44,7 @@ impl Seen {
             | Event::Namespace { .. }
             | Event::WriteFinished { .. }
             | Event::CheckFinished { .. }
+            | Event::TaintRemoved { .. }
             | Event::Tick => {}
         }
     }

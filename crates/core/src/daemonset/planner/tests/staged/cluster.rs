@@ -13,6 +13,7 @@ use super::super::super::super::options::Options;
 use super::super::super::super::reference_model::fake_cluster::{
     FakeCluster, KINDS, Kind, template,
 };
+use super::super::super::super::required;
 use super::super::super::super::view::{PodView, Readiness, Strategy};
 use super::super::super::{Now, Planner};
 use crate::int_or_percent::IntOrPercent;
@@ -124,6 +125,14 @@ impl Cluster {
                 let answer = self.answer.clone();
                 self.apply(Event::CheckFinished { ticket, answer });
             }
+            Action::RemoveTaint { ticket, node } => {
+                self.edit_node(&node, |node| node.taints.clear());
+                let failure = None;
+                self.apply(Event::TaintRemoved { ticket, failure });
+            }
+            Action::EmitOnNode { note, .. } => {
+                self.events.push((note.reason.to_string(), note.message));
+            }
             Action::Emit { note, .. } => {
                 self.events.push((note.reason.to_string(), note.message));
             }
@@ -189,6 +198,16 @@ impl Cluster {
             .collect();
         let unavailable = self.fake.nodes.len() - available.len();
         self.most_unavailable = self.most_unavailable.max(unavailable);
+    }
+
+    /// Makes nodes wait for the DaemonSet.
+    pub(super) fn require(&mut self) {
+        let uid = self.uid.clone();
+        self.fake.edit_set(&uid, |set| {
+            let all = Arc::make_mut(&mut set.annotations);
+            all.insert(required::ANNOTATION.to_owned(), "true".to_owned());
+        });
+        self.run();
     }
 
     /// Time passes on both clocks.

@@ -5,7 +5,9 @@ mod progress;
 
 use cluster::Cluster;
 
+use super::super::super::HASH_LABEL;
 use super::super::super::event::CheckAnswer;
+use super::super::super::required::{taint, waits};
 use super::super::super::view::{Readiness, Waiting};
 use crate::rollout::state::{Phase, Verdict};
 
@@ -466,4 +468,33 @@ fn r7_an_inconclusive_check_is_asked_three_times_and_then_pauses() {
     assert_eq!(cluster.asked.len(), 3);
     assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
     assert_eq!(cluster.counts(), [(0, 3), (1, 1)].into());
+}
+
+#[test]
+fn r12_3_a_node_that_joins_during_a_rollout_waits_for_the_revision_that_it_is_driven_to() {
+    let mut cluster = Cluster::new(3, &[("stages", "1 manual, 100%")]);
+    cluster.require();
+    cluster.roll_out(1);
+    assert_eq!(cluster.counts(), [(0, 2), (1, 1)].into());
+    cluster.broken.insert(1);
+    for number in 3..6 {
+        let name = format!("node-{number}");
+        cluster.fake.add_node(&name);
+        cluster.edit_node(&name, |node| node.taints = vec![taint()]);
+    }
+    cluster.run();
+    let waits = cluster.fake.nodes.values().filter(|node| waits(node));
+    let waiting: Vec<&str> = waits.map(|node| &*node.name).collect();
+    let pods = |of: u32| {
+        let hash = cluster.hash(of).unwrap();
+        let pods = cluster.fake.pods.values();
+        let pods = pods.filter(move |pod| pod.labels[HASH_LABEL] == hash);
+        pods.filter_map(|pod| pod.target().map(|node| node.to_string()))
+    };
+    // Those driven to stable have it and wait no longer; one that joins before the cut waits for the broken target.
+    for node in ["node-3", "node-4", "node-5"] {
+        let of_stable = pods(0).any(|on| on == node);
+        assert_eq!(waiting.contains(&node), !of_stable, "{node}: {waiting:?}");
+    }
+    assert!(pods(0).count() > 2, "{:?}", cluster.counts());
 }
