@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
+use crate::check_flags::CheckArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
 use crate::rollout::RolloutArgs;
@@ -349,6 +350,9 @@ pub(crate) struct UpArgs {
 
     #[command(flatten)]
     pub(crate) eviction: EvictionArgs,
+
+    #[command(flatten)]
+    pub(crate) checks: CheckArgs,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
@@ -412,6 +416,9 @@ pub(crate) struct ControllerArgs {
     /// Address to serve /metrics, /healthz, /livez and /readyz on, over plain HTTP; port 0 chooses a free port
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics_listen: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub(crate) checks: CheckArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -10,7 +10,7 @@ use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
 use kennel_core::daemonset::event::{
-    Action, Answer, CheckAnswer, Event as PlannerEvent, FailureKind, Identity,
+    Action, Answer, CheckAnswer, CheckRequest, Event as PlannerEvent, FailureKind, Identity,
     Outcome as WriteOutcome, Ticket, Write,
 };
 use kennel_core::daemonset::options::Options;
@@ -19,6 +19,7 @@ use kennel_types::{Monotonic, Timestamp};
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
+use super::checks::Checker;
 use super::events::Event;
 use super::metrics::{self, Metrics};
 use super::writes::{self, Failed, PendingNames, Status};
@@ -30,8 +31,6 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How often the metrics of rollouts are updated while no rollout changes its phase.
 const ROLLOUTS_INTERVAL: Duration = Duration::from_secs(1);
-/// The answer to the check of a rollout policy.
-const CHECKS_UNSUPPORTED: &str = "this version of the controller cannot ask checks";
 
 pub(super) enum Outcome {
     Write {
@@ -46,6 +45,10 @@ pub(super) enum Outcome {
         ticket: Ticket,
         daemon_set: Arc<Identity>,
     },
+    Check {
+        ticket: Ticket,
+        answer: CheckAnswer,
+    },
 }
 
 /// A DaemonSet, beside what the planner knows of it.
@@ -58,11 +61,21 @@ struct Known {
     written: u64,
 }
 
+/// What the controller acts with.
+pub(super) struct Parts {
+    pub(super) pace: Pace,
+    pub(super) writer: Writer,
+    pub(super) recorder: Recorder,
+    pub(super) checker: Checker,
+    pub(super) metrics: Arc<Metrics>,
+}
+
 pub(super) struct DaemonSetController {
     planner: Planner,
     writer: Writer,
     recorder: Recorder,
     pace: Pace,
+    checker: Checker,
     /// The planner's monotonic time.
     clock: Clock,
     pending_names: PendingNames,
@@ -128,10 +141,11 @@ impl Controller for DaemonSetController {
                     daemon_set,
                     write,
                 } => self.write(ticket, daemon_set, write, cx),
-                Action::Check { ticket, .. } => {
-                    let answer = CheckAnswer::Inconclusive(CHECKS_UNSUPPORTED.to_owned());
-                    self.apply(PlannerEvent::CheckFinished { ticket, answer });
-                }
+                Action::Check {
+                    ticket,
+                    daemon_set,
+                    request,
+                } => self.check(ticket, daemon_set, request, cx),
                 Action::Emit { daemon_set, note } => self.emit(&daemon_set, note),
             }
         }
@@ -141,6 +155,9 @@ impl Controller for DaemonSetController {
     fn completed(&mut self, outcome: Outcome, cx: &mut Context<Self>) {
         match outcome {
             Outcome::StatusDue { ticket, daemon_set } => self.write_status(ticket, daemon_set, cx),
+            Outcome::Check { ticket, answer } => {
+                self.apply(PlannerEvent::CheckFinished { ticket, answer });
+            }
             Outcome::Write {
                 ticket,
                 daemon_set,
@@ -182,18 +199,20 @@ impl Controller for DaemonSetController {
 }
 
 impl DaemonSetController {
-    pub(super) fn new(
-        options: Options,
-        pace: Pace,
-        writer: Writer,
-        recorder: Recorder,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub(super) fn new(options: Options, parts: Parts) -> Self {
+        let Parts {
+            pace,
+            writer,
+            recorder,
+            checker,
+            metrics,
+        } = parts;
         Self {
             planner: Planner::new(options),
             writer,
             recorder,
             pace,
+            checker,
             clock: Clock::start(),
             pending_names: PendingNames::default(),
             metrics,
@@ -250,6 +269,30 @@ impl DaemonSetController {
             let place = metrics::place(&write);
             let job = writes::perform(&writer, &names, &daemon_set, write);
             timed(ticket, &daemon_set, place, job).await
+        });
+    }
+
+    /// Asks the check of a rollout policy.
+    fn check(
+        &self,
+        ticket: Ticket,
+        daemon_set: Arc<Identity>,
+        request: CheckRequest,
+        cx: &mut Context<Self>,
+    ) {
+        let checker = self.checker.clone();
+        cx.spawn_beside(async move {
+            let answer = checker.ask(&daemon_set, &request).await;
+            match &answer {
+                CheckAnswer::Passed => tracing::info!("the check of daemonset {daemon_set} passed"),
+                CheckAnswer::Failed(why) => {
+                    tracing::warn!("the check of daemonset {daemon_set} failed: {why}");
+                }
+                CheckAnswer::Inconclusive(why) => {
+                    tracing::warn!("the check of daemonset {daemon_set} is inconclusive: {why}");
+                }
+            }
+            Outcome::Check { ticket, answer }
         });
     }
 

@@ -102,6 +102,10 @@ pub enum Transition {
 /// The reason of a rollout that waits because a stage has no nodes.
 pub const NO_NODES: &str = "NoNodes";
 
+/// The reasons of a rollout whose check has failed or did not answer clearly (R7).
+const CHECK_FAILED: &str = "CheckFailed";
+const CHECK_INCONCLUSIVE: &str = "CheckInconclusive";
+
 pub fn step(input: &Input<'_>) -> Step {
     if let Some((key, text, command)) = input.command {
         return match obey(input, command) {
@@ -184,10 +188,10 @@ fn complete_stage(input: &Input<'_>) -> Step {
             CheckResult::Unknown => return Step::Check,
             CheckResult::Passed => {}
             CheckResult::Failed(message) => {
-                return fail(input, reason("CheckFailed", message.clone()));
+                return fail(input, reason(CHECK_FAILED, message.clone()));
             }
             CheckResult::Inconclusive(message) => {
-                let why = reason("CheckInconclusive", message.clone());
+                let why = reason(CHECK_INCONCLUSIVE, message.clone());
                 return pause(input.state, why);
             }
         }
@@ -321,6 +325,10 @@ fn promote(
         {
             Some(go_on(input))
         }
+        // The stage is complete: a person knows what the check did not.
+        (Extent::Stage(stage), Phase::Paused) if stage == state.stage && is_checked(state) => {
+            Some(go_on(input))
+        }
         (Extent::Stage(stage), Phase::Paused) if stage == state.stage => {
             let mut state = enter(state, Phase::Updating);
             state.accepted = Accepted::Nodes(input.totals.failed);
@@ -328,6 +336,12 @@ fn promote(
         }
         _ => None,
     }
+}
+
+/// The rollout has paused because of its check.
+fn is_checked(state: &State) -> bool {
+    let why = state.reason.as_ref();
+    why.is_some_and(|why| [CHECK_FAILED, CHECK_INCONCLUSIVE].contains(&why.code.as_str()))
 }
 
 fn present_stage<'a>(input: &Input<'a>) -> Option<&'a super::stage::Stage> {

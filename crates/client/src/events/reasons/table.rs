@@ -68,6 +68,8 @@ pub static ALL: &[Known] = &[
     normal(DAEMON_SETS, "DaemonSet", "RolloutSuperseded", "A newer template takes the place of one that was being rolled out."),
     warning(DAEMON_SETS, "DaemonSet", "PolicyInvalid",
         "An annotation of the rollout policy cannot be read, so no node changes its revision."),
+    warning(DAEMON_SETS, "DaemonSet", "CheckInconclusive",
+        "The check of a rollout policy could not be asked or gave no clear answer, and is asked again."),
     warning(DAEMON_SETS, "DaemonSet", "CommandIgnored",
         "A rollout command cannot be read, or names nothing that it could act on."),
     normal(SCHEDULER, "Pod", "Scheduled", "The pod was bound to a node."),

@@ -466,4 +466,36 @@ fn r7_an_inconclusive_check_is_asked_three_times_and_then_pauses() {
     assert_eq!(cluster.asked.len(), 3);
     assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
     assert_eq!(cluster.counts(), [(0, 3), (1, 1)].into());
+    assert_eq!(
+        cluster.reasons(),
+        [
+            "RolloutStarted",
+            "CheckInconclusive",
+            "CheckInconclusive",
+            "RolloutPaused"
+        ]
+    );
+}
+
+#[test]
+fn r7_a_person_promotes_a_stage_that_its_check_has_paused() {
+    for answer in [
+        CheckAnswer::Inconclusive("no answer".into()),
+        CheckAnswer::Failed("errors is 7".into()),
+    ] {
+        let check = ("check", "prometheus errors < 1");
+        let mut cluster = Cluster::new(4, &[("stages", "1 5m, 100% 5m"), check]);
+        cluster.answer = answer;
+        cluster.roll_out(1);
+        cluster.advance(300 + 120);
+        assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
+        let hash = cluster.hash(1).unwrap();
+        cluster.annotate(&[("promote", &format!("{hash}/1"))]);
+        cluster.run();
+        // The stage bakes once, and its check is not asked again.
+        assert_eq!(cluster.phase(1), (PROGRESSING, Some((2, Phase::Baking))));
+        cluster.answer = CheckAnswer::Passed;
+        cluster.advance(300);
+        assert_eq!(cluster.phase(1), (STABLE, Some((2, Phase::Complete))));
+    }
 }
