@@ -24,18 +24,33 @@ impl Fixture {
     }
 
     pub(super) fn with(scenario: &str, nodes: usize, policy: &[(&str, &str)]) -> Self {
-        let count = nodes;
-        let nodes = nodes.to_string();
+        Self::with_flags(&[], scenario, nodes, policy)
+    }
+
+    /// With flags of `kennel up`.
+    pub(super) fn with_flags(
+        flags: &[&str],
+        scenario: &str,
+        nodes: usize,
+        policy: &[(&str, &str)],
+    ) -> Self {
+        let count = nodes.to_string();
+        let flags = [&["--simulate", &count], flags].concat();
+        Self::of(cluster::Fixture::with(scenario, &flags), nodes, policy)
+    }
+
+    /// A cluster with so many nodes.
+    pub(super) fn of(cluster: cluster::Fixture, nodes: usize, policy: &[(&str, &str)]) -> Self {
         let policy = policy.iter();
         let policy = policy.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let fixture = Self {
-            cluster: cluster::Fixture::with(scenario, &["--simulate", &nodes]),
+            cluster,
             policy: policy.collect(),
         };
         eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let names = fixture.cluster.kubectl.run(&["get", "nodes", "-o", "name"]);
             let found = names.stdout.lines().count();
-            (found == count).then_some(()).ok_or(names.stdout)
+            (found == nodes).then_some(()).ok_or(names.stdout)
         });
         fixture.apply("1");
         fixture.check(&["status", "ds/agent", WATCH], 0);
@@ -107,6 +122,24 @@ impl Fixture {
         let with = pods.filter(|pod| pod["spec"]["containers"][0]["image"] == image.as_str());
         let nodes = with.filter_map(|pod| pod["spec"]["nodeName"].as_str());
         nodes.map(str::to_owned).collect()
+    }
+
+    /// Waits for an event of the DaemonSet with this reason whose message contains this.
+    pub(super) fn wait_for_event(&self, reason: &str, words: &str) {
+        let selector = format!("reason={reason}");
+        let message = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
+        let command = [
+            "get",
+            "events",
+            "--field-selector",
+            &selector,
+            "-o",
+            message,
+        ];
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
+            let shown = self.cluster.kubectl.run(&command).stdout;
+            shown.contains(words).then_some(()).ok_or(shown)
+        });
     }
 
     /// Waits until a field of the status has this value.
