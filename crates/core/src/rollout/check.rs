@@ -28,7 +28,7 @@ pub enum CheckError {
     Expression,
     #[error("the URL begins with neither http:// nor https://")]
     Scheme,
-    #[error("the URL has no host")]
+    #[error("the URL has no host that could be one")]
     Host,
     #[error("the port of the URL is not a number from 1 to 65535")]
     Port,
@@ -102,7 +102,7 @@ fn webhook(url: &str) -> Result<Check, CheckError> {
             (host, Some(&port[1..]))
         }
     };
-    if host.is_empty() || host == "[]" {
+    if !is_host(host) {
         return Err(CheckError::Host);
     }
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
@@ -112,6 +112,19 @@ fn webhook(url: &str) -> Result<Check, CheckError> {
     Ok(Check::Webhook {
         url: url.to_owned(),
     })
+}
+
+/// A name or an address, as URLs have them.
+fn is_host(host: &str) -> bool {
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let allowed = match inner {
+        Some(_) => |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.',
+        None => |c: char| c.is_ascii_alphanumeric() || "-._".contains(c),
+    };
+    let text = inner.unwrap_or(host);
+    !text.is_empty() && text.chars().all(allowed)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,6 +240,9 @@ mod tests {
             ("webhook https:///ok", Error::Host),
             ("webhook https://:443/ok", Error::Host),
             ("webhook https://[]/ok", Error::Host),
+            ("webhook https://[::1/ok", Error::Host),
+            ("webhook https://a]b/ok", Error::Host),
+            ("webhook https://*.example/ok", Error::Host),
             ("webhook https://gate:x/", Error::Port),
             ("webhook https://gate:0/", Error::Port),
             ("webhook https://gate:65536/", Error::Port),

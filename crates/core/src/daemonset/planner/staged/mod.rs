@@ -40,6 +40,7 @@ use crate::rollout::stage::Size;
 pub(super) use crate::rollout::state::Standing;
 use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
+pub(super) use advance::Note;
 use advance::PendingTransition;
 use check::CheckProgress;
 pub(super) use decide::Context;

@@ -32,6 +32,8 @@ pub(super) struct Cluster {
     /// What checks were asked, and how they answer.
     pub(super) asked: Vec<CheckRequest>,
     pub(super) answer: CheckAnswer,
+    /// The watch shows a write before its answer comes.
+    pub(super) watch_first: bool,
     /// The events on the DaemonSet: reason and message.
     pub(super) events: Vec<(String, String)>,
     /// How many nodes were without an available pod at most.
@@ -50,6 +52,7 @@ impl Cluster {
             sick: BTreeSet::new(),
             asked: Vec::new(),
             answer: CheckAnswer::Passed,
+            watch_first: false,
             events: Vec::new(),
             most_unavailable: 0,
         };
@@ -137,6 +140,9 @@ impl Cluster {
                 let outcome = self
                     .fake
                     .execute_with(&daemon_set, &write, status, conditions);
+                if self.watch_first {
+                    while self.deliver(Kind::Revisions) {}
+                }
                 self.apply(Event::WriteFinished { ticket, outcome });
             }
         }

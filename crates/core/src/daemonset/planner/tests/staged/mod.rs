@@ -54,6 +54,24 @@ fn r3_stages_follow_each_other_within_the_budget() {
 }
 
 #[test]
+fn r9_2_events_are_emitted_although_the_watch_is_faster_than_the_answer() {
+    let mut cluster = Cluster::new(4, &[("stages", "1 5m, 100%")]);
+    cluster.watch_first = true;
+    cluster.roll_out(1);
+    cluster.advance(300);
+    assert_eq!(cluster.phase(1), (STABLE, Some((2, Phase::Complete))));
+    assert_eq!(
+        cluster.reasons(),
+        [
+            "RolloutStarted",
+            "StageHealthy",
+            "StageStarted",
+            "RolloutComplete"
+        ]
+    );
+}
+
+#[test]
 fn r5_4_a_bad_release_goes_back_by_itself_and_is_held() {
     let mut cluster = Cluster::new(10, &[("stages", "2, 100%"), ("on-failure", "rollback")]);
     cluster.broken.insert(1);
