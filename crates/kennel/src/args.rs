@@ -409,6 +409,16 @@ pub(crate) struct ControllerArgs {
     )]
     pub(crate) leader_elect_resource_name: String,
 
+    /// Stage rollouts beside the cluster's own DaemonSet controller, where that cannot be switched off
+    ///
+    /// For DaemonSets with updateStrategy OnDelete and a rollout policy: deletes old pods in the order of the
+    /// stages, at most rollingUpdate.maxUnavailable (1 if absent) at a time, and the cluster's own controller makes the
+    /// new ones. Creates no pods and no revisions. Does not work this way, and is refused: going back by
+    /// itself (on-failure: rollback), stages-on-create and pin-config; abort only stops, and freeze only
+    /// stops deletions. See docs/guides/managed-cluster.md.
+    #[arg(long)]
+    pub(crate) assist: bool,
+
     /// How pods are bound to their nodes
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     pub(crate) placement: Placement,

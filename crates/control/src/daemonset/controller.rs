@@ -72,6 +72,8 @@ pub(super) struct Parts {
 
 pub(super) struct DaemonSetController {
     planner: Planner,
+    /// Another controller writes the counters of statuses.
+    assist: bool,
     writer: Writer,
     recorder: Recorder,
     pace: Pace,
@@ -208,6 +210,7 @@ impl DaemonSetController {
             metrics,
         } = parts;
         Self {
+            assist: options.assist,
             planner: Planner::new(options),
             writer,
             recorder,
@@ -313,9 +316,11 @@ impl DaemonSetController {
             let outcome = Ok(Answer::Nothing);
             return self.apply(PlannerEvent::WriteFinished { ticket, outcome });
         };
+        let uid = &daemon_set.uid;
         let status = Status {
-            counters,
-            conditions: self.planner.conditions(&daemon_set.uid),
+            counters: (!self.assist).then_some(counters),
+            conditions: (!self.planner.leaves_conditions(uid))
+                .then(|| self.planner.conditions(uid)),
             now: Timestamp::from_millis(clock::now_ms()),
         };
         known.written_at = Some(Instant::now());

@@ -51,6 +51,8 @@ pub struct Settings {
     pub metrics: Arc<Metrics>,
     /// Whom the checks of rollout policies may ask.
     pub checks: CheckSettings,
+    /// Another controller creates pods and revisions: only stage the rollouts of the strategy `OnDelete`.
+    pub assist: bool,
 }
 
 impl Default for Settings {
@@ -61,6 +63,7 @@ impl Default for Settings {
             fence: Fence::open(),
             metrics: Arc::default(),
             checks: CheckSettings::default(),
+            assist: false,
         }
     }
 }
@@ -83,6 +86,7 @@ pub fn run(
     let options = Options {
         placement: settings.placement,
         pace: planner_pace,
+        assist: settings.assist,
     };
     let parts = Parts {
         pace,

@@ -7,6 +7,9 @@ use super::pod::Placement;
 pub struct Options {
     pub placement: Placement,
     pub pace: Pace,
+    /// Another controller creates the pods and revisions (R11): only pods of staged rollouts are deleted, and only states
+    /// and conditions are written.
+    pub assist: bool,
 }
 
 /// How many pods of one DaemonSet are created and deleted at once.

@@ -61,6 +61,8 @@ pub struct Input<'a> {
     pub in_phase: Duration,
     /// Since the later of the phase's beginning and the last time that one more node became healthy (R5.2).
     pub without_progress: Duration,
+    /// Nodes can go back to stable: there is one, and no other controller creates the pods (R11).
+    pub can_go_back: bool,
     /// `pause`, or a policy that cannot be read: nothing goes forward.
     pub paused: bool,
     pub check: &'a CheckResult,
@@ -254,7 +256,7 @@ fn no_progress(input: &Input<'_>) -> Reason {
 
 /// The rollout has failed (R5.3, R5.4). Without a stable revision there is no way back.
 fn fail(input: &Input<'_>, why: Reason) -> Step {
-    if input.policy.on_failure == OnFailure::Pause || input.state.stable.is_none() {
+    if input.policy.on_failure == OnFailure::Pause || !input.can_go_back {
         return pause(input.state, why);
     }
     let (state, verdict, transition) = roll_back(input.state, why);
@@ -282,7 +284,7 @@ fn obey(input: &Input<'_>, command: &Command) -> Option<(State, Verdict, Transit
             Phase::Updating | Phase::Baking | Phase::AwaitingPromotion | Phase::Paused,
         ) => {
             let why = reason("Aborted", "aborted by hand".to_owned());
-            if state.stable.is_some() {
+            if input.can_go_back {
                 return Some(roll_back(state, why));
             }
             let mut state = enter(state, Phase::Paused);

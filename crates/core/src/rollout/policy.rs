@@ -71,6 +71,25 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// What of it does not work where another controller creates the pods, all from the newest template (R11).
+    pub fn refused_with_assist(&self) -> Option<PolicyError> {
+        let why = "the controller runs with --assist, beside the cluster's own, which fills every gap with the newest \
+                   template";
+        let refused = |key: &str, value: &str, instead: &str| {
+            Some(PolicyError::new(key, value, &format!("{instead}: {why}")))
+        };
+        if self.on_failure == OnFailure::Rollback {
+            return refused("on-failure", "rollback", "must be \"pause\"");
+        }
+        if self.stages_on_create {
+            return refused("stages-on-create", "true", "must be \"false\"");
+        }
+        if self.pin_config {
+            return refused("pin-config", "true", "must be \"false\"");
+        }
+        None
+    }
+
     /// How many of the rollout's nodes may have failed without failing the rollout; a percentage is rounded down.
     pub fn allowed_failures(&self, nodes: i64) -> i64 {
         match self.max_failures {

@@ -38,6 +38,7 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         fence: fence.clone(),
         metrics: Arc::default(),
         checks: args.checks.settings(),
+        assist: args.assist,
     };
     let lease = Lease {
         namespace: args.leader_elect_resource_namespace,

@@ -213,7 +213,7 @@ pub(super) fn strategy(rng: &mut fastrand::Rng) -> Strategy {
     };
     let (int, percent) = (IntOrPercent::Int, IntOrPercent::Percent);
     match rng.u8(..8) {
-        0 => Strategy::OnDelete,
+        0 => Strategy::ON_DELETE,
         1 | 2 => rolling(int(1), int(0)),
         3 => rolling(int(2), int(0)),
         4 => rolling(percent(50), int(0)),
@@ -225,7 +225,11 @@ pub(super) fn strategy(rng: &mut fastrand::Rng) -> Strategy {
 fn options(rng: &mut fastrand::Rng) -> Options {
     let placement = [Placement::Scheduler, Placement::Direct][rng.usize(..2)];
     let pace = [Pace::Unlimited, Pace::SlowStart][rng.usize(..2)];
-    Options { placement, pace }
+    Options {
+        placement,
+        pace,
+        ..Options::default()
+    }
 }
 
 #[test]

@@ -172,6 +172,7 @@ impl Planner {
             without_progress: staged
                 .progressed
                 .map_or(in_phase, |at| in_phase.min(steady - at)),
+            can_go_back: state.stable.is_some() && !staged.assist,
             paused: staged.is_paused(),
             check: &staged.check.result,
             command,

@@ -66,6 +66,8 @@ pub(super) struct Staged {
     pub(super) invalid: Option<PolicyError>,
     pub(super) commands: Commands,
     pub(super) frozen: bool,
+    /// Another controller creates the pods (R11): nothing goes back to stable.
+    assist: bool,
     pub(super) standing: Standing,
     /// The generation of the DaemonSet that this was derived from.
     generation: i64,

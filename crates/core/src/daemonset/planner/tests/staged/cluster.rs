@@ -8,7 +8,7 @@ use std::time::Duration;
 use kennel_types::{Monotonic, Timestamp};
 
 use super::super::super::super::HASH_LABEL;
-use super::super::super::super::event::{Action, CheckAnswer, CheckRequest, Event};
+use super::super::super::super::event::{Action, Answer, CheckAnswer, CheckRequest, Event, Write};
 use super::super::super::super::options::Options;
 use super::super::super::super::reference_model::fake_cluster::{
     FakeCluster, KINDS, Kind, template,
@@ -23,6 +23,9 @@ use crate::rollout::state::{Phase, Record, Verdict};
 pub(super) struct Cluster {
     pub(super) fake: FakeCluster,
     pub(super) planner: Planner,
+    options: Options,
+    /// The cluster's own controller, beside which the planner assists (R11).
+    upstream: Option<Planner>,
     pub(super) steady: Duration,
     uid: Arc<str>,
     /// The templates whose pods never become ready.
@@ -43,9 +46,29 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Nodes `node-0` and so on, each with a pod of the first template, and a DaemonSet with `maxUnavailable: 1`.
     pub(super) fn new(nodes: usize, policy: &[(&str, &str)]) -> Self {
+        Self::with(nodes, policy, rolling(1), Options::default())
+    }
+
+    /// The same with a planner that assists another one, which plays upstream's controller.
+    pub(super) fn assisted(nodes: usize, policy: &[(&str, &str)], strategy: Strategy) -> Self {
+        let options = Options {
+            assist: true,
+            ..Options::default()
+        };
+        Self::with(nodes, policy, strategy, options)
+    }
+
+    pub(super) fn with(
+        nodes: usize,
+        policy: &[(&str, &str)],
+        strategy: Strategy,
+        options: Options,
+    ) -> Self {
         let mut cluster = Self {
+            options,
+            upstream: options.assist.then(Planner::default),
             fake: FakeCluster::new(Timestamp::from_secs(1_000_000)),
-            planner: Planner::new(Options::default()),
+            planner: Planner::new(options),
             steady: Duration::from_secs(60),
             uid: "".into(),
             broken: BTreeSet::new(),
@@ -59,7 +82,7 @@ impl Cluster {
         for number in 0..nodes {
             cluster.fake.add_node(&format!("node-{number}"));
         }
-        cluster.fake.add_set("ds", rolling(1));
+        cluster.fake.add_set("ds", strategy);
         cluster.uid = cluster.fake.sets.keys().next().unwrap().clone();
         cluster.annotate(policy);
         cluster.start();
@@ -71,7 +94,7 @@ impl Cluster {
 
     /// Kills the controller and starts another.
     pub(super) fn restart(&mut self) {
-        self.planner = Planner::new(Options::default());
+        self.planner = Planner::new(self.options);
         self.fake.forget_deliveries();
         self.start();
         self.run();
@@ -81,21 +104,65 @@ impl Cluster {
         for kind in KINDS {
             while self.deliver(kind) {}
         }
-        self.apply(Event::Synced);
+        self.apply_to_both(Event::Synced);
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            wall: self.fake.now,
+            steady: Some(Monotonic::since_start(self.steady)),
+        }
     }
 
     fn apply(&mut self, event: Event) {
-        let now = Now {
-            wall: self.fake.now,
-            steady: Some(Monotonic::since_start(self.steady)),
+        self.planner.apply(self.now(), event);
+    }
+
+    fn apply_to_both(&mut self, event: Event) {
+        let now = self.now();
+        if let Some(upstream) = &mut self.upstream {
+            upstream.apply(now, as_upstream_sees_it(event.clone()));
+        }
+        self.apply(event);
+    }
+
+    /// Carries out what the cluster's own controller requests.
+    fn run_upstream(&mut self) -> bool {
+        let now = self.now();
+        let Some(upstream) = &mut self.upstream else {
+            return false;
         };
-        self.planner.apply(now, event);
+        let actions = upstream.take_actions();
+        let busy = !actions.is_empty();
+        for action in actions {
+            let Action::Write {
+                ticket,
+                daemon_set,
+                write,
+            } = action
+            else {
+                continue;
+            };
+            let status = upstream.status(&daemon_set.uid);
+            // It keeps conditions as they are.
+            let conditions = self.fake.sets[&daemon_set.uid].conditions.clone();
+            let mut outcome = self
+                .fake
+                .execute_with(&daemon_set, &write, status, conditions);
+            if let Ok(Answer::Status { conditions, .. }) = &mut outcome {
+                *conditions = Arc::default();
+            }
+            upstream.apply(now, Event::WriteFinished { ticket, outcome });
+        }
+        busy
     }
 
     fn deliver(&mut self, kind: Kind) -> bool {
         let event = self.fake.deliver(kind);
         let found = event.is_some();
-        event.into_iter().for_each(|event| self.apply(event));
+        event
+            .into_iter()
+            .for_each(|event| self.apply_to_both(event));
         found
     }
 
@@ -106,6 +173,7 @@ impl Cluster {
             for kind in KINDS {
                 busy |= self.deliver(kind);
             }
+            busy |= self.run_upstream();
             for action in self.planner.take_actions() {
                 busy = true;
                 self.perform(action);
@@ -135,7 +203,17 @@ impl Cluster {
                 daemon_set,
                 write,
             } => {
-                let status = self.planner.status(&daemon_set.uid);
+                let mut status = self.planner.status(&daemon_set.uid);
+                if self.options.assist {
+                    assert!(
+                        matches!(
+                            write,
+                            Write::DeletePod(_) | Write::WriteRecord { .. } | Write::WriteStatus
+                        ),
+                        "an assistant requests {write:?}"
+                    );
+                    status = status.map(|_| self.fake.sets[&daemon_set.uid].status);
+                }
                 let conditions = self.planner.conditions(&daemon_set.uid);
                 let outcome = self
                     .fake
@@ -202,7 +280,7 @@ impl Cluster {
         for _ in 0..seconds {
             self.steady += Duration::from_secs(1);
             self.fake.now = self.fake.now + Duration::from_secs(1);
-            self.apply(Event::Tick);
+            self.apply_to_both(Event::Tick);
             self.run();
         }
     }
@@ -215,6 +293,11 @@ impl Cluster {
                 all.insert(format!("{PREFIX}{key}"), (*value).to_owned());
             }
         });
+    }
+
+    pub(super) fn set_strategy(&mut self, strategy: Strategy) {
+        let uid = self.uid.clone();
+        self.fake.edit_set(&uid, |set| set.strategy = strategy);
     }
 
     pub(super) fn unannotate(&mut self, keys: &[&str]) {
@@ -299,6 +382,19 @@ impl Cluster {
             .filter(ours)
             .collect()
     }
+}
+
+/// Without policies, states and our conditions.
+fn as_upstream_sees_it(mut event: Event) -> Event {
+    match &mut event {
+        Event::DaemonSet(view) => {
+            view.conditions = Arc::default();
+            Arc::make_mut(&mut view.annotations).retain(|key, _| !key.starts_with(PREFIX));
+        }
+        Event::Revision(revision) => revision.record = Record::default(),
+        _ => {}
+    }
+    event
 }
 
 pub(super) fn rolling(unavailable: i64) -> Strategy {

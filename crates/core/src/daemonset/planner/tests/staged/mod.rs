@@ -1,5 +1,6 @@
 //! Whole staged rollouts (R1 to R6 and R8) in a cluster in memory.
 
+mod assist;
 mod cluster;
 mod progress;
 
