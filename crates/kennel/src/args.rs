@@ -415,7 +415,7 @@ pub(crate) struct ControllerArgs {
     /// stages, at most rollingUpdate.maxUnavailable (1 if absent) at a time, and the cluster's own controller makes the
     /// new ones. Creates no pods and no revisions. Does not work this way, and is refused: going back by
     /// itself (on-failure: rollback), stages-on-create and pin-config; abort only stops, and freeze only
-    /// stops deletions. See docs/guides/managed-cluster.md.
+    /// stops deletions. See docs/guides/existing-cluster.md.
     #[arg(long)]
     pub(crate) assist: bool,
 

@@ -14,6 +14,7 @@
 //! ```text
 //!   outline (policy, commands, target, stable, nodes in order) ─▶ assess, status · plan · history
 //!                                                              ─▶ request (the annotations of a command)
+//!                                                              ─▶ hand_over (may another controller take over?)
 //! ```
 //!
 //! Everything here is about the rollout as a whole. What happens on one node is decided in
@@ -23,6 +24,7 @@ mod assess;
 pub mod check;
 pub mod command;
 pub mod condition;
+pub mod hand_over;
 pub mod history;
 pub mod machine;
 pub mod order;

@@ -15,6 +15,7 @@ pub(super) const WATCH: &str = "--timeout=60s";
 pub(super) struct Fixture {
     pub(super) cluster: cluster::Fixture,
     policy: Vec<(String, String)>,
+    strategy: Value,
 }
 
 impl Fixture {
@@ -41,11 +42,22 @@ impl Fixture {
 
     /// A cluster with so many nodes.
     pub(super) fn of(cluster: cluster::Fixture, nodes: usize, policy: &[(&str, &str)]) -> Self {
+        let strategy = json!({"rollingUpdate": {"maxUnavailable": "100%"}});
+        Self::with_strategy(cluster, nodes, policy, strategy)
+    }
+
+    pub(super) fn with_strategy(
+        cluster: cluster::Fixture,
+        nodes: usize,
+        policy: &[(&str, &str)],
+        strategy: Value,
+    ) -> Self {
         let policy = policy.iter();
         let policy = policy.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let fixture = Self {
             cluster,
             policy: policy.collect(),
+            strategy,
         };
         eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let names = fixture.cluster.kubectl.run(&["get", "nodes", "-o", "name"]);
@@ -61,7 +73,7 @@ impl Fixture {
     pub(super) fn manifest(&self, version: &str) -> String {
         let image = format!("example.com/agent:{version}");
         let mut set = cluster::daemon_set(
-            json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "100%"}}}),
+            json!({"updateStrategy": self.strategy}),
             json!({"containers": [{"name": "main", "image": image}]}),
         );
         for (key, value) in &self.policy {
@@ -139,6 +151,19 @@ impl Fixture {
         eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let shown = self.cluster.kubectl.run(&command).stdout;
             shown.contains(words).then_some(()).ok_or(shown)
+        });
+    }
+
+    /// Waits for these conditions, as `TYPE=STATUS REASON` in lines.
+    pub(super) fn wait_for_conditions(&self, expected: &str) {
+        let lines =
+            "jsonpath={range .status.conditions[*]}{.type}={.status} {.reason}{\"\\n\"}{end}";
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
+            let shown = self
+                .cluster
+                .kubectl
+                .run(&["get", "ds", "agent", "-o", lines]);
+            (shown.stdout == expected).then_some(()).ok_or(shown.stdout)
         });
     }
 
