@@ -8,9 +8,9 @@ use kennel_control::daemonset::{CheckHost, CheckSettings, PrometheusUrl};
 pub(crate) struct CheckArgs {
     /// Prometheus server that `check: prometheus ...` of rollout policies asks
     ///
-    /// Its base URL, such as http://prometheus.monitoring:9090; queries go to /api/v1/query below it. Without
+    /// Its base URL, such as `http://prometheus.monitoring:9090`; queries go to /api/v1/query below it. Without
     /// it, a stage with such a check pauses at its end. https needs a certificate that this machine trusts, or
-    /// that the file in $SSL_CERT_FILE has.
+    /// that the file in `$SSL_CERT_FILE` has.
     #[arg(long, value_name = "URL")]
     pub(crate) prometheus_url: Option<PrometheusUrl>,
 

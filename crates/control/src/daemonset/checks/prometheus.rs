@@ -32,7 +32,7 @@ pub(super) enum Unclear {
     NotANumber,
 }
 
-/// The expression with the names of this rollout. Names of objects and hashes have no character that a string of PromQL
+/// The expression with the names of this rollout. Names of objects and hashes have no character that a string in a query
 /// would have to escape.
 pub(super) fn fill_in(expression: &str, daemon_set: &Identity, revision: &str) -> String {
     let values = [

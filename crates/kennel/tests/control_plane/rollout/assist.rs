@@ -1,5 +1,5 @@
 //! `kennel controller --assist` beside a controller that cannot be switched off: that of `kennel up`, which ignores policies
-//! of the strategy OnDelete as upstream's does (R11).
+//! of the strategy `OnDelete` as upstream's does (R11).
 
 use kennel_testkit::Controller;
 use serde_json::{Value, json};
