@@ -1,11 +1,13 @@
-//! Which DaemonSets another controller may take over.
+//! Which DaemonSets another controller may take over, and what commands say beside one.
 
 use serde_json::json;
 
 use super::fixture::{ALL, Fixture, state};
 use crate::daemonset::view::Strategy;
 use crate::rollout::hand_over::obstacle;
+use crate::rollout::request::{Ask, request};
 use crate::rollout::state::{Cut, Phase, Verdict};
+use crate::rollout::status::Status;
 
 fn staged() -> Fixture {
     Fixture::new(4).annotate("stages", "1 1h, 100%")
@@ -69,4 +71,20 @@ fn r11_on_delete_waits_for_nobody() {
     let cut = Cut::Node(staged().order()[0].clone());
     let fixture = on_delete(staged().progressing(Phase::Baking, 1, cut).updated(1));
     assert_eq!(obstacle(&fixture.outline()), None);
+}
+
+#[test]
+fn r11_abort_promises_no_way_back() {
+    let cut = Cut::Node(staged().order()[0].clone());
+    let fixture = on_delete(staged().progressing(Phase::Baking, 1, cut).updated(1));
+    let effect = request(&fixture.outline(), &Ask::Abort).unwrap().effect;
+    assert!(
+        effect.starts_with("aborted: no further node gets new;"),
+        "{effect}"
+    );
+    let status = Status::of(&fixture.outline(), |_| None).text();
+    assert!(
+        status.contains("# stop it; nodes keep what they have"),
+        "{status}"
+    );
 }
