@@ -5,6 +5,7 @@
 //!   API ──watch──▶ feed ─▶ informer ─▶ (a controller, an agent) ─▶ work ─▶ write ──▶ API
 //!                                                   └─▶ events ──────────▲
 //!   lease ─▶ fence: may this process write?   pace: how many writes at once?
+//!   fetch: one request to a server that is no Kubernetes API
 //!   clock, backoff, rate, metrics: used by all of them
 //! ```
 
@@ -14,6 +15,7 @@ pub mod clock;
 pub mod events;
 pub mod feed;
 pub mod fence;
+pub mod fetch;
 pub mod informer;
 pub mod lease;
 pub mod metrics;

@@ -23,7 +23,7 @@ pub struct Work<T> {
     queue: VecDeque<Job<T>>,
     running: JoinSet<T>,
     /// Not counted against the limit.
-    delays: JoinSet<T>,
+    uncounted: JoinSet<T>,
 }
 
 impl<T: Send + 'static> Work<T> {
@@ -33,7 +33,7 @@ impl<T: Send + 'static> Work<T> {
             limit,
             queue: VecDeque::new(),
             running: JoinSet::new(),
-            delays: JoinSet::new(),
+            uncounted: JoinSet::new(),
         }
     }
 
@@ -65,10 +65,15 @@ impl<T: Send + 'static> Work<T> {
 
     /// Delivers a value after a delay.
     pub fn later(&mut self, delay: Duration, value: T) {
-        self.delays.spawn(async move {
+        self.uncounted.spawn(async move {
             tokio::time::sleep(delay).await;
             value
         });
+    }
+
+    /// Starts a job that does not count against the limit and is dropped at the end: one that writes nothing to the API.
+    pub fn beside(&mut self, job: impl Future<Output = T> + Send + 'static) {
+        self.uncounted.spawn(job);
     }
 
     /// The next result; pending while there are no jobs. Dropping the future loses nothing.
@@ -77,7 +82,7 @@ impl<T: Send + 'static> Work<T> {
             self.fill();
             let ended = tokio::select! {
                 Some(ended) = self.running.join_next() => ended,
-                Some(ended) = self.delays.join_next() => ended,
+                Some(ended) = self.uncounted.join_next() => ended,
                 else => std::future::pending().await,
             };
             if let Some(value) = survived(ended) {

@@ -160,7 +160,7 @@ fn template_generation(meta: &ObjectMeta) -> Option<i64> {
 }
 
 /// The conditions of safe rollouts among those of a DaemonSet.
-fn conditions(list: &Value) -> Conditions {
+pub fn conditions(list: &Value) -> Conditions {
     let text =
         |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     let ours = list.as_array().into_iter().flatten();
@@ -184,7 +184,8 @@ fn number(object: &Value, field: &str) -> i64 {
     object[field].as_i64().unwrap_or_default()
 }
 
-fn counters(status: &Value) -> Counters {
+/// The counters of a DaemonSet's status.
+pub fn counters(status: &Value) -> Counters {
     Counters {
         desired: number(status, "desiredNumberScheduled"),
         current: number(status, "currentNumberScheduled"),

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use kennel_server::admit::service::Cidr;
 
 use crate::bench::BenchArgs;
+use crate::check_flags::CheckArgs;
 use crate::eviction_flags::EvictionArgs;
 use crate::generate::{CompletionsArgs, GenerateArgs};
 use crate::rollout::RolloutArgs;
@@ -349,6 +350,9 @@ pub(crate) struct UpArgs {
 
     #[command(flatten)]
     pub(crate) eviction: EvictionArgs,
+
+    #[command(flatten)]
+    pub(crate) checks: CheckArgs,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
@@ -405,6 +409,16 @@ pub(crate) struct ControllerArgs {
     )]
     pub(crate) leader_elect_resource_name: String,
 
+    /// Stage rollouts beside the cluster's own DaemonSet controller, where that cannot be switched off
+    ///
+    /// For DaemonSets with the update strategy `OnDelete` and a rollout policy: deletes old pods in the order of the
+    /// stages, at most `rollingUpdate.maxUnavailable` (1 if absent) at a time, and the cluster's own controller makes the
+    /// new ones. Creates no pods and no revisions. Does not work this way, and is refused: going back by
+    /// itself (`on-failure: rollback`), `stages-on-create` and `pin-config`; `abort` only stops, and `freeze` only
+    /// stops deletions. See docs/guides/existing-cluster.md.
+    #[arg(long)]
+    pub(crate) assist: bool,
+
     /// How pods are bound to their nodes
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     pub(crate) placement: Placement,
@@ -412,6 +426,9 @@ pub(crate) struct ControllerArgs {
     /// Address to serve /metrics, /healthz, /livez and /readyz on, over plain HTTP; port 0 chooses a free port
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics_listen: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub(crate) checks: CheckArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod check_flags;
 mod embedded_agent;
 mod eviction_flags;
 mod generate;

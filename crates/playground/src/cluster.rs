@@ -7,7 +7,6 @@ use anyhow::Context as _;
 use clap::{Args as _, FromArgMatches as _};
 use kennel_agent::args::{NodeArgs, RuntimeKind, Taint, Thresholds};
 use kennel_control::control_plane_role::ROLE;
-use kennel_control::nodes::lifecycle;
 use kennel_node::pressure::thresholds;
 use kennel_server::limits::Timeouts;
 use kennel_server::server::{Config, Server};
@@ -81,7 +80,7 @@ impl Cluster {
         server: &Server,
         supervisor: &mut Supervisor,
     ) -> anyhow::Result<()> {
-        let settings = lifecycle::Settings::default();
+        let settings = controller_manager::Settings::default();
         controller_manager::start(supervisor, &Selection::all(), settings, server)?;
         let mut node_args = default_node_args()?;
         node_args.cluster_dns = serve_dns(network, server, supervisor).await;

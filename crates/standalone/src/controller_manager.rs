@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use kennel_client::metrics::{Observed, Page};
 use kennel_control::certificates::{self, Authority};
-use kennel_control::daemonset::Settings;
+use kennel_control::daemonset::CheckSettings;
 use kennel_control::nodes::lifecycle;
 use kennel_control::{
     control_plane_role, daemonset, endpoints, garbage_collector, namespaces, nodes, podgc,
@@ -23,16 +23,24 @@ use crate::clients;
 use crate::request_counts::RequestCounts;
 use crate::supervisor::Supervisor;
 
+/// What can be set of the controllers.
+#[derive(Clone, Default)]
+pub struct Settings {
+    pub lifecycle: lifecycle::Settings,
+    /// Whom the checks of rollout policies may ask.
+    pub checks: CheckSettings,
+}
+
 /// Starts the selected controllers, and adds the metrics of all components to the server's `/metrics`.
 pub fn start(
     supervisor: &mut Supervisor,
     selection: &Selection,
-    lifecycle: lifecycle::Settings,
+    settings: Settings,
     server: &Server,
 ) -> anyhow::Result<()> {
-    let metrics = placement(supervisor, selection, &server.api);
+    let metrics = placement(supervisor, selection, settings.checks, &server.api);
     services(supervisor, selection, &server.api);
-    node_health(supervisor, selection, lifecycle, &server.api);
+    node_health(supervisor, selection, settings.lifecycle, &server.api);
     cleanup(supervisor, selection, &server.api);
     certificates(supervisor, selection, server)?;
     show_metrics(supervisor, metrics, &server.api);
@@ -51,12 +59,16 @@ fn show_metrics(supervisor: &Supervisor, metrics: Vec<Arc<dyn Observed>>, api: &
 fn placement(
     supervisor: &mut Supervisor,
     selection: &Selection,
+    checks: CheckSettings,
     api: &Arc<Api>,
 ) -> Vec<Arc<dyn Observed>> {
     let mut all_metrics: Vec<Arc<dyn Observed>> = Vec::new();
     if selection.runs(selection::DAEMON_SET) {
         let client = clients::controller(api, "daemon-set-controller");
-        let settings = Settings::default();
+        let settings = daemonset::Settings {
+            checks,
+            ..daemonset::Settings::default()
+        };
         all_metrics.push(settings.metrics.clone());
         supervisor.start("daemonset controller", move |informers, stop| {
             daemonset::run(client.clone(), informers, settings.clone(), stop)

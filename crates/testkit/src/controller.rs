@@ -27,6 +27,16 @@ pub struct Controller {
 impl Controller {
     /// Starts one for the cluster of a kubeconfig.
     pub fn start(binary: impl AsRef<Path>, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(binary, kubeconfig, arguments, &[])
+    }
+
+    /// Starts one with additional environment variables.
+    pub fn start_with(
+        binary: impl AsRef<Path>,
+        kubeconfig: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &Path)],
+    ) -> Self {
         let dir = TempDir::new().expect("a temporary directory can be made");
         let log = File::create(log(&dir)).expect("the log can be made");
         let child = Command::new(binary.as_ref())
@@ -36,6 +46,7 @@ impl Controller {
             .args(["--metrics-listen", "127.0.0.1:0"])
             .args(arguments)
             .env("NO_COLOR", "1")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

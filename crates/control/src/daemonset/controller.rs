@@ -10,7 +10,7 @@ use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
 use kennel_core::daemonset::event::{
-    Action, Answer, CheckAnswer, Event as PlannerEvent, FailureKind, Identity,
+    Action, Answer, CheckAnswer, CheckRequest, Event as PlannerEvent, FailureKind, Identity,
     Outcome as WriteOutcome, Ticket, Write,
 };
 use kennel_core::daemonset::options::Options;
@@ -20,6 +20,7 @@ use kennel_types::{Monotonic, Node, Timestamp};
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
+use super::checks::Checker;
 use super::events::Event;
 use super::metrics::{self, Metrics};
 use super::writes::{self, Failed, PendingNames, Status};
@@ -31,8 +32,6 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How often the metrics of rollouts are updated while no rollout changes its phase.
 const ROLLOUTS_INTERVAL: Duration = Duration::from_secs(1);
-/// The answer to the check of a rollout policy.
-const CHECKS_UNSUPPORTED: &str = "this version of the controller cannot ask checks";
 
 pub(super) enum Outcome {
     Write {
@@ -53,6 +52,10 @@ pub(super) enum Outcome {
         ticket: Ticket,
         daemon_set: Arc<Identity>,
     },
+    Check {
+        ticket: Ticket,
+        answer: CheckAnswer,
+    },
 }
 
 /// A DaemonSet, beside what the planner knows of it.
@@ -65,11 +68,23 @@ struct Known {
     written: u64,
 }
 
+/// What the controller acts with.
+pub(super) struct Parts {
+    pub(super) pace: Pace,
+    pub(super) writer: Writer,
+    pub(super) recorder: Recorder,
+    pub(super) checker: Checker,
+    pub(super) metrics: Arc<Metrics>,
+}
+
 pub(super) struct DaemonSetController {
     planner: Planner,
+    /// Another controller writes the counters of statuses.
+    assist: bool,
     writer: Writer,
     recorder: Recorder,
     pace: Pace,
+    checker: Checker,
     /// The planner's monotonic time.
     clock: Clock,
     pending_names: PendingNames,
@@ -146,15 +161,16 @@ impl Controller for DaemonSetController {
                     daemon_set,
                     write,
                 } => self.write(ticket, daemon_set, write, cx),
-                Action::Check { ticket, .. } => {
-                    let answer = CheckAnswer::Inconclusive(CHECKS_UNSUPPORTED.to_owned());
-                    self.apply(PlannerEvent::CheckFinished { ticket, answer });
-                }
                 Action::RemoveTaint { ticket, node } => self.remove_taint(ticket, node, cx),
                 Action::EmitOnNode { node, note } => {
                     self.metrics.events.increment();
                     self.recorder.emit(Reference::own_node(&node), note);
                 }
+                Action::Check {
+                    ticket,
+                    daemon_set,
+                    request,
+                } => self.check(ticket, daemon_set, request, cx),
                 Action::Emit { daemon_set, note } => self.emit(&daemon_set, note),
             }
         }
@@ -182,6 +198,9 @@ impl Controller for DaemonSetController {
                 self.apply(PlannerEvent::TaintRemoved { ticket, failure });
             }
             Outcome::StatusDue { ticket, daemon_set } => self.write_status(ticket, daemon_set, cx),
+            Outcome::Check { ticket, answer } => {
+                self.apply(PlannerEvent::CheckFinished { ticket, answer });
+            }
             Outcome::Write {
                 ticket,
                 daemon_set,
@@ -224,18 +243,21 @@ impl Controller for DaemonSetController {
 }
 
 impl DaemonSetController {
-    pub(super) fn new(
-        options: Options,
-        pace: Pace,
-        writer: Writer,
-        recorder: Recorder,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub(super) fn new(options: Options, parts: Parts) -> Self {
+        let Parts {
+            pace,
+            writer,
+            recorder,
+            checker,
+            metrics,
+        } = parts;
         Self {
+            assist: options.assist,
             planner: Planner::new(options),
             writer,
             recorder,
             pace,
+            checker,
             clock: Clock::start(),
             pending_names: PendingNames::default(),
             metrics,
@@ -315,6 +337,30 @@ impl DaemonSetController {
         });
     }
 
+    /// Asks the check of a rollout policy.
+    fn check(
+        &self,
+        ticket: Ticket,
+        daemon_set: Arc<Identity>,
+        request: CheckRequest,
+        cx: &mut Context<Self>,
+    ) {
+        let checker = self.checker.clone();
+        cx.spawn_beside(async move {
+            let answer = checker.ask(&daemon_set, &request).await;
+            match &answer {
+                CheckAnswer::Passed => tracing::info!("the check of daemonset {daemon_set} passed"),
+                CheckAnswer::Failed(why) => {
+                    tracing::warn!("the check of daemonset {daemon_set} failed: {why}");
+                }
+                CheckAnswer::Inconclusive(why) => {
+                    tracing::warn!("the check of daemonset {daemon_set} is inconclusive: {why}");
+                }
+            }
+            Outcome::Check { ticket, answer }
+        });
+    }
+
     /// Delays a status write until [`STATUS_INTERVAL`] after the one before.
     fn delay_status(&self, ticket: Ticket, daemon_set: Arc<Identity>, cx: &mut Context<Self>) {
         let known = self.known.get(&daemon_set.uid);
@@ -332,9 +378,11 @@ impl DaemonSetController {
             let outcome = Ok(Answer::Nothing);
             return self.apply(PlannerEvent::WriteFinished { ticket, outcome });
         };
+        let uid = &daemon_set.uid;
         let status = Status {
-            counters,
-            conditions: self.planner.conditions(&daemon_set.uid),
+            counters: (!self.assist).then_some(counters),
+            conditions: (!self.planner.leaves_conditions(uid))
+                .then(|| self.planner.conditions(uid)),
             now: Timestamp::from_millis(clock::now_ms()),
         };
         known.written_at = Some(Instant::now());

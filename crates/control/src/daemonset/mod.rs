@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   informers ─▶ events ─▶ Planner ─▶ writes ─▶ API
-//!                             ▲          │
-//!                             └──────────┘ outcomes
+//!                          ▲  │ ▲        │
+//!              checks ─────┘◀─┘ └────────┘ outcomes
 //! ```
 //!
 //! This crate decides nothing about pods: only how many writes run at once, and that nothing is written while the fence
 //! is closed.
 
+mod checks;
 mod controller;
 mod events;
 mod metrics;
@@ -29,7 +30,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::frame;
 use crate::informers::Informers;
-use controller::DaemonSetController;
+use checks::Checker;
+pub use checks::{AddressError, CheckHost, CheckSettings, PrometheusUrl};
+use controller::{DaemonSetController, Parts};
 pub use metrics::{METRICS, Metrics, ROLLOUT_METRICS};
 
 /// The source that events name.
@@ -46,6 +49,10 @@ pub struct Settings {
     /// Open while this process is the leader.
     pub fence: Fence,
     pub metrics: Arc<Metrics>,
+    /// Whom the checks of rollout policies may ask.
+    pub checks: CheckSettings,
+    /// Another controller creates pods and revisions: only stage the rollouts of the strategy `OnDelete`.
+    pub assist: bool,
 }
 
 impl Default for Settings {
@@ -55,6 +62,8 @@ impl Default for Settings {
             foreign: false,
             fence: Fence::open(),
             metrics: Arc::default(),
+            checks: CheckSettings::default(),
+            assist: false,
         }
     }
 }
@@ -77,10 +86,16 @@ pub fn run(
     let options = Options {
         placement: settings.placement,
         pace: planner_pace,
-        assist: false,
+        assist: settings.assist,
     };
-    let metrics = settings.metrics;
-    let controller = DaemonSetController::new(options, pace, writer, recorder, metrics);
+    let parts = Parts {
+        pace,
+        writer,
+        recorder,
+        checker: Checker::new(settings.checks),
+        metrics: settings.metrics,
+    };
+    let controller = DaemonSetController::new(options, parts);
     frame::run_with(controller, watches, recording, stop)
 }
 

@@ -49,6 +49,12 @@ impl<C: Controller> Context<C> {
         self.work.push_first(job);
     }
 
+    /// Starts a job that writes nothing to the API: it does not count as one, and ends when the controller stops. The
+    /// caller bounds how many there are.
+    pub fn spawn_beside(&mut self, job: impl Future<Output = C::Outcome> + Send + 'static) {
+        self.work.beside(job);
+    }
+
     /// Delivers an outcome after a delay. Delays do not count as jobs, and end when the controller stops.
     pub fn after(&mut self, delay: Duration, outcome: C::Outcome) {
         self.work.later(delay, outcome);

@@ -153,6 +153,20 @@ pub(super) fn decide(node: &NodeState) -> Decision {
         ..Decision::default()
     };
     super::manage::manage(node, &mut decision);
+    finish(node, decision)
+}
+
+/// As [`decide`], where another controller keeps one pod on each node (R11).
+pub(super) fn decide_rollout(node: &NodeState) -> Decision {
+    let decision = Decision {
+        status: super::status::counts(node),
+        recheck_at: Timestamp::MAX,
+        ..Decision::default()
+    };
+    finish(node, decision)
+}
+
+fn finish(node: &NodeState, mut decision: Decision) -> Decision {
     super::rollout::decide(node, &mut decision);
     decision.create &= node.create_blocked_until <= node.now;
     decision.recheck(node.create_blocked_until, node.now);

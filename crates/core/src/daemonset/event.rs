@@ -15,8 +15,8 @@ use super::history::Revision;
 use super::pod::Blueprint;
 use super::status::Counters;
 use super::view::{Before, DaemonSetView, NodeView, PodView};
+use crate::rollout::check::Check;
 use crate::rollout::condition::Conditions;
-use crate::rollout::policy::Check;
 use crate::rollout::state::Record;
 
 /// Identifies a write. A planner never uses a number twice.

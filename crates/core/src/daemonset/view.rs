@@ -45,7 +45,10 @@ pub struct DaemonSetView {
 /// `spec.updateStrategy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    OnDelete,
+    OnDelete {
+        /// Upstream ignores it; with `kennel controller --assist` it is the budget (R11). `None` if it cannot be read.
+        max_unavailable: Option<IntOrPercent>,
+    },
     /// A limit that cannot be read is `None` and stops the rollout (rule 5.1.2).
     RollingUpdate {
         max_unavailable: Option<IntOrPercent>,
@@ -54,6 +57,12 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// Without limits.
+    #[cfg(test)]
+    pub(super) const ON_DELETE: Self = Self::OnDelete {
+        max_unavailable: Some(IntOrPercent::Int(1)),
+    };
+
     /// Parses `spec.updateStrategy` and applies the API's defaults.
     pub fn parse(strategy: &Value) -> Self {
         let limit = |name: &str, default: i64| match &strategy["rollingUpdate"][name] {
@@ -65,8 +74,14 @@ impl Strategy {
                 max_unavailable: limit("maxUnavailable", 1),
                 max_surge: limit("maxSurge", 0),
             },
-            Some(_) => Self::OnDelete,
+            Some(_) => Self::OnDelete {
+                max_unavailable: limit("maxUnavailable", 1),
+            },
         }
+    }
+
+    pub fn is_on_delete(self) -> bool {
+        matches!(self, Self::OnDelete { .. })
     }
 
     /// Whether a node may have an old and a new pod at once (the S of rule 3.4).

@@ -61,6 +61,8 @@ pub struct Input<'a> {
     pub in_phase: Duration,
     /// Since the later of the phase's beginning and the last time that one more node became healthy (R5.2).
     pub without_progress: Duration,
+    /// Nodes can go back to stable: there is one, and no other controller creates the pods (R11).
+    pub can_go_back: bool,
     /// `pause`, or a policy that cannot be read: nothing goes forward.
     pub paused: bool,
     pub check: &'a CheckResult,
@@ -103,6 +105,10 @@ pub enum Transition {
 
 /// The reason of a rollout that waits because a stage has no nodes.
 pub const NO_NODES: &str = "NoNodes";
+
+/// The reasons of a rollout whose check has failed or did not answer clearly (R7).
+const CHECK_FAILED: &str = "CheckFailed";
+const CHECK_INCONCLUSIVE: &str = "CheckInconclusive";
 
 pub fn step(input: &Input<'_>) -> Step {
     if let Some((key, text, command)) = input.command {
@@ -192,10 +198,10 @@ fn complete_stage(input: &Input<'_>) -> Step {
             CheckResult::Unknown => return Step::Check,
             CheckResult::Passed => {}
             CheckResult::Failed(message) => {
-                return fail(input, reason("CheckFailed", message.clone()));
+                return fail(input, reason(CHECK_FAILED, message.clone()));
             }
             CheckResult::Inconclusive(message) => {
-                let why = reason("CheckInconclusive", message.clone());
+                let why = reason(CHECK_INCONCLUSIVE, message.clone());
                 return pause(input.state, why);
             }
         }
@@ -256,7 +262,7 @@ fn no_progress(input: &Input<'_>) -> Reason {
 
 /// The rollout has failed (R5.3, R5.4). Without a stable revision there is no way back.
 fn fail(input: &Input<'_>, why: Reason) -> Step {
-    if input.policy.on_failure == OnFailure::Pause || input.state.stable.is_none() {
+    if input.policy.on_failure == OnFailure::Pause || !input.can_go_back {
         return pause(input.state, why);
     }
     let (state, verdict, transition) = roll_back(input.state, why);
@@ -284,7 +290,7 @@ fn obey(input: &Input<'_>, command: &Command) -> Option<(State, Verdict, Transit
             Phase::Updating | Phase::Baking | Phase::AwaitingPromotion | Phase::Paused,
         ) => {
             let why = reason("Aborted", "aborted by hand".to_owned());
-            if state.stable.is_some() {
+            if input.can_go_back {
                 return Some(roll_back(state, why));
             }
             let mut state = enter(state, Phase::Paused);
@@ -328,6 +334,10 @@ fn promote(
         {
             Some(go_on(input))
         }
+        // The stage is complete: a person knows what the check did not.
+        (Extent::Stage(stage), Phase::Paused) if stage == state.stage && is_checked(state) => {
+            Some(go_on(input))
+        }
         (Extent::Stage(stage), Phase::Paused) if stage == state.stage => {
             let mut state = enter(state, Phase::Updating);
             state.accepted = Accepted::Nodes(input.totals.failed);
@@ -335,6 +345,12 @@ fn promote(
         }
         _ => None,
     }
+}
+
+/// The rollout has paused because of its check.
+fn is_checked(state: &State) -> bool {
+    let why = state.reason.as_ref();
+    why.is_some_and(|why| [CHECK_FAILED, CHECK_INCONCLUSIVE].contains(&why.code.as_str()))
 }
 
 fn present_stage<'a>(input: &Input<'a>) -> Option<&'a super::stage::Stage> {

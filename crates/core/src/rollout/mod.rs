@@ -1,7 +1,7 @@
 //! Safe rollouts (`docs/spec/rollouts.md`): policies, commands and the state of a staged rollout.
 //!
 //! ```text
-//!   annotations of the DaemonSet and its Namespace ─▶ policy (stages, deadlines, what to do on failure)
+//!   annotations of the DaemonSet and its Namespace ─▶ policy (stages, deadlines, what to do on failure), check (what to ask)
 //!                                                  ─▶ command (promote, abort, retry, pause, freeze)
 //!   annotations of the target's ControllerRevision ◀▶ state (verdict, stage, cut, phase)
 //!   nodes ─▶ order (the fixed order of nodes, the cut of a stage)
@@ -14,14 +14,17 @@
 //! ```text
 //!   outline (policy, commands, target, stable, nodes in order) ─▶ assess, status · plan · history
 //!                                                              ─▶ request (the annotations of a command)
+//!                                                              ─▶ hand_over (may another controller take over?)
 //! ```
 //!
 //! Everything here is about the rollout as a whole. What happens on one node is decided in
 //! [`daemonset`](super::daemonset).
 
 mod assess;
+pub mod check;
 pub mod command;
 pub mod condition;
+pub mod hand_over;
 pub mod history;
 pub mod machine;
 pub mod order;

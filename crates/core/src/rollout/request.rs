@@ -188,6 +188,12 @@ fn promote(outline: &Outline<'_>, full: bool, reference: &str) -> Result<Request
 fn abort(outline: &Outline<'_>, reference: &str) -> Result<Request, Refusal> {
     let (state, hash) = under_way(outline, "abort", reference)?;
     let effect = match &state.stable {
+        // Another controller creates the pods (R11).
+        Some(_) if outline.daemon_set.strategy.is_on_delete() => {
+            format!(
+                "aborted: no further node gets {hash}; to go back, apply the template before it"
+            )
+        }
         Some(stable) => format!("aborted: {hash} has failed, and all nodes go back to {stable}"),
         None => format!("aborted: {hash} stays where it is, as there is no revision to go back to"),
     };

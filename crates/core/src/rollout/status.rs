@@ -290,7 +290,15 @@ fn suggestions(outline: &Outline<'_>) -> Vec<Suggestion> {
         effect,
     };
     let promote = |effect: &str| command("promote", effect.to_owned());
-    let abort = || command("abort", format!("fail it and go back to {stable}"));
+    let abort = || {
+        // Another controller creates the pods then (R11).
+        let effect = if set.strategy.is_on_delete() {
+            "stop it; nodes keep what they have".to_owned()
+        } else {
+            format!("fail it and go back to {stable}")
+        };
+        command("abort", effect)
+    };
     let retry = || command("retry", "try it again, from stage one".to_owned());
     let mut next = Vec::new();
     if outline.commands.freeze.is_some() || outline.commands.pause.is_some() {

@@ -40,7 +40,7 @@ fn template_finding(case: &Case<'_>, standing: &SurveyedPod<'_>) -> Finding {
         };
     }
     let set = &case.snapshot.daemon_set;
-    if set.strategy == Strategy::OnDelete {
+    if set.strategy.is_on_delete() {
         let message = "runs the old template, until its pod is deleted (updateStrategy OnDelete)";
         let (namespace, name) = (&standing.pod.namespace, &standing.pod.name);
         return runs(Cause::OldTemplate, message.to_owned())
@@ -105,7 +105,7 @@ pub(super) fn notes(snapshot: &Snapshot, survey: &Survey<'_>) -> Vec<Note> {
         return Vec::new();
     }
     let how = match snapshot.daemon_set.strategy {
-        Strategy::OnDelete => "OnDelete: each stays until it is deleted",
+        Strategy::OnDelete { .. } => "OnDelete: each stays until it is deleted",
         Strategy::RollingUpdate { .. } => "RollingUpdate",
     };
     let message = format!(

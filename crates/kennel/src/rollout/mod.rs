@@ -5,9 +5,11 @@
 //!                                                                  ─▶ command: a merge patch of annotations
 //! ```
 //!
-//! It writes annotations of the DaemonSet and nothing else; the controller acts on them.
+//! It writes annotations of the DaemonSet and nothing else; the controller acts on them. But `hand-over` looks at all
+//! DaemonSets and removes conditions that no controller keeps any more.
 
 mod command;
+mod hand_over;
 mod manifest;
 mod options;
 mod plan;
@@ -40,6 +42,7 @@ pub(crate) async fn run(args: RolloutArgs) -> anyhow::Result<ExitCode> {
         RolloutVerb::Status(args) => return status::run(&args).await,
         RolloutVerb::Plan(args) => return plan::run(&args).await,
         RolloutVerb::History(args) => return history(&args).await,
+        RolloutVerb::HandOver(args) => return hand_over::run(&args).await,
         RolloutVerb::Promote(args) => (args.target, Ask::Promote { full: args.full }),
         RolloutVerb::Abort(target) => (target, Ask::Abort),
         RolloutVerb::Retry(target) => (target, Ask::Retry),

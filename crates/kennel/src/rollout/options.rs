@@ -94,6 +94,21 @@ pub(crate) struct HistoryArgs {
     pub(crate) output: Output,
 }
 
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct HandOverArgs {
+    /// Only say what stands in the way
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Kubeconfig of the cluster [default: $KUBECONFIG or ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig [default: the current one]
+    #[arg(long, value_name = "CONTEXT")]
+    pub(crate) context: Option<String>,
+}
+
 #[derive(Clone, Debug, Subcommand)]
 #[expect(
     clippy::doc_markdown,
@@ -200,6 +215,20 @@ pub(crate) enum RolloutVerb {
     ///   kennel rollout history ds/agent
     #[command(verbatim_doc_comment)]
     History(HistoryArgs),
+
+    /// Make sure that another DaemonSet controller may take the cluster over
+    ///
+    /// kube-controller-manager's knows no stages and no held revisions: it takes every node to the
+    /// newest template. So this refuses, with exit code 1, while some DaemonSet has a rollout that is
+    /// not finished, a revision that is held, a freeze, or a policy that cannot be read, and says
+    /// which. Otherwise it removes the conditions Progressing, Reconciling and Stalled of all DaemonSets,
+    /// which nobody would keep up to date. Example:
+    ///
+    ///   kennel rollout hand-over --check    # while Kennel's controller still runs; removes nothing
+    ///   kubectl delete -f daemonset-controller.yaml
+    ///   kennel rollout hand-over            # then start the other controller
+    #[command(verbatim_doc_comment)]
+    HandOver(HandOverArgs),
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -37,6 +37,8 @@ async fn work(args: ControllerArgs, stop: CancellationToken) -> anyhow::Result<(
         foreign: daemonset::is_foreign(&client).await,
         fence: fence.clone(),
         metrics: Arc::default(),
+        checks: args.checks.settings(),
+        assist: args.assist,
     };
     let lease = Lease {
         namespace: args.leader_elect_resource_namespace,

@@ -35,8 +35,11 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     };
     server::announce(&server, "kubectl get nodes");
     let mut supervisor = Supervisor::new(clients::informers(&server.api));
-    let lifecycle = args.eviction.settings();
-    controller_manager::start(&mut supervisor, &args.controllers, lifecycle, &server)?;
+    let settings = controller_manager::Settings {
+        lifecycle: args.eviction.settings(),
+        checks: args.checks.clone().settings(),
+    };
+    controller_manager::start(&mut supervisor, &args.controllers, settings, &server)?;
     let simulated = args.simulate.unwrap_or(0);
     let simulation = Simulation {
         scenario,

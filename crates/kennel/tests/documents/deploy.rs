@@ -234,6 +234,18 @@ const CHECKS: &[&str] = &[
     "webhook https://",
     "webhook https:///x",
     "webhook https://a b",
+    "webhook https://gate.example",
+    "webhook https://gate.example?x=(1,'2')&y=$~z",
+    "webhook http://[fd00::1]:8080/a@b",
+    "webhook http://[fd00::1/",
+    "webhook https://me@gate.example/",
+    "webhook https://gate.example:80@evil/",
+    "webhook https://gate.example:port/",
+    "webhook https://gate.example:0/",
+    "webhook https://gate.example:/",
+    "webhook https://gate.example/#part",
+    "webhook https://gate.example/{x}",
+    "webhook https://*.example/",
     "shell rm",
 ];
 

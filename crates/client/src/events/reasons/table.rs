@@ -68,6 +68,13 @@ pub static ALL: &[Known] = &[
     normal(DAEMON_SETS, "DaemonSet", "RolloutSuperseded", "A newer template takes the place of one that was being rolled out."),
     warning(DAEMON_SETS, "DaemonSet", "PolicyInvalid",
         "An annotation of the rollout policy cannot be read, so no node changes its revision."),
+    warning(DAEMON_SETS, "DaemonSet", "PolicyIgnored",
+        "The rollout policy does not count for this controller: with the strategy OnDelete it needs --assist, and with \
+         --assist it needs OnDelete."),
+    warning(DAEMON_SETS, "DaemonSet", "FreezeIncomplete",
+        "With --assist, freeze stops deletions; the cluster's own controller still creates missing pods."),
+    warning(DAEMON_SETS, "DaemonSet", "CheckInconclusive",
+        "The check of a rollout policy could not be asked or gave no clear answer, and is asked again."),
     warning(DAEMON_SETS, "DaemonSet", "CommandIgnored",
         "A rollout command cannot be read, or names nothing that it could act on."),
     normal(DAEMON_SETS, "Node", "DaemonsNotReady",

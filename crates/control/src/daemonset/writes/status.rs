@@ -12,11 +12,14 @@ use serde_json::{Map, Value, json};
 
 use super::Failed;
 use super::claims::{live, path};
+use crate::view;
 
 /// What the planner wants the status to say.
 pub(in super::super) struct Status {
-    pub(in super::super) counters: Counters,
-    pub(in super::super) conditions: Arc<Conditions>,
+    /// `None`: they are another controller's and stay as they are.
+    pub(in super::super) counters: Option<Counters>,
+    /// Likewise.
+    pub(in super::super) conditions: Option<Arc<Conditions>>,
     /// For conditions that change.
     pub(in super::super) now: Timestamp,
 }
@@ -80,15 +83,21 @@ async fn put(
         *status = Value::Object(Map::new());
     }
     if let Value::Object(status) = status {
-        set_counters(status, new.counters);
-        set_conditions(status, &new.conditions, new.now);
+        if let Some(counters) = new.counters {
+            set_counters(status, counters);
+        }
+        if let Some(conditions) = &new.conditions {
+            set_conditions(status, conditions, new.now);
+        }
     }
+    let counters = view::counters(&object["status"]);
+    let conditions = view::conditions(&object["status"]["conditions"]);
     let call = Call::replace(format!("{}/status", path(set)), &object);
     let answer = writer.send(&call).await?;
     let version = answer.written().resource_version.parse().unwrap_or(0);
     Ok(Answer::Status {
-        counters: new.counters,
-        conditions: new.conditions.clone(),
+        counters: new.counters.unwrap_or(counters),
+        conditions: new.conditions.clone().unwrap_or(Arc::new(conditions)),
         version,
     })
 }

@@ -285,13 +285,42 @@ async fn status(script: Vec<Scripted>) -> (Outcome, Vec<(String, Value)>) {
         "resourceVersion": "5"}, "spec": {"x": 1}, "status": {"conditions": []}});
     let seen = serde_json::from_value(seen).unwrap();
     let status = Status {
-        counters: kennel_core::daemonset::Counters::default(),
-        conditions: std::sync::Arc::default(),
+        counters: Some(kennel_core::daemonset::Counters::default()),
+        conditions: Some(std::sync::Arc::default()),
         now: kennel_types::Timestamp::EPOCH,
     };
     let performed = write_status(&writer, &set(), &seen, &status).await;
     let sent = sent.lock().unwrap().clone();
     (performed.map_err(|failed| failed.failure), sent)
+}
+
+#[tokio::test]
+async fn r11_what_is_another_controllers_stays_in_the_status() {
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
+    let observed = json!({"numberReady": 3, "observedGeneration": 4,
+                          "conditions": [condition("Stalled", "True")]});
+    let seen = json!({"metadata": {"name": "d", "namespace": "ns", "uid": "du",
+        "resourceVersion": "5"}, "status": observed});
+    let seen = serde_json::from_value(seen).unwrap();
+    let written = Some((200, json!({"metadata": {"resourceVersion": "8"}})));
+    let (writer, sent) = api(vec![written]);
+    let status = Status {
+        counters: None,
+        conditions: None,
+        now: kennel_types::Timestamp::EPOCH,
+    };
+    let answer = write_status(&writer, &set(), &seen, &status).await;
+    assert_eq!(sent.lock().unwrap()[0].1["status"], observed);
+    let Ok(Answer::Status {
+        counters,
+        conditions,
+        ..
+    }) = answer.map_err(|failed| failed.failure)
+    else {
+        panic!("the status was written");
+    };
+    assert_eq!((counters.ready, counters.observed_generation), (3, 4));
+    assert!(conditions["Stalled"].status);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use super::super::decision::{DeleteReason, RolloutRole};
 use super::super::event::Write;
 use super::super::expectation::Expectation;
 use super::super::rollout::Budget;
+use super::super::view::Strategy;
 use super::Planner;
 use super::pods::PodWrite;
 use super::sets::{Queue, Queues, Set};
@@ -18,15 +19,36 @@ impl Planner {
         if self.sets[set].active.is_none() {
             return;
         }
-        self.dispatch_claims(set);
-        while let Some(node) = self.first(set, |set| set.throttle.may_delete(), |q| &q.delete) {
-            self.delete_pods_of_slot(set, node);
+        if self.options.assist {
+            // Everything else is the other controller's.
+            if self.sets[set].staged.is_some() {
+                self.dispatch_deletions(set);
+                self.dispatch_rollout(set);
+            }
+            return;
         }
+        self.dispatch_claims(set);
+        self.dispatch_deletions(set);
         let now = self.now;
         while let Some(node) = self.first(set, |set| set.throttle.may_create(now), |q| &q.create) {
             self.create_pod(set, node);
         }
         self.dispatch_rollout(set);
+    }
+
+    fn dispatch_deletions(&mut self, set: SetId) {
+        while let Some(node) = self.first(set, |set| set.throttle.may_delete(), |q| &q.delete) {
+            self.delete_pods_of_slot(set, node);
+        }
+    }
+
+    /// How many nodes a rollout may update at once.
+    pub(super) fn budget(&self, strategy: Strategy, desired: i64) -> Option<Budget> {
+        if self.options.assist {
+            Budget::assisted(strategy, desired)
+        } else {
+            Budget::of(strategy, desired)
+        }
     }
 
     /// The first slot of a queue, if the condition holds.
@@ -44,7 +66,7 @@ impl Planner {
     /// Advances the rollout (rules 5.4.2, 5.5.4 and 5.5.5).
     fn dispatch_rollout(&mut self, set: SetId) {
         let known = &self.sets[set];
-        let Some(budget) = Budget::of(known.view.strategy, known.counters.desired) else {
+        let Some(budget) = self.budget(known.view.strategy, known.counters.desired) else {
             return;
         };
         let now = self.now;
@@ -183,7 +205,13 @@ impl Planner {
         let now = self.now;
         let known = &mut self.sets[set];
         let blocked = known.status_write.is_some_and(|write| write.blocks(now));
-        if known.active.is_none() || blocked || !known.status_differs() {
+        // With --assist the counters are the other controller's.
+        let differs = if self.options.assist {
+            known.conditions() != known.reported_conditions
+        } else {
+            known.status_differs()
+        };
+        if known.active.is_none() || blocked || !differs {
             return;
         }
         let expectation = Expectation::new(now, ticket, known.status_write);

@@ -178,6 +178,12 @@ impl Planner {
         set.map(Set::conditions).unwrap_or_default()
     }
 
+    /// Whether the conditions of a DaemonSet, by uid, may be another controller's: a status write leaves them as they are.
+    pub fn leaves_conditions(&self, daemon_set: &str) -> bool {
+        let set = self.sets.id(daemon_set).map(|id| &self.sets[id]);
+        set.is_some_and(|set| set.leaves_conditions)
+    }
+
     /// The latest view of a DaemonSet, by uid.
     pub fn view(&self, daemon_set: &str) -> Option<&DaemonSetView> {
         Some(&self.sets[self.sets.id(daemon_set)?].view)

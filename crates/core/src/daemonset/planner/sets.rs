@@ -95,6 +95,10 @@ pub(super) struct Set {
     pub(super) reported_conditions: Arc<Conditions>,
     pub(super) reported_version: u64,
     pub(super) status_write: Option<Expectation>,
+    /// Its rollout policy does not count for this controller (R11).
+    pub(super) ignores_policy: bool,
+    /// Its conditions may be those of a controller with `--assist`.
+    pub(super) leaves_conditions: bool,
     /// Its rollout policy, if it has one.
     pub(super) staged: Option<Box<Staged>>,
     /// It is in [`Planner::marked`](super::Planner).
@@ -129,6 +133,8 @@ impl Set {
             reported_conditions: view.conditions.clone(),
             reported_version: view.version,
             status_write: None,
+            ignores_policy: false,
+            leaves_conditions: false,
             staged: None,
             marked: false,
             view,
@@ -186,6 +192,9 @@ impl Set {
 
     /// The conditions it should have now.
     pub(super) fn conditions(&self) -> Arc<Conditions> {
+        if self.leaves_conditions {
+            return self.reported_conditions.clone();
+        }
         let staged = self.staged.as_ref();
         staged.map_or_else(Arc::default, |staged| staged.conditions.clone())
     }

@@ -6,6 +6,7 @@ use super::super::event::{Answer, Failure, FailureKind, Identity, Outcome, Ticke
 use super::Planner;
 use super::pods::PodWrite;
 use super::sets::Set;
+use super::staged::Note;
 use super::timers::Recheck;
 use crate::ids::{NodeId, PodId, SetId};
 
@@ -28,8 +29,8 @@ pub(super) enum WriteKind {
     Status,
     /// The creation of a revision, or the write that counts a collision.
     NewRevision,
-    /// The verdict and state of a rollout.
-    Record,
+    /// The verdict and state of a rollout, with the events to emit once it is written.
+    Record(Vec<Note>),
     /// Any other write to a revision, by its uid.
     Revision(Arc<str>),
 }
@@ -70,7 +71,9 @@ impl Planner {
             }
             WriteKind::Status => self.status_write_finished(&write),
             WriteKind::NewRevision => self.new_revision_finished(&write),
-            WriteKind::Record => self.record_written(ticket, write.set, &write.daemon_set, outcome),
+            WriteKind::Record(notes) => {
+                self.record_written(ticket, write.set, &write.daemon_set, outcome, notes);
+            }
             WriteKind::Revision(revision) => self.revision_write_finished(&write, &revision),
         }
     }

@@ -213,7 +213,7 @@ pub(super) fn strategy(rng: &mut fastrand::Rng) -> Strategy {
     };
     let (int, percent) = (IntOrPercent::Int, IntOrPercent::Percent);
     match rng.u8(..8) {
-        0 => Strategy::OnDelete,
+        0 => Strategy::ON_DELETE,
         1 | 2 => rolling(int(1), int(0)),
         3 => rolling(int(2), int(0)),
         4 => rolling(percent(50), int(0)),

@@ -159,7 +159,7 @@ fn s5_5_surges_never_exceed_max_surge_and_every_node_stays_served() {
 #[test]
 fn s8_9_pods_that_are_deleted_or_fail_come_back_without_twins() {
     with_seeds(fixed_seeds(6), |seed| {
-        let strategies = [rolling(1, 0), rolling(0, 1), Strategy::OnDelete];
+        let strategies = [rolling(1, 0), rolling(0, 1), Strategy::ON_DELETE];
         let strategy = strategies[usize::try_from(seed % 3).unwrap()];
         let mut history = converged(seed, strategy);
         for step in 0..2_000 {

@@ -1,6 +1,7 @@
 //! How many nodes a rollout may update at once (rules 5.1.2 and 5.1.3).
 
 use super::super::view::Strategy;
+use crate::int_or_percent::IntOrPercent;
 
 /// The limits of a rollout, scaled to the number of nodes that should run a pod now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,22 @@ impl Budget {
             unavailable: if both_zero { 1 } else { unavailable },
             surge,
         })
+    }
+}
+
+impl Budget {
+    /// With `--assist`, where pods are deleted for the strategy `OnDelete` (R11). `None` for other strategies, or if the
+    /// limit cannot be read.
+    pub(in super::super) fn assisted(strategy: Strategy, desired: i64) -> Option<Self> {
+        let Strategy::OnDelete { max_unavailable } = strategy else {
+            return None;
+        };
+        let surge = Some(IntOrPercent::Int(0));
+        let rolling = Strategy::RollingUpdate {
+            max_unavailable,
+            max_surge: surge,
+        };
+        Self::of(rolling, desired)
     }
 }
 
@@ -65,6 +82,26 @@ mod tests {
         check(&json!(0), &json!(0), 10, Some((1, 0)));
         check(&json!("0%"), &json!("0%"), 10, Some((1, 0)));
         check(&json!(0), &json!(0), 0, Some((0, 0)));
+    }
+
+    #[test]
+    fn r11_with_assist_the_budget_of_on_delete_is_max_unavailable_or_one() {
+        let budget = |strategy: Value| {
+            let budget = Budget::assisted(Strategy::parse(&strategy), 10);
+            budget.map(|b| (b.unavailable, b.surge))
+        };
+        let on_delete = |limits: Value| json!({"type": "OnDelete", "rollingUpdate": limits});
+        assert_eq!(budget(json!({"type": "OnDelete"})), Some((1, 0)));
+        assert_eq!(
+            budget(on_delete(json!({"maxUnavailable": "25%"}))),
+            Some((3, 0))
+        );
+        assert_eq!(
+            budget(on_delete(json!({"maxUnavailable": 0, "maxSurge": 2}))),
+            Some((1, 0))
+        );
+        assert_eq!(budget(on_delete(json!({"maxUnavailable": "many"}))), None);
+        assert_eq!(budget(json!({"type": "RollingUpdate"})), None);
     }
 
     #[test]

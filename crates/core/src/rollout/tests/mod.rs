@@ -1,6 +1,7 @@
 //! What people are shown of a rollout, from a snapshot.
 
 mod fixture;
+mod hand_over;
 mod history;
 mod plan;
 mod request;

@@ -15,6 +15,7 @@ pub(super) const WATCH: &str = "--timeout=60s";
 pub(super) struct Fixture {
     pub(super) cluster: cluster::Fixture,
     policy: Vec<(String, String)>,
+    strategy: Value,
 }
 
 impl Fixture {
@@ -24,18 +25,44 @@ impl Fixture {
     }
 
     pub(super) fn with(scenario: &str, nodes: usize, policy: &[(&str, &str)]) -> Self {
-        let count = nodes;
-        let nodes = nodes.to_string();
+        Self::with_flags(&[], scenario, nodes, policy)
+    }
+
+    /// With flags of `kennel up`.
+    pub(super) fn with_flags(
+        flags: &[&str],
+        scenario: &str,
+        nodes: usize,
+        policy: &[(&str, &str)],
+    ) -> Self {
+        let count = nodes.to_string();
+        let flags = [&["--simulate", &count], flags].concat();
+        Self::of(cluster::Fixture::with(scenario, &flags), nodes, policy)
+    }
+
+    /// A cluster with so many nodes.
+    pub(super) fn of(cluster: cluster::Fixture, nodes: usize, policy: &[(&str, &str)]) -> Self {
+        let strategy = json!({"rollingUpdate": {"maxUnavailable": "100%"}});
+        Self::with_strategy(cluster, nodes, policy, strategy)
+    }
+
+    pub(super) fn with_strategy(
+        cluster: cluster::Fixture,
+        nodes: usize,
+        policy: &[(&str, &str)],
+        strategy: Value,
+    ) -> Self {
         let policy = policy.iter();
         let policy = policy.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let fixture = Self {
-            cluster: cluster::Fixture::with(scenario, &["--simulate", &nodes]),
+            cluster,
             policy: policy.collect(),
+            strategy,
         };
         eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
             let names = fixture.cluster.kubectl.run(&["get", "nodes", "-o", "name"]);
             let found = names.stdout.lines().count();
-            (found == count).then_some(()).ok_or(names.stdout)
+            (found == nodes).then_some(()).ok_or(names.stdout)
         });
         fixture.apply("1");
         fixture.check(&["status", "ds/agent", WATCH], 0);
@@ -46,7 +73,7 @@ impl Fixture {
     pub(super) fn manifest(&self, version: &str) -> String {
         let image = format!("example.com/agent:{version}");
         let mut set = cluster::daemon_set(
-            json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "100%"}}}),
+            json!({"updateStrategy": self.strategy}),
             json!({"containers": [{"name": "main", "image": image}]}),
         );
         for (key, value) in &self.policy {
@@ -107,6 +134,37 @@ impl Fixture {
         let with = pods.filter(|pod| pod["spec"]["containers"][0]["image"] == image.as_str());
         let nodes = with.filter_map(|pod| pod["spec"]["nodeName"].as_str());
         nodes.map(str::to_owned).collect()
+    }
+
+    /// Waits for an event of the DaemonSet with this reason whose message contains this.
+    pub(super) fn wait_for_event(&self, reason: &str, words: &str) {
+        let selector = format!("reason={reason}");
+        let message = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
+        let command = [
+            "get",
+            "events",
+            "--field-selector",
+            &selector,
+            "-o",
+            message,
+        ];
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
+            let shown = self.cluster.kubectl.run(&command).stdout;
+            shown.contains(words).then_some(()).ok_or(shown)
+        });
+    }
+
+    /// Waits for these conditions, as `TYPE=STATUS REASON` in lines.
+    pub(super) fn wait_for_conditions(&self, expected: &str) {
+        let lines =
+            "jsonpath={range .status.conditions[*]}{.type}={.status} {.reason}{\"\\n\"}{end}";
+        eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
+            let shown = self
+                .cluster
+                .kubectl
+                .run(&["get", "ds", "agent", "-o", lines]);
+            (shown.stdout == expected).then_some(()).ok_or(shown.stdout)
+        });
     }
 
     /// Waits until a field of the status has this value.

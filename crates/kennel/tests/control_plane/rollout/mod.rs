@@ -1,8 +1,12 @@
 //! `kennel rollout` against staged rollouts on simulated nodes. Every phase and message is tested in
 //! `kennel_core::rollout`.
 
+mod assist;
+mod checks;
 mod command_line;
 mod commands;
 mod failures;
 mod fixture;
+mod hand_over;
+mod page;
 mod stages;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::fleet::{Engine, Fleet, Machine, PATIENCE};
 
-/// Where the image has it. Without an image it is where `scripts/exporter.sh` has put it.
+/// Where the image has it. Without an image it is where `scripts/prometheus.sh` has put it.
 const EXPORTER: &str = "/bin/node-exporter";
 const PORT: u16 = 9100;
 /// Longer than a request takes, shorter than a restart does.
@@ -82,11 +82,11 @@ fn an_exporter_as_processes_on_three_machines() {
     }
 }
 
-/// Debian's, as `scripts/exporter.sh` fetches it.
+/// Debian's, as `scripts/prometheus.sh` fetches it.
 fn fetched() -> PathBuf {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools");
     let path = tools.join("node-exporter").canonicalize();
-    path.expect("the exporter is there: run scripts/exporter.sh")
+    path.expect("the exporter is there: run scripts/prometheus.sh")
 }
 
 fn walk(mut fleet: Fleet, exporter: &str) {

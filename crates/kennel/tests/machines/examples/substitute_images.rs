@@ -55,11 +55,11 @@ done
         .file("/www/index.html", "{}\n")
 }
 
-/// The real one: Debian's, as `scripts/exporter.sh` fetches it.
+/// The real one: Debian's, as `scripts/prometheus.sh` fetches it.
 fn node_exporter() -> Image {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools");
     let path = tools.join("node-exporter").canonicalize();
-    let path = path.expect("the exporter is there: run scripts/exporter.sh");
+    let path = path.expect("the exporter is there: run scripts/prometheus.sh");
     Image::new("quay.io/prometheus/node-exporter:v1.9.1")
         .program("/bin/node_exporter", path)
         .entrypoint(&["/bin/node_exporter"])

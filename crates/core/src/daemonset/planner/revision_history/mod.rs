@@ -150,14 +150,15 @@ impl Planner {
         let data = self.sets[set].history.data.clone();
         let found = reconcile(&data, &claimed);
         let is_merge = |step: &Step| matches!(step, Step::Merge { .. });
-        if found.steps.iter().any(is_merge) {
+        if found.steps.iter().any(is_merge) && !self.options.assist {
             self.merging.insert(set);
         } else {
             self.merging.remove(&set);
         }
+        let assists = self.options.assist;
         let borrowed = self.borrowed_hash(set, &data);
         let current = found.current.map(|current| current.hash().into());
-        for step in &found.steps {
+        for step in found.steps.iter().filter(|_| !assists) {
             if borrowed.is_none() || !matches!(step, Step::Create { .. }) {
                 self.take_step(set, step);
             }
@@ -168,7 +169,9 @@ impl Planner {
             if let Some(target) = target {
                 self.sync_staged(set, &target, &claimed);
             }
-            self.prune(set, &found.old);
+            if !assists {
+                self.prune(set, &found.old);
+            }
         } else {
             let known = &mut self.sets[set];
             (known.history.current, known.active, known.stale) = (None, None, true);
@@ -202,6 +205,9 @@ impl Planner {
         let created = known.history.created.as_ref();
         let created = created.map(|(created, _)| created.clone());
         claimed.extend(created.filter(|created| !self.revisions.contains(&created.uid)));
+        if self.options.assist {
+            return Some(claimed);
+        }
         for stray in strays {
             self.write_revision(set, stray.object(), Write::ReleaseRevision);
         }
@@ -219,13 +225,18 @@ impl Planner {
         if same && !known.stale && known.active.is_some() {
             return;
         }
-        let view = &known.view;
+        let (assists, view) = (self.options.assist, &known.view);
+        let budget = if assists {
+            Budget::assisted
+        } else {
+            Budget::of
+        };
         let generation = view.template_generation.map(|number| number.to_string());
         let min_ready = u64::try_from(view.min_ready_seconds).unwrap_or(0);
         known.active = Some(ActiveRevision {
             mode: UpdateMode {
-                surges: view.strategy.surges(),
-                rolls: Budget::of(view.strategy, 1).is_some(),
+                surges: view.strategy.surges() && !assists,
+                rolls: budget(view.strategy, 1).is_some(),
             },
             min_ready: Duration::from_secs(min_ready),
             hash: self.symbols.intern(Some(&hash)),

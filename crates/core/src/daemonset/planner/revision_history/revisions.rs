@@ -87,8 +87,9 @@ impl Planner {
         if old.as_ref() == Some(revision) {
             return;
         }
-        // Do not react to the ADD of a revision that has an owner (rule 4.9).
-        let added_with_owner = old.is_none() && revision.controller.is_some();
+        // Do not react to the ADD of a revision that has an owner (rule 4.9), unless another controller creates them.
+        let added_with_owner =
+            old.is_none() && revision.controller.is_some() && !self.options.assist;
         let old_owner = old.and_then(|old| old.controller);
         for owner in [&revision.controller, &old_owner].into_iter().flatten() {
             // The owner may be gone already or not have been seen yet.

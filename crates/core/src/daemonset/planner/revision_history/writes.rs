@@ -62,7 +62,7 @@ impl Planner {
         self.recheck_history(set, expectation.until);
         let write = write(revision);
         let kind = match write {
-            Write::WriteRecord { .. } => WriteKind::Record,
+            Write::WriteRecord { .. } => WriteKind::Record(Vec::new()),
             _ => WriteKind::Revision(uid),
         };
         self.request(ticket, set, write, kind);

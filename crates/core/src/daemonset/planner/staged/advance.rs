@@ -32,14 +32,12 @@ fn next_second(time: Timestamp) -> Timestamp {
 const NAMED: usize = 10;
 
 /// Whether it is a warning, its reason and its message.
-type Note = (bool, &'static str, String);
+pub(in super::super) type Note = (bool, &'static str, String);
 
 /// A state that is being written.
 #[derive(Debug)]
 pub(super) struct PendingTransition {
     pub(super) ticket: Ticket,
-    /// The events to emit once it is written.
-    notes: Vec<Note>,
 }
 
 impl Planner {
@@ -165,6 +163,7 @@ impl Planner {
             without_progress: staged
                 .progressed
                 .map_or(in_phase, |at| in_phase.min(steady - at)),
+            can_go_back: state.stable.is_some() && !staged.assist,
             paused: staged.is_paused(),
             check: &staged.check.result,
             command,
@@ -335,7 +334,7 @@ impl Planner {
         }
         let expectation = Expectation::new(now, ticket, earlier);
         known.history.writes.insert(target.uid.clone(), expectation);
-        staged.transition = Some(PendingTransition { ticket, notes });
+        staged.transition = Some(PendingTransition { ticket });
         self.recheck_history(set, expectation.until);
         let record = Record {
             verdict: Some(verdict),
@@ -349,7 +348,7 @@ impl Planner {
             version: target.version,
             record,
         };
-        self.request(ticket, set, write, WriteKind::Record);
+        self.request(ticket, set, write, WriteKind::Record(notes));
         // Nothing changes revision before it is written.
         self.update_all_slots(set);
     }
@@ -360,6 +359,7 @@ impl Planner {
         set: SetId,
         daemon_set: &Arc<Identity>,
         outcome: &Outcome,
+        notes: Vec<Note>,
     ) {
         let now = self.now;
         let known = self.sets.get_mut(set);
@@ -367,13 +367,13 @@ impl Planner {
         let Some(known) = known.filter(|known| known.reference.uid == daemon_set.uid) else {
             return;
         };
-        let staged = known.staged.as_deref_mut();
-        let transition =
-            staged.and_then(|staged| staged.transition.take_if(|t| t.ticket == ticket));
+        if let Some(staged) = known.staged.as_deref_mut() {
+            // Nothing is left of it where the watch has shown the state already.
+            let _ended = staged.transition.take_if(|t| t.ticket == ticket);
+        }
         match outcome {
             Ok(Answer::Revision(revision)) => {
-                let notes = transition.map(|transition| transition.notes);
-                for (warning, reason, text) in notes.into_iter().flatten() {
+                for (warning, reason, text) in notes {
                     self.emit(daemon_set, warning, reason, text);
                 }
                 self.on_revision(revision);

@@ -66,6 +66,7 @@ impl Planner {
         let Some(set) = self.staged_sets.iter().copied().find(asked) else {
             return;
         };
+        let mut unclear = None;
         if let Some(staged) = self.sets[set].staged.as_deref_mut() {
             let check = &mut staged.check;
             check.asking = None;
@@ -75,8 +76,15 @@ impl Planner {
                 CheckAnswer::Inconclusive(message) if check.tries >= TRIES => {
                     check.result = CheckResult::Inconclusive(message);
                 }
-                CheckAnswer::Inconclusive(_) => check.again_at = steady + AGAIN,
+                CheckAnswer::Inconclusive(message) => {
+                    check.again_at = steady + AGAIN;
+                    unclear = Some(format!("{message} (try {} of {TRIES})", check.tries));
+                }
             }
+        }
+        if let Some(text) = unclear {
+            let reference = self.sets[set].reference.clone();
+            self.emit(&reference, true, "CheckInconclusive", text);
         }
         self.mark_for_sync(set);
     }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use kennel_types::Timestamp;
 
-use super::super::super::decision::{Decision, Member, NodeState, RolloutRole, decide};
+use super::super::super::decision::{
+    Decision, Member, NodeState, RolloutRole, decide, decide_rollout,
+};
 use super::super::super::fit::Fit;
 use super::super::super::view::{Before, Phase as PodPhase, Readiness, Waiting};
 use super::super::nodes::Nodes;
@@ -81,6 +83,7 @@ impl Staged {
         let create = set.creates.get(&node);
         let observed = set.reported.observed_generation;
         let backoff = set.backoffs.get(&node);
+        let decide = if self.assist { decide_rollout } else { decide };
         let mut decision = decide(&NodeState {
             mode: target.mode,
             fit,
@@ -118,7 +121,9 @@ impl Staged {
                 .target
                 .is_some_and(|pod| pod.phase == PodPhase::Failed),
             restarts: found.target.map_or(0, |pod| pod.restarts),
-            before: found.target.map_or(Before::None, |pod| pod.before),
+            before: found
+                .target
+                .map_or(Before::None, |pod| self.before_of(pod, &mine)),
             blamed,
         };
         let down = readiness != Readiness::Ready && !blamed;
@@ -235,7 +240,7 @@ impl Staged {
                 let place = || self.place(set, node, context.nodes);
                 self.cut.admits(mine.value, place)
                     || self.is_selected(node, context.nodes)
-                    || (has_target && !self.follows_labels())
+                    || (has_target && (self.assist || !self.follows_labels()))
             }
         }
     }
@@ -246,7 +251,7 @@ impl Staged {
         }
         let left = found.superseded_available && self.standing != Standing::Back;
         match &self.stable {
-            Some(_) if left => Driven::Nowhere,
+            Some(_) if left || self.assist => Driven::Nowhere,
             Some(_) => Driven::Stable,
             None => Driven::Nowhere,
         }
@@ -287,7 +292,8 @@ impl Staged {
         let (Some(target), Some(stable)) = (target, mine.stable_fit) else {
             return;
         };
-        if decision.driven != Driven::Target || self.standing == Standing::Direct {
+        let is_theirs = self.assist || self.standing == Standing::Direct;
+        if decision.driven != Driven::Target || is_theirs {
             return;
         }
         if target.run && !stable.run && group.is_empty() && decision.create {
@@ -304,6 +310,15 @@ impl Staged {
                     decision.role = RolloutRole::Candidate(pod.id);
                 }
             }
+        }
+    }
+
+    /// What a node's daemon was before the target's pod. Another controller's pods do not say it (R11), so what was
+    /// seen when the old one was deleted counts.
+    fn before_of(&self, pod: &Hot, mine: &StagedSlot) -> Before {
+        match pod.before {
+            Before::None if self.assist => mine.before.unwrap_or(Before::None),
+            before => before,
         }
     }
 

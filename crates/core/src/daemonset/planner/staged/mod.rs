@@ -40,6 +40,7 @@ use crate::rollout::stage::Size;
 pub(super) use crate::rollout::state::Standing;
 use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
+pub(super) use advance::Note;
 use advance::PendingTransition;
 use check::CheckProgress;
 pub(super) use decide::{Context, is_available};
@@ -65,6 +66,8 @@ pub(super) struct Staged {
     pub(super) invalid: Option<PolicyError>,
     pub(super) commands: Commands,
     pub(super) frozen: bool,
+    /// Another controller creates the pods (R11): nothing goes back to stable.
+    assist: bool,
     pub(super) standing: Standing,
     /// The generation of the DaemonSet that this was derived from.
     generation: i64,

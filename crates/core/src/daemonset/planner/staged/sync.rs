@@ -63,6 +63,12 @@ fn as_upstream() -> Policy {
     }
 }
 
+/// Why a policy is ignored (R11).
+const NOT_ON_DELETE: &str = "This controller runs with --assist, beside the cluster's own: a rollout policy counts only \
+                             with updateStrategy OnDelete, and this DaemonSet is updated without stages";
+const NO_ASSISTANT: &str = "A rollout policy needs updateStrategy RollingUpdate; with OnDelete it counts only for \
+                            a controller that runs with --assist";
+
 impl Planner {
     /// Updates the staged rollout of a DaemonSet whose current revision is known. `claimed` are all its revisions.
     pub(in super::super) fn sync_staged(
@@ -75,6 +81,8 @@ impl Planner {
         let none = BTreeMap::new();
         let defaults = self.namespaces.get(&known.reference.namespace);
         let setting = Setting::parse(&known.view.annotations, defaults.unwrap_or(&none));
+        let setting = self.heed(set, setting);
+        let known = &self.sets[set];
         let commands = Commands::parse(&known.view.annotations);
         let record = target.record.owned_by(&known.reference.uid);
         let failed = record.verdict == Some(Verdict::Failed);
@@ -123,7 +131,32 @@ impl Planner {
         };
         self.restage(set, target, derived);
         self.supersede(set, target, claimed);
-        self.renumber_stable(set, target, claimed);
+        if !self.options.assist {
+            self.renumber_stable(set, target, claimed);
+        }
+    }
+
+    /// A policy counts for `RollingUpdate`, and with `--assist` for `OnDelete` alone, as far as it works there (R11).
+    fn heed(&mut self, set: SetId, setting: Setting) -> Setting {
+        let assists = self.options.assist;
+        let known = &mut self.sets[set];
+        let has_policy = matches!(setting, Setting::Policy(_) | Setting::Invalid(_));
+        let ignores = has_policy && known.view.strategy.is_on_delete() != assists;
+        known.leaves_conditions = ignores && !assists;
+        let told = std::mem::replace(&mut known.ignores_policy, ignores);
+        if ignores && !told {
+            let reference = known.reference.clone();
+            let text = if assists { NOT_ON_DELETE } else { NO_ASSISTANT };
+            self.emit(&reference, true, "PolicyIgnored", text.to_owned());
+        }
+        match setting {
+            _ if ignores => Setting::Absent,
+            Setting::Policy(policy) if assists => match policy.refused_with_assist() {
+                Some(error) => Setting::Invalid(error),
+                None => Setting::Policy(policy),
+            },
+            other => other,
+        }
     }
 
     /// Makes stable the second-highest revision, which `kubectl rollout undo` takes (R5.8). The target is renumbered above
@@ -228,6 +261,7 @@ impl Planner {
             return;
         }
         let old = known.staged.take();
+        let was_frozen = old.as_ref().is_some_and(|old| old.frozen);
         let was_invalid = old.as_ref().and_then(|old| old.invalid.clone());
         let old = old.filter(|old| old.target.uid == target.uid);
         let same_phase = old
@@ -263,6 +297,7 @@ impl Planner {
             some_required,
             blueprint: Arc::new(blueprint),
             frozen: derived.commands.freeze.is_some(),
+            assist: self.options.assist,
             policy: derived.policy,
             has_policy: derived.has_policy,
             invalid: derived.invalid,
@@ -296,6 +331,12 @@ impl Planner {
         if let Some(text) = invalid.filter(|_| was_invalid != staged.invalid) {
             let reference = self.sets[set].reference.clone();
             self.emit(&reference, true, "PolicyInvalid", text);
+        }
+        if staged.assist && staged.frozen && !was_frozen {
+            let reference = self.sets[set].reference.clone();
+            let text =
+                "Nothing is deleted; the cluster's own controller still creates missing pods";
+            self.emit(&reference, true, "FreezeIncomplete", text.to_owned());
         }
         self.sets.unindex_rules(set);
         self.sets[set].staged = Some(Box::new(staged));

@@ -93,7 +93,7 @@ fn s3_4_2_keeps_the_oldest_bound_pod() {
 fn s3_4_2_neither_readiness_nor_revision_decides() {
     let oldest = unready(created(old("old", "a"), 1));
     let young = created(updated("young", "a"), 2);
-    let on_delete = set(|view| view.strategy = Strategy::OnDelete);
+    let on_delete = set(|view| view.strategy = Strategy::ON_DELETE);
     let (_, requested) = Harness::with(&["a"], &[oldest, young], on_delete);
     assert_eq!(requested, ["delete young"]);
 }
@@ -133,7 +133,7 @@ fn s3_4_4_without_surge_the_older_one_survives() {
     let surging = rolling(&json!({"maxUnavailable": 0, "maxSurge": 1}));
     let (mut harness, requested) = Harness::with(&["a"], &pods, surging);
     assert_eq!(requested, NOTHING);
-    let on_delete = set(|view| view.strategy = Strategy::OnDelete);
+    let on_delete = set(|view| view.strategy = Strategy::ON_DELETE);
     assert_eq!(harness.apply(on_delete), ["delete new"]);
 }
 
@@ -236,7 +236,7 @@ fn s3_6_2_bound_pods_of_vanished_nodes_are_left_to_the_pod_collector() {
 #[test]
 fn s2_4_4_a_lost_label_deletes_and_a_gained_one_creates() {
     let selecting = set(|view| {
-        view.strategy = Strategy::OnDelete;
+        view.strategy = Strategy::ON_DELETE;
         view.template = std::sync::Arc::new(json!({"metadata": {"labels": {"app": "ds"}},
             "spec": {"nodeSelector": {"zone": "a"}}}));
     });

@@ -126,7 +126,7 @@ fn s4_4_a_new_template_gets_a_revision_with_on_delete_too() {
     harness.pod(updated("p", "a"));
     let requested = harness.apply(set(|view| {
         set_template(view, 2);
-        view.strategy = super::super::super::view::Strategy::OnDelete;
+        view.strategy = super::super::super::view::Strategy::ON_DELETE;
     }));
     assert_eq!(requested.len(), 1, "{requested:?}");
     let (_, write) = &harness.open[0];
@@ -175,7 +175,7 @@ fn s4_7_old_revisions_beyond_the_limit_are_deleted_unless_in_use() {
     let requested = harness.apply(set(|view| {
         set_template(view, 3);
         view.revision_history_limit = 0;
-        view.strategy = super::super::super::view::Strategy::OnDelete;
+        view.strategy = super::super::super::view::Strategy::ON_DELETE;
     }));
     assert_eq!(requested, ["delete revision r2", "write status"]);
     harness.done("delete revision r2");
@@ -199,7 +199,7 @@ fn s4_8_duplicates_are_merged_and_their_pods_relabelled_first() {
     harness.pod(other);
     let on_delete = set(|view| {
         set_template(view, 1);
-        view.strategy = super::super::super::view::Strategy::OnDelete;
+        view.strategy = super::super::super::view::Strategy::ON_DELETE;
     });
     assert_eq!(harness.apply(on_delete), ["relabel p r2", "write status"]);
     harness.done("relabel p r2");

@@ -29,7 +29,7 @@ fn check(limit: &serde_json::Value, pods: &[PodView], expected: usize) {
 
 #[test]
 fn s5_1_1_on_delete_leaves_old_pods_and_recreates_from_the_new_template() {
-    let on_delete = set(|view| view.strategy = Strategy::OnDelete);
+    let on_delete = set(|view| view.strategy = Strategy::ON_DELETE);
     let (mut harness, requested) = Harness::with(&["a"], &[old("p", "a")], on_delete);
     assert_eq!(requested, NOTHING);
     assert_eq!(harness.counters("ds"), [1, 1, 0, 1, 0, 1], "not updated");
@@ -215,7 +215,7 @@ fn s5_6_3_a_changed_strategy_alone_replaces_nothing_but_rolling_starts() {
         view.strategy = Strategy::parse(&json!({"rollingUpdate": {"maxUnavailable": 9}}));
     }));
     assert_eq!(requested, NOTHING);
-    let on_delete = set(|view| view.strategy = Strategy::OnDelete);
+    let on_delete = set(|view| view.strategy = Strategy::ON_DELETE);
     let (mut harness, _) = Harness::with(&["a"], &[old("p", "a")], on_delete);
     assert_eq!(harness.apply(set(|view| view.generation = 2)), ["delete p"]);
 }

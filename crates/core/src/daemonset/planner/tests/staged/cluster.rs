@@ -8,7 +8,7 @@ use std::time::Duration;
 use kennel_types::{Monotonic, Timestamp};
 
 use super::super::super::super::HASH_LABEL;
-use super::super::super::super::event::{Action, CheckAnswer, CheckRequest, Event};
+use super::super::super::super::event::{Action, Answer, CheckAnswer, CheckRequest, Event, Write};
 use super::super::super::super::options::Options;
 use super::super::super::super::reference_model::fake_cluster::{
     FakeCluster, KINDS, Kind, template,
@@ -24,6 +24,9 @@ use crate::rollout::state::{Phase, Record, Verdict};
 pub(super) struct Cluster {
     pub(super) fake: FakeCluster,
     pub(super) planner: Planner,
+    options: Options,
+    /// The cluster's own controller, beside which the planner assists (R11).
+    upstream: Option<Planner>,
     pub(super) steady: Duration,
     uid: Arc<str>,
     /// The templates whose pods never become ready.
@@ -33,6 +36,8 @@ pub(super) struct Cluster {
     /// What checks were asked, and how they answer.
     pub(super) asked: Vec<CheckRequest>,
     pub(super) answer: CheckAnswer,
+    /// The watch shows a write before its answer comes.
+    pub(super) watch_first: bool,
     /// The events on the DaemonSet: reason and message.
     pub(super) events: Vec<(String, String)>,
     /// How many nodes were without an available pod at most.
@@ -42,22 +47,43 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Nodes `node-0` and so on, each with a pod of the first template, and a DaemonSet with `maxUnavailable: 1`.
     pub(super) fn new(nodes: usize, policy: &[(&str, &str)]) -> Self {
+        Self::with(nodes, policy, rolling(1), Options::default())
+    }
+
+    /// The same with a planner that assists another one, which plays upstream's controller.
+    pub(super) fn assisted(nodes: usize, policy: &[(&str, &str)], strategy: Strategy) -> Self {
+        let options = Options {
+            assist: true,
+            ..Options::default()
+        };
+        Self::with(nodes, policy, strategy, options)
+    }
+
+    pub(super) fn with(
+        nodes: usize,
+        policy: &[(&str, &str)],
+        strategy: Strategy,
+        options: Options,
+    ) -> Self {
         let mut cluster = Self {
+            options,
+            upstream: options.assist.then(Planner::default),
             fake: FakeCluster::new(Timestamp::from_secs(1_000_000)),
-            planner: Planner::new(Options::default()),
+            planner: Planner::new(options),
             steady: Duration::from_secs(60),
             uid: "".into(),
             broken: BTreeSet::new(),
             sick: BTreeSet::new(),
             asked: Vec::new(),
             answer: CheckAnswer::Passed,
+            watch_first: false,
             events: Vec::new(),
             most_unavailable: 0,
         };
         for number in 0..nodes {
             cluster.fake.add_node(&format!("node-{number}"));
         }
-        cluster.fake.add_set("ds", rolling(1));
+        cluster.fake.add_set("ds", strategy);
         cluster.uid = cluster.fake.sets.keys().next().unwrap().clone();
         cluster.annotate(policy);
         cluster.start();
@@ -69,7 +95,7 @@ impl Cluster {
 
     /// Kills the controller and starts another.
     pub(super) fn restart(&mut self) {
-        self.planner = Planner::new(Options::default());
+        self.planner = Planner::new(self.options);
         self.fake.forget_deliveries();
         self.start();
         self.run();
@@ -79,21 +105,65 @@ impl Cluster {
         for kind in KINDS {
             while self.deliver(kind) {}
         }
-        self.apply(Event::Synced);
+        self.apply_to_both(Event::Synced);
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            wall: self.fake.now,
+            steady: Some(Monotonic::since_start(self.steady)),
+        }
     }
 
     fn apply(&mut self, event: Event) {
-        let now = Now {
-            wall: self.fake.now,
-            steady: Some(Monotonic::since_start(self.steady)),
+        self.planner.apply(self.now(), event);
+    }
+
+    fn apply_to_both(&mut self, event: Event) {
+        let now = self.now();
+        if let Some(upstream) = &mut self.upstream {
+            upstream.apply(now, as_upstream_sees_it(event.clone()));
+        }
+        self.apply(event);
+    }
+
+    /// Carries out what the cluster's own controller requests.
+    fn run_upstream(&mut self) -> bool {
+        let now = self.now();
+        let Some(upstream) = &mut self.upstream else {
+            return false;
         };
-        self.planner.apply(now, event);
+        let actions = upstream.take_actions();
+        let busy = !actions.is_empty();
+        for action in actions {
+            let Action::Write {
+                ticket,
+                daemon_set,
+                write,
+            } = action
+            else {
+                continue;
+            };
+            let status = upstream.status(&daemon_set.uid);
+            // It keeps conditions as they are.
+            let conditions = self.fake.sets[&daemon_set.uid].conditions.clone();
+            let mut outcome = self
+                .fake
+                .execute_with(&daemon_set, &write, status, conditions);
+            if let Ok(Answer::Status { conditions, .. }) = &mut outcome {
+                *conditions = Arc::default();
+            }
+            upstream.apply(now, Event::WriteFinished { ticket, outcome });
+        }
+        busy
     }
 
     fn deliver(&mut self, kind: Kind) -> bool {
         let event = self.fake.deliver(kind);
         let found = event.is_some();
-        event.into_iter().for_each(|event| self.apply(event));
+        event
+            .into_iter()
+            .for_each(|event| self.apply_to_both(event));
         found
     }
 
@@ -104,6 +174,7 @@ impl Cluster {
             for kind in KINDS {
                 busy |= self.deliver(kind);
             }
+            busy |= self.run_upstream();
             for action in self.planner.take_actions() {
                 busy = true;
                 self.perform(action);
@@ -141,11 +212,24 @@ impl Cluster {
                 daemon_set,
                 write,
             } => {
-                let status = self.planner.status(&daemon_set.uid);
+                let mut status = self.planner.status(&daemon_set.uid);
+                if self.options.assist {
+                    assert!(
+                        matches!(
+                            write,
+                            Write::DeletePod(_) | Write::WriteRecord { .. } | Write::WriteStatus
+                        ),
+                        "an assistant requests {write:?}"
+                    );
+                    status = status.map(|_| self.fake.sets[&daemon_set.uid].status);
+                }
                 let conditions = self.planner.conditions(&daemon_set.uid);
                 let outcome = self
                     .fake
                     .execute_with(&daemon_set, &write, status, conditions);
+                if self.watch_first {
+                    while self.deliver(Kind::Revisions) {}
+                }
                 self.apply(Event::WriteFinished { ticket, outcome });
             }
         }
@@ -215,7 +299,7 @@ impl Cluster {
         for _ in 0..seconds {
             self.steady += Duration::from_secs(1);
             self.fake.now = self.fake.now + Duration::from_secs(1);
-            self.apply(Event::Tick);
+            self.apply_to_both(Event::Tick);
             self.run();
         }
     }
@@ -228,6 +312,11 @@ impl Cluster {
                 all.insert(format!("{PREFIX}{key}"), (*value).to_owned());
             }
         });
+    }
+
+    pub(super) fn set_strategy(&mut self, strategy: Strategy) {
+        let uid = self.uid.clone();
+        self.fake.edit_set(&uid, |set| set.strategy = strategy);
     }
 
     pub(super) fn unannotate(&mut self, keys: &[&str]) {
@@ -312,6 +401,19 @@ impl Cluster {
             .filter(ours)
             .collect()
     }
+}
+
+/// Without policies, states and our conditions.
+fn as_upstream_sees_it(mut event: Event) -> Event {
+    match &mut event {
+        Event::DaemonSet(view) => {
+            view.conditions = Arc::default();
+            Arc::make_mut(&mut view.annotations).retain(|key, _| !key.starts_with(PREFIX));
+        }
+        Event::Revision(revision) => revision.record = Record::default(),
+        _ => {}
+    }
+    event
 }
 
 pub(super) fn rolling(unavailable: i64) -> Strategy {

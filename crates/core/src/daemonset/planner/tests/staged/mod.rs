@@ -1,5 +1,6 @@
 //! Whole staged rollouts (R1 to R6 and R8) in a cluster in memory.
 
+mod assist;
 mod cluster;
 mod progress;
 
@@ -49,6 +50,24 @@ fn r3_stages_follow_each_other_within_the_budget() {
             "StageHealthy",
             "StageStarted",
             "AwaitingPromotion",
+            "StageStarted",
+            "RolloutComplete"
+        ]
+    );
+}
+
+#[test]
+fn r9_2_events_are_emitted_although_the_watch_is_faster_than_the_answer() {
+    let mut cluster = Cluster::new(4, &[("stages", "1 5m, 100%")]);
+    cluster.watch_first = true;
+    cluster.roll_out(1);
+    cluster.advance(300);
+    assert_eq!(cluster.phase(1), (STABLE, Some((2, Phase::Complete))));
+    assert_eq!(
+        cluster.reasons(),
+        [
+            "RolloutStarted",
+            "StageHealthy",
             "StageStarted",
             "RolloutComplete"
         ]
@@ -468,6 +487,38 @@ fn r7_an_inconclusive_check_is_asked_three_times_and_then_pauses() {
     assert_eq!(cluster.asked.len(), 3);
     assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
     assert_eq!(cluster.counts(), [(0, 3), (1, 1)].into());
+    assert_eq!(
+        cluster.reasons(),
+        [
+            "RolloutStarted",
+            "CheckInconclusive",
+            "CheckInconclusive",
+            "RolloutPaused"
+        ]
+    );
+}
+
+#[test]
+fn r7_a_person_promotes_a_stage_that_its_check_has_paused() {
+    for answer in [
+        CheckAnswer::Inconclusive("no answer".into()),
+        CheckAnswer::Failed("errors is 7".into()),
+    ] {
+        let check = ("check", "prometheus errors < 1");
+        let mut cluster = Cluster::new(4, &[("stages", "1 5m, 100% 5m"), check]);
+        cluster.answer = answer;
+        cluster.roll_out(1);
+        cluster.advance(300 + 120);
+        assert_eq!(cluster.phase(1), (PROGRESSING, Some((1, Phase::Paused))));
+        let hash = cluster.hash(1).unwrap();
+        cluster.annotate(&[("promote", &format!("{hash}/1"))]);
+        cluster.run();
+        // The stage bakes once, and its check is not asked again.
+        assert_eq!(cluster.phase(1), (PROGRESSING, Some((2, Phase::Baking))));
+        cluster.answer = CheckAnswer::Passed;
+        cluster.advance(300);
+        assert_eq!(cluster.phase(1), (STABLE, Some((2, Phase::Complete))));
+    }
 }
 
 #[test]
