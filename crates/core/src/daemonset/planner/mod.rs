@@ -13,6 +13,7 @@
 
 mod chunked_vec;
 mod claim;
+mod config;
 mod dispatch;
 mod handlers;
 mod nodes;
@@ -41,6 +42,7 @@ use super::status::Counters;
 use super::view::DaemonSetView;
 use crate::ids::{NodeId, SetId};
 use crate::rollout::condition::Conditions;
+use config::ConfigTable;
 use nodes::Nodes;
 use pods::Pods;
 use revision_history::Revisions;
@@ -86,6 +88,9 @@ pub struct Planner {
     namespaces: HashMap<Arc<str>, BTreeMap<String, String>>,
     /// DaemonSets with a rollout policy.
     staged_sets: BTreeSet<SetId>,
+    /// DaemonSets with `pin-config`.
+    pinning_sets: BTreeSet<SetId>,
+    config_maps: ConfigTable,
     pending: HashMap<Ticket, PendingWrite>,
     last_ticket: u64,
     /// DaemonSets with duplicate revisions: their history is checked in each step until the duplicates are gone.
@@ -124,6 +129,7 @@ impl Planner {
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
             Event::Namespace { name, annotations } => self.on_namespace(name, annotations),
+            Event::Config(event) => self.on_config(event),
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::CheckFinished { ticket, answer } => self.on_check_finished(ticket, answer),
             Event::Tick => {}
@@ -191,7 +197,8 @@ impl Planner {
                         self.mark_for_sync(set);
                     }
                 }
-                Recheck::Claim(_) | Recheck::History(..) => {}
+                Recheck::History(set, serial) => self.recheck_history_of(set, serial),
+                Recheck::Claim(_) => {}
             }
         }
         while let Some((at, recheck)) = self.timers.pop_due(self.now) {
@@ -204,12 +211,14 @@ impl Planner {
                         self.mark_for_sync(set);
                     }
                 }
-                Recheck::History(set, serial) => {
-                    if self.sets.get(set).is_some_and(|set| set.serial == serial) {
-                        self.mark_history(set);
-                    }
-                }
+                Recheck::History(set, serial) => self.recheck_history_of(set, serial),
             }
+        }
+    }
+
+    fn recheck_history_of(&mut self, set: SetId, serial: u64) {
+        if self.sets.get(set).is_some_and(|set| set.serial == serial) {
+            self.mark_history(set);
         }
     }
 

@@ -30,6 +30,8 @@ pub(super) enum WriteKind {
     NewRevision,
     /// The verdict and state of a rollout.
     Record,
+    /// A copy of a ConfigMap, by its name.
+    Copy(Arc<str>),
     /// Any other write to a revision, by its uid.
     Revision(Arc<str>),
 }
@@ -71,6 +73,9 @@ impl Planner {
             WriteKind::Status => self.status_write_finished(&write),
             WriteKind::NewRevision => self.new_revision_finished(&write),
             WriteKind::Record => self.record_written(ticket, write.set, &write.daemon_set, outcome),
+            WriteKind::Copy(name) => {
+                self.copy_finished(ticket, write.set, &write.daemon_set, &name, outcome);
+            }
             WriteKind::Revision(revision) => self.revision_write_finished(&write, &revision),
         }
     }

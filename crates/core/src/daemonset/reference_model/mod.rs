@@ -235,7 +235,7 @@ impl ReferencePlanner {
             Event::PodGone(uid) => drop(self.pods.remove(&uid)),
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
-            Event::Namespace { .. } | Event::CheckFinished { .. } => {}
+            Event::Namespace { .. } | Event::Config(_) | Event::CheckFinished { .. } => {}
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::Tick => {}
         }

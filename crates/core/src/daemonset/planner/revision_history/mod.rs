@@ -30,7 +30,9 @@ pub(super) use revisions::Revisions;
 pub(super) struct RevisionHistory {
     /// It has to be reconciled.
     dirty: bool,
-    /// The data of a revision of the current template.
+    /// The data of the current template as it is.
+    pub(super) template_data: Arc<str>,
+    /// The data of the current template's revision: config may be part of it (R10).
     data: Arc<str>,
     /// The hash of the current revision, once it is known.
     current: Option<Arc<str>>,
@@ -47,9 +49,11 @@ pub(super) struct RevisionHistory {
 
 impl RevisionHistory {
     pub(super) fn new(template: &Value) -> Self {
+        let data: Arc<str> = data::of_template(template).into();
         Self {
             dirty: true,
-            data: data::of_template(template).into(),
+            template_data: data.clone(),
+            data,
             current: None,
             created: None,
             create: None,
@@ -61,10 +65,24 @@ impl RevisionHistory {
 
     /// The template or the collision count has changed.
     pub(super) fn restart(&mut self, template: &Value) {
-        self.data = data::of_template(template).into();
+        self.template_data = data::of_template(template).into();
+        self.data = self.template_data.clone();
         self.create = None;
         self.collided = false;
         self.dirty = true;
+    }
+
+    pub(super) fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// The current template's revision has this data.
+    pub(super) fn retarget(&mut self, data: &Arc<str>) {
+        if self.data != *data {
+            self.data = data.clone();
+            self.create = None;
+            self.collided = false;
+        }
     }
 
     /// Handles the result of creating a revision or of counting a collision. Returns when to check again.
@@ -147,7 +165,9 @@ impl Planner {
             }
             return;
         };
-        let data = self.sets[set].history.data.clone();
+        let Some(data) = self.target_data(set, &claimed) else {
+            return self.deactivate(set);
+        };
         let found = reconcile(&data, &claimed);
         let is_merge = |step: &Step| matches!(step, Step::Merge { .. });
         if found.steps.iter().any(is_merge) {
@@ -167,12 +187,18 @@ impl Planner {
             self.activate(set, current);
             if let Some(target) = target {
                 self.sync_staged(set, &target, &claimed);
+                self.sync_copies(set, &target, &claimed);
             }
             self.prune(set, &found.old);
         } else {
-            let known = &mut self.sets[set];
-            (known.history.current, known.active, known.stale) = (None, None, true);
+            self.deactivate(set);
         }
+    }
+
+    /// The current revision is not known.
+    fn deactivate(&mut self, set: SetId) {
+        let known = &mut self.sets[set];
+        (known.history.current, known.active, known.stale) = (None, None, true);
     }
 
     /// The hash of a revision with the current template's name and data that belongs to another DaemonSet with the same
@@ -229,7 +255,11 @@ impl Planner {
             min_ready: Duration::from_secs(min_ready),
             hash: self.symbols.intern(Some(&hash)),
             generation: self.symbols.intern(generation.as_deref()),
-            blueprint: Arc::new(Blueprint::new(view, &hash, self.options.placement)),
+            blueprint: Arc::new(Blueprint::new(
+                &known.pod_view(),
+                &hash,
+                self.options.placement,
+            )),
         });
         known.stale = false;
         known.history.current = Some(hash);

@@ -52,7 +52,9 @@ impl Planner {
             return;
         }
         match staged.standing {
-            Standing::Unstarted if staged.invalid.is_none() => self.start_rollout(set),
+            Standing::Unstarted if staged.invalid.is_none() && !staged.lacks_copies => {
+                self.start_rollout(set);
+            }
             Standing::Unstarted | Standing::Direct => {}
             Standing::Staged | Standing::Back => self.step_rollout(set),
         }
@@ -103,7 +105,12 @@ impl Planner {
         {
             state.phase = Phase::Complete;
             state.cut = Cut::All(crate::rollout::state::AllNodes);
-            return self.write_record(set, Verdict::Stable, state, Vec::new());
+            let notes = if first_creation {
+                self.config_notes(set)
+            } else {
+                Vec::new()
+            };
+            return self.write_record(set, Verdict::Stable, state, notes);
         }
         if staged.totals.nodes > 0 && self.selects_none(set) {
             state.phase = Phase::AwaitingPromotion;
@@ -122,7 +129,8 @@ impl Planner {
                     staged.target.hash,
                     staged.stage_text(stage)
                 );
-                let notes = vec![(false, "RolloutStarted", text)];
+                let mut notes = vec![(false, "RolloutStarted", text)];
+                notes.extend(self.config_notes(set));
                 self.write_record(set, Verdict::Progressing, state, notes);
             }
             // There is no node.

@@ -99,6 +99,8 @@ pub(super) struct Staged {
     transition: Option<PendingTransition>,
     /// The next state could not be written yet.
     is_stuck: bool,
+    /// The copies of its config are not all there yet (R10).
+    pub(super) lacks_copies: bool,
     /// Commands that had nothing to act on, as an event has said.
     ignored: BTreeSet<(&'static str, String)>,
     outage: Cell<Option<(Tick, bool)>>,

@@ -248,8 +248,8 @@ impl Planner {
             ),
             None => (0, None, BTreeSet::new(), ChunkedVec::default()),
         };
-        let view = &self.sets[set].view;
-        let blueprint = Blueprint::staged(view, &target.hash, self.options.placement);
+        let view = self.sets[set].pod_view();
+        let blueprint = Blueprint::staged(&view, &target.hash, self.options.placement);
         let mut staged = Staged {
             generation,
             blueprint: Arc::new(blueprint),
@@ -278,6 +278,7 @@ impl Planner {
             check,
             transition: None,
             is_stuck: false,
+            lacks_copies: false,
             ignored,
             outage: Cell::new(None),
             conditions: Arc::default(),

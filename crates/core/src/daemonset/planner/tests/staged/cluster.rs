@@ -8,7 +8,7 @@ use std::time::Duration;
 use kennel_types::{Monotonic, Timestamp};
 
 use super::super::super::super::HASH_LABEL;
-use super::super::super::super::event::{Action, CheckAnswer, CheckRequest, Event};
+use super::super::super::super::event::{Action, CheckAnswer, CheckRequest, ConfigEvent, Event};
 use super::super::super::super::options::Options;
 use super::super::super::super::reference_model::fake_cluster::{
     FakeCluster, KINDS, Kind, template,
@@ -24,7 +24,7 @@ pub(super) struct Cluster {
     pub(super) fake: FakeCluster,
     pub(super) planner: Planner,
     pub(super) steady: Duration,
-    uid: Arc<str>,
+    pub(super) uid: Arc<str>,
     /// The templates whose pods never become ready.
     pub(super) broken: BTreeSet<u32>,
     /// Nodes on which no pod becomes ready.
@@ -36,6 +36,8 @@ pub(super) struct Cluster {
     pub(super) events: Vec<(String, String)>,
     /// How many nodes were without an available pod at most.
     pub(super) most_unavailable: usize,
+    /// The planner knows the ConfigMaps that the cluster has.
+    knows_config: bool,
 }
 
 impl Cluster {
@@ -52,6 +54,7 @@ impl Cluster {
             answer: CheckAnswer::Passed,
             events: Vec::new(),
             most_unavailable: 0,
+            knows_config: false,
         };
         for number in 0..nodes {
             cluster.fake.add_node(&format!("node-{number}"));
@@ -69,6 +72,7 @@ impl Cluster {
     /// Kills the controller and starts another.
     pub(super) fn restart(&mut self) {
         self.planner = Planner::new(Options::default());
+        self.knows_config = false;
         self.fake.forget_deliveries();
         self.start();
         self.run();
@@ -81,7 +85,7 @@ impl Cluster {
         self.apply(Event::Synced);
     }
 
-    fn apply(&mut self, event: Event) {
+    pub(super) fn apply(&mut self, event: Event) {
         let now = Now {
             wall: self.fake.now,
             steady: Some(Monotonic::since_start(self.steady)),
@@ -100,6 +104,7 @@ impl Cluster {
     pub(super) fn run(&mut self) {
         for _ in 0..10_000 {
             let mut busy = self.kubelets();
+            busy |= self.deliver_config();
             for kind in KINDS {
                 busy |= self.deliver(kind);
             }
@@ -115,7 +120,51 @@ impl Cluster {
         panic!("the cluster never comes to rest: {:?}", self.events);
     }
 
-    fn perform(&mut self, action: Action) {
+    /// Delivers changes of ConfigMaps, after a list of all, if the planner wants them.
+    fn deliver_config(&mut self) -> bool {
+        if self.planner.config_namespaces().is_empty() {
+            self.knows_config = false;
+            return false;
+        }
+        if !self.knows_config {
+            self.fake.config_events.clear();
+            let all: Vec<_> = self.fake.config_maps.values().cloned().collect();
+            all.into_iter()
+                .for_each(|map| self.apply(Event::Config(ConfigEvent::Applied(map))));
+            self.apply(Event::Config(ConfigEvent::Synced("default".into())));
+            self.knows_config = true;
+            return true;
+        }
+        let orphans: Vec<Arc<str>> = self
+            .fake
+            .config_maps
+            .values()
+            .filter(|map| {
+                map.owner
+                    .as_ref()
+                    .is_some_and(|owner| !self.fake.revisions.contains_key(owner))
+            })
+            .map(|map| map.name.clone())
+            .collect();
+        orphans
+            .iter()
+            .for_each(|name| self.fake.remove_config_map(name));
+        let event = self.fake.config_events.pop_front();
+        let found = event.is_some();
+        event.into_iter().for_each(|event| self.apply(event));
+        found
+    }
+
+    /// One round of the kubelets and watches.
+    pub(super) fn step(&mut self) {
+        self.kubelets();
+        self.deliver_config();
+        for kind in KINDS {
+            self.deliver(kind);
+        }
+    }
+
+    pub(super) fn perform(&mut self, action: Action) {
         match action {
             Action::Check {
                 ticket, request, ..

@@ -1,6 +1,7 @@
 //! Whole staged rollouts (R1 to R6 and R8) in a cluster in memory.
 
 mod cluster;
+mod config;
 mod progress;
 
 use cluster::Cluster;
