@@ -19,6 +19,7 @@ use kennel_types::{Monotonic, Timestamp};
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
+use super::config::ConfigWatches;
 use super::events::Event;
 use super::metrics::{self, Metrics};
 use super::writes::{self, Failed, PendingNames, Status};
@@ -69,6 +70,8 @@ pub(super) struct DaemonSetController {
     metrics: Arc<Metrics>,
     /// By uid.
     known: BTreeMap<Arc<str>, Known>,
+    /// Of ConfigMaps, while some DaemonSet's config is pinned.
+    configs: ConfigWatches,
     /// When the metrics of rollouts were last updated; `None` after a rollout's state was written.
     rollouts_shown: Option<Instant>,
 }
@@ -135,6 +138,7 @@ impl Controller for DaemonSetController {
                 Action::Emit { daemon_set, note } => self.emit(&daemon_set, note),
             }
         }
+        self.configs.update(self.planner.config_namespaces(), cx);
         self.show_rollouts();
     }
 
@@ -188,6 +192,7 @@ impl DaemonSetController {
         writer: Writer,
         recorder: Recorder,
         metrics: Arc<Metrics>,
+        configs: ConfigWatches,
     ) -> Self {
         Self {
             planner: Planner::new(options),
@@ -198,6 +203,7 @@ impl DaemonSetController {
             pending_names: PendingNames::default(),
             metrics,
             known: BTreeMap::new(),
+            configs,
             rollouts_shown: None,
         }
     }

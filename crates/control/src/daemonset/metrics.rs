@@ -34,7 +34,7 @@ kennel_core::metrics! {
 }
 
 /// The label values of the writes.
-const WRITES: [&str; 14] = [
+const WRITES: [&str; 15] = [
     "create_pod",
     "delete_pod",
     "adopt_pod",
@@ -49,6 +49,7 @@ const WRITES: [&str; 14] = [
     "count_collision",
     "write_status",
     "write_record",
+    "copy_config",
 ];
 
 /// The index of a write in [`WRITES`].
@@ -68,6 +69,7 @@ pub(super) fn place(write: &Write) -> usize {
         Write::CountCollision { .. } => 11,
         Write::WriteStatus => 12,
         Write::WriteRecord { .. } => 13,
+        Write::CopyConfig(_) => 14,
     }
 }
 

@@ -9,6 +9,7 @@
 //! This crate decides nothing about pods: only how many writes run at once, and that nothing is written while the fence
 //! is closed.
 
+mod config;
 mod controller;
 mod events;
 mod metrics;
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::frame;
 use crate::informers::Informers;
+use config::ConfigWatches;
 use controller::DaemonSetController;
 pub use metrics::{METRICS, Metrics, ROLLOUT_METRICS};
 
@@ -67,6 +69,7 @@ pub fn run(
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let watches = events::watches(informers);
+    let configs = ConfigWatches::new(client.clone());
     let writer = Writer::new(client, settings.fence);
     let (recorder, recording) = Recorder::new(writer.clone(), COMPONENT, stop.clone());
     let (planner_pace, pace) = if settings.foreign {
@@ -79,7 +82,7 @@ pub fn run(
         pace: planner_pace,
     };
     let metrics = settings.metrics;
-    let controller = DaemonSetController::new(options, pace, writer, recorder, metrics);
+    let controller = DaemonSetController::new(options, pace, writer, recorder, metrics, configs);
     frame::run_with(controller, watches, recording, stop)
 }
 

@@ -181,7 +181,10 @@ impl Planner {
     }
 
     fn on_synced(&mut self) {
-        self.synced = true;
+        // The caller may watch more later.
+        if std::mem::replace(&mut self.synced, true) {
+            return;
+        }
         for set in self.sets.ids() {
             self.warn_if_all_selected(set);
             self.mark_history(set);
