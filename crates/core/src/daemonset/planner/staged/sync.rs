@@ -109,6 +109,14 @@ impl Planner {
             && self
                 .stable_hash(set, target, claimed)
                 .is_some_and(|hash| *hash == *target.hash());
+        eprintln!(
+            "SYNC {:?} {:?}",
+            target.hash(),
+            claimed
+                .iter()
+                .map(|r| (r.hash(), r.revision, r.record.verdict))
+                .collect::<Vec<_>>()
+        );
         let derived = Derived {
             policy,
             has_policy,
@@ -235,18 +243,24 @@ impl Planner {
         let phase = phase.unwrap_or_else(|| self.phase_clock(&derived.record));
         let check = same_phase.map(|old| old.check.clone()).unwrap_or_default();
         let attempt = |record: &Record| record.state.as_ref().map(|state| state.attempt);
-        let (most_healthy, progressed, ignored, slots) = match old {
+        let (most_healthy, progressed, ignored, transition, slots) = match old {
             Some(old) => (
                 if attempt(&old.record) == attempt(&derived.record) {
                     old.most_healthy
                 } else {
                     0
                 },
-                old.progressed,
+                // A pause does not use up the deadline (R5.2).
+                if old.is_paused() {
+                    Some(self.steady)
+                } else {
+                    old.progressed
+                },
                 old.ignored,
+                old.transition,
                 old.slots,
             ),
-            None => (0, None, BTreeSet::new(), ChunkedVec::default()),
+            None => (0, None, BTreeSet::new(), None, ChunkedVec::default()),
         };
         let view = self.sets[set].pod_view();
         let blueprint = Blueprint::staged(&view, &target.hash, self.options.placement);
@@ -276,7 +290,7 @@ impl Planner {
             wake_at: Monotonic::START,
             progressed,
             check,
-            transition: None,
+            transition,
             is_stuck: false,
             lacks_copies: false,
             ignored,
