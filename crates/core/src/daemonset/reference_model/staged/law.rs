@@ -428,7 +428,8 @@ impl<'a> Law<'a> {
     pub(super) fn is_held(&self) -> bool {
         let invalid = matches!(self.setting, Setting::Invalid(_));
         let waits = self.phase() == Some(Phase::Paused) && self.standing == Standing::Staged;
-        let paused = self.commands.pause.is_some() || invalid || waits;
+        let paused =
+            self.commands.pause.is_some() || self.commands.freeze.is_some() || invalid || waits;
         self.standing != Standing::Back && (paused || self.standing == Standing::Unstarted)
     }
 
