@@ -70,6 +70,8 @@ pub static ALL: &[Known] = &[
         "An annotation of the rollout policy cannot be read, so no node changes its revision."),
     warning(DAEMON_SETS, "DaemonSet", "CommandIgnored",
         "A rollout command cannot be read, or names nothing that it could act on."),
+    warning(DAEMON_SETS, "DaemonSet", "RevisionLost",
+        "The revision that a rollout would go back to was deleted, and nothing remembers it: pods stay."),
     warning(DAEMON_SETS, "DaemonSet", "ConfigMissing",
         "With `pin-config`: a ConfigMap that the template needs does not exist, or the content of a copy exists no more."),
     warning(DAEMON_SETS, "DaemonSet", "FailedCopy",

@@ -28,6 +28,8 @@ pub(super) enum WriteKind {
     Status,
     /// The creation of a revision, or the write that counts a collision.
     NewRevision,
+    /// A revision that was deleted by hand.
+    Remade,
     /// The verdict and state of a rollout.
     Record,
     /// A copy of a ConfigMap, by its name.
@@ -72,6 +74,9 @@ impl Planner {
             }
             WriteKind::Status => self.status_write_finished(&write),
             WriteKind::NewRevision => self.new_revision_finished(&write),
+            WriteKind::Remade => {
+                self.remade_finished(ticket, write.set, &write.daemon_set, outcome);
+            }
             WriteKind::Record => self.record_written(ticket, write.set, &write.daemon_set, outcome),
             WriteKind::Copy(name) => {
                 self.copy_finished(ticket, write.set, &write.daemon_set, &name, outcome);

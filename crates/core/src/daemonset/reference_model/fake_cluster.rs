@@ -466,6 +466,8 @@ impl FakeCluster {
     fn create_revision(&mut self, by: &Identity, name: &str, data: &str, body: &str) -> Revision {
         let body: Value = serde_json::from_str(body).unwrap();
         let labels = body["metadata"]["labels"].as_object().unwrap();
+        let annotations = body["metadata"]["annotations"].as_object();
+        let record = Record::parse(&annotations.map(texts).unwrap_or_default());
         let serial = self.serial();
         let revision = Revision {
             namespace: "default".into(),
@@ -477,7 +479,7 @@ impl FakeCluster {
             data: data.into(),
             terminating: false,
             template_generation: None,
-            record: Record::default(),
+            record,
             version: "".into(),
         };
         let uid = revision.uid.clone();

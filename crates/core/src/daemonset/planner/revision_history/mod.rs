@@ -2,6 +2,7 @@
 //!
 //! The planner does nothing else for a DaemonSet before its current revision is known (rule 3.1, step 6).
 
+mod kept;
 mod revisions;
 mod writes;
 
@@ -23,6 +24,9 @@ use super::sets::ActiveRevision;
 use super::symbols::Symbol;
 use super::timers::Recheck;
 use crate::ids::SetId;
+use crate::rollout::state::Record;
+use kept::Kept;
+pub(super) use kept::paused_for_lost;
 pub(super) use revisions::Revisions;
 
 /// What the planner knows of one DaemonSet's history beside the revisions themselves.
@@ -39,6 +43,10 @@ pub(super) struct RevisionHistory {
     /// A created revision that the watch has not shown yet, and until when to expect it.
     created: Option<(Revision, Timestamp)>,
     create: Option<Expectation>,
+    /// Revisions to make again if they are deleted.
+    kept: Kept,
+    /// The record of a new revision that takes the place of one that was deleted.
+    lost: Option<Record>,
     /// The name of the new revision is taken: the collision has to be counted.
     collided: bool,
     /// Other writes, by the revision's uid.
@@ -57,6 +65,8 @@ impl RevisionHistory {
             current: None,
             created: None,
             create: None,
+            kept: Kept::default(),
+            lost: None,
             collided: false,
             writes: BTreeMap::new(),
             unpruned_hashes: BTreeSet::new(),
@@ -168,7 +178,11 @@ impl Planner {
         let Some(data) = self.target_data(set, &claimed) else {
             return self.deactivate(set);
         };
+        let claimed = self.with_kept(set, claimed);
         let found = reconcile(&data, &claimed);
+        if found.current.is_none() {
+            self.sets[set].history.lost = self.record_of_lost(set, &claimed);
+        }
         let is_merge = |step: &Step| matches!(step, Step::Merge { .. });
         if found.steps.iter().any(is_merge) {
             self.merging.insert(set);
@@ -188,6 +202,7 @@ impl Planner {
             if let Some(target) = target {
                 self.sync_staged(set, &target, &claimed);
                 self.sync_copies(set, &target, &claimed);
+                self.keep_revisions(set, &target, &claimed);
             }
             self.prune(set, &found.old);
         } else {

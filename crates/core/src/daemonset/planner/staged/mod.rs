@@ -41,6 +41,7 @@ pub(super) use crate::rollout::state::Standing;
 use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
 use advance::PendingTransition;
+pub(super) use advance::next_second;
 use check::CheckProgress;
 pub(super) use decide::Context;
 pub use progress::{NodesByState, Progress};

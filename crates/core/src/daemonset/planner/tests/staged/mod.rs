@@ -2,6 +2,7 @@
 
 mod cluster;
 mod config;
+mod lost_revisions;
 mod progress;
 
 use cluster::Cluster;
