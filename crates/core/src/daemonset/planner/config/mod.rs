@@ -118,7 +118,10 @@ impl Planner {
         let choice = Choice {
             template: &known.view.template,
             data: &known.history.template_data,
-            pins: known.pins.is_some(),
+            pins: known
+                .pins
+                .as_ref()
+                .is_some_and(|pins| !pins.references.config_maps.is_empty()),
             live: live.as_deref(),
             settled: settled.is_none_or(|at| at <= self.steady),
             revisions: claimed,
@@ -201,9 +204,6 @@ impl Planner {
         namespace: &str,
         references: &References,
     ) -> (Result<String, Waits>, Option<Monotonic>) {
-        if references.config_maps.is_empty() {
-            return (Ok(config::config_hash(std::iter::empty())), None);
-        }
         let Some(table) = self.config_maps.of(namespace) else {
             return (Err(Waits::Unknown), None);
         };

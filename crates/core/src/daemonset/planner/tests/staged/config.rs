@@ -161,6 +161,13 @@ fn r10_several_changes_at_once_are_one_revision() {
 }
 
 #[test]
+fn r10_a_template_without_config_maps_is_as_ever() {
+    let cluster = Cluster::new(2, &PINNED);
+    assert_eq!(config_of(&newest(&cluster)), None);
+    assert_eq!(cluster.counts(), [(0, 2)].into());
+}
+
+#[test]
 fn r10_other_config_maps_change_nothing() {
     let mut cluster = pinned();
     let before = newest(&cluster);
