@@ -33,16 +33,18 @@ impl ConfigWatches {
         Self { client, open }
     }
 
-    /// Opens and closes watches, so that those of `namespaces` are open.
+    /// Opens and closes watches, so that those of `namespaces` are open. Returns which were closed.
     pub(super) fn update(
         &mut self,
         namespaces: BTreeSet<Arc<str>>,
         cx: &mut Context<DaemonSetController>,
-    ) {
+    ) -> Vec<Arc<str>> {
+        let mut closed = Vec::new();
         self.open.retain(|namespace, watch| {
             let wanted = namespaces.contains(namespace);
             if !wanted {
                 watch.cancel();
+                closed.push(namespace.clone());
             }
             wanted
         });
@@ -52,6 +54,7 @@ impl ConfigWatches {
                 self.open.insert(namespace, watch);
             }
         }
+        closed
     }
 
     fn watch(

@@ -10,7 +10,7 @@ use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
 use kennel_core::daemonset::event::{
-    Action, Answer, CheckAnswer, Event as PlannerEvent, FailureKind, Identity,
+    Action, Answer, CheckAnswer, ConfigEvent, Event as PlannerEvent, FailureKind, Identity,
     Outcome as WriteOutcome, Ticket, Write,
 };
 use kennel_core::daemonset::options::Options;
@@ -138,7 +138,9 @@ impl Controller for DaemonSetController {
                 Action::Emit { daemon_set, note } => self.emit(&daemon_set, note),
             }
         }
-        self.configs.update(self.planner.config_namespaces(), cx);
+        for namespace in self.configs.update(self.planner.config_namespaces(), cx) {
+            self.apply(PlannerEvent::Config(ConfigEvent::Closed(namespace)));
+        }
         self.show_rollouts();
     }
 

@@ -70,6 +70,8 @@ pub enum ConfigEvent {
     Gone { namespace: Arc<str>, name: Arc<str> },
     /// All of a namespace were shown.
     Synced(Arc<str>),
+    /// The watch of a namespace was closed; another one shows all again.
+    Closed(Arc<str>),
 }
 
 /// The result of a write. A failure may also mean that the result is unknown.

@@ -125,9 +125,7 @@ impl Planner {
         let removed = self.sets.remove(set);
         self.merging.remove(&set);
         self.staged_sets.remove(&set);
-        if self.pinning_sets.remove(&set) {
-            self.forget_unpinned();
-        }
+        self.pinning_sets.remove(&set);
         self.marked.retain(|marked| *marked != set);
         for node in removed.creates.into_keys() {
             self.nodes.release(node);

@@ -133,10 +133,6 @@ fn variants<'a>(
         same.then_some(Variant { revision, hash })
     };
     let mut found: Vec<Variant<'a>> = revisions.into_iter().filter_map(variant).collect();
-    found.sort_by(|a, b| {
-        let key =
-            |variant: &Variant<'a>| (variant.revision.revision, variant.revision.name.clone());
-        key(a).cmp(&key(b))
-    });
+    found.sort_by_key(|variant| (variant.revision.revision, &variant.revision.name));
     found
 }

@@ -84,6 +84,7 @@ impl Planner {
                 self.config_maps.synced(&namespace);
                 self.mark_pinning(&namespace, |_| true);
             }
+            ConfigEvent::Closed(namespace) => self.config_maps.close(&namespace),
         }
     }
 
@@ -140,7 +141,7 @@ impl Planner {
                 Some(data)
             }
             Err(waits) => {
-                self.tell_waiting(set, waits);
+                self.tell_waiting(set, &waits);
                 None
             }
         }
@@ -154,7 +155,6 @@ impl Planner {
         if !pins {
             if known.pins.take().is_some() {
                 self.pinning_sets.remove(&set);
-                self.forget_unpinned();
             }
             return;
         }
@@ -192,12 +192,6 @@ impl Planner {
         }
     }
 
-    /// Forgets the ConfigMaps of namespaces in which nothing is pinned any more.
-    pub(super) fn forget_unpinned(&mut self) {
-        let namespaces = self.config_namespaces();
-        self.config_maps.retain(&namespaces);
-    }
-
     /// The hash of the config that a template names, and from when on it counts as settled.
     fn live_config(
         &self,
@@ -226,20 +220,20 @@ impl Planner {
     }
 
     /// Says once why there is no revision of the template.
-    fn tell_waiting(&mut self, set: SetId, waits: Waits) {
+    fn tell_waiting(&mut self, set: SetId, waits: &Waits) {
         let steady = self.steady;
         let known = &mut self.sets[set];
         let reference = known.reference.clone();
         let Some(pins) = &mut known.pins else {
             return;
         };
-        if waits == Waits::Unknown {
+        if *waits == Waits::Unknown {
             let since = *pins.unknown_since.get_or_insert(steady);
             if steady < since + PATIENCE {
                 return self.recheck_history_steady(set, since + PATIENCE);
             }
         }
-        if pins.told.as_ref() != Some(&waits) {
+        if pins.told.as_ref() != Some(waits) {
             pins.told = Some(waits.clone());
             let text = format!("Nothing is done for the new template: {waits}");
             self.emit(&reference, true, "ConfigMissing", text);

@@ -1,6 +1,6 @@
 //! The ConfigMaps of namespaces in which config is pinned: hashes of their contents, never the contents.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kennel_types::Monotonic;
@@ -67,8 +67,8 @@ impl ConfigTable {
         self.namespaces.entry(namespace.clone()).or_default().synced = true;
     }
 
-    pub(super) fn retain(&mut self, namespaces: &BTreeSet<Arc<str>>) {
-        self.namespaces.retain(|name, _| namespaces.contains(name));
+    pub(super) fn close(&mut self, namespace: &str) {
+        self.namespaces.remove(namespace);
     }
 
     /// The ConfigMaps of a namespace, if all are known.

@@ -123,7 +123,10 @@ impl Cluster {
     /// Delivers changes of ConfigMaps, after a list of all, if the planner wants them.
     fn deliver_config(&mut self) -> bool {
         if self.planner.config_namespaces().is_empty() {
-            self.knows_config = false;
+            if std::mem::take(&mut self.knows_config) {
+                let closed = ConfigEvent::Closed("default".into());
+                self.apply(Event::Config(closed));
+            }
             return false;
         }
         if !self.knows_config {
