@@ -237,6 +237,7 @@ fn choose_when(
     })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is compared with results")]
 fn ok(text: &str) -> Result<String, Waits> {
     Ok(text.to_owned())
 }

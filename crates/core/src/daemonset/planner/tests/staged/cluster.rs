@@ -132,8 +132,9 @@ impl Cluster {
         if !self.knows_config {
             self.fake.config_events.clear();
             let all: Vec<_> = self.fake.config_maps.values().cloned().collect();
-            all.into_iter()
-                .for_each(|map| self.apply(Event::Config(ConfigEvent::Applied(map))));
+            for map in all {
+                self.apply(Event::Config(ConfigEvent::Applied(map)));
+            }
             self.apply(Event::Config(ConfigEvent::Synced("default".into())));
             self.knows_config = true;
             return true;
@@ -149,13 +150,14 @@ impl Cluster {
             })
             .map(|map| map.name.clone())
             .collect();
-        orphans
-            .iter()
-            .for_each(|name| self.fake.remove_config_map(name));
-        let event = self.fake.config_events.pop_front();
-        let found = event.is_some();
-        event.into_iter().for_each(|event| self.apply(event));
-        found
+        for name in &orphans {
+            self.fake.remove_config_map(name);
+        }
+        let Some(event) = self.fake.config_events.pop_front() else {
+            return false;
+        };
+        self.apply(event);
+        true
     }
 
     /// One round of the kubelets and watches.
