@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kennel_core::daemonset::history::{Revision, data};
-use kennel_core::daemonset::view::{Before, Health, Phase, Readiness, Strategy, pinned_node};
+use kennel_core::daemonset::view::{
+    Before, ConfigMapView, Health, Phase, Readiness, Strategy, pinned_node,
+};
 use kennel_core::daemonset::{Counters, DaemonSetView, GENERATION_ANNOTATION, NodeView, PodView};
 use kennel_core::rollout::BEFORE;
 use kennel_core::rollout::condition::{self, Condition, Conditions};
+use kennel_core::rollout::config::content_hash;
 use kennel_core::rollout::state::Record;
 use kennel_core::selector::{Selector, SelectorError};
 use kennel_core::taint::Taint;
@@ -126,6 +129,19 @@ pub fn revision(object: &DynamicObject) -> Option<Revision> {
             .unwrap_or_default(),
         version: meta.resource_version.as_deref().unwrap_or_default().into(),
     })
+}
+
+/// A ConfigMap: only the hash of its content is kept.
+pub fn config_map(object: &DynamicObject) -> ConfigMapView {
+    let meta = &object.metadata;
+    let owner = types::meta::controller(meta);
+    let owner = owner.filter(|owner| owner.kind == "ControllerRevision");
+    ConfigMapView {
+        namespace: meta.namespace.as_deref().unwrap_or_default().into(),
+        name: meta.name.as_deref().unwrap_or_default().into(),
+        hash: content_hash(&object.data).into(),
+        owner: owner.map(|owner| owner.uid.as_str().into()),
+    }
 }
 
 /// A DaemonSet. Its template is kept undecoded, so that unknown fields survive.

@@ -10,7 +10,7 @@ use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
 use kennel_core::daemonset::event::{
-    Action, Answer, CheckAnswer, CheckRequest, Event as PlannerEvent, FailureKind, Identity,
+    Action, Answer, CheckAnswer, CheckRequest, ConfigEvent, Event as PlannerEvent, FailureKind, Identity,
     Outcome as WriteOutcome, Ticket, Write,
 };
 use kennel_core::daemonset::options::Options;
@@ -21,6 +21,7 @@ use kube::api::DynamicObject;
 use tokio::time::Instant;
 
 use super::checks::Checker;
+use super::config::ConfigWatches;
 use super::events::Event;
 use super::metrics::{self, Metrics};
 use super::writes::{self, Failed, PendingNames, Status};
@@ -93,6 +94,8 @@ pub(super) struct DaemonSetController {
     known: BTreeMap<Arc<str>, Known>,
     /// Nodes that wait for their daemons, by name.
     waiting: BTreeMap<Arc<str>, Arc<Node>>,
+    /// Of ConfigMaps, while some DaemonSet's config is pinned.
+    configs: ConfigWatches,
     /// When the metrics of rollouts were last updated; `None` after a rollout's state was written.
     rollouts_shown: Option<Instant>,
 }
@@ -174,6 +177,9 @@ impl Controller for DaemonSetController {
                 Action::Emit { daemon_set, note } => self.emit(&daemon_set, note),
             }
         }
+        for namespace in self.configs.update(self.planner.config_namespaces(), cx) {
+            self.apply(PlannerEvent::Config(ConfigEvent::Closed(namespace)));
+        }
         self.show_rollouts();
     }
 
@@ -250,6 +256,7 @@ impl DaemonSetController {
             recorder,
             checker,
             metrics,
+            configs,
         } = parts;
         Self {
             assist: options.assist,
@@ -263,6 +270,7 @@ impl DaemonSetController {
             metrics,
             known: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            configs,
             rollouts_shown: None,
         }
     }

@@ -50,6 +50,7 @@ const WRITES: [&str; 15] = [
     "count_collision",
     "write_status",
     "write_record",
+    "copy_config",
     "remove_taint",
 ];
 /// The index of removals of taints in [`WRITES`]: the last.
@@ -72,6 +73,7 @@ pub(super) fn place(write: &Write) -> usize {
         Write::CountCollision { .. } => 11,
         Write::WriteStatus => 12,
         Write::WriteRecord { .. } => 13,
+        Write::CopyConfig(_) => 14,
     }
 }
 

@@ -10,6 +10,7 @@
 //! is closed.
 
 mod checks;
+mod config;
 mod controller;
 mod events;
 mod metrics;
@@ -32,6 +33,7 @@ use crate::frame;
 use crate::informers::Informers;
 use checks::Checker;
 pub use checks::{AddressError, CheckHost, CheckSettings, PrometheusUrl};
+use config::ConfigWatches;
 use controller::{DaemonSetController, Parts};
 pub use metrics::{METRICS, Metrics, ROLLOUT_METRICS};
 
@@ -76,6 +78,7 @@ pub fn run(
     stop: CancellationToken,
 ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
     let watches = events::watches(informers);
+    let configs = ConfigWatches::new(client.clone());
     let writer = Writer::new(client, settings.fence);
     let (recorder, recording) = Recorder::new(writer.clone(), COMPONENT, stop.clone());
     let (planner_pace, pace) = if settings.foreign {
@@ -94,6 +97,7 @@ pub fn run(
         recorder,
         checker: Checker::new(settings.checks),
         metrics: settings.metrics,
+        configs,
     };
     let controller = DaemonSetController::new(options, parts);
     frame::run_with(controller, watches, recording, stop)

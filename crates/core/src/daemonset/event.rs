@@ -14,9 +14,10 @@ pub use kennel_types::event::Note;
 use super::history::Revision;
 use super::pod::Blueprint;
 use super::status::Counters;
-use super::view::{Before, DaemonSetView, NodeView, PodView};
+use super::view::{Before, ConfigMapView, DaemonSetView, NodeView, PodView};
 use crate::rollout::check::Check;
 use crate::rollout::condition::Conditions;
+use crate::rollout::config::ConfigCopy;
 use crate::rollout::state::Record;
 
 /// Identifies a write. A planner never uses a number twice.
@@ -50,6 +51,8 @@ pub enum Event {
         name: Arc<str>,
         annotations: BTreeMap<String, String>,
     },
+    /// About the ConfigMaps of a namespace of [`Planner::config_namespaces`](super::Planner::config_namespaces).
+    Config(ConfigEvent),
     /// The result of a requested write.
     WriteFinished { ticket: Ticket, outcome: Outcome },
     /// The result of an [`Action::RemoveTaint`].
@@ -61,6 +64,19 @@ pub enum Event {
     CheckFinished { ticket: Ticket, answer: CheckAnswer },
     /// Only time has passed.
     Tick,
+}
+
+/// What a watch of ConfigMaps shows (R10).
+#[derive(Clone, Debug)]
+pub enum ConfigEvent {
+    /// One was added or changed.
+    Applied(ConfigMapView),
+    /// One is gone.
+    Gone { namespace: Arc<str>, name: Arc<str> },
+    /// All of a namespace were shown.
+    Synced(Arc<str>),
+    /// The watch of a namespace was closed; another one shows all again.
+    Closed(Arc<str>),
 }
 
 /// The result of a write. A failure may also mean that the result is unknown.
@@ -76,6 +92,8 @@ pub enum Answer {
     /// The stored revision: after [`Write::CreateRevision`] and [`Write::RenumberRevision`].
     /// Also if one of that name exists and has the same data (rule 4.6.2).
     Revision(Revision),
+    /// The ConfigMap that was made: after [`Write::CopyConfig`].
+    ConfigMap(ConfigMapView),
     Status {
         /// The counters that were written.
         counters: Counters,
@@ -206,6 +224,10 @@ pub enum Write {
         version: Arc<str>,
         record: Record,
     },
+    /// Copy a ConfigMap for a revision (R10): read the source live; unless its content has the expected hash, fail with
+    /// [`FailureKind::NotFound`]. If the name is taken by a ConfigMap with that owner and content, answer with it, else
+    /// fail with [`FailureKind::NameTaken`]. Answer: [`Answer::ConfigMap`].
+    CopyConfig(Arc<ConfigCopy>),
     /// Delete a revision. 404 counts as success.
     DeleteRevision(Object),
     /// As [`AdoptPod`](Self::AdoptPod).

@@ -10,6 +10,7 @@ use super::view::{Before, DaemonSetView, PodView};
 use super::{GENERATION_LABEL, HASH_LABEL, owner_reference};
 use crate::affinity::NAME_FIELD;
 use crate::rollout::BEFORE;
+use crate::rollout::config::pod_template;
 
 /// How a pod is placed on its node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl Blueprint {
     }
 
     fn render(daemon_set: &DaemonSetView, hash: &str, additions: Additions, staged: bool) -> Self {
-        let template = &daemon_set.template;
+        let template = &*pod_template(&daemon_set.template, hash);
         let mut spec = object(template.get("spec"));
         let tolerations = daemon_tolerations(&Value::Object(spec.clone()), additions.some_required);
         spec.insert("tolerations".into(), json!(tolerations));
@@ -81,7 +82,7 @@ impl Blueprint {
             spec.insert("nodeName".into(), node_name.clone().into());
         }
         let before = placeholder(&text, "before");
-        let mut metadata = metadata(daemon_set, hash, &pod_name);
+        let mut metadata = metadata(daemon_set, template, hash, &pod_name);
         if staged {
             metadata["annotations"][BEFORE] = before.clone().into();
         }
@@ -171,8 +172,8 @@ fn object(value: Option<&Value>) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-fn metadata(daemon_set: &DaemonSetView, hash: &str, name: &str) -> Value {
-    let template = object(daemon_set.template.get("metadata"));
+fn metadata(daemon_set: &DaemonSetView, template: &Value, hash: &str, name: &str) -> Value {
+    let template = object(template.get("metadata"));
     let mut labels = object(template.get("labels"));
     labels.insert(HASH_LABEL.into(), hash.into());
     if let Some(generation) = daemon_set.template_generation {

@@ -11,13 +11,14 @@ use kennel_types::Timestamp;
 use super::HASH_LABEL;
 use super::decision::{Member, NodeState, RolloutCounts, RolloutRole, UpdateMode, decide};
 use super::fit::{Fit, Rules};
-use super::history::{Revision, data, name, reconcile};
+use super::history::{Revision, data, name};
 use super::pod::is_updated;
 use super::required::SOME_REQUIRED;
 use super::rollout::Budget;
 use super::status::{Counters, StatusCounts};
 use super::view::{DaemonSetView, NodeView, PodView};
 use crate::ids::PodId;
+use crate::rollout::config;
 
 /// A pod of the DaemonSet on a node.
 #[derive(Clone, Copy, Debug)]
@@ -88,10 +89,8 @@ fn current_hash(input: &Input<'_>) -> Option<String> {
     let set = input.daemon_set;
     let data = data::of_template(&set.template);
     let owned = |r: &&Revision| r.controller.as_ref() == Some(&set.uid) && !r.terminating;
-    let claimed: Vec<Revision> = input.revisions.iter().filter(owned).cloned().collect();
-    let current = reconcile(&data, &claimed)
-        .current
-        .map(|r| r.hash().to_owned());
+    let claimed: Vec<&Revision> = input.revisions.iter().filter(owned).collect();
+    let current = config::find(&set.template, &claimed).map(|r| r.hash().to_owned());
     current.or_else(|| {
         let computed = name::hash(&data, set.collision_count);
         let carries = |pod: &PodView| pod.labels.get(HASH_LABEL) == Some(&computed);

@@ -114,6 +114,17 @@ pub enum Readiness {
     Unknown,
 }
 
+/// A ConfigMap of a namespace in which config is pinned (R10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigMapView {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    /// From [`content_hash`](crate::rollout::config::content_hash).
+    pub hash: Arc<str>,
+    /// The uid of the ControllerRevision that is its controller.
+    pub owner: Option<Arc<str>>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodView {
     pub namespace: Arc<str>,

@@ -6,6 +6,7 @@
 //!   annotations of the target's ControllerRevision ◀▶ state (verdict, stage, cut, phase)
 //!   nodes ─▶ order (the fixed order of nodes, the cut of a stage)
 //!   state ─▶ condition (what kubectl and other tools see)
+//!   template, ConfigMaps ─▶ config (which copies belong to a revision)
 //!   policy, state, totals over the nodes ─▶ machine ─▶ the next state and what to tell people
 //! ```
 //!
@@ -24,6 +25,7 @@ mod assess;
 pub mod check;
 pub mod command;
 pub mod condition;
+pub mod config;
 pub mod hand_over;
 pub mod history;
 pub mod machine;

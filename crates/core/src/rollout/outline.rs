@@ -9,13 +9,14 @@ use std::sync::Arc;
 use kennel_types::Timestamp;
 
 use super::command::{Command, Commands, Extent};
+use super::config;
 use super::order::{Place, Places, seed};
 use super::policy::{DownNodes, Policy, Setting};
 use super::stable;
 use super::stage::Size;
 use super::state::{Phase, Record, Standing, State};
 use crate::daemonset::fit::{Fit, Rules};
-use crate::daemonset::history::{Revision, data};
+use crate::daemonset::history::Revision;
 use crate::daemonset::pod::is_updated;
 use crate::daemonset::required::SOME_REQUIRED;
 use crate::daemonset::view::{Before, Phase as PodPhase, Readiness, Waiting};
@@ -83,9 +84,7 @@ impl<'a> Outline<'a> {
         let set = input.daemon_set;
         let owned = |r: &&Revision| r.controller.as_ref() == Some(&set.uid) && !r.terminating;
         let claimed: Vec<&Revision> = input.revisions.iter().filter(owned).collect();
-        let data = data::of_template(&set.template);
-        let same = claimed.iter().copied().filter(|r| *r.data == *data);
-        let target = same.max_by_key(|revision| (revision.revision, &revision.name));
+        let target = config::find(&set.template, &claimed);
         let record = target.map_or_else(Record::default, |r| r.record.owned_by(&set.uid));
         let standing = record.standing();
         let setting = Setting::parse(&set.annotations, input.namespace);

@@ -5,6 +5,7 @@
 //! name.
 
 mod claims;
+mod config;
 mod pending_names;
 mod pods;
 mod revisions;
@@ -114,6 +115,7 @@ pub(super) async fn perform(
             let path = revisions::path(set, &revision);
             revisions::write_record(writer, &path, &version, &record).await
         }
+        Write::CopyConfig(copy) => config::copy(writer, set, &copy).await,
         Write::DeleteRevision(revision) => delete(writer, &revisions::path(set, &revision)).await,
         Write::AdoptRevision(revision) => {
             claims::adopt(writer, set, &revisions::path(set, &revision)).await

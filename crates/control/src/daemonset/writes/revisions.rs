@@ -4,12 +4,17 @@ use kennel_client::api;
 use kennel_client::write::{self, Call, Content, Writer};
 use kennel_core::daemonset::event::{Answer, FailureKind, Identity, Object};
 use kennel_core::daemonset::history::Revision;
-use kennel_core::rollout::state::Record;
+use kennel_core::rollout::state::{Record, Verdict};
 use kennel_types::Reason;
 use serde_json::json;
 
 use super::{Failed, Target, target};
 use crate::view;
+
+/// What `kubectl rollout history` shows of a revision.
+const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+/// Begins a cause that the controller wrote.
+const FAILED: &str = "rollout failed: ";
 
 pub(super) fn path<'a>(set: &Identity, revision: &'a Object) -> Target<'a> {
     target(&collection(set), revision)
@@ -67,15 +72,39 @@ pub(super) async fn write_record(
     version: &str,
     record: &Record,
 ) -> Result<Answer, Failed> {
-    let metadata = json!({
+    let mut metadata = json!({
         "uid": revision.uid,
         "resourceVersion": version,
         "annotations": record.annotations(),
     });
+    if may_change_cause(record) {
+        let stored = writer.send(&Call::get(revision.path.as_str())).await?;
+        let stored = stored.tree().unwrap_or_default();
+        let given = stored["metadata"]["annotations"][CHANGE_CAUSE].as_str();
+        if given.is_none_or(|given| given.starts_with(FAILED)) {
+            metadata["annotations"][CHANGE_CAUSE] = json!(cause(record));
+        }
+    }
     let patch = json!({ "metadata": metadata });
     let call = Call::patch(revision.path.as_str(), Content::Merge, &patch);
     let answer = writer.send(&call).await?;
     read(&answer).map(Answer::Revision)
+}
+
+/// The cause that `kubectl rollout history` shows is written with a failure, and removed by a retry (R9.2).
+fn may_change_cause(record: &Record) -> bool {
+    let retried = record.state.as_ref().is_some_and(|state| state.attempt > 1);
+    retried || record.verdict == Some(Verdict::Failed)
+}
+
+/// Why a revision has failed, if it has.
+fn cause(record: &Record) -> Option<String> {
+    let failed = record.verdict == Some(Verdict::Failed);
+    let reason = record.state.as_ref().and_then(|s| s.reason.as_ref());
+    failed.then(|| {
+        let why = reason.map_or("no reason given", |reason| &reason.message);
+        format!("{FAILED}{why}")
+    })
 }
 
 fn read(answer: &write::Answer) -> Result<Revision, Failed> {

@@ -9,6 +9,9 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use kennel_core::daemonset::event::Outcome;
+use kennel_core::rollout::STATE;
+use kennel_core::rollout::config::{ConfigCopy, content_hash};
+use kennel_core::rollout::state::{Record, Verdict};
 
 use super::*;
 
@@ -344,4 +347,125 @@ async fn s6_2_4_a_status_is_tried_once_more_on_the_live_object() {
     assert!(outcome.is_err());
     let (outcome, _) = status(vec![conflict(), Some((404, json!({})))]).await;
     assert_eq!(outcome, Ok(Answer::Nothing));
+}
+
+fn record(verdict: Verdict, attempt: u64) -> Write {
+    let state = json!({"owner": "du", "attempt": attempt, "stage": 1, "cut": "node-1", "phase": "Held",
+        "since": "2026-01-02T03:04:05Z", "reason": {"code": "Aborted", "message": "by hand"}});
+    let annotations = [(STATE.to_owned(), state.to_string())].into();
+    let record = Record {
+        verdict: Some(verdict),
+        ..Record::parse(&annotations)
+    };
+    assert!(record.state.is_some());
+    Write::WriteRecord {
+        revision: object(),
+        version: "7".into(),
+        record,
+    }
+}
+
+/// The cause that is written with a record, where the revision has this one.
+async fn cause(write: Write, stored: Value) -> Value {
+    let stored = json!({"metadata": {"annotations": {"kubernetes.io/change-cause": stored}}});
+    let written = json!({"metadata": {"name": "p", "uid": "pu"}, "revision": 1});
+    let script = vec![Some((200, stored)), Some((200, written))];
+    let (word, sent) = done(write, script).await;
+    assert_eq!(word, "revision 1");
+    let annotations = &sent[1].1["metadata"]["annotations"];
+    assert_eq!(sent[1].1["metadata"]["resourceVersion"], "7");
+    let cause = annotations.get("kubernetes.io/change-cause");
+    cause.cloned().unwrap_or(json!("untouched"))
+}
+
+#[tokio::test]
+async fn r9_2_a_failed_revision_gets_a_cause_unless_a_person_gave_one() {
+    let failed = || record(Verdict::Failed, 1);
+    assert_eq!(
+        cause(failed(), Value::Null).await,
+        "rollout failed: by hand"
+    );
+    assert_eq!(cause(failed(), json!("a new image")).await, "untouched");
+    let retried = || record(Verdict::Progressing, 2);
+    assert_eq!(
+        cause(retried(), json!("rollout failed: x")).await,
+        Value::Null
+    );
+    assert_eq!(cause(retried(), json!("a new image")).await, "untouched");
+    let written = json!({"metadata": {"name": "p", "uid": "pu"}, "revision": 1});
+    let (_, sent) = done(record(Verdict::Stable, 1), vec![Some((200, written))]).await;
+    assert_eq!(sent.len(), 1);
+}
+
+fn copy() -> ConfigCopy {
+    ConfigCopy {
+        name: "agent-1234".into(),
+        source: "agent".into(),
+        hash: content_hash(&json!({"data": {"a": "1"}})).into(),
+        config_map: "agent".into(),
+        config: "h".into(),
+        revision: object(),
+        revision_hash: "rev".into(),
+    }
+}
+
+fn config_map(name: &str, content: &str, owner: &str) -> Value {
+    let owners = json!([{"apiVersion": "apps/v1", "kind": "ControllerRevision", "name": "p",
+        "uid": owner, "controller": true}]);
+    json!({"metadata": {"name": name, "namespace": "ns", "ownerReferences": owners},
+        "data": {"a": content}, "binaryData": {}})
+}
+
+async fn copied(script: Vec<Scripted>) -> (String, Vec<(String, Value)>) {
+    done(Write::CopyConfig(Arc::new(copy())), script).await
+}
+
+#[tokio::test]
+async fn r10_a_copy_is_immutable_and_owned_by_its_revision() {
+    let source = || Some((200, config_map("agent", "1", "")));
+    let (word, sent) = copied(vec![
+        source(),
+        Some((201, config_map("agent-1234", "1", "pu"))),
+    ])
+    .await;
+    assert_eq!(word, "done");
+    assert_eq!(sent[0].0, "GET /api/v1/namespaces/ns/configmaps/agent");
+    assert_eq!(sent[1].0, "POST /api/v1/namespaces/ns/configmaps");
+    let made = &sent[1].1;
+    assert_eq!(made["immutable"], true);
+    assert_eq!(made["data"], json!({"a": "1"}));
+    let owner = &made["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["kind"], &owner["uid"]),
+        (&json!("ControllerRevision"), &json!("pu"))
+    );
+    assert_eq!(made["metadata"]["labels"]["rollout.kennel.dev/config"], "h");
+    assert_eq!(
+        made["metadata"]["annotations"]["rollout.kennel.dev/copy-of"],
+        "agent"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn r10_only_the_expected_content_is_copied_and_a_lost_answer_makes_no_second_copy() {
+    let source = |content: &str| Some((200, config_map("agent", content, "")));
+    assert_eq!(copied(vec![source("2")]).await.0, "NotFound");
+    assert_eq!(copied(vec![Some((404, json!({})))]).await.0, "NotFound");
+    let holder = |content: &str, owner: &str| Some((200, config_map("agent-1234", content, owner)));
+    let lost = vec![source("1"), None, taken(), holder("1", "pu")];
+    assert_eq!(copied(lost).await.0, "done");
+    let theirs = vec![source("1"), taken(), holder("1", "another")];
+    assert_eq!(copied(theirs).await.0, "NameTaken");
+    let other = vec![source("1"), taken(), holder("2", "pu")];
+    assert_eq!(copied(other).await.0, "NameTaken");
+    let terminating =
+        json!({"reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}});
+    let script = vec![source("1"), Some((403, terminating))];
+    assert_eq!(copied(script).await.0, "NamespaceTerminating");
+    let large =
+        json!({"reason": "Invalid", "message": "Too long: may not be more than 1048576 bytes"});
+    assert_eq!(
+        copied(vec![source("1"), Some((422, large))]).await.0,
+        "Refused"
+    );
 }

@@ -6,9 +6,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::{HASH_LABEL, owner_reference};
+use super::super::{DaemonSetView, GENERATION_ANNOTATION, HASH_LABEL, owner_reference};
+use super::Revision;
 use super::name::name;
 use crate::rollout::PREFIX;
+use crate::rollout::state::Record;
 
 /// The inputs of a new revision.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,8 @@ pub struct Parts<'a> {
     pub data: &'a str,
     pub hash: &'a str,
     pub revision: i64,
+    /// What it begins with.
+    pub record: Option<&'a Record>,
 }
 
 #[derive(Serialize)]
@@ -65,11 +69,37 @@ fn metadata(parts: Parts<'_>) -> Value {
     });
     // Those of safe rollouts are about the DaemonSet alone (R8.2).
     let copied = parts.annotations.iter();
-    let copied: BTreeMap<_, _> = copied.filter(|(key, _)| !key.starts_with(PREFIX)).collect();
-    if !copied.is_empty() {
-        metadata["annotations"] = json!(copied);
+    let copied = copied.filter(|(key, _)| !key.starts_with(PREFIX));
+    let copied = copied.map(|(key, value)| (key.as_str(), value.clone()));
+    let record = parts.record.map(Record::annotations).unwrap_or_default();
+    let annotations: BTreeMap<&str, String> = copied.chain(record).collect();
+    if !annotations.is_empty() {
+        metadata["annotations"] = json!(annotations);
     }
     metadata
+}
+
+/// The body of the request that creates a revision again, state included (R8.3). Other annotations that it had are lost.
+pub fn remade(revision: &Revision, daemon_set: &DaemonSetView, number: i64) -> String {
+    let data: &RawValue = serde_json::from_str(&revision.data).expect("canonical data is JSON");
+    let mut annotations = revision.record.annotations();
+    if let Some(generation) = revision.template_generation {
+        annotations.insert(GENERATION_ANNOTATION, generation.to_string());
+    }
+    let object = Object {
+        api_version: "apps/v1",
+        kind: "ControllerRevision",
+        metadata: json!({
+            "name": &*revision.name,
+            "namespace": &*revision.namespace,
+            "labels": revision.labels,
+            "annotations": annotations,
+            "ownerReferences": [owner_reference(&daemon_set.name, &daemon_set.uid)],
+        }),
+        data,
+        revision: number,
+    };
+    serde_json::to_string(&object).expect("its keys are strings")
 }
 
 #[cfg(test)]
@@ -90,6 +120,7 @@ mod tests {
             data: &data,
             hash: "5d8b",
             revision: 3,
+            record: None,
         };
         body(parts)
     }

@@ -129,6 +129,7 @@ impl Planner {
         let removed = self.sets.remove(set);
         self.merging.remove(&set);
         self.staged_sets.remove(&set);
+        self.pinning_sets.remove(&set);
         self.marked.retain(|marked| *marked != set);
         for node in removed.creates.into_keys() {
             self.nodes.release(node);

@@ -14,6 +14,7 @@
 
 mod chunked_vec;
 mod claim;
+mod config;
 mod dispatch;
 mod handlers;
 mod nodes;
@@ -43,6 +44,7 @@ use super::status::Counters;
 use super::view::DaemonSetView;
 use crate::ids::{NodeId, SetId};
 use crate::rollout::condition::Conditions;
+use config::ConfigTable;
 use nodes::Nodes;
 use pods::Pods;
 use revision_history::Revisions;
@@ -91,6 +93,9 @@ pub struct Planner {
     staged_sets: BTreeSet<SetId>,
     /// Nodes that wait for required DaemonSets.
     waiting: Waiting,
+    /// DaemonSets with `pin-config`.
+    pinning_sets: BTreeSet<SetId>,
+    config_maps: ConfigTable,
     pending: HashMap<Ticket, PendingWrite>,
     last_ticket: u64,
     /// DaemonSets with duplicate revisions: their history is checked in each step until the duplicates are gone.
@@ -129,6 +134,7 @@ impl Planner {
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
             Event::Namespace { name, annotations } => self.on_namespace(name, annotations),
+            Event::Config(event) => self.on_config(event),
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::TaintRemoved { ticket, failure } => {
                 self.on_taint_removed(ticket, failure.as_ref());
@@ -190,7 +196,10 @@ impl Planner {
     }
 
     fn on_synced(&mut self) {
-        self.synced = true;
+        // The caller may watch more later.
+        if std::mem::replace(&mut self.synced, true) {
+            return;
+        }
         self.waiting.check_all();
         for set in self.sets.ids() {
             self.warn_if_all_selected(set);
@@ -207,7 +216,8 @@ impl Planner {
                         self.mark_for_sync(set);
                     }
                 }
-                Recheck::Claim(_) | Recheck::History(..) | Recheck::Waiting(_) => {}
+                Recheck::History(set, serial) => self.recheck_history_of(set, serial),
+                Recheck::Claim(_) | Recheck::Waiting(_) => {}
             }
         }
         while let Some((at, recheck)) = self.timers.pop_due(self.now) {
@@ -221,12 +231,14 @@ impl Planner {
                         self.mark_for_sync(set);
                     }
                 }
-                Recheck::History(set, serial) => {
-                    if self.sets.get(set).is_some_and(|set| set.serial == serial) {
-                        self.mark_history(set);
-                    }
-                }
+                Recheck::History(set, serial) => self.recheck_history_of(set, serial),
             }
+        }
+    }
+
+    fn recheck_history_of(&mut self, set: SetId, serial: u64) {
+        if self.sets.get(set).is_some_and(|set| set.serial == serial) {
+            self.mark_history(set);
         }
     }
 

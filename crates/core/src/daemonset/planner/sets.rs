@@ -1,5 +1,6 @@
 //! The DaemonSet table: each with its slots, totals, queues and outstanding writes.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -17,12 +18,14 @@ use super::super::status::Counters;
 use super::super::throttle::Throttle;
 use super::super::view::DaemonSetView;
 use super::chunked_vec::ChunkedVec;
+use super::config::Pins;
 use super::revision_history::RevisionHistory;
 use super::slot::Slot;
 use super::staged::Staged;
 use super::symbols::Symbol;
 use crate::ids::{NodeId, PodId, SetId};
 use crate::rollout::condition::Conditions;
+use crate::rollout::config::template_of_data;
 
 /// What slot decisions read of a DaemonSet whose current revision is known.
 #[derive(Debug)]
@@ -99,6 +102,8 @@ pub(super) struct Set {
     pub(super) ignores_policy: bool,
     /// Its conditions may be those of a controller with `--assist`.
     pub(super) leaves_conditions: bool,
+    /// Its config, if that is pinned.
+    pub(super) pins: Option<Box<Pins>>,
     /// Its rollout policy, if it has one.
     pub(super) staged: Option<Box<Staged>>,
     /// It is in [`Planner::marked`](super::Planner).
@@ -135,9 +140,21 @@ impl Set {
             status_write: None,
             ignores_policy: false,
             leaves_conditions: false,
+            pins: None,
             staged: None,
             marked: false,
             view,
+        }
+    }
+
+    /// The view whose template the target's pods are made of.
+    pub(super) fn pod_view(&self) -> Cow<'_, DaemonSetView> {
+        match template_of_data(&self.view.template, self.history.data()) {
+            None => Cow::Borrowed(&self.view),
+            Some(template) => Cow::Owned(DaemonSetView {
+                template,
+                ..self.view.clone()
+            }),
         }
     }
 

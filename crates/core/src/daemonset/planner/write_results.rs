@@ -29,8 +29,12 @@ pub(super) enum WriteKind {
     Status,
     /// The creation of a revision, or the write that counts a collision.
     NewRevision,
+    /// A revision that was deleted by hand.
+    Remade,
     /// The verdict and state of a rollout, with the events to emit once it is written.
     Record(Vec<Note>),
+    /// A copy of a ConfigMap, by its name.
+    Copy(Arc<str>),
     /// Any other write to a revision, by its uid.
     Revision(Arc<str>),
 }
@@ -71,6 +75,12 @@ impl Planner {
             }
             WriteKind::Status => self.status_write_finished(&write),
             WriteKind::NewRevision => self.new_revision_finished(&write),
+            WriteKind::Remade => {
+                self.remade_finished(ticket, write.set, &write.daemon_set, outcome);
+            }
+            WriteKind::Copy(name) => {
+                self.copy_finished(ticket, write.set, &write.daemon_set, &name, outcome);
+            }
             WriteKind::Record(notes) => {
                 self.record_written(ticket, write.set, &write.daemon_set, outcome, notes);
             }

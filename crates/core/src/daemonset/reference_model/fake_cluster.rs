@@ -9,15 +9,19 @@ use kennel_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::HASH_LABEL;
-use super::super::event::{Answer, Event, Failure, FailureKind, Identity, Outcome, Write};
+use super::super::event::{
+    Answer, ConfigEvent, Event, Failure, FailureKind, Identity, Outcome, Write,
+};
 use super::super::history::Revision;
 use super::super::status::Counters;
 use super::super::view::{
-    Before, DaemonSetView, Health, NodeView, Phase, PodView, Readiness, Strategy, pinned_node,
+    Before, ConfigMapView, DaemonSetView, Health, NodeView, Phase, PodView, Readiness, Strategy,
+    pinned_node,
 };
 use super::Uid;
 use crate::rollout::BEFORE;
 use crate::rollout::condition::Conditions;
+use crate::rollout::config::ConfigCopy;
 use crate::rollout::state::Record;
 use crate::selector::Selector;
 
@@ -40,6 +44,10 @@ pub(in super::super) struct FakeCluster {
     pub(in super::super) nodes: BTreeMap<Uid, NodeView>,
     pub(in super::super) pods: BTreeMap<Uid, PodView>,
     pub(in super::super) revisions: BTreeMap<Uid, Revision>,
+    /// By name, with the hashes of their contents.
+    pub(in super::super) config_maps: BTreeMap<Arc<str>, ConfigMapView>,
+    /// Events that the watch of ConfigMaps has not delivered yet.
+    pub(in super::super) config_events: VecDeque<Event>,
     /// Events that the watches have not delivered yet.
     pub(in super::super) queues: BTreeMap<Kind, VecDeque<(Uid, Event)>>,
     /// Objects that the watches have delivered and not reported as gone.
@@ -57,6 +65,8 @@ impl FakeCluster {
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             revisions: BTreeMap::new(),
+            config_maps: BTreeMap::new(),
+            config_events: VecDeque::new(),
             queues: KINDS.map(|kind| (kind, VecDeque::new())).into(),
             delivered: KINDS.map(|kind| (kind, BTreeSet::new())).into(),
             version: 0,
@@ -323,9 +333,44 @@ impl FakeCluster {
                 set.collision_count = Some(known.unwrap_or(0) + 1);
                 self.changed(Kind::Sets, &by.uid, false);
             }
+            Write::CopyConfig(copy) => return self.copy_config(copy),
             other => return self.write_revision(by, other),
         }
         Ok(Answer::Nothing)
+    }
+
+    fn copy_config(&mut self, copy: &ConfigCopy) -> Result<Answer, FailureKind> {
+        let source = self.config_maps.get(&copy.source);
+        let source = source.filter(|source| source.hash == copy.hash);
+        let source = source.ok_or(FailureKind::NotFound)?;
+        let made = ConfigMapView {
+            namespace: source.namespace.clone(),
+            name: copy.name.clone(),
+            hash: copy.hash.clone(),
+            owner: Some(copy.revision.uid.clone()),
+        };
+        match self.config_maps.get(&copy.name) {
+            Some(holder) if *holder == made => {}
+            Some(_) => return Err(FailureKind::NameTaken),
+            None => self.put_config_map(made.clone()),
+        }
+        Ok(Answer::ConfigMap(made))
+    }
+
+    pub(in super::super) fn put_config_map(&mut self, view: ConfigMapView) {
+        self.config_maps.insert(view.name.clone(), view.clone());
+        self.config_events
+            .push_back(Event::Config(ConfigEvent::Applied(view)));
+    }
+
+    pub(in super::super) fn remove_config_map(&mut self, name: &str) {
+        if let Some(view) = self.config_maps.remove(name) {
+            let ConfigMapView {
+                namespace, name, ..
+            } = view;
+            let gone = Event::Config(ConfigEvent::Gone { namespace, name });
+            self.config_events.push_back(gone);
+        }
     }
 
     fn check_live(&self, by: &Identity) -> Result<(), FailureKind> {
@@ -421,6 +466,8 @@ impl FakeCluster {
     fn create_revision(&mut self, by: &Identity, name: &str, data: &str, body: &str) -> Revision {
         let body: Value = serde_json::from_str(body).unwrap();
         let labels = body["metadata"]["labels"].as_object().unwrap();
+        let annotations = body["metadata"]["annotations"].as_object();
+        let record = Record::parse(&annotations.map(texts).unwrap_or_default());
         let serial = self.serial();
         let revision = Revision {
             namespace: "default".into(),
@@ -432,7 +479,7 @@ impl FakeCluster {
             data: data.into(),
             terminating: false,
             template_generation: None,
-            record: Record::default(),
+            record,
             version: "".into(),
         };
         let uid = revision.uid.clone();

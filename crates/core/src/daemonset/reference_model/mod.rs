@@ -239,7 +239,10 @@ impl ReferencePlanner {
             Event::PodGone(uid) => drop(self.pods.remove(&uid)),
             Event::Revision(view) => self.on_revision(&view),
             Event::RevisionGone(uid) => self.on_revision_gone(&uid),
-            Event::Namespace { .. } | Event::CheckFinished { .. } | Event::TaintRemoved { .. } => {}
+            Event::Namespace { .. }
+            | Event::Config(_)
+            | Event::CheckFinished { .. }
+            | Event::TaintRemoved { .. } => {}
             Event::WriteFinished { ticket, outcome } => self.on_write_finished(ticket, &outcome),
             Event::Tick => {}
         }

@@ -2,6 +2,7 @@
 //!
 //! The planner does nothing else for a DaemonSet before its current revision is known (rule 3.1, step 6).
 
+mod kept;
 mod revisions;
 mod writes;
 
@@ -23,6 +24,9 @@ use super::sets::ActiveRevision;
 use super::symbols::Symbol;
 use super::timers::Recheck;
 use crate::ids::SetId;
+use crate::rollout::state::Record;
+use kept::Kept;
+pub(super) use kept::paused_for_lost;
 pub(super) use revisions::Revisions;
 
 /// What the planner knows of one DaemonSet's history beside the revisions themselves.
@@ -30,13 +34,19 @@ pub(super) use revisions::Revisions;
 pub(super) struct RevisionHistory {
     /// It has to be reconciled.
     dirty: bool,
-    /// The data of a revision of the current template.
+    /// The data of the current template as it is.
+    pub(super) template_data: Arc<str>,
+    /// The data of the current template's revision: config may be part of it (R10).
     data: Arc<str>,
     /// The hash of the current revision, once it is known.
     current: Option<Arc<str>>,
     /// A created revision that the watch has not shown yet, and until when to expect it.
     created: Option<(Revision, Timestamp)>,
     create: Option<Expectation>,
+    /// Revisions to make again if they are deleted.
+    kept: Kept,
+    /// The record of a new revision that takes the place of one that was deleted.
+    lost: Option<Record>,
     /// The name of the new revision is taken: the collision has to be counted.
     collided: bool,
     /// Other writes, by the revision's uid.
@@ -47,12 +57,16 @@ pub(super) struct RevisionHistory {
 
 impl RevisionHistory {
     pub(super) fn new(template: &Value) -> Self {
+        let data: Arc<str> = data::of_template(template).into();
         Self {
             dirty: true,
-            data: data::of_template(template).into(),
+            template_data: data.clone(),
+            data,
             current: None,
             created: None,
             create: None,
+            kept: Kept::default(),
+            lost: None,
             collided: false,
             writes: BTreeMap::new(),
             unpruned_hashes: BTreeSet::new(),
@@ -61,10 +75,24 @@ impl RevisionHistory {
 
     /// The template or the collision count has changed.
     pub(super) fn restart(&mut self, template: &Value) {
-        self.data = data::of_template(template).into();
+        self.template_data = data::of_template(template).into();
+        self.data = self.template_data.clone();
         self.create = None;
         self.collided = false;
         self.dirty = true;
+    }
+
+    pub(super) fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// The current template's revision has this data.
+    pub(super) fn retarget(&mut self, data: &Arc<str>) {
+        if self.data != *data {
+            self.data = data.clone();
+            self.create = None;
+            self.collided = false;
+        }
     }
 
     /// Handles the result of creating a revision or of counting a collision. Returns when to check again.
@@ -147,8 +175,14 @@ impl Planner {
             }
             return;
         };
-        let data = self.sets[set].history.data.clone();
+        let Some(data) = self.target_data(set, &claimed) else {
+            return self.deactivate(set);
+        };
+        let claimed = self.with_kept(set, claimed);
         let found = reconcile(&data, &claimed);
+        if found.current.is_none() {
+            self.sets[set].history.lost = self.record_of_lost(set, &claimed);
+        }
         let is_merge = |step: &Step| matches!(step, Step::Merge { .. });
         if found.steps.iter().any(is_merge) && !self.options.assist {
             self.merging.insert(set);
@@ -168,14 +202,21 @@ impl Planner {
             self.activate(set, current);
             if let Some(target) = target {
                 self.sync_staged(set, &target, &claimed);
+                self.sync_copies(set, &target, &claimed);
+                self.keep_revisions(set, &target, &claimed);
             }
             if !assists {
                 self.prune(set, &found.old);
             }
         } else {
-            let known = &mut self.sets[set];
-            (known.history.current, known.active, known.stale) = (None, None, true);
+            self.deactivate(set);
         }
+    }
+
+    /// The current revision is not known.
+    fn deactivate(&mut self, set: SetId) {
+        let known = &mut self.sets[set];
+        (known.history.current, known.active, known.stale) = (None, None, true);
     }
 
     /// The hash of a revision with the current template's name and data that belongs to another DaemonSet with the same
@@ -241,7 +282,7 @@ impl Planner {
             min_ready: Duration::from_secs(min_ready),
             hash: self.symbols.intern(Some(&hash)),
             generation: self.symbols.intern(generation.as_deref()),
-            blueprint: Arc::new(Blueprint::new(view, &hash, additions)),
+            blueprint: Arc::new(Blueprint::new(&known.pod_view(), &hash, additions)),
         });
         known.stale = false;
         known.history.current = Some(hash);

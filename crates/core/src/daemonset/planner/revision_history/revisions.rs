@@ -61,7 +61,7 @@ impl Revisions {
     }
 
     /// The revisions whose controller has this uid.
-    pub(super) fn owned_by(&self, uid: &str) -> Vec<Revision> {
+    pub(in super::super) fn owned_by(&self, uid: &str) -> Vec<Revision> {
         self.list(self.owned.get(uid))
     }
 

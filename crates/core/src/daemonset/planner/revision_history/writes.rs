@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::super::event::{Object, Write};
 use super::super::super::expectation::Expectation;
-use super::super::super::history::object::{Parts, body};
+use super::super::super::history::object::{Parts, body, remade};
 use super::super::super::history::{Revision, Step, name, prune};
 use super::super::Planner;
 use super::super::pods::{Claim, PodWrite};
@@ -80,10 +80,20 @@ impl Planner {
         {
             return;
         }
+        if known.history.collided {
+            known.history.kept.forget(&known.history.data);
+        }
         let view = &known.view;
+        let kept = known.history.kept.with_data(&known.history.data);
         let write = if known.history.collided {
             Write::CountCollision {
                 known: view.collision_count,
+            }
+        } else if let Some(kept) = kept {
+            Write::CreateRevision {
+                name: kept.name.clone(),
+                data: kept.data.clone(),
+                body: remade(kept, view, number).into(),
             }
         } else {
             let hash = name::hash(&known.history.data, view.collision_count);
@@ -96,6 +106,7 @@ impl Planner {
                 data: &known.history.data,
                 hash: &hash,
                 revision: number,
+                record: known.history.lost.as_ref(),
             });
             Write::CreateRevision {
                 name: name::name(&view.name, &hash).into(),

@@ -12,6 +12,7 @@ use super::super::super::pod::Blueprint;
 use super::super::super::view::{Before, Readiness};
 use super::super::Planner;
 use super::super::pods::Claim;
+use super::super::revision_history::paused_for_lost;
 use super::super::timers::Recheck;
 use super::super::write_results::WriteKind;
 use super::decide::is_available;
@@ -24,7 +25,7 @@ use crate::rollout::stage::Size;
 use crate::rollout::state::{Accepted, Cut, Phase, Reason, Record, State, Verdict};
 
 /// The state has its times in whole seconds: rounded up, so that no bake is cut short.
-fn next_second(time: Timestamp) -> Timestamp {
+pub(in super::super) fn next_second(time: Timestamp) -> Timestamp {
     Timestamp::from_secs(time.saturating_add_millis(999).as_secs())
 }
 
@@ -50,8 +51,19 @@ impl Planner {
             return;
         }
         match staged.standing {
-            Standing::Unstarted if staged.invalid.is_none() => self.start_rollout(set),
+            Standing::Unstarted if staged.invalid.is_none() && !staged.lacks_copies => {
+                self.start_rollout(set);
+            }
             Standing::Unstarted | Standing::Direct => {}
+            Standing::Staged if staged.stable.is_none() => {
+                match staged.state().and_then(paused_for_lost) {
+                    Some(state) => {
+                        let notes = self.describe(set, Transition::RolloutPaused, &state);
+                        self.write_record(set, Verdict::Progressing, state, notes);
+                    }
+                    None => self.step_rollout(set),
+                }
+            }
             Standing::Staged | Standing::Back => self.step_rollout(set),
         }
     }
@@ -92,7 +104,12 @@ impl Planner {
         {
             state.phase = Phase::Complete;
             state.cut = Cut::All(crate::rollout::state::AllNodes);
-            return self.write_record(set, Verdict::Stable, state, Vec::new());
+            let notes = if first_creation {
+                self.config_notes(set)
+            } else {
+                Vec::new()
+            };
+            return self.write_record(set, Verdict::Stable, state, notes);
         }
         if staged.totals.nodes > 0 && self.selects_none(set) {
             state.phase = Phase::AwaitingPromotion;
@@ -111,7 +128,8 @@ impl Planner {
                     staged.target.hash,
                     staged.stage_text(stage)
                 );
-                let notes = vec![(false, "RolloutStarted", text)];
+                let mut notes = vec![(false, "RolloutStarted", text)];
+                notes.extend(self.config_notes(set));
                 self.write_record(set, Verdict::Progressing, state, notes);
             }
             // There is no node.

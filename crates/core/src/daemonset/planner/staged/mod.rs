@@ -42,6 +42,7 @@ use crate::rollout::state::{Phase, Record, State};
 pub(super) use admission::Cutoff;
 pub(super) use advance::Note;
 use advance::PendingTransition;
+pub(super) use advance::next_second;
 use check::CheckProgress;
 pub(super) use decide::{Context, is_available};
 pub use progress::{NodesByState, Progress};
@@ -104,6 +105,8 @@ pub(super) struct Staged {
     transition: Option<PendingTransition>,
     /// The next state could not be written yet.
     is_stuck: bool,
+    /// The copies of its config are not all there yet (R10).
+    pub(super) lacks_copies: bool,
     /// Commands that had nothing to act on, as an event has said.
     ignored: BTreeSet<(&'static str, String)>,
     outage: Cell<Option<(Tick, bool)>>,

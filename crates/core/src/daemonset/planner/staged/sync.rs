@@ -290,8 +290,8 @@ impl Planner {
             ),
             None => (0, None, BTreeSet::new(), None, ChunkedVec::default()),
         };
-        let view = &self.sets[set].view;
-        let blueprint = Blueprint::staged(view, &target.hash, self.additions());
+        let view = self.sets[set].pod_view();
+        let blueprint = Blueprint::staged(&view, &target.hash, self.additions());
         let mut staged = Staged {
             generation,
             some_required,
@@ -322,6 +322,7 @@ impl Planner {
             check,
             transition,
             is_stuck: false,
+            lacks_copies: false,
             ignored,
             outage: Cell::new(None),
             conditions: Arc::default(),

@@ -217,6 +217,7 @@ pub(super) fn show(write: &Write) -> String {
         }
         Write::LabelRevision { revision, hash } => format!("label {} {hash}", revision.name),
         Write::WriteRecord { revision, .. } => format!("write record of {}", revision.name),
+        Write::CopyConfig(copy) => format!("copy {}", copy.name),
         Write::DeleteRevision(revision) => format!("delete revision {}", revision.name),
         Write::AdoptRevision(revision) => format!("adopt revision {}", revision.name),
         Write::ReleaseRevision(revision) => format!("release revision {}", revision.name),

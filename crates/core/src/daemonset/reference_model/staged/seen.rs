@@ -42,6 +42,7 @@ impl Seen {
             Event::RevisionGone(uid) => drop(self.revisions.remove(uid)),
             Event::Synced
             | Event::Namespace { .. }
+            | Event::Config(_)
             | Event::WriteFinished { .. }
             | Event::CheckFinished { .. }
             | Event::TaintRemoved { .. }

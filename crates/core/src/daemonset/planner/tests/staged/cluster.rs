@@ -8,7 +8,9 @@ use std::time::Duration;
 use kennel_types::{Monotonic, Timestamp};
 
 use super::super::super::super::HASH_LABEL;
-use super::super::super::super::event::{Action, Answer, CheckAnswer, CheckRequest, Event, Write};
+use super::super::super::super::event::{
+    Action, Answer, CheckAnswer, CheckRequest, ConfigEvent, Event, Write,
+};
 use super::super::super::super::options::Options;
 use super::super::super::super::reference_model::fake_cluster::{
     FakeCluster, KINDS, Kind, template,
@@ -28,7 +30,7 @@ pub(super) struct Cluster {
     /// The cluster's own controller, beside which the planner assists (R11).
     upstream: Option<Planner>,
     pub(super) steady: Duration,
-    uid: Arc<str>,
+    pub(super) uid: Arc<str>,
     /// The templates whose pods never become ready.
     pub(super) broken: BTreeSet<u32>,
     /// Nodes on which no pod becomes ready.
@@ -42,6 +44,8 @@ pub(super) struct Cluster {
     pub(super) events: Vec<(String, String)>,
     /// How many nodes were without an available pod at most.
     pub(super) most_unavailable: usize,
+    /// The planner knows the ConfigMaps that the cluster has.
+    knows_config: bool,
 }
 
 impl Cluster {
@@ -79,6 +83,7 @@ impl Cluster {
             watch_first: false,
             events: Vec::new(),
             most_unavailable: 0,
+            knows_config: false,
         };
         for number in 0..nodes {
             cluster.fake.add_node(&format!("node-{number}"));
@@ -96,6 +101,7 @@ impl Cluster {
     /// Kills the controller and starts another.
     pub(super) fn restart(&mut self) {
         self.planner = Planner::new(self.options);
+        self.knows_config = false;
         self.fake.forget_deliveries();
         self.start();
         self.run();
@@ -115,7 +121,7 @@ impl Cluster {
         }
     }
 
-    fn apply(&mut self, event: Event) {
+    pub(super) fn apply(&mut self, event: Event) {
         self.planner.apply(self.now(), event);
     }
 
@@ -171,6 +177,7 @@ impl Cluster {
     pub(super) fn run(&mut self) {
         for _ in 0..10_000 {
             let mut busy = self.kubelets();
+            busy |= self.deliver_config();
             for kind in KINDS {
                 busy |= self.deliver(kind);
             }
@@ -187,7 +194,56 @@ impl Cluster {
         panic!("the cluster never comes to rest: {:?}", self.events);
     }
 
-    fn perform(&mut self, action: Action) {
+    /// Delivers changes of ConfigMaps, after a list of all, if the planner wants them.
+    fn deliver_config(&mut self) -> bool {
+        if self.planner.config_namespaces().is_empty() {
+            if std::mem::take(&mut self.knows_config) {
+                let closed = ConfigEvent::Closed("default".into());
+                self.apply(Event::Config(closed));
+            }
+            return false;
+        }
+        if !self.knows_config {
+            self.fake.config_events.clear();
+            let all: Vec<_> = self.fake.config_maps.values().cloned().collect();
+            for map in all {
+                self.apply(Event::Config(ConfigEvent::Applied(map)));
+            }
+            self.apply(Event::Config(ConfigEvent::Synced("default".into())));
+            self.knows_config = true;
+            return true;
+        }
+        let orphans: Vec<Arc<str>> = self
+            .fake
+            .config_maps
+            .values()
+            .filter(|map| {
+                map.owner
+                    .as_ref()
+                    .is_some_and(|owner| !self.fake.revisions.contains_key(owner))
+            })
+            .map(|map| map.name.clone())
+            .collect();
+        for name in &orphans {
+            self.fake.remove_config_map(name);
+        }
+        let Some(event) = self.fake.config_events.pop_front() else {
+            return false;
+        };
+        self.apply(event);
+        true
+    }
+
+    /// One round of the kubelets and watches.
+    pub(super) fn step(&mut self) {
+        self.kubelets();
+        self.deliver_config();
+        for kind in KINDS {
+            self.deliver(kind);
+        }
+    }
+
+    pub(super) fn perform(&mut self, action: Action) {
         match action {
             Action::Check {
                 ticket, request, ..

@@ -2,6 +2,8 @@
 
 mod assist;
 mod cluster;
+mod config;
+mod lost_revisions;
 mod progress;
 
 use cluster::Cluster;
