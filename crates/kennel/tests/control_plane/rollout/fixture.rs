@@ -23,13 +23,24 @@ impl Fixture {
         Self::with("", nodes, policy)
     }
 
+    /// The same, with a scenario.
     pub(super) fn with(scenario: &str, nodes: usize, policy: &[(&str, &str)]) -> Self {
+        Self::with_flags(scenario, nodes, &[], policy)
+    }
+
+    /// The same, with further flags of `kennel up`.
+    pub(super) fn with_flags(
+        scenario: &str,
+        nodes: usize,
+        flags: &[&str],
+        policy: &[(&str, &str)],
+    ) -> Self {
         let count = nodes;
         let nodes = nodes.to_string();
         let policy = policy.iter();
         let policy = policy.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let fixture = Self {
-            cluster: cluster::Fixture::with(scenario, &["--simulate", &nodes]),
+            cluster: cluster::Fixture::with(scenario, &[&["--simulate", &nodes], flags].concat()),
             policy: policy.collect(),
         };
         eventually(Deadline::seconds(TIMEOUT_SECONDS), || {
