@@ -15,7 +15,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo xtask <task>
   codegen         generate the schema table from fields.json
-  picture         draw docs/rollout.svg from a rolling update of the kennel beside this program
+  picture         draw docs/rollout.svg from a release that goes back by itself, with the kennel beside
+                  this program
   bench [PHASE…]  measure target/release/kennel against its bounds; phases: planner idle creates watches
                   latency rights list full cluster rollouts heartbeats agent; not run by default: growth
   package (deb | image)  build a Debian package or an OCI image of target/release/kennel";
