@@ -68,6 +68,8 @@ pub struct Input<'a> {
     pub command: Option<(&'static str, &'a str, &'a Command)>,
     /// The present stage takes nodes by label and has no healthy one (R3.8).
     pub lacks_nodes: bool,
+    /// The first stage, whatever nodes have the target already.
+    pub first: &'a dyn Fn() -> Option<NextStage>,
     /// The stage to go on with, if one is left.
     pub next: &'a dyn Fn() -> Option<NextStage>,
     /// The commonest cause of failure and the nodes.
@@ -289,8 +291,7 @@ fn obey(input: &Input<'_>, command: &Command) -> Option<(State, Verdict, Transit
             let mut fresh = enter(state, Phase::Updating);
             (fresh.stage, fresh.cut) = (0, Cut::Nothing);
             (fresh.attempt, fresh.accepted) = (state.attempt + 1, Accepted::None);
-            let next = (input.next)();
-            let NextStage { stage, cut } = next?;
+            let NextStage { stage, cut } = (input.first)()?;
             (fresh.stage, fresh.cut) = (stage, cut);
             Some((fresh, Verdict::Progressing, Transition::StageStarted))
         }

@@ -3,6 +3,18 @@
 use super::state::Verdict;
 use crate::daemonset::history::Revision;
 
+/// The target before the present one, of all other revisions: the one with the highest number. But a rollout renumbers its
+/// stable first (R5.8); if it ended before its target was renumbered, stable is above its target.
+fn preceding<'a>(owner: &str, mut others: Vec<&'a Revision>) -> Option<&'a Revision> {
+    others.sort_by_key(|revision| (revision.revision, &revision.name));
+    let highest = others.pop()?;
+    let below = others.pop().filter(|below| {
+        let state = below.record.owned_by(owner).state;
+        state.is_some_and(|state| state.stable.as_deref() == Some(highest.hash()))
+    });
+    Some(below.unwrap_or(highest))
+}
+
 /// The hash of stable for a rollout that starts now. `owner` is the uid of the DaemonSet, `claimed` are all its revisions,
 /// with the target's if that exists already, and `pods` counts the pods with a hash.
 pub fn hash<'a>(
@@ -13,7 +25,7 @@ pub fn hash<'a>(
 ) -> Option<&'a str> {
     let is_target = |revision: &Revision| target.is_some_and(|target| target.uid == revision.uid);
     let others = claimed.iter().copied().filter(|other| !is_target(other));
-    let preceding = others.max_by_key(|revision| (revision.revision, &revision.name));
+    let preceding = preceding(owner, others.collect());
     if let Some(preceding) = preceding {
         let record = preceding.record.owned_by(owner);
         match (record.verdict, record.state) {

@@ -210,30 +210,32 @@ impl Staged {
     }
 
     /// The first stage after `stage` that adds a node (R3.8).
-    pub(super) fn next_stage(
+    pub(super) fn next_stage(&self, stage: usize, nodes: &Nodes) -> Option<NextStage> {
+        let total = self.places.total();
+        self.find_stage(stage, nodes, |size| match size.of(total) {
+            Some(size) => size > self.totals.admitted,
+            None => self.adds_selected(size, nodes),
+        })
+    }
+
+    /// The stage that a retry begins with, whatever nodes have the target already.
+    pub(super) fn first_stage(&self, nodes: &Nodes) -> Option<NextStage> {
+        let total = self.places.total();
+        self.find_stage(0, nodes, |size| size.of(total).is_none_or(|size| size > 0))
+    }
+
+    fn find_stage(
         &self,
-        set: &Set,
-        stage: usize,
-        context: Context<'_>,
+        after: usize,
+        nodes: &Nodes,
+        adds: impl Fn(&Size) -> bool,
     ) -> Option<NextStage> {
-        let stages = self.policy.stages.iter().enumerate().skip(stage);
-        for (index, candidate) in stages {
-            let adds = match &candidate.size {
-                Size::Count(_) => {
-                    let size = candidate.size.of(self.places.total()).unwrap_or(0);
-                    size > self.totals.admitted
-                }
-                Size::Nodes(_) => self.adds_selected(&candidate.size, context.nodes),
-            };
-            if adds {
-                return Some(NextStage {
-                    stage: index + 1,
-                    cut: self.cut_of(&candidate.size, context.nodes),
-                });
-            }
-        }
-        let _ = set;
-        None
+        let mut stages = self.policy.stages.iter().enumerate().skip(after);
+        let (index, found) = stages.find(|(_, stage)| adds(&stage.size))?;
+        Some(NextStage {
+            stage: index + 1,
+            cut: self.cut_of(&found.size, nodes),
+        })
     }
 
     /// Whether a stage by label has a node that is not admitted yet, or none at all.

@@ -114,7 +114,7 @@ impl Planner {
             let notes = self.describe(set, Transition::AwaitingPromotion, &state);
             return self.write_record(set, Verdict::Progressing, state, notes);
         }
-        match staged.next_stage(known, 0, self.context()) {
+        match staged.next_stage(0, &self.nodes) {
             Some(NextStage { stage, cut }) => {
                 (state.stage, state.cut) = (stage, cut);
                 let text = format!(
@@ -150,9 +150,8 @@ impl Planner {
         let Some(staged) = known.staged.as_deref_mut() else {
             return;
         };
-        let paused = staged.commands.pause.is_some() || staged.invalid.is_some() || staged.frozen;
-        if paused || staged.totals.healthy > staged.most_healthy {
-            staged.most_healthy = staged.most_healthy.max(staged.totals.healthy);
+        if staged.totals.healthy > staged.most_healthy {
+            staged.most_healthy = staged.totals.healthy;
             staged.progressed = Some(steady);
         }
         let known = &self.sets[set];
@@ -163,9 +162,8 @@ impl Planner {
             return;
         };
         let command = staged.command();
-        let retries = matches!(command, Some((_, _, Command::Retry { .. })));
-        let from = if retries { 0 } else { state.stage };
-        let next = || staged.next_stage(known, from, self.context());
+        let first = || staged.first_stage(&self.nodes);
+        let next = || staged.next_stage(state.stage, &self.nodes);
         let failure = || self.failure(set);
         let in_phase = staged.phase.lasted(steady);
         let input = Input {
@@ -176,11 +174,12 @@ impl Planner {
             without_progress: staged
                 .progressed
                 .map_or(in_phase, |at| in_phase.min(steady - at)),
-            paused,
+            paused: staged.is_paused(),
             check: &staged.check.result,
             command,
             lacks_nodes: matches!(staged.stage_size(), Some(Size::Nodes(_)))
                 && !staged.has_healthy_selected(&self.nodes),
+            first: &first,
             next: &next,
             failure: &failure,
         };

@@ -137,13 +137,17 @@ impl Staged {
         self.state().map(|state| state.phase)
     }
 
+    /// A person or an unreadable policy holds the rollout up.
+    fn is_paused(&self) -> bool {
+        self.commands.pause.is_some() || self.invalid.is_some() || self.frozen
+    }
+
     /// No node changes its revision at present.
     pub(super) fn holds(&self) -> bool {
         if self.standing == Standing::Back {
             return false;
         }
-        self.invalid.is_some()
-            || self.commands.pause.is_some()
+        self.is_paused()
             || self.transition.is_some()
             || self.is_stuck
             || self.standing == Standing::Unstarted

@@ -242,7 +242,12 @@ impl Planner {
                 } else {
                     0
                 },
-                old.progressed,
+                // A pause does not use up the deadline (R5.2).
+                if old.is_paused() {
+                    Some(self.steady)
+                } else {
+                    old.progressed
+                },
                 old.ignored,
                 old.slots,
             ),

@@ -33,7 +33,7 @@ fn cluster(seed: u64) -> Rollouts {
     let strategies = [rolling(1, 0), rolling(2, 0), rolling(0, 1), rolling(0, 2)];
     let strategy = strategies[number / 6 % 4];
     let mut rollouts = Rollouts::new(seed, NODES, strategy, POLICIES[number % 6], false);
-    rollouts.annotate(&[("healthy-deadline", "3m"), ("progress-deadline", "20m")]);
+    rollouts.annotate(&[("healthy-deadline", "1h"), ("progress-deadline", "3h")]);
     for number in 0..NODES {
         let node = rollouts.cluster.nodes.values_mut().nth(number).unwrap();
         let zone = ["a", "b", "c"][number % 3].to_owned();
@@ -124,7 +124,7 @@ fn r8_1_a_restart_does_not_start_a_bake_over() {
     }
     rollouts.kill();
     rollouts.run();
-    for _ in 0..5 {
+    for _ in 0..4 {
         assert_eq!(rollouts.available(1), 1);
         rollouts.advance_time(60_000);
         rollouts.run();

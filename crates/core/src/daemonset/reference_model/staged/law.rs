@@ -171,15 +171,28 @@ impl<'a> Law<'a> {
         }
     }
 
-    fn stable_of_a_start(&self) -> Option<&'a Revision> {
+    /// The target before this one. Stable may have got its new number (R5.8) before that target got its own.
+    fn preceding(&self) -> Option<&'a Revision> {
         let others = self.revisions.iter().copied();
         let others = others.filter(|r| r.uid != self.target.uid);
-        let preceding = others.max_by_key(|r| (r.revision, &r.name));
+        let number = |r: &&Revision| (r.revision, r.name.clone());
+        let first = others.clone().max_by_key(number)?;
+        let rest = others.filter(|r| r.uid != first.uid);
+        let second = rest.max_by_key(number);
+        let names_first = second.filter(|second| self.named_stable(second) == Some(first.hash()));
+        names_first.or(Some(first))
+    }
+
+    fn named_stable(&self, revision: &'a Revision) -> Option<&'a str> {
+        let state = revision.record.state.as_ref();
+        let own = state.filter(|state| *state.owner == *self.set.uid);
+        own.and_then(|state| state.stable.as_deref())
+    }
+
+    fn stable_of_a_start(&self) -> Option<&'a Revision> {
+        let preceding = self.preceding();
         if let Some(before) = preceding {
-            let state = before.record.state.as_ref();
-            let state = state.filter(|state| *state.owner == *self.set.uid);
-            let named = state.and_then(|state| state.stable.as_deref());
-            match (before.record.verdict, named) {
+            match (before.record.verdict, self.named_stable(before)) {
                 (Some(Verdict::Stable), _) => return Some(before),
                 (Some(_), Some(hash)) => return self.by_hash(hash),
                 _ => {}
@@ -201,12 +214,8 @@ impl<'a> Law<'a> {
 
     /// R5.6: the template has gone back to the revision that the preceding target would go back to.
     pub(super) fn returns_to_stable(&self) -> bool {
-        let others = self.revisions.iter().filter(|r| r.uid != self.target.uid);
-        let preceding = others.max_by_key(|r| (r.revision, &r.name));
-        let state = preceding.and_then(|preceding| preceding.record.state.as_ref());
-        let own = state.filter(|state| *state.owner == *self.set.uid);
-        let named = own.and_then(|state| state.stable.as_deref());
-        named == Some(self.target.hash())
+        let preceding = self.preceding();
+        preceding.and_then(|preceding| self.named_stable(preceding)) == Some(self.target.hash())
     }
 
     /// R2.2.
@@ -451,7 +460,15 @@ impl<'a> Law<'a> {
 
     /// R3.8: the first stage after `stage` that adds a node.
     pub(super) fn next_stage(&self, stage: usize) -> Option<(usize, Cut)> {
-        let admitted = self.admitted();
+        self.stage_beyond(stage, &self.admitted())
+    }
+
+    /// R6: stage one, whatever nodes have the target already.
+    pub(super) fn first_stage(&self) -> Option<(usize, Cut)> {
+        self.stage_beyond(0, &[])
+    }
+
+    fn stage_beyond(&self, stage: usize, admitted: &[&Arc<str>]) -> Option<(usize, Cut)> {
         let adds = |size: &Size| match size {
             Size::Count(_) => self.size(size).unwrap() > admitted.len(),
             Size::Nodes(selector) => {

@@ -29,6 +29,13 @@ struct Basis {
     target: Uid,
 }
 
+impl Basis {
+    fn is_paused(&self) -> bool {
+        let Commands { pause, freeze, .. } = &self.commands;
+        matches!(self.setting, Setting::Invalid(_)) || pause.is_some() || freeze.is_some()
+    }
+}
+
 /// See the [module](self).
 pub(in super::super) struct Rollout {
     basis: Basis,
@@ -156,6 +163,12 @@ impl ReferencePlanner {
                 let attempt = |basis: &Basis| basis.record.state.as_ref().map(|s| s.attempt);
                 let retried = attempt(&old.basis) != attempt(&basis);
                 let most_healthy = if retried { 0 } else { old.most_healthy };
+                // R5.2: what is paused does not count.
+                let progressed = if old.basis.is_paused() {
+                    now
+                } else {
+                    old.progressed.max(began)
+                };
                 Rollout {
                     basis,
                     policy,
@@ -163,7 +176,7 @@ impl ReferencePlanner {
                     transition: None,
                     stuck: false,
                     began,
-                    progressed: old.progressed.max(began),
+                    progressed,
                     most_healthy,
                     ..old
                 }
@@ -255,12 +268,10 @@ impl ReferencePlanner {
             return;
         };
         let totals = self.totals(set, &law);
-        // R5.2: what is paused does not count.
-        let paused = super::stepping::is_paused(&law);
-        if paused || totals.healthy > rollout.most_healthy {
+        if totals.healthy > rollout.most_healthy {
             let now = self.now;
             let rollout = self.set_mut(uid).rollout.as_mut().unwrap();
-            rollout.most_healthy = rollout.most_healthy.max(totals.healthy);
+            rollout.most_healthy = totals.healthy;
             rollout.progressed = now;
         }
         let set = &self.sets[uid];

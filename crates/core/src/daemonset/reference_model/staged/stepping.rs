@@ -46,6 +46,12 @@ struct Stepping<'a, 'b> {
     now: Timestamp,
 }
 
+/// Times are written in whole seconds; none may be too early.
+fn whole_second(time: Timestamp) -> Timestamp {
+    let millis = time.as_millis();
+    Timestamp::from_millis(millis + (1_000 - millis % 1_000) % 1_000)
+}
+
 fn reason(code: &str) -> Option<Reason> {
     Some(Reason {
         code: code.to_owned(),
@@ -65,7 +71,7 @@ impl Stepping<'_, '_> {
             stage: 0,
             cut: Cut::All(AllNodes),
             phase: Phase::Complete,
-            since: self.now,
+            since: whole_second(self.now),
             reason: None,
             accepted: Accepted::None,
             seen: earlier
@@ -166,7 +172,7 @@ impl Stepping<'_, '_> {
             Command::Retry { attempt, .. }
                 if *attempt == state.attempt && (state.phase == Phase::Paused || !goes) =>
             {
-                let (stage, cut) = self.law.next_stage(0)?;
+                let (stage, cut) = self.law.first_stage()?;
                 let mut next = self.enter(state, Phase::Updating);
                 (next.stage, next.cut) = (stage, cut);
                 (next.attempt, next.accepted) = (state.attempt + 1, Accepted::None);
@@ -323,7 +329,7 @@ impl Stepping<'_, '_> {
     fn enter(&self, state: &State, phase: Phase) -> State {
         State {
             phase,
-            since: self.now,
+            since: whole_second(self.now),
             reason: None,
             ..state.clone()
         }
