@@ -38,12 +38,12 @@ pub fn hash<'a>(
             _ => {}
         }
     }
-    let counted = claimed.iter();
-    let counted = counted.map(|r| (pods(r.hash()), r.revision, r.hash()));
+    let others = claimed.iter().filter(|revision| !is_target(revision));
+    let counted = others.map(|r| (pods(r.hash()), r.revision, r.hash()));
     let most = counted.filter(|(pods, ..)| *pods > 0).max();
     match most {
-        Some((_, _, hash)) if target.is_none_or(|target| target.hash() != hash) => Some(hash),
-        // Most pods carry the target already, or there are none: the one before, if there is one.
-        Some(_) | None => preceding.map(Revision::hash),
+        Some((_, _, hash)) => Some(hash),
+        // No pod carries another revision than the target: the one before, if there is one.
+        None => preceding.map(Revision::hash),
     }
 }

@@ -178,11 +178,11 @@ impl ReferencePlanner {
             });
         }
         let stable = self.stable_hash(uid, claimed);
-        self.prune(uid, &old, used, stable.as_deref());
         let set = self.set_mut(uid);
         set.history.merging = !current.is_empty();
         set.active = Some(hash_of(kept).into());
         self.sync_rollout(uid, claimed);
+        self.prune(uid, &old, used, stable.as_deref());
     }
 
     /// Rule 4.7. `old` is in ascending order.
@@ -254,7 +254,11 @@ impl ReferencePlanner {
             name: revision.name.clone(),
             uid: revision.uid.clone(),
         });
-        let pending = Pending::Revision(uid.clone(), revision.uid.clone());
+        let pending = if text.starts_with("record ") {
+            Pending::Record(uid.clone())
+        } else {
+            Pending::Revision(uid.clone(), revision.uid.clone())
+        };
         let ticket = self.request(uid, &text, "".into(), pending);
         let write = Requested::new(self.now, ticket, earlier);
         self.timers.insert((write.until, uid.clone()));

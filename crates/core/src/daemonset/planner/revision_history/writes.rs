@@ -60,7 +60,12 @@ impl Planner {
         let uid = revision.uid.clone();
         known.history.writes.insert(uid.clone(), expectation);
         self.recheck_history(set, expectation.until);
-        self.request(ticket, set, write(revision), WriteKind::Revision(uid));
+        let write = write(revision);
+        let kind = match write {
+            Write::WriteRecord { .. } => WriteKind::Record,
+            _ => WriteKind::Revision(uid),
+        };
+        self.request(ticket, set, write, kind);
     }
 
     /// Creates the current revision, or counts the collision that has prevented that.

@@ -16,7 +16,7 @@ use super::super::timers::Recheck;
 use super::super::write_results::WriteKind;
 use super::decide::is_available;
 use super::slot::Cause;
-use super::{Context, Driven, Staged, StagedSlot, Standing, Tick};
+use super::{Driven, Staged, StagedSlot, Standing, Tick};
 use crate::ids::{NodeId, PodId, SetId};
 use crate::rollout::command::Command;
 use crate::rollout::machine::{self, Input, NextStage, Step, Transition};
@@ -55,15 +55,6 @@ impl Planner {
             Standing::Unstarted if staged.invalid.is_none() => self.start_rollout(set),
             Standing::Unstarted | Standing::Direct => {}
             Standing::Staged | Standing::Back => self.step_rollout(set),
-        }
-    }
-
-    fn context(&self) -> Context<'_> {
-        Context {
-            nodes: &self.nodes,
-            pods: &self.pods,
-            now: self.now,
-            tick: Tick::of(self.steady),
         }
     }
 

@@ -38,6 +38,10 @@ struct Found<'a> {
     superseded_available: bool,
     any: bool,
     any_available: bool,
+    /// A pod that the API does not show as being deleted.
+    remains: bool,
+    /// Such a pod of the target.
+    target_remains: bool,
 }
 
 impl Staged {
@@ -122,7 +126,7 @@ impl Staged {
         let healthy = if wanted {
             found.target_available
         } else {
-            !found.any
+            !found.remains
         };
         let judgement = judge(&mine, &evidence, &self.policy, context.tick);
         let failed = judgement.cause.filter(|_| admitted && !judgement.excused);
@@ -147,7 +151,7 @@ impl Staged {
             healthy: admitted && healthy,
             pending: admitted && !healthy && !skipped && failed.is_none() && !judgement.excused,
             failed,
-            on_target: found.target.is_some() && !unreachable,
+            on_target: found.target_remains && !unreachable,
         };
         let excused = admitted && judgement.excused;
         if skipped || failed.is_some() || excused {
@@ -157,7 +161,7 @@ impl Staged {
         let desired = decision.status.desired && !(unreachable);
         if decision.status.desired && !desired {
             decision.status = super::super::super::status::StatusCounts {
-                misscheduled: found.any,
+                misscheduled: !group.is_empty(),
                 ..Default::default()
             };
         }
@@ -186,6 +190,9 @@ impl Staged {
             let hot = context.pods.hot(pod);
             next = hot.next;
             let leaving = hot.terminating || context.pods.is_being_deleted(pod, context.now);
+            let remains = hot.claim == Claim::Member && !hot.terminating;
+            found.remains |= remains;
+            found.target_remains |= remains && self.is_of(hot, target);
             if hot.claim != Claim::Member || leaving {
                 continue;
             }

@@ -109,6 +109,14 @@ impl Planner {
             && self
                 .stable_hash(set, target, claimed)
                 .is_some_and(|hash| *hash == *target.hash());
+        eprintln!(
+            "SYNC {:?} {:?}",
+            target.hash(),
+            claimed
+                .iter()
+                .map(|r| (r.hash(), r.revision, r.record.verdict))
+                .collect::<Vec<_>>()
+        );
         let derived = Derived {
             policy,
             has_policy,
@@ -235,7 +243,7 @@ impl Planner {
         let phase = phase.unwrap_or_else(|| self.phase_clock(&derived.record));
         let check = same_phase.map(|old| old.check.clone()).unwrap_or_default();
         let attempt = |record: &Record| record.state.as_ref().map(|state| state.attempt);
-        let (most_healthy, progressed, ignored, slots) = match old {
+        let (most_healthy, progressed, ignored, transition, slots) = match old {
             Some(old) => (
                 if attempt(&old.record) == attempt(&derived.record) {
                     old.most_healthy
@@ -249,9 +257,10 @@ impl Planner {
                     old.progressed
                 },
                 old.ignored,
+                old.transition,
                 old.slots,
             ),
-            None => (0, None, BTreeSet::new(), ChunkedVec::default()),
+            None => (0, None, BTreeSet::new(), None, ChunkedVec::default()),
         };
         let view = &self.sets[set].view;
         let blueprint = Blueprint::staged(view, &target.hash, self.options.placement);
@@ -281,7 +290,7 @@ impl Planner {
             wake_at: Monotonic::START,
             progressed,
             check,
-            transition: None,
+            transition,
             is_stuck: false,
             ignored,
             outage: Cell::new(None),

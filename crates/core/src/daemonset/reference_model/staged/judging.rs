@@ -208,15 +208,17 @@ impl ReferencePlanner {
         let healthy = if wanted {
             pod.is_some_and(|pod| pod.available)
         } else {
-            law.daemons_on(name).all(|daemon| daemon.leaving)
+            law.daemons_on(name).all(|daemon| daemon.view.terminating)
         };
+        let mut here = law.daemons_on(name);
+        let remains = here.any(|d| !d.view.terminating && law.is_of_target(d.view));
         let down = law.readiness(name) != Readiness::Ready && !blamed;
         let skipped = law.skips_down_nodes() && down;
         Judged {
             healthy: admitted && healthy,
             pending: admitted && !healthy && !skipped && failed.is_none() && !excused,
             failed,
-            on_target: pod.is_some() && !law.is_unreachable(name),
+            on_target: remains && !law.is_unreachable(name),
             forgiven: skipped || failed.is_some() || (admitted && excused),
         }
     }

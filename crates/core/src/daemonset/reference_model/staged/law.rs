@@ -205,11 +205,10 @@ impl<'a> Law<'a> {
             };
             self.pods.iter().filter(label).count()
         };
-        let by_pods = self.revisions.iter().copied();
-        let by_pods = by_pods.filter(|revision| carried(revision) > 0);
-        let most = by_pods.max_by_key(|revision| (carried(revision), revision.revision));
-        most.filter(|most| most.hash() != self.target.hash())
-            .or(preceding)
+        let others = self.revisions.iter().copied();
+        let others = others.filter(|r| r.uid != self.target.uid && carried(r) > 0);
+        let most = others.max_by_key(|r| (carried(r), r.revision));
+        most.or(preceding)
     }
 
     /// R5.6: the template has gone back to the revision that the preceding target would go back to.
@@ -429,7 +428,8 @@ impl<'a> Law<'a> {
     pub(super) fn is_held(&self) -> bool {
         let invalid = matches!(self.setting, Setting::Invalid(_));
         let waits = self.phase() == Some(Phase::Paused) && self.standing == Standing::Staged;
-        let paused = self.commands.pause.is_some() || invalid || waits;
+        let paused =
+            self.commands.pause.is_some() || self.commands.freeze.is_some() || invalid || waits;
         self.standing != Standing::Back && (paused || self.standing == Standing::Unstarted)
     }
 

@@ -173,7 +173,6 @@ impl ReferencePlanner {
                     basis,
                     policy,
                     revisions: claimed.to_vec(),
-                    transition: None,
                     stuck: false,
                     began,
                     progressed,

@@ -227,7 +227,7 @@ impl Rollouts {
         let (seed, log) = (self.seed, &self.log);
         assert!(
             same,
-            "seed {seed}: after {log:#?} requested\n {:#?}\ninstead of\n {:#?}",
+            "seed {seed}: after {log:#?} requested\n {:#?}\ninstead of\n {:#?}, status {status:?}",
             texts(&found),
             texts(&expected)
         );
