@@ -126,7 +126,7 @@ impl Bench {
             ("max-restarts", "0"),
         ];
         self.release("crashes", &policy).await?;
-        self.until("back", |bench| bench.is_held()).await?;
+        self.until("back", Self::is_held).await?;
         let reached = self.nodes.get("agent:crashes").map_or(0, BTreeSet::len);
         report.judge(
             "5,000 nodes, reached by a release that crashes",
@@ -160,7 +160,7 @@ impl Bench {
         let abort = json!({"metadata": {"annotations": {"rollout.kennel.dev/abort": hash}}});
         let started_at = Instant::now();
         self.api.merge(SET, &abort).await?;
-        self.until("back", |bench| bench.is_held()).await?;
+        self.until("back", Self::is_held).await?;
         let took = started_at.elapsed().as_secs_f64();
         report.judge(
             "5,000 nodes, abort → all back",

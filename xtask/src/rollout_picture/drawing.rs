@@ -181,7 +181,11 @@ impl Drawing<'_> {
             self.bar(out, wait, (life.created, started), y);
             self.bar(out, version, (started, stopped), y);
             let gone = life.gone.unwrap_or(self.to);
-            self.bar(out, &format!("{version} stopping"), (stopped, gone), y);
+            let ending = match version {
+                "bad" => version.to_owned(),
+                _ => format!("{version} stopping"),
+            };
+            self.bar(out, &ending, (stopped, gone), y);
         }
     }
 

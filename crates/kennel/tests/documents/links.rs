@@ -173,5 +173,7 @@ fn pages_in_two_languages_say_the_same() {
     let translated = guides.filter(|page| page.with_extension("zh.md").exists());
     let translated: Vec<PathBuf> = translated.chain([root().join("README.md")]).collect();
     assert!(translated.len() >= 3, "{translated:?}");
-    translated.iter().for_each(|page| check_translation(page));
+    for page in &translated {
+        check_translation(page);
+    }
 }
