@@ -40,8 +40,8 @@ impl Flavour {
     }
 }
 
-/// Runs one measurement in a process that does nothing else: `events FLAVOUR NODES EVENTS`, for callgrind, or
-/// `memory FLAVOUR NODES`, which prints the bytes per node.
+/// Runs one measurement in a process that does nothing else: `events FLAVOUR NODES EVENTS`, for callgrind,
+/// `change FLAVOUR NODES`, for profilers, or `memory FLAVOUR NODES`, which prints the bytes per node.
 pub(in super::super) fn child(arguments: &[String]) -> Result<()> {
     let text = |at: usize| arguments.get(at).map_or("", String::as_str);
     let number = |at: usize| text(at).parse::<usize>().context("not a number");
@@ -49,6 +49,7 @@ pub(in super::super) fn child(arguments: &[String]) -> Result<()> {
     let size = number(2)?;
     match text(0) {
         "events" => events(flavour, size, number(3)?),
+        "change" => Cluster::staged(size).change_template(),
         _ => say(grown_bytes(&mut unsynced(flavour, size)?)?),
     }
     Ok(())

@@ -110,6 +110,14 @@ impl Cluster {
         newest.record.state.as_ref().map(|state| state.phase)
     }
 
+    /// Shows the planner a template that it has never seen, and settles.
+    pub(super) fn change_template(&mut self) {
+        self.daemon_set.template = template(3);
+        self.daemon_set.generation += 1;
+        self.show_daemon_set();
+        self.settle();
+    }
+
     /// How long the planner takes for a change, until it has said what is to be written next to pods.
     fn time(&mut self, change: impl FnOnce(&mut Self)) -> Duration {
         self.took = Duration::ZERO;
@@ -177,11 +185,7 @@ fn changes(report: &mut Report) {
         }
         best.as_secs_f64() * 1e3
     };
-    let template_change = best(|cluster| {
-        cluster.daemon_set.template = template(3);
-        cluster.daemon_set.generation += 1;
-        cluster.show_daemon_set();
-    });
+    let template_change = best(Cluster::change_template);
     let policy_change = best(|cluster| {
         cluster.daemon_set.annotations = annotations(&[("stages", "20%, 60%, 100%")]);
         cluster.show_daemon_set();

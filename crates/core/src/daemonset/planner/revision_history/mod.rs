@@ -168,6 +168,10 @@ impl Planner {
             if let Some(target) = target {
                 self.sync_staged(set, &target, &claimed);
             }
+            // A staged rollout that has changed has updated them already.
+            if self.sets[set].slots_due {
+                self.update_all_slots(set);
+            }
             self.prune(set, &found.old);
         } else {
             let known = &mut self.sets[set];
@@ -211,7 +215,7 @@ impl Planner {
         orphans.is_empty().then_some(claimed)
     }
 
-    /// Makes a revision the one that the DaemonSet's slots are decided by.
+    /// Makes a revision the one that the DaemonSet's slots are decided by. The caller updates them.
     fn activate(&mut self, set: SetId, hash: Arc<str>) {
         let known = &mut self.sets[set];
         let same = known.history.current.as_ref() == Some(&hash);
@@ -233,6 +237,6 @@ impl Planner {
         });
         known.stale = false;
         known.history.current = Some(hash);
-        self.update_all_slots(set);
+        known.slots_due = true;
     }
 }

@@ -109,14 +109,6 @@ impl Planner {
             && self
                 .stable_hash(set, target, claimed)
                 .is_some_and(|hash| *hash == *target.hash());
-        eprintln!(
-            "SYNC {:?} {:?}",
-            target.hash(),
-            claimed
-                .iter()
-                .map(|r| (r.hash(), r.revision, r.record.verdict))
-                .collect::<Vec<_>>()
-        );
         let derived = Derived {
             policy,
             has_policy,
