@@ -110,7 +110,7 @@ impl ReferencePlanner {
         let blocked = earlier.is_some_and(|(_, earlier)| earlier.blocks(self.now));
         if may_turn && !blocked {
             decision.candidate = Some(pod.view.uid.clone());
-            decision.loses = true;
+            (decision.loses, decision.surplus) = (true, None);
         }
     }
 }
