@@ -23,6 +23,8 @@ const SCENARIO: &str =
     "pods:\n- {image: \"*:crashes\", ready: 1h, exits: {after: 200ms-600ms, code: 1}}\n";
 /// Time from the first crash to the verdict, in seconds.
 const VERDICT_SECONDS: f64 = 1.0;
+/// Plain updates and aborts, in turn; the best of each counts.
+const ROUNDS: u32 = 3;
 /// No step takes that long on a machine that can be measured.
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 /// Watch events that are read ahead; the watches are slowed down when it is full.
@@ -44,9 +46,19 @@ pub(super) async fn measure(report: &mut Report) -> Result<()> {
         Ok(options.map(str::to_owned).to_vec())
     })?;
     let mut bench = Bench::start(&server.target()?).await?;
-    let plain = bench.plain_update().await?;
     bench.crash(report).await?;
-    bench.abort(report, plain).await
+    let (mut plain, mut abort) = (f64::MAX, f64::MAX);
+    for round in 1..=ROUNDS {
+        plain = plain.min(bench.plain_update(&format!("plain-{round}")).await?);
+        abort = abort.min(bench.abort(&format!("aborted-{round}")).await?);
+    }
+    report.judge(
+        "5,000 nodes, abort → all back",
+        format!("{abort:.2} s (update {plain:.2} s)"),
+        "≤ a plain update",
+        abort <= plain,
+    );
+    Ok(())
 }
 
 /// A watch event: when it was read, which watch has it, and its object.
@@ -63,6 +75,8 @@ struct Bench {
     api: Http1,
     events: mpsc::Receiver<Event>,
     daemon_set: Value,
+    /// How many templates there were.
+    generation: u64,
     /// By hash: the phase of its rollout.
     phases: BTreeMap<String, String>,
     /// The nodes that ever had a pod of an image.
@@ -99,20 +113,21 @@ impl Bench {
             api,
             events,
             daemon_set: Value::Null,
+            generation: 1,
             phases: BTreeMap::new(),
             nodes: BTreeMap::new(),
             crashed_at: None,
             failed_at: None,
         };
-        bench.until("available", |bench| bench.has_all(1)).await?;
+        bench.until("available", Self::has_all).await?;
         Ok(bench)
     }
 
     /// An update without a policy.
-    async fn plain_update(&mut self) -> Result<f64> {
+    async fn plain_update(&mut self, version: &str) -> Result<f64> {
         let started_at = Instant::now();
-        self.release("2", &[]).await?;
-        self.until("updated", |bench| bench.has_all(2)).await?;
+        self.release(version, &[]).await?;
+        self.until("updated", Self::has_all).await?;
         let took = started_at.elapsed().as_secs_f64();
         say(format_args!("plain update of 1 % at a time: {took:.2} s"));
         Ok(took)
@@ -147,9 +162,9 @@ impl Bench {
         Ok(())
     }
 
-    /// A release that all nodes have, and that is aborted then.
-    async fn abort(&mut self, report: &mut Report, plain: f64) -> Result<()> {
-        self.release("3", &[("stages", "100% manual")]).await?;
+    /// A release that all nodes have, and that is aborted then. Returns how long the way back takes.
+    async fn abort(&mut self, version: &str) -> Result<f64> {
+        self.release(version, &[("stages", "100% manual")]).await?;
         self.until("waiting", |bench| {
             bench.has_phase("AwaitingPromotion") && bench.number("updatedNumberScheduled") == NODES
         })
@@ -162,13 +177,8 @@ impl Bench {
         self.api.merge(SET, &abort).await?;
         self.until("back", Self::is_held).await?;
         let took = started_at.elapsed().as_secs_f64();
-        report.judge(
-            "5,000 nodes, abort → all back",
-            format!("{took:.2} s (update {plain:.2} s)"),
-            "≤ a plain update",
-            took <= plain,
-        );
-        Ok(())
+        say(format_args!("abort of all nodes: {took:.2} s"));
+        Ok(took)
     }
 
     async fn release(&mut self, version: &str, policy: &[(&str, &str)]) -> Result<()> {
@@ -183,6 +193,7 @@ impl Bench {
             "spec": {"template": template(version)},
         });
         self.phases.clear();
+        self.generation += 1;
         self.api.merge(SET, &patch).await
     }
 
@@ -191,11 +202,11 @@ impl Bench {
         number.and_then(|n| n.try_into().ok()).unwrap_or(0)
     }
 
-    /// All nodes have an available pod of this generation.
-    fn has_all(&self, generation: u64) -> bool {
+    /// All nodes have an available pod of the newest template.
+    fn has_all(&self) -> bool {
         let observed = &self.daemon_set["status"]["observedGeneration"];
         let fields = ["updatedNumberScheduled", "numberAvailable"];
-        observed.as_u64() >= Some(generation)
+        observed.as_u64() >= Some(self.generation)
             && fields.iter().all(|field| self.number(field) == NODES)
     }
 
