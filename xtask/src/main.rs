@@ -15,9 +15,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo xtask <task>
   codegen         generate the schema table from fields.json
-  picture         draw docs/rollout.svg from a rolling update of the kennel beside this program
+  picture         draw docs/rollout.svg from a release that goes back by itself, with the kennel beside
+                  this program
   bench [PHASE…]  measure target/release/kennel against its bounds; phases: planner idle creates watches
-                  latency rights list full cluster heartbeats agent; not run by default: growth
+                  latency rights list full cluster rollouts heartbeats agent; not run by default: growth
   package (deb | image)  build a Debian package or an OCI image of target/release/kennel";
 
 fn main() -> Result<()> {
@@ -25,11 +26,7 @@ fn main() -> Result<()> {
     match task.as_str() {
         "codegen" => codegen::run(),
         "picture" => rollout_picture::run(),
-        "events" => {
-            let number = |at| env::args().nth(at).and_then(|text| text.parse().ok());
-            bench_suite::planner::events(number(2).unwrap_or(1_000), number(3).unwrap_or(1_000));
-            Ok(())
-        }
+        "planner" => bench_suite::planner::child(&env::args().skip(2).collect::<Vec<_>>()),
         "package" => package::run(&env::args().skip(2).collect::<Vec<_>>()),
         "bench" => bench_suite::run(&env::args().skip(2).collect::<Vec<_>>()),
         _ => bail!("{USAGE}"),

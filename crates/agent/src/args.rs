@@ -235,9 +235,9 @@ pub struct SimulatedArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct ScenarioArgs {
-    /// A YAML file with the scenario of simulated nodes and their pods; see
-    /// docs/reference/simulation.md [default: every pod is ready at once]
-    #[arg(long, value_name = "FILE")]
+    /// The scenario of simulated nodes and their pods: a YAML file, or the name of a built-in one, such as
+    /// `bad-release`; see docs/reference/simulation.md [default: every pod is ready at once]
+    #[arg(long, value_name = "FILE|NAME")]
     pub scenario: Option<PathBuf>,
 
     /// Seed of the scenario's random choices: the same seed gives the same run

@@ -1,4 +1,4 @@
-//! Conditions of pods and nodes.
+//! Conditions of pods, nodes and DaemonSets.
 
 use serde::{Deserialize, Deserializer};
 
@@ -38,12 +38,14 @@ text_enum! {
         MemoryPressure = "MemoryPressure",
         NetworkUnavailable = "NetworkUnavailable",
         PidPressure = "PIDPressure",
+        // DaemonSets.
+        Stalled = "Stalled",
     }
 }
 
 crate::meta::deserialize_from_str!(ConditionStatus, ConditionType);
 
-/// A condition of a pod or a node.
+/// A condition of a pod, a node or a DaemonSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Condition {

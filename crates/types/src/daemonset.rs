@@ -4,6 +4,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
+use crate::condition::{self, Condition, ConditionType};
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DaemonSet {
@@ -23,6 +25,8 @@ pub struct DaemonSetStatus {
     pub number_available: i64,
     pub number_unavailable: i64,
     pub number_misscheduled: i64,
+    #[serde(deserialize_with = "crate::meta::null_as_default")]
+    pub conditions: Vec<Condition>,
 }
 
 impl DaemonSet {
@@ -34,6 +38,13 @@ impl DaemonSet {
             && status.updated_number_scheduled == desired
             && status.number_available == desired
             && status.number_misscheduled == 0
+    }
+
+    /// Whether the newest template has failed, and every node is back on the one before.
+    pub fn is_rolled_back(&self) -> bool {
+        let stalled = condition::find(&self.status.conditions, &ConditionType::Stalled);
+        Some(self.status.observed_generation) == self.metadata.generation
+            && stalled.is_some_and(|stalled| stalled.is_true() && stalled.reason == "RolledBack")
     }
 }
 
@@ -59,5 +70,22 @@ mod tests {
         check(2, 2, 3, 0, false);
         check(2, 3, 2, 0, false);
         check(2, 3, 3, 1, false);
+    }
+
+    #[test]
+    fn a_rollout_has_gone_back_when_the_condition_is_about_the_newest_template() {
+        let check = |observed: i64, status: &str, reason: &str, back: bool| {
+            let set: DaemonSet = serde_json::from_value(json!({
+                "metadata": {"generation": 2},
+                "status": {"observedGeneration": observed, "conditions": [
+                    {"type": "Progressing", "status": "False", "reason": "RolledBack"},
+                    {"type": "Stalled", "status": status, "reason": reason}]}}))
+            .unwrap();
+            assert_eq!(set.is_rolled_back(), back);
+        };
+        check(2, "True", "RolledBack", true);
+        check(1, "True", "RolledBack", false);
+        check(2, "False", "RolledBack", false);
+        check(2, "True", "PausedOnFailure", false);
     }
 }

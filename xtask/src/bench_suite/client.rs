@@ -121,15 +121,38 @@ impl Http1 {
         path: &str,
         body: Bytes,
     ) -> Result<Response<Incoming>> {
+        self.send_as("application/json", method, path, body).await
+    }
+
+    async fn send_as(
+        &mut self,
+        content_type: &str,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>> {
         self.sender.ready().await?;
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header(header::HOST, "kennel")
             .header(header::USER_AGENT, "kennel-bench/1")
-            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_TYPE, content_type)
             .body(Full::new(body))?;
         Ok(self.sender.send_request(request).await?)
+    }
+
+    /// Applies a merge patch.
+    pub(super) async fn merge(&mut self, path: &str, patch: &Value) -> Result<()> {
+        let (merge, body) = ("application/merge-patch+json", patch.to_string());
+        let response = self
+            .send_as(merge, Method::PATCH, path, body.into())
+            .await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        ensure!(status.is_success(), "patch failed with {status}: {text}");
+        Ok(())
     }
 
     /// Creates an object; returns the size of the response.

@@ -16,6 +16,10 @@ const IDLE_NODES: u32 = 10_000;
 const IDLE_SECONDS: &str = "60";
 /// Numbers of nodes of the phase `growth`.
 const SIZES: [u32; 4] = [1_000, 5_000, 10_000, 50_000];
+/// The stages of a measured rollout, without bakes, …
+const STAGES: &str = "stages=1%, 10%, 25%, 50%, 100%";
+/// … which is run this often in turn with a plain one.
+const ROUNDS: u32 = 3;
 const PLOT: &str = "docs/growth.svg";
 
 /// Creates, updates and deletes a DaemonSet on five thousand nodes.
@@ -41,6 +45,75 @@ pub(super) fn measure(report: &mut Report) -> Result<()> {
         size.memory <= 220.0,
     );
     Ok(())
+}
+
+/// A rolling update of a hundredth at a time, plain and in stages.
+pub(super) fn stages(report: &mut Report) -> Result<()> {
+    let plain = ["--max-unavailable", "1%"];
+    let staged = [&plain[..], &["--policy", STAGES]].concat();
+    let mut best = [Update::SLOWEST; 2];
+    for _ in 0..ROUNDS {
+        for (options, best) in [&plain[..], &staged].into_iter().zip(&mut best) {
+            let update = Update::read(&Server::up()?.bench(NODES, options)?)?;
+            say(format_args!(
+                "rolling update, {}: {:.2} s, {:.2} s CPU time",
+                options.join(" "),
+                update.seconds,
+                update.cpu
+            ));
+            *best = best.faster(update);
+        }
+    }
+    let [plain, staged] = best;
+    let figures = [
+        (
+            "5,000 nodes, five stages, time",
+            plain.seconds,
+            staged.seconds,
+        ),
+        (
+            "5,000 nodes, five stages, processor time",
+            plain.cpu,
+            staged.cpu,
+        ),
+    ];
+    for (name, plain, staged) in figures {
+        let shown = format!(
+            "{:+.0} % ({plain:.2} s → {staged:.2} s)",
+            100.0 * (staged / plain - 1.0)
+        );
+        report.judge(name, shown, "≤ 25 % more", staged <= 1.25 * plain);
+    }
+    Ok(())
+}
+
+/// The rolling update of `kennel bench`.
+#[derive(Clone, Copy)]
+struct Update {
+    seconds: f64,
+    /// CPU seconds of the control plane.
+    cpu: f64,
+}
+
+impl Update {
+    const SLOWEST: Self = Self {
+        seconds: f64::MAX,
+        cpu: f64::MAX,
+    };
+
+    fn read(figures: &Value) -> Result<Self> {
+        Ok(Self {
+            seconds: number(&figures["steps"]["update"]["seconds"])?,
+            cpu: number(&figures["processes"][0]["cpuSeconds"]["update"])?,
+        })
+    }
+
+    fn faster(self, other: Self) -> Self {
+        Self {
+            seconds: self.seconds.min(other.seconds),
+            cpu: self.cpu.min(other.cpu),
+        }
+    }
 }
 
 /// Ten thousand nodes without load but heartbeats.

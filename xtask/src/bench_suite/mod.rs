@@ -14,6 +14,7 @@ pub(super) mod planner;
 mod plot;
 mod pod_template;
 mod report;
+mod rollouts;
 pub(super) mod server;
 mod watches;
 
@@ -59,7 +60,7 @@ const OTHER_CPU_PERCENT_MAX: f64 = 20.0;
 
 /// Runs the named phases, or all.
 pub(super) fn run(phases: &[String]) -> Result<()> {
-    const PHASES: [&str; 11] = [
+    const PHASES: [&str; 12] = [
         "planner",
         "idle",
         "creates",
@@ -69,6 +70,7 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
         "list",
         "full",
         "cluster",
+        "rollouts",
         "heartbeats",
         "agent",
     ];
@@ -96,6 +98,10 @@ pub(super) fn run(phases: &[String]) -> Result<()> {
     }
     if wanted("cluster") {
         cluster::measure(&mut report)?;
+    }
+    if wanted("rollouts") {
+        cluster::stages(&mut report)?;
+        runtime.block_on(rollouts::measure(&mut report))?;
     }
     if wanted("heartbeats") {
         cluster::heartbeats(&mut report)?;

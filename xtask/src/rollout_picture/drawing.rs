@@ -1,14 +1,16 @@
-//! Draws the lifetimes of pods as bars: a row per node, time to the right. Pure.
+//! Draws the lifetimes of pods as bars: a row per node, time to the right, a line where a phase of the rollout begins.
+//! Pure.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::phases::Began;
 use super::pod_lifetimes::PodLifetime;
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 24.0;
-const TOP: f64 = 78.0;
+const TOP: f64 = 98.0;
 const ROW: f64 = 21.0;
 const BAR: f64 = 13.0;
 /// Height of the strip that shows the number of nodes without a ready pod.
@@ -18,11 +20,11 @@ const STRIP: f64 = 30.0;
 const STYLE: &str = "<style>
   .paper{fill:#fff;stroke:#d1d9e0} .text{fill:#1f2328} .faint{fill:#59636e} .grid{stroke:#d1d9e0}
   .old{fill:#6e7781} .new{fill:#1a7f37} .none{fill:#bf3989} .limit{stroke:#bf3989}
-  .wait{fill:none;stroke:#1a7f37}
+  .bad{fill:#cf222e} .wait{fill:none;stroke:#59636e} .phase{stroke:#59636e}
   @media (prefers-color-scheme: dark) {
     .paper{fill:#0d1117;stroke:#3d444d} .text{fill:#f0f6fc} .faint{fill:#9198a1} .grid{stroke:#30363d}
     .old{fill:#8b949e} .new{fill:#3fb950} .none{fill:#db61a2} .limit{stroke:#db61a2}
-    .wait{stroke:#3fb950}
+    .bad{fill:#f85149} .wait{stroke:#9198a1} .phase{stroke:#9198a1}
   }
   .mono{font-family:ui-monospace,monospace} .stopping{opacity:.35} .strip{opacity:.75}
 </style>
@@ -30,10 +32,11 @@ const STYLE: &str = "<style>
 
 pub(super) struct Drawing<'a> {
     pub(super) lifetimes: &'a [PodLifetime],
+    pub(super) phases: &'a [Began],
+    /// As the policy has them.
+    pub(super) stages: &'a str,
     /// The shown interval, in seconds since the start of the update, …
     pub(super) from: f64,
-    /// Duration of the update in seconds.
-    pub(super) took: f64,
     /// … to its end.
     pub(super) to: f64,
     pub(super) max_unavailable: u32,
@@ -57,6 +60,7 @@ impl Drawing<'_> {
             self.row(&mut out, node, y);
         }
         self.strip(&mut out, &nodes, rows_end + 18.0);
+        self.phase_lines(&mut out, rows_end);
         out.push_str("</svg>\n");
         out
     }
@@ -81,20 +85,24 @@ impl Drawing<'_> {
 
     fn head(&self, out: &mut String, nodes: usize) {
         let most = self.most_unavailable();
+        let reached = self.reached();
         let _infallible = write!(
             out,
             "<text class=\"text mono\" x=\"20\" y=\"28\" font-size=\"13\">$ kubectl set image ds/agent agent=agent:2</text>\n\
-             <text class=\"faint\" x=\"20\" y=\"48\">{nodes} nodes, maxUnavailable: {} · all replaced after {:.1} s · \
-             never more than {most} without a ready daemon</text>\n",
-            self.max_unavailable, self.took
+             <text class=\"faint\" x=\"20\" y=\"48\">{nodes} nodes · stages: {} · on-failure: rollback · maxUnavailable: {} · \
+             {reached} nodes got it, all back after {:.1} s, {most} at most without</text>\n",
+            self.stages,
+            self.max_unavailable,
+            self.back_after()
         );
         let keys = [
             ("old", "", "agent:1 ready"),
             ("old stopping", "", "stopping"),
             ("wait", " stroke-dasharray=\"3 3\"", "starting"),
             ("new", "", "agent:2 ready"),
+            ("bad", "", "crashes"),
         ];
-        let mut x = WIDTH - 400.0;
+        let mut x = LEFT;
         for (class, more, label) in keys {
             let _infallible = writeln!(
                 out,
@@ -103,6 +111,34 @@ impl Drawing<'_> {
                 x + 19.0
             );
             x += if label.len() > 9 { 108.0 } else { 82.0 };
+        }
+    }
+
+    /// Number of nodes that had a pod of the new version.
+    fn reached(&self) -> usize {
+        let new = self.lifetimes.iter().filter(|life| !is_old(life));
+        new.map(|life| &life.node).collect::<BTreeSet<_>>().len()
+    }
+
+    /// When the last node had a ready pod of the old version again.
+    fn back_after(&self) -> f64 {
+        let again = self.lifetimes.iter().filter(|life| is_old(life));
+        again
+            .filter_map(|life| life.ready)
+            .fold(0.0, |last: f64, ready| last.max(ready))
+    }
+
+    /// A line where each phase begins, with its name.
+    fn phase_lines(&self, out: &mut String, bottom: f64) {
+        for began in self.phases {
+            let (x, label) = (self.x(began.at), began.phase.label());
+            let _infallible = writeln!(
+                out,
+                "<path class=\"phase\" d=\"M{x:.1} {}V{bottom:.1}\" stroke-dasharray=\"1 3\"/>\
+                 <text class=\"text\" x=\"{x:.1}\" y=\"{}\" font-size=\"11\">{label}</text>",
+                TOP - 6.0,
+                TOP - 10.0
+            );
         }
     }
 
@@ -134,18 +170,22 @@ impl Drawing<'_> {
             y + BAR - 3.0
         );
         for life in self.lifetimes.iter().filter(|life| life.node == node) {
-            let version = if life.image.ends_with(":1") {
-                "old"
-            } else {
-                "new"
+            let version = match (is_old(life), life.crashed) {
+                (true, _) => "old",
+                (false, None) => "new",
+                (false, Some(_)) => "bad",
             };
             let stopped = life.deleted.or(life.gone).unwrap_or(self.to);
-            let ready = life.ready.unwrap_or(stopped);
+            let started = life.ready.or(life.crashed).unwrap_or(stopped);
             let wait = "wait\" stroke-dasharray=\"3 3";
-            self.bar(out, wait, (life.created, ready), y);
-            self.bar(out, version, (ready, stopped), y);
+            self.bar(out, wait, (life.created, started), y);
+            self.bar(out, version, (started, stopped), y);
             let gone = life.gone.unwrap_or(self.to);
-            self.bar(out, &format!("{version} stopping"), (stopped, gone), y);
+            let ending = match version {
+                "bad" => version.to_owned(),
+                _ => format!("{version} stopping"),
+            };
+            self.bar(out, &ending, (stopped, gone), y);
         }
     }
 
@@ -215,6 +255,11 @@ impl Drawing<'_> {
     }
 }
 
+/// A pod of the version from before the update.
+fn is_old(life: &PodLifetime) -> bool {
+    life.image.ends_with(":1")
+}
+
 /// The y coordinates of the rows.
 fn rows() -> impl Iterator<Item = f64> {
     std::iter::successors(Some(TOP), |y| Some(y + ROW))
@@ -222,6 +267,7 @@ fn rows() -> impl Iterator<Item = f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::phases::Phase;
     use super::*;
 
     fn life(node: &str, image: &str, [created, ready, deleted]: [f64; 3]) -> PodLifetime {
@@ -230,6 +276,7 @@ mod tests {
             image: image.to_owned(),
             created,
             ready: Some(ready),
+            crashed: None,
             deleted: Some(deleted),
             gone: Some(deleted + 1.0),
         }
@@ -237,24 +284,45 @@ mod tests {
 
     #[test]
     fn rows_are_in_update_order_and_unavailable_nodes_are_counted() {
-        let lives = [
+        let mut lives = [
             life("a", "i:1", [-9.0, -8.0, 3.0]),
             life("b", "i:1", [-9.0, -8.0, 1.0]),
             life("b", "i:2", [2.0, 2.5, 99.0]),
-            life("a", "i:2", [4.0, 5.0, 99.0]),
+            life("a", "i:2", [4.0, 5.0, 6.5]),
+            life("a", "i:1", [7.0, 7.5, 99.0]),
+        ];
+        lives[3].crashed = Some(6.0);
+        let phases = [
+            Began {
+                at: 0.5,
+                phase: Phase::Stage(1),
+            },
+            Began {
+                at: 7.0,
+                phase: Phase::Held,
+            },
         ];
         let drawing = Drawing {
             lifetimes: &lives,
+            phases: &phases,
+            stages: "1, 100%",
             from: -1.0,
-            took: 6.0,
             to: 8.0,
             max_unavailable: 1,
         };
         assert_eq!(drawing.nodes(), ["b", "a"]);
         assert_eq!(drawing.most_unavailable(), 1);
         let svg = drawing.svg();
-        assert!(svg.contains("never more than 1 without"), "{svg}");
-        for class in ["\"old\"", "\"new\"", "\"old stopping\"", "\"wait\""] {
+        let said = "2 nodes got it, all back after 7.5 s, 1 at most without";
+        assert!(svg.contains(said), "{svg}");
+        assert!(svg.contains(">stage 1</text>"), "{svg}");
+        for class in [
+            "\"old\"",
+            "\"new\"",
+            "\"bad\"",
+            "\"old stopping\"",
+            "\"wait\"",
+        ] {
             assert!(svg.contains(class), "{class}");
         }
     }

@@ -1,10 +1,11 @@
-//! Draws docs/rollout.svg: a real rolling update on simulated nodes, watched with kubectl.
+//! Draws docs/rollout.svg: a real release on simulated nodes that goes back by itself, watched with kubectl.
 //!
 //! ```text
-//!   kennel up --simulate ──kubectl get pods --watch──▶ pod_lifetimes ─▶ drawing ─▶ docs/rollout.svg
+//!   kennel up --simulate ──kubectl get --watch──▶ pod_lifetimes, phases ─▶ drawing ─▶ docs/rollout.svg
 //! ```
 
 mod drawing;
+mod phases;
 mod pod_lifetimes;
 
 use std::path::{Path, PathBuf};
@@ -23,8 +24,14 @@ const NODES: u32 = 12;
 /// Far more events than a rollout of these nodes has; the reader blocks when it is full.
 const EVENTS_MAX: usize = 10_000;
 const MAX_UNAVAILABLE: u32 = 2;
-/// Durations of small daemons.
-const SCENARIO: &str = "pods:\n- {pull: 600ms-2s, start: 300ms, ready: 500ms-1500ms, stop: 1s}\n";
+/// One node, then half, then all.
+const STAGES: &str = "1 2s, 50%, 100%";
+/// Durations of small daemons; the new version crashes on one node, which the second stage reaches last.
+const SCENARIO: &str = "
+pods:
+- {image: 'agent:2', node: sim-9, pull: 600ms-2s, start: 300ms, ready: 1m, stop: 1s, exits: {after: 800ms}}
+- {pull: 600ms-2s, start: 300ms, ready: 500ms-1500ms, stop: 1s}
+";
 /// Time shown before and after the update.
 const MARGIN: Duration = Duration::from_millis(1500);
 
@@ -45,19 +52,21 @@ pub(crate) fn run() -> Result<()> {
     std::fs::write(&manifest, daemon_set().to_string())?;
     kubectl.run(&["apply", "-f", &manifest.to_string_lossy()])?;
     kubectl.wait_for_rollout()?;
-    let mut watch = PodWatch::start(&kubectl)?;
+    let mut pods = Watch::start(&kubectl, "pods")?;
+    let mut revisions = Watch::start(&kubectl, "controllerrevisions")?;
     std::thread::sleep(MARGIN);
     let started_at = Instant::now();
     kubectl.run(&["set", "image", "ds/agent", "agent=agent:2"])?;
-    kubectl.wait_for_rollout()?;
-    let took = started_at.elapsed();
+    kubectl.wait_for("Stalled=true")?;
+    kubectl.wait_for("Progressing=false")?;
+    let all = format!("--for=jsonpath={{.status.numberAvailable}}={NODES}");
+    kubectl.run(&["wait", "ds/agent", &all, "--timeout=5m"])?;
     std::thread::sleep(MARGIN);
-    let events = watch.events_since(started_at);
-    let lifetimes = pod_lifetimes::of(&events);
     let drawing = drawing::Drawing {
-        lifetimes: &lifetimes,
+        lifetimes: &pod_lifetimes::of(&pods.events_since(started_at)),
+        phases: &phases::of(&revisions.events_since(started_at)),
+        stages: STAGES,
         from: -MARGIN.as_secs_f64(),
-        took: took.as_secs_f64(),
         to: started_at.elapsed().as_secs_f64(),
         max_unavailable: MAX_UNAVAILABLE,
     };
@@ -67,8 +76,14 @@ pub(crate) fn run() -> Result<()> {
 
 fn daemon_set() -> Value {
     let labels = json!({"app": "agent"});
+    let policy = json!({
+        "rollout.kennel.dev/stages": STAGES,
+        "rollout.kennel.dev/on-failure": "rollback",
+        "rollout.kennel.dev/max-restarts": "0",
+    });
     json!({
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "agent", "annotations": policy},
         "spec": {
             "selector": {"matchLabels": labels},
             "updateStrategy": {"rollingUpdate": {"maxUnavailable": MAX_UNAVAILABLE}},
@@ -115,22 +130,27 @@ impl Kubectl {
         Ok(())
     }
 
+    fn wait_for(&self, condition: &str) -> Result<()> {
+        let condition = format!("--for=condition={condition}");
+        self.run(&["wait", "ds/agent", &condition, "--timeout=5m"])
+    }
+
     fn wait_for_rollout(&self) -> Result<()> {
         self.run(&["rollout", "status", "ds/agent", "--timeout=5m"])
     }
 }
 
-/// `kubectl get pods --watch`, and the events so far.
-struct PodWatch {
+/// `kubectl get --watch`, and the events so far.
+struct Watch {
     child: Child,
     events: mpsc::Receiver<(Instant, Value)>,
 }
 
-impl PodWatch {
-    fn start(kubectl: &Kubectl) -> Result<Self> {
+impl Watch {
+    fn start(kubectl: &Kubectl, resource: &str) -> Result<Self> {
         let arguments = [
             "get",
-            "pods",
+            resource,
             "--watch",
             "--output-watch-events",
             "-o",
@@ -161,7 +181,7 @@ impl PodWatch {
     }
 }
 
-impl Drop for PodWatch {
+impl Drop for Watch {
     fn drop(&mut self) {
         // It may have exited already.
         let _exited = self.child.kill();

@@ -15,6 +15,8 @@ pub(super) struct PodLifetime {
     /// The first event.
     pub(super) created: f64,
     pub(super) ready: Option<f64>,
+    /// When a container was seen that had been restarted.
+    pub(super) crashed: Option<f64>,
     /// When its deletionTimestamp was set.
     pub(super) deleted: Option<f64>,
     pub(super) gone: Option<f64>,
@@ -46,6 +48,10 @@ pub(super) fn of(events: &[TimedEvent]) -> Vec<PodLifetime> {
         }
         if is_ready(pod) {
             lifetime.ready.get_or_insert(*at);
+        }
+        let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
+        if restarts.as_u64() > Some(0) {
+            lifetime.crashed.get_or_insert(*at);
         }
         if pod["metadata"]["deletionTimestamp"].is_string() {
             lifetime.deleted.get_or_insert(*at);
@@ -93,6 +99,11 @@ mod tests {
                 json!({"type": "MODIFIED", "object": pod(json!({"status": {"conditions": ready}}))}),
             ),
             (
+                1.5,
+                json!({"type": "MODIFIED", "object": pod(json!({"status": {
+                    "conditions": ready, "containerStatuses": [{"restartCount": 1}]}}))}),
+            ),
+            (
                 2.0,
                 json!({"type": "MODIFIED", "object": pod(json!({"metadata": {"deletionTimestamp": "t"}}))}),
             ),
@@ -103,6 +114,7 @@ mod tests {
             image: "i:1".to_owned(),
             created: f64::NEG_INFINITY,
             ready: Some(1.0),
+            crashed: Some(1.5),
             deleted: Some(2.0),
             gone: Some(3.0),
         };

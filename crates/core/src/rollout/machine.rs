@@ -69,7 +69,7 @@ pub struct Input<'a> {
     /// A command for the target that was not carried out yet, with its key and value as written.
     pub command: Option<(&'static str, &'a str, &'a Command)>,
     /// The present stage takes nodes by label and has no healthy one (R3.8).
-    pub lacks_nodes: bool,
+    pub lacks_nodes: &'a dyn Fn() -> bool,
     /// The first stage, whatever nodes have the target already.
     pub first: &'a dyn Fn() -> Option<NextStage>,
     /// The stage to go on with, if one is left.
@@ -147,7 +147,7 @@ fn updating(input: &Input<'_>) -> Step {
         }
         return Step::Wait(Some(deadline - input.without_progress));
     }
-    if input.lacks_nodes {
+    if (input.lacks_nodes)() {
         return wait_for_nodes(input);
     }
     let bakes = present_stage(input).is_some_and(|stage| !stage.bake.is_zero());
@@ -175,7 +175,7 @@ fn baking(input: &Input<'_>) -> Step {
 fn awaiting(input: &Input<'_>) -> Step {
     let waits_for_nodes = input.state.reason.as_ref();
     let waits_for_nodes = waits_for_nodes.is_some_and(|reason| reason.code == NO_NODES);
-    if waits_for_nodes && input.state.stage > 0 && !input.lacks_nodes && !input.paused {
+    if waits_for_nodes && input.state.stage > 0 && !input.paused && !(input.lacks_nodes)() {
         return go(
             enter(input.state, Phase::Updating),
             Transition::StageStarted,

@@ -75,14 +75,13 @@ impl Load {
     }
 
     /// Creates the DaemonSet, and waits until all its pods are available.
-    pub(super) async fn apply(&mut self, max_unavailable: &Value) -> Result<Step> {
+    pub(super) async fn apply(&mut self, daemon_set: &Value) -> Result<Step> {
         for process in &mut self.processes {
             process.reset_peak();
         }
         let (started_at, before) = (Instant::now(), self.cpu_times()?);
         let path = api::group_path("apps/v1", NAMESPACE, "daemonsets");
-        let created =
-            api::create(&self.client, &path, &manifest::daemon_set(max_unavailable)).await;
+        let created = api::create(&self.client, &path, daemon_set).await;
         explained(created, "cannot create the DaemonSet")?;
         self.until("available", Self::all_available).await?;
         self.step(started_at, &before)

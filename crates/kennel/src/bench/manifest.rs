@@ -1,6 +1,6 @@
 //! The benchmark's objects, and how the cleanup finds them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(super) const NAMESPACE: &str = "kennel-bench";
 /// Name of the DaemonSet.
@@ -14,12 +14,18 @@ pub(super) fn namespace() -> Value {
 }
 
 /// A DaemonSet on all nodes of the benchmark, whose pods stop without a grace period.
-pub(super) fn daemon_set(max_unavailable: &Value) -> Value {
+pub(super) fn daemon_set(max_unavailable: &Value, policy: &[(String, String)]) -> Value {
     let (key, value) = NODE_LABEL;
+    let annotation = |(key, value): &(String, String)| {
+        let key = format!("{}{key}", kennel_core::rollout::PREFIX);
+        (key, Value::from(value.as_str()))
+    };
+    let annotations: Map<String, Value> = policy.iter().map(annotation).collect();
     json!({
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"app": NAME}},
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"app": NAME},
+            "annotations": annotations},
         "spec": {
             "selector": {"matchLabels": {"app": NAME}},
             "updateStrategy": {
@@ -73,9 +79,30 @@ pub(super) fn max_unavailable(text: &str) -> Result<Value, MaxUnavailableError> 
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("not of the form KEY=VALUE")]
+pub(super) struct NotAnEntry;
+
+/// Parses an entry of a rollout policy, such as `stages=10%, 100%`.
+pub(super) fn policy_entry(text: &str) -> Result<(String, String), NotAnEntry> {
+    let entry = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = entry.ok_or(NotAnEntry)?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_becomes_annotations() {
+        let entry = policy_entry("stages=nodes(a=b), 100%").unwrap();
+        let set = daemon_set(&json!(1), &[entry]);
+        let annotations = &set["metadata"]["annotations"];
+        assert_eq!(annotations["rollout.kennel.dev/stages"], "nodes(a=b), 100%");
+        assert!(policy_entry("stages").is_err());
+        assert!(policy_entry("=1").is_err());
+    }
 
     fn check(text: &str, expected: Option<&Value>) {
         assert_eq!(max_unavailable(text).ok().as_ref(), expected, "{text}");

@@ -128,7 +128,8 @@ async fn steps(mut load: Load, args: &BenchArgs, registered_in: Duration) -> Res
         idle = Some(load.idle(Duration::from_secs(seconds)).await?);
     }
     progress("apply → all available");
-    let apply = load.apply(&args.max_unavailable).await?;
+    let daemon_set = manifest::daemon_set(&args.max_unavailable, &args.policy);
+    let apply = load.apply(&daemon_set).await?;
     progress("rolling update → all available");
     let update = load.update().await?;
     progress("delete → all gone");

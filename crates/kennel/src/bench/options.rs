@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use kennel_simulation::NODES_MAX;
 use serde_json::Value;
 
-use super::manifest::max_unavailable;
+use super::manifest::{max_unavailable, policy_entry};
 
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct BenchArgs {
@@ -22,6 +22,10 @@ pub(crate) struct BenchArgs {
     /// maxUnavailable of the rolling update: a number or a percentage
     #[arg(long, default_value = "10%", value_name = "NUMBER", value_parser = max_unavailable)]
     pub(crate) max_unavailable: Value,
+
+    /// Annotation `rollout.kennel.dev/KEY` of the DaemonSet, for a rolling update in stages (may be repeated)
+    #[arg(long = "policy", value_name = "KEY=VALUE", value_parser = policy_entry)]
+    pub(crate) policy: Vec<(String, String)>,
 
     /// Process of the control plane, whose CPU time and peak memory to report (may be repeated)
     #[arg(long = "pid", value_name = "PID")]

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use kennel_agent::args::{AgentArgs, SIMULATED_NODES_MAX, ScenarioArgs, SimulatedArgs};
 use kennel_agent::signals::run_until_signal;
 use kennel_agent::{cluster, descriptors, notify};
-use kennel_simulation::scenario::Scenario;
+use kennel_simulation::scenario::{self, Scenario};
 use kennel_simulation::{Clients, NODES_MAX, Simulation};
 use tokio_util::sync::CancellationToken;
 
@@ -38,12 +38,21 @@ async fn simulate(args: AgentArgs, stop: CancellationToken) -> anyhow::Result<()
     Ok(kennel_simulation::run(Clients::shared(client), simulation, stop).await?)
 }
 
-/// Reads the scenario file, if one was given.
+/// The scenario that was given, if any: a built-in one by its name, else a file.
 pub(crate) fn read_scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
     let Some(path) = &args.scenario else {
         return Ok(Scenario::default());
     };
+    if let Some(scenario) = path.to_str().and_then(scenario::builtin) {
+        return scenario.with_context(|| format!("cannot use {}", path.display()));
+    }
     let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    let text = text.with_context(|| {
+        let names = scenario::BUILTIN_NAMES.join(", ");
+        format!(
+            "cannot read {}; built-in scenarios: {names}",
+            path.display()
+        )
+    })?;
     Scenario::parse(&text).with_context(|| format!("cannot use {}", path.display()))
 }

@@ -34,7 +34,7 @@ fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     list.unwrap_or_else(|| panic!("no {field} in {value}"))
 }
 
-/// The ValidatingAdmissionPolicy, as far as a pattern for each key goes.
+/// The `ValidatingAdmissionPolicy`, as far as a pattern for each key goes.
 struct AdmissionPolicy {
     /// Expressions by name.
     variables: BTreeMap<String, String>,

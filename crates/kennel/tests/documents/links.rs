@@ -1,4 +1,4 @@
-//! Documents hold together: links lead somewhere, all pages are in the index, and the two READMEs say the same.
+//! Documents hold together: links lead somewhere, all pages are in the index, and pages in two languages say the same.
 
 use std::path::{Path, PathBuf};
 
@@ -143,16 +143,37 @@ fn commands(text: &str) -> Vec<String> {
     lines.chain(make).map(str::to_owned).collect()
 }
 
+/// The suffix of pages in Chinese.
+const CHINESE: &str = ".zh.md";
+
+/// The links of a page but for the one to itself in the other language, as the pages in English have them.
+fn translated_links(text: &str, own_name: &str) -> Vec<String> {
+    let links = links(text).into_iter();
+    let links = links.map(|link| link.replace(CHINESE, ".md"));
+    links.filter(|link| link != own_name).collect()
+}
+
+fn check_translation(english: &Path) {
+    let chinese = english.with_extension("zh.md");
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let (name, shown) = (english.file_name().unwrap(), chinese.display());
+    let (english, chinese) = (read(english), read(&chinese));
+    assert_eq!(rows(&english), rows(&chinese), "{shown}");
+    assert!(rows(&english).len() > 4, "{shown}");
+    assert_eq!(commands(&english), commands(&chinese), "{shown}");
+    let links = |text: &str| translated_links(text, name.to_str().unwrap());
+    assert_eq!(links(&english), links(&chinese), "{shown}");
+    let headings = |text: &str| prose(text).filter(|line| line.starts_with('#')).count();
+    assert_eq!(headings(&english), headings(&chinese), "{shown}");
+}
+
 #[test]
-fn both_readmes_say_the_same() {
-    let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
-    let (english, chinese) = (read("README.md"), read("README.zh.md"));
-    assert_eq!(rows(&english), rows(&chinese));
-    assert!(rows(&english).len() > 10);
-    assert_eq!(commands(&english), commands(&chinese));
-    let (mut ours, mut theirs) = (links(&english), links(&chinese));
-    let other = |link: &String| !link.starts_with("README");
-    ours.retain(other);
-    theirs.retain(other);
-    assert_eq!(ours, theirs);
+fn pages_in_two_languages_say_the_same() {
+    let guides = pages(&root().join("docs/guides")).into_iter();
+    let translated = guides.filter(|page| page.with_extension("zh.md").exists());
+    let translated: Vec<PathBuf> = translated.chain([root().join("README.md")]).collect();
+    assert!(translated.len() >= 3, "{translated:?}");
+    for page in &translated {
+        check_translation(page);
+    }
 }

@@ -60,7 +60,7 @@ fn assert_in_order(text: &str, parts: &[&str]) {
     }
 }
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 24] = [
     "\n$ kubectl get nodes\n",
     "\n$ cat log-shipper.yaml\n",
     "\n$ kubectl apply -f log-shipper.yaml\ndaemonset.apps/log-shipper created\n",
@@ -76,6 +76,12 @@ const COMMANDS: [&str; 18] = [
     "Should run it and does not",
     "\n$ kubectl rollout history daemonset/log-shipper\n",
     "\n$ kubectl rollout undo daemonset/log-shipper\n",
+    "\n    +     rollout.kennel.dev/stages: 1 manual, 100% ",
+    "\n$ kennel rollout status ds/log-shipper --timeout=1m\n",
+    "waits for a person",
+    "\n$ kennel rollout promote ds/log-shipper\n",
+    "\n$ kennel rollout history ds/log-shipper\n",
+    "failed (target)",
     "\n$ kubectl delete daemonset log-shipper --cascade=orphan\n",
     "\n$ kubectl apply -f log-shipper.yaml\ndaemonset.apps/log-shipper created\n",
     "\n$ kubectl delete -f log-shipper.yaml\n",
@@ -89,19 +95,30 @@ fn the_tour_runs_on_three_nodes_with_processes() {
     assert_in_order(
         &shown,
         &[
-            "── 6/12  Look into the pods ─",
+            "── 6/14  Look into the pods ─",
             logs,
             "printenv NODE\nkennel-",
         ],
     );
     assert_in_order(
         &shown,
-        &["── 8/12  Break it ─", "exec: ship-logs: not found"],
+        &["── 8/14  Break it ─", "exec: ship-logs: not found"],
     );
     // The rollout stopped at the first node.
     let (_, broken) = shown.split_once("  Break it ─").unwrap();
     let fails = broken.lines().find(|line| line.contains("3.0 fails"));
     assert_eq!(fails.unwrap().matches("2.0").count(), 2, "{shown}");
+    // The release in stages reached one node before it was promoted, and so did the one that went back.
+    let (_, staged) = shown.split_once("  Release in stages ─").unwrap();
+    let (stage, _) = staged.split_once("rollout promote").unwrap();
+    assert_eq!(stage.matches("2.1 starts").count(), 1, "{shown}");
+    let (_, bad) = staged.split_once("  A bad release goes back").unwrap();
+    let mut bad = bad.lines().filter(|line| {
+        let states = ["3.1 starts", "3.1 fails", "3.1 ends"];
+        states.iter().any(|state| line.contains(state))
+    });
+    let kept = |line: &str| line.matches("2.1").count() == 2;
+    assert!(bad.all(kept), "{shown}");
     assert!(!shown.contains('\x1b'), "colours in a pipe: {shown}");
 }
 

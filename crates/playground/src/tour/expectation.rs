@@ -21,6 +21,18 @@ pub(super) enum Expectation {
         failing: usize,
         nodes: usize,
     },
+    /// The first stage of a rollout: the new version is ready on so many nodes, and the old one on all others.
+    Stage {
+        new: &'static str,
+        old: &'static str,
+        reached: usize,
+        nodes: usize,
+    },
+    /// The newest template has failed, and this version is ready on all nodes again.
+    WentBack {
+        version: &'static str,
+        nodes: Vec<String>,
+    },
     /// The DaemonSet is deleted, and its pods keep running without an owner.
     Orphaned,
     /// The DaemonSet and its pods are deleted.
@@ -48,13 +60,24 @@ impl Expectation {
                 failing,
                 nodes,
             } => {
-                let count = |version, state| {
-                    let matches = |pod: &&ObservedPod| pod.version == version && pod.state == state;
-                    now.pods.iter().filter(matches).count()
-                };
                 now.pods.len() == *nodes
-                    && count(*new, State::Failing) == *failing
-                    && count(*old, State::Ready) == nodes - failing
+                    && now.count(new, State::Failing) == *failing
+                    && now.count(old, State::Ready) == nodes - failing
+            }
+            Self::Stage {
+                new,
+                old,
+                reached,
+                nodes,
+            } => {
+                now.pods.len() == *nodes
+                    && now.count(new, State::Ready) == *reached
+                    && now.count(old, State::Ready) == nodes - reached
+            }
+            Self::WentBack { version, nodes } => {
+                let daemon_set = now.daemon_set.as_ref();
+                daemon_set.is_some_and(|daemon_set| daemon_set.rolled_back)
+                    && runs_exactly(now, version, nodes)
             }
             Self::Orphaned => {
                 let alone = now.pods.iter().all(|pod| pod.owner.is_none());
@@ -110,6 +133,15 @@ impl fmt::Display for Expectation {
                 f,
                 "version {new} failing on {failing} nodes, and version {old} on all other nodes"
             ),
+            Self::Stage {
+                new, old, reached, ..
+            } => write!(
+                f,
+                "version {new} on {reached} nodes, and version {old} on all other nodes"
+            ),
+            Self::WentBack { version, nodes } => {
+                write!(f, "version {version} back on {} nodes", nodes.len())
+            }
             Self::Orphaned => f.write_str("no DaemonSet, and its pods running without an owner"),
             Self::Deleted => f.write_str("neither a DaemonSet nor pods"),
         }
@@ -146,6 +178,7 @@ mod tests {
             daemon_set: daemon_set.then(|| ObservedDaemonSet {
                 uid: "set".to_owned(),
                 rolled_out: true,
+                rolled_back: false,
             }),
             pods: pods.collect(),
         }
@@ -226,6 +259,31 @@ mod tests {
             &observation(true, "a=3.0! b=2.0 c=2.0+"),
             false,
         );
+    }
+
+    #[test]
+    fn a_stage_reaches_some_nodes_and_a_way_back_all() {
+        let before = observation(true, "");
+        let stage = Expectation::Stage {
+            new: "2.1",
+            old: "2.0",
+            reached: 1,
+            nodes: 2,
+        };
+        check(&stage, &before, &observation(true, "a=2.1 b=2.0"), true);
+        check(&stage, &before, &observation(true, "a=2.1+ b=2.0"), false);
+        check(&stage, &before, &observation(true, "a=2.1 b=2.1"), false);
+        check(&stage, &before, &observation(true, "a=2.0 b=2.0"), false);
+        let back = Expectation::WentBack {
+            version: "2.1",
+            nodes: vec!["a".to_owned(), "b".to_owned()],
+        };
+        let mut now = observation(true, "a=2.1 b=2.1");
+        check(&back, &before, &now, false);
+        now.daemon_set.as_mut().unwrap().rolled_back = true;
+        check(&back, &before, &now, true);
+        now.pods.pop();
+        check(&back, &before, &now, false);
     }
 
     #[test]

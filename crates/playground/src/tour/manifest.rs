@@ -6,8 +6,14 @@ pub(super) const FILE: &str = "log-shipper.yaml";
 
 pub(super) const TAINT: &str = "node-role.kubernetes.io/control-plane";
 
-/// The version that crashes; [`super::SCENARIO`] makes simulated pods of it crash.
-pub(super) const BROKEN_VERSION: &str = "3.0";
+/// The versions that crash; [`super::SCENARIO`] makes simulated pods of them crash.
+pub(super) const BROKEN_VERSIONS: [&str; 2] = ["3.0", "3.1"];
+
+/// The lines of a rollout policy.
+const POLICY: &str = "    rollout.kennel.dev/stages: 1 manual, 100%      # one node, then a person, then all
+    rollout.kennel.dev/on-failure: rollback
+    rollout.kennel.dev/max-restarts: \"0\"            # of a new container, before its node has failed
+";
 
 /// The parts of the manifest that the tour changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +23,8 @@ pub(super) struct Manifest {
     /// The annotation `kubernetes.io/change-cause`.
     pub(super) cause: &'static str,
     pub(super) max_unavailable: &'static str,
+    /// Whether it has a rollout policy.
+    pub(super) staged: bool,
     /// Whether it tolerates the control-plane taint.
     pub(super) tolerates: bool,
     /// Whether it has a nodeSelector.
@@ -33,6 +41,7 @@ impl Manifest {
             max_unavailable,
             ..
         } = self;
+        let policy = if self.staged { POLICY } else { "" };
         let head = format!(
             "\
 apiVersion: apps/v1
@@ -41,7 +50,7 @@ metadata:
   name: {NAME}
   annotations:
     kubernetes.io/change-cause: {cause}
-spec:
+{policy}spec:
   selector:
     matchLabels: {{app: {NAME}}}
   minReadySeconds: 2         # a pod that has been ready this long is available
@@ -78,7 +87,7 @@ spec:
 
     /// The last line of the container's script.
     fn last_line(&self) -> &'static str {
-        if self.version == BROKEN_VERSION {
+        if BROKEN_VERSIONS.contains(&self.version) {
             "exec ship-logs --everywhere"
         } else {
             "sleep infinity & wait"
@@ -167,6 +176,7 @@ mod tests {
             version: "1.0",
             cause: "version 1.0",
             max_unavailable: "1",
+            staged: false,
             tolerates: false,
             selects: false,
             unprivileged: false,

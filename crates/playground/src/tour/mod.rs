@@ -1,4 +1,4 @@
-//! The guided tour: a DaemonSet's life in a dozen steps, with real commands on a real cluster.
+//! The guided tour: a DaemonSet's life step by step, with real commands on a real cluster.
 //!
 //! ```text
 //!  steps (data) ─▶ runner ─▶ command ─▶ kubectl
@@ -75,9 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_broken_version_crashes_in_the_scenario() {
+    fn broken_versions_crash_in_the_scenario() {
         Scenario::parse(SCENARIO).unwrap();
-        let major = manifest::BROKEN_VERSION.split('.').next().unwrap();
-        assert!(SCENARIO.contains(&format!("{}:{major}.*", manifest::NAME)));
+        for version in manifest::BROKEN_VERSIONS {
+            let major = version.split('.').next().unwrap();
+            assert!(SCENARIO.contains(&format!("{}:{major}.*", manifest::NAME)));
+        }
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Observation {
 pub(super) struct ObservedDaemonSet {
     pub(super) uid: String,
     pub(super) rolled_out: bool,
+    /// The newest template has failed, and every node is back on the one before.
+    pub(super) rolled_back: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +76,12 @@ impl Observation {
         ready.map(|pod| pod.uid.as_str()).collect()
     }
 
+    /// Number of pods of a version that are in a state.
+    pub(super) fn count(&self, version: &str, state: State) -> usize {
+        let matches = |pod: &&ObservedPod| pod.version == version && pod.state == state;
+        self.pods.iter().filter(matches).count()
+    }
+
     /// Some pod that fails.
     pub(super) fn failing(&self) -> Option<&ObservedPod> {
         self.pods.iter().find(|pod| pod.state == State::Failing)
@@ -84,6 +92,7 @@ impl From<DaemonSet> for ObservedDaemonSet {
     fn from(daemon_set: DaemonSet) -> Self {
         Self {
             rolled_out: daemon_set.is_rolled_out(),
+            rolled_back: daemon_set.is_rolled_back(),
             uid: daemon_set.metadata.uid.unwrap_or_default(),
         }
     }

@@ -102,7 +102,7 @@ impl<'a> Runner<'a> {
         self.terminal.line(Style::Bold, &"─".repeat(WIDTH))?;
         self.terminal.prose(
             Style::Plain,
-            "That was the tour: placed, tolerated, labelled, rolled out, broken, undone, adopted.\n\
+            "That was the tour: placed, tolerated, labelled, rolled out, broken, undone, staged, adopted.\n\
              What to try next: delete a pod and see it come back; `kubectl cordon` a node;\n\
              `updateStrategy: {type: OnDelete}`; maxSurge: 1 with maxUnavailable: 0.",
         )?;

@@ -2,6 +2,7 @@
 
 mod placement;
 mod rollout;
+mod stages;
 
 use super::Environment;
 use super::expectation::Expectation;
@@ -62,6 +63,15 @@ fn why(fails: bool, output_contains: &str) -> Action {
     })
 }
 
+/// Runs `kennel rollout status` until the rollout comes to rest, with this exit code.
+fn status(code: i32, output_contains: &str) -> Action {
+    Action::Run(Run {
+        line: format!("kennel rollout status ds/{NAME} --timeout=1m"),
+        code,
+        output_contains: vec![output_contains.to_owned()],
+    })
+}
+
 fn apply() -> Action {
     run(format!("kubectl apply -f {FILE}"))
 }
@@ -80,6 +90,7 @@ pub(super) fn steps(environment: &Environment, root: bool) -> Vec<Step> {
             version: "1.0",
             cause: "version 1.0",
             max_unavailable: if many { "25%" } else { "1" },
+            staged: false,
             tolerates: false,
             selects: false,
             unprivileged: environment.runs_processes && !root,
@@ -96,6 +107,8 @@ pub(super) fn steps(environment: &Environment, root: bool) -> Vec<Step> {
         builder.break_it(),
         Builder::history(),
         builder.undo(),
+        builder.release_in_stages(),
+        builder.go_back(),
         builder.orphan_and_adopt(),
         Builder::delete(),
     ]

@@ -98,9 +98,10 @@ impl Fleet {
             namespace: &id.namespace,
             images: &template.images(),
         };
-        let random = self.random().named(&name).numbered(owner);
-        let random = random.numbered(ordinal.into());
-        let rule = self.simulation.scenario.pod_rule(facts, random);
+        let of_node = self.random().named(&name);
+        let random = of_node.numbered(owner).numbered(ordinal.into());
+        let scenario = &self.simulation.scenario;
+        let rule = scenario.pod_rule(facts, of_node, random);
         let pod = SimulatedPod {
             node: index,
             template: template.clone(),

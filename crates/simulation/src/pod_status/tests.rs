@@ -36,7 +36,7 @@ fn pod_with_spec(spec: &Value, stage: Stage, restarts: u32) -> SimulatedPod {
         },
         node: 0,
         template: Arc::new(PodTemplate::from(spec)),
-        rule: Scenario::default().pod_rule(facts, SeededRandom::new(0)),
+        rule: Scenario::default().pod_rule(facts, SeededRandom::new(0), SeededRandom::new(0)),
         ordinal: 0,
         generation: 3,
         address: Some(Ipv4Addr::new(10, 0, 1, 2)),

@@ -4,6 +4,7 @@
 //! Pure: the same names and seed get the same answer at any time and in any order. [`stages`](crate::stages) applies
 //! the answers to a pod.
 
+mod builtin;
 mod outages;
 mod parse;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::seeded_random::SeededRandom;
 use crate::stages::{Exit, PodBehaviour};
+pub use builtin::{BUILTIN_NAMES, builtin};
 pub use outages::{Outage, OutageKind};
 pub use parse::{Amount, DurationRange, Glob, Percent};
 
@@ -70,12 +72,14 @@ pub enum TaintEffect {
 
 /// Behaviour of the pods that match.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct PodRule {
     /// Matches pods with a container of such an image.
     pub image: Glob,
     pub node: Glob,
     pub namespace: Glob,
+    /// The share of matching nodes whose pods the rule applies to: every time to the same nodes.
+    pub node_percent: Percent,
     /// The share of matching pods that the rule applies to.
     pub percent: Percent,
     /// How long the images take to be pulled.
@@ -160,12 +164,19 @@ impl Scenario {
         rules.map(|(_, rule)| rule)
     }
 
-    /// The rule that applies to a pod. `random` must be the pod's own.
-    pub fn pod_rule(&self, pod: PodFacts<'_>, random: SeededRandom) -> AppliedRule {
+    /// The rule that applies to a pod. `node` is the random value of its node, and `random` the pod's own.
+    pub fn pod_rule(
+        &self,
+        pod: PodFacts<'_>,
+        node: SeededRandom,
+        random: SeededRandom,
+    ) -> AppliedRule {
+        let node = node.named("pods");
         let applies = |(number, rule): (usize, &PodRule)| {
             rule.node.matches(pod.node)
                 && rule.namespace.matches(pod.namespace)
                 && pod.images.iter().any(|image| rule.image.matches(image))
+                && node.numbered(number as u64).happens(rule.node_percent.0)
                 && random.numbered(number as u64).happens(rule.percent.0)
         };
         let rule = self.pods.iter().enumerate().position(applies);

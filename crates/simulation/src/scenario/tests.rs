@@ -35,7 +35,7 @@ fn with_an_empty_file_every_step_is_immediate() {
         namespace: "ns",
         images: &["i"],
     };
-    let rule = scenario.pod_rule(pod, SeededRandom::new(1));
+    let rule = scenario.pod_rule(pod, SeededRandom::new(1), SeededRandom::new(1));
     assert_eq!(scenario.behaviour(rule, 0), PodBehaviour::IMMEDIATE);
 }
 
@@ -50,7 +50,8 @@ fn the_first_rule_that_matches_decides() {
             namespace: "ns",
             images: &["side", image],
         };
-        scenario.behaviour(scenario.pod_rule(pod, SeededRandom::new(1)), restarts)
+        let random = SeededRandom::new(1);
+        scenario.behaviour(scenario.pod_rule(pod, random, random), restarts)
     };
     let second = Duration::from_secs(1);
     assert!(behaviour("n-1", "bad:1", 0).unpullable);
@@ -74,7 +75,8 @@ fn randomness_depends_on_the_seed_and_the_pod_alone() {
                 namespace: "ns",
                 images: &["i"],
             };
-            let rule = scenario.pod_rule(pod, SeededRandom::new(seed).numbered(number));
+            let random = SeededRandom::new(seed);
+            let rule = scenario.pod_rule(pod, random, random.numbered(number));
             scenario.behaviour(rule, 0)
         };
         (0..100).map(of).collect()
@@ -86,4 +88,42 @@ fn randomness_depends_on_the_seed_and_the_pod_alone() {
         .filter(|behaviour| **behaviour != PodBehaviour::IMMEDIATE)
         .count();
     assert!((15..45).contains(&slow), "{slow}");
+}
+
+/// The nodes among 5,000 on which this pod of the DaemonSet, counted from its first, crashes before it is ready.
+fn broken_nodes(scenario: &Scenario, image: &str, ordinal: u64) -> Vec<String> {
+    let breaks = |name: &String| {
+        let random = SeededRandom::new(0).named(name);
+        let pod = PodFacts {
+            node: name,
+            namespace: "default",
+            images: &[image],
+        };
+        let rule = scenario.pod_rule(pod, random, random.numbered(ordinal));
+        let behaviour = scenario.behaviour(rule, 0);
+        let exits = |exit: Exit| exit.code != 0 && exit.after <= behaviour.ready;
+        behaviour.exit.is_some_and(exits)
+    };
+    let names = (1..=5_000).map(|number| format!("sim-{number}"));
+    names.filter(breaks).collect()
+}
+
+#[test]
+fn version_2_of_the_bad_release_breaks_the_same_node_in_fifty_each_time() {
+    let scenario = builtin("bad-release").unwrap().unwrap();
+    let broken = broken_nodes(&scenario, "example.com/agent:2", 1);
+    assert!((80..=120).contains(&broken.len()), "{}", broken.len());
+    assert_eq!(broken, broken_nodes(&scenario, "example.com/agent:2", 2));
+    for image in ["example.com/agent:1", "example.com/agent:2.1", "agent"] {
+        assert_eq!(broken_nodes(&scenario, image, 1), [""; 0], "{image}");
+    }
+}
+
+#[test]
+fn every_built_in_scenario_can_be_read() {
+    for name in BUILTIN_NAMES {
+        let scenario = builtin(name).unwrap().unwrap();
+        assert!(!scenario.pods.is_empty(), "{name}");
+    }
+    assert!(builtin("world.yaml").is_none());
 }

@@ -79,6 +79,8 @@ pub(super) struct Set {
     pub(super) active: Option<ActiveRevision>,
     /// `active` is outdated: all slots have to be decided again.
     pub(super) stale: bool,
+    /// Another revision is active than the slots were decided by.
+    pub(super) slots_due: bool,
     /// By [`NodeId`].
     pub(super) slots: ChunkedVec<Slot>,
     pub(super) counters: Counters,
@@ -124,6 +126,7 @@ impl Set {
             rules: Rules::of_template(&view.template, some_required),
             active: None,
             stale: true,
+            slots_due: false,
             slots: ChunkedVec::default(),
             counters: Counters::default(),
             rollout: RolloutTotals::default(),

@@ -82,6 +82,7 @@ impl Planner {
     pub(super) fn update_all_slots(&mut self, set: SetId) {
         self.mark_for_sync(set);
         self.waiting.set_changed(set);
+        self.sets[set].slots_due = false;
         if self.sets[set].staged.is_some() {
             self.update_all_staged_slots(set);
             return;
@@ -114,6 +115,17 @@ impl Planner {
 }
 
 impl Planner {
+    /// Decides every slot of a DaemonSet again, where neither templates nor the order of nodes have changed.
+    pub(super) fn decide_all_slots(&mut self, set: SetId) {
+        self.mark_for_sync(set);
+        for node in self.nodes.ids() {
+            let slot = self.sets[set].slot(node);
+            if slot.fit.is_some() || slot.head.is_some() {
+                self.update_slot(set, node);
+            }
+        }
+    }
+
     /// As [`update_all_slots`](Self::update_all_slots), with a rollout policy.
     fn update_all_staged_slots(&mut self, set: SetId) {
         let known = &mut self.sets[set];

@@ -45,6 +45,24 @@ fn r5_4_a_bad_release_goes_back_by_itself_and_is_held() {
 }
 
 #[test]
+fn r5_4_a_release_that_breaks_one_node_in_fifty_goes_back() {
+    let policy = [
+        ("stages", "1%, 100%"),
+        ("max-restarts", "0"),
+        ("on-failure", "rollback"),
+    ];
+    let fixture = Fixture::with_flags(&["--scenario", "bad-release"], "", 150, &policy);
+    fixture.apply("2");
+    let shown = fixture.check(&["status", "ds/agent", WATCH], 1);
+    assert!(shown.contains(" has failed and is held"), "{shown}");
+    assert_eq!(fixture.nodes_with("1").len(), 150);
+    // The repaired release is good on the same nodes.
+    fixture.apply("2.1");
+    fixture.check(&["status", "ds/agent", WATCH], 0);
+    assert_eq!(fixture.nodes_with("2.1").len(), 150);
+}
+
+#[test]
 fn r5_3_a_paused_failure_is_promoted_or_aborted() {
     let policy = [("stages", "1, 100%"), ("max-restarts", "0")];
     let fixture = Fixture::with(CRASHES, 3, &policy);

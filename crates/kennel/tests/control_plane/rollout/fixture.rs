@@ -24,6 +24,7 @@ impl Fixture {
         Self::with("", nodes, policy)
     }
 
+    /// The same, with a scenario.
     pub(super) fn with(scenario: &str, nodes: usize, policy: &[(&str, &str)]) -> Self {
         Self::with_flags(&[], scenario, nodes, policy)
     }

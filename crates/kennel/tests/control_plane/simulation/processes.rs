@@ -130,7 +130,8 @@ fn what_cannot_be_used_is_refused_in_words() {
     };
     let agent = ["agent", "--runtime=simulated", "--scenario"];
     check(&[&agent[..], &[file]].concat(), &[file, "line 3", "soon"]);
-    check(&[&agent[..], &["/nowhere"]].concat(), &["/nowhere"]);
+    let unknown = [&agent[..], &["bad-day"]].concat();
+    check(&unknown, &["bad-day", "built-in scenarios: bad-release"]);
     check(&["agent", "--runtime=podman"], &["podman", "simulated"]);
     check(&["agent", "--runtime=simulated", "--count=0"], &["0"]);
     check(&["up", "--scenario", file], &[file, "line 3"]);

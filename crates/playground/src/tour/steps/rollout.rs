@@ -1,7 +1,7 @@
 //! The second half of the tour: rollouts, history, adoption and deletion.
 
 use super::super::expectation::Expectation;
-use super::super::manifest::{BROKEN_VERSION, FILE, NAME};
+use super::super::manifest::{BROKEN_VERSIONS, FILE, NAME};
 use super::{Action, Builder, Step, apply, run, run_expecting, why};
 
 impl Builder<'_> {
@@ -32,14 +32,15 @@ impl Builder<'_> {
 
     pub(super) fn break_it(&mut self) -> Step {
         let old = self.manifest.version;
-        self.manifest.version = BROKEN_VERSION;
+        let broken = BROKEN_VERSIONS[0];
+        self.manifest.version = broken;
         self.manifest.cause = "version 3.0";
         let (failing, nodes) = (self.max_unavailable(), self.environment.nodes.len());
         let mut actions = vec![
             self.edit(),
             apply(),
             Action::Watch(Expectation::Stuck {
-                new: BROKEN_VERSION,
+                new: broken,
                 old,
                 failing,
                 nodes,

@@ -208,6 +208,10 @@ impl Planner {
             if !assists {
                 self.prune(set, &found.old);
             }
+            // A staged rollout that has changed has updated them already.
+            if self.sets[set].slots_due {
+                self.update_all_slots(set);
+            }
         } else {
             self.deactivate(set);
         }
@@ -258,7 +262,7 @@ impl Planner {
         orphans.is_empty().then_some(claimed)
     }
 
-    /// Makes a revision the one that the DaemonSet's slots are decided by.
+    /// Makes a revision the one that the DaemonSet's slots are decided by. The caller updates them.
     fn activate(&mut self, set: SetId, hash: Arc<str>) {
         let additions = self.additions();
         let known = &mut self.sets[set];
@@ -286,6 +290,6 @@ impl Planner {
         });
         known.stale = false;
         known.history.current = Some(hash);
-        self.update_all_slots(set);
+        known.slots_due = true;
     }
 }

@@ -171,6 +171,11 @@ impl Planner {
         let command = staged.command();
         let first = || staged.first_stage(&self.nodes);
         let next = || staged.next_stage(state.stage, &self.nodes);
+        // They look at many nodes, so the step calls them only where it depends on them.
+        let lacks_nodes = || {
+            let by_label = matches!(staged.stage_size(), Some(Size::Nodes(_)));
+            by_label && !staged.has_healthy_selected(&self.nodes)
+        };
         let failure = || self.failure(set);
         let in_phase = staged.phase.lasted(steady);
         let input = Input {
@@ -185,8 +190,7 @@ impl Planner {
             paused: staged.is_paused(),
             check: &staged.check.result,
             command,
-            lacks_nodes: matches!(staged.stage_size(), Some(Size::Nodes(_)))
-                && !staged.has_healthy_selected(&self.nodes),
+            lacks_nodes: &lacks_nodes,
             first: &first,
             next: &next,
             failure: &failure,
@@ -229,7 +233,7 @@ impl Planner {
     fn unstick(&mut self, set: SetId) {
         let staged = self.sets[set].staged.as_deref_mut();
         if staged.is_some_and(|staged| std::mem::take(&mut staged.is_stuck)) {
-            self.update_all_slots(set);
+            self.decide_all_slots(set);
         }
     }
 
@@ -346,7 +350,7 @@ impl Planner {
         if earlier.is_some_and(|earlier| earlier.blocks(now)) {
             // The retry waits, and so do the nodes.
             if !std::mem::replace(&mut staged.is_stuck, true) {
-                self.update_all_slots(set);
+                self.decide_all_slots(set);
             }
             return;
         }
@@ -368,7 +372,7 @@ impl Planner {
         };
         self.request(ticket, set, write, WriteKind::Record(notes));
         // Nothing changes revision before it is written.
-        self.update_all_slots(set);
+        self.decide_all_slots(set);
     }
 
     pub(in super::super) fn record_written(
@@ -406,7 +410,7 @@ impl Planner {
                 }
             }
         }
-        self.update_all_slots(set);
+        self.decide_all_slots(set);
         self.mark_history(set);
     }
 
