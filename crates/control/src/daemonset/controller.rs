@@ -10,8 +10,8 @@ use kennel_client::pace::Pace;
 use kennel_client::write::Writer;
 use kennel_core::daemonset::Planner;
 use kennel_core::daemonset::event::{
-    Action, Answer, CheckAnswer, CheckRequest, ConfigEvent, Event as PlannerEvent, FailureKind, Identity,
-    Outcome as WriteOutcome, Ticket, Write,
+    Action, Answer, CheckAnswer, CheckRequest, ConfigEvent, Event as PlannerEvent, FailureKind,
+    Identity, Outcome as WriteOutcome, Ticket, Write,
 };
 use kennel_core::daemonset::options::Options;
 use kennel_core::daemonset::planner::Now;
@@ -76,6 +76,7 @@ pub(super) struct Parts {
     pub(super) recorder: Recorder,
     pub(super) checker: Checker,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) configs: ConfigWatches,
 }
 
 pub(super) struct DaemonSetController {

@@ -35,7 +35,7 @@ kennel_core::metrics! {
 }
 
 /// The label values of the writes.
-const WRITES: [&str; 15] = [
+const WRITES: [&str; 16] = [
     "create_pod",
     "delete_pod",
     "adopt_pod",
